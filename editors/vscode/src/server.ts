@@ -244,7 +244,7 @@ export class Server implements vscode.Disposable {
     const client = this.client
     this.client = undefined
     this.sent.clear()
-    this.stopping = this.stopping.then(() => this.end(client))
+    this.stopping = this.stopping.catch(() => undefined).then(() => this.end(client))
     return this.stopping
   }
 

@@ -392,3 +392,21 @@ test('of two starts that come together the later one counts, and what the old se
   clients[1]?.tell('consort/imageState', { state: 'idle' })
   assert.equal(starting.condition.state, 'idle')
 })
+
+test('a server is started after the end of one before has failed', async () => {
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
+  const starting = new Server({} as never, log as never)
+  starting.program = () => ({ path: 'consort', how: 'PATH' })
+  clients.length = 0
+  void starting.start()
+  await settle()
+  clients[0]?.isStarted()
+  await settle()
+  Object.assign(starting, { announced: new Set(['consort.eval']) })
+  commands.run = () => Promise.reject(new Error('no window'))
+  await assert.rejects(starting.stop(), /no window/)
+  commands.run = () => undefined
+  void starting.start()
+  await settle()
+  assert.equal(clients.length, 2)
+})
