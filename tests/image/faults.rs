@@ -90,6 +90,7 @@ async fn code_that_cannot_be_stopped_costs_the_image_and_what_was_loaded_comes_b
     assert!(soon(fixture.image.load_system(system, None)).await.unwrap().loaded);
     let image = fixture.image.clone();
     let bystander = tokio::spawn(async move { image.eval(params("other", "(sleep 1000)", AMPLE), None).await });
+    fixture.runs(1).await;
     let (deadline, reason) = unstoppable(&fixture).await;
     assert!(reason.contains(&format!("could not be stopped at its deadline of {deadline} s")), "{reason}");
     assert!(reason.contains("A new image is running. Loaded again: greeter."), "{reason}");

@@ -6,7 +6,7 @@ import type { Approval, Decision } from './lsp_ext.js'
 import { SCHEME, type Documents } from './documents.js'
 import { label, oneLine, plain, visible, wrapped } from './format.js'
 import { Queue, type Asked } from './queue.js'
-import type { Server } from './server.js'
+import { complain, type Server } from './server.js'
 import { definitionPlace, type DefinitionPlace } from './source.js'
 import { offerNext } from './replaced.js'
 
@@ -19,6 +19,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   readonly onDidChangeCodeLenses = this.lenses.event
   private readonly subscriptions: vscode.Disposable[]
   private shown: Asked | undefined
+  /** The question whose code the person has been shown. A key without a question is for this. */
+  private seen: Asked | undefined
   private endNotice: () => void = () => undefined
   private timer: NodeJS.Timeout | undefined
   /** The places of the definitions that the open questions would replace. */
@@ -36,9 +38,13 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
       return this.queue.ask(approval)
     }
     server.approvalOver = (id) => this.queue.withdraw(id)
-    const decide = (decision: Decision) => () => this.decide(decision)
+    const decide = (decision: Decision) => (meant?: unknown) => this.decide(decision, meant)
     this.subscriptions = [
       this.item,
+      // Nobody waits any more for the answer to a question of a server that has ended.
+      server.onChange(() => {
+        if (!server.started) this.queue.withdrawAll()
+      }),
       this.lenses,
       vscode.languages.registerCodeLensProvider({ scheme: SCHEME, pattern: '/approval/**' }, this),
       vscode.commands.registerCommand('consort.editor.approve', decide('allow')),
@@ -58,23 +64,33 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     const top = new vscode.Range(0, 0, 0, 0)
     if (this.shown === undefined || document.uri.path !== `/${documentName(this.shown.approval)}`)
       return [new vscode.CodeLens(top, { title: 'Decided: nothing waits here any more', command: '' })]
+    const given = [this.shown.approval.id]
     return [
-      new vscode.CodeLens(top, { title: '$(check) Allow', command: 'consort.editor.approve' }),
-      new vscode.CodeLens(top, { title: '$(check-all) Allow for this session', command: 'consort.editor.approveForSession' }),
-      new vscode.CodeLens(top, { title: '$(close) Deny', command: 'consort.editor.deny' }),
+      new vscode.CodeLens(top, { title: '$(check) Allow', command: 'consort.editor.approve', arguments: given }),
+      new vscode.CodeLens(top, { title: '$(check-all) Allow for this session', command: 'consort.editor.approveForSession', arguments: given }),
+      new vscode.CodeLens(top, { title: '$(close) Deny', command: 'consort.editor.deny', arguments: given }),
       new vscode.CodeLens(top, { title: `$(clock) ${this.queue.secondsLeft(this.shown)} s left`, command: '' }),
     ]
   }
 
-  private decide(decision: Decision): void {
-    if (this.shown !== undefined) this.settle(this.shown, decision)
+  /**
+   * Decides the question that is meant: by its id, by its document, or without either the one whose
+   * code is shown. Another may have taken its place, which the person has not seen.
+   */
+  private decide(decision: Decision, meant: unknown): void {
+    const { shown } = this
+    const id = shown?.approval.id
+    const isMeant = meant instanceof vscode.Uri ? shown !== undefined && meant.path === `/${documentName(shown.approval)}`
+      : typeof meant === 'string' || typeof meant === 'number' ? meant === id : shown === this.seen
+    if (shown === undefined || !isMeant) vscode.window.setStatusBarMessage('Consort: nothing was decided: another question is shown by now, or none', 5000)
+    else this.settle(shown, decision)
   }
 
   /** Shows the code and the choices again: the command of the status bar item. */
   private async choose(): Promise<void> {
     const asked = this.shown
     if (asked === undefined) return
-    await this.showCode(asked)
+    await this.showCode(asked).catch(complain)
     if (asked !== this.shown) return
     const choices: (vscode.QuickPickItem & { decision: Decision })[] = [
       { label: '$(check) Allow', detail: 'This call, with exactly this code', decision: 'allow' },
@@ -87,6 +103,10 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   private settle(asked: Asked, decision: Decision): void {
+    if (!this.queue.has(asked)) {
+      void vscode.window.showInformationMessage('Consort: that question was decided meanwhile. Your decision had no effect.')
+      return
+    }
     // Before the decision is sent, because the effects of the call may be reported at once.
     if (decision !== 'deny') void offerNext(this.server, asked.approval, this.places.get(asked.approval))
     asked.decide(decision)
@@ -99,6 +119,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
       const last = this.shown
       this.endNotice()
       this.shown = first
+      this.seen = undefined
       this.lenses.fire()
       if (last !== undefined) void closeDocument(last.approval)
       if (first !== undefined) void this.present(first)
@@ -130,8 +151,10 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
    * is settled elsewhere.
    */
   private async present(asked: Asked): Promise<void> {
-    await this.showCode(asked)
+    // The notification has the question too, and the decision remains the person's.
+    await this.showCode(asked).catch(complain)
     if (asked !== this.shown) return
+    this.seen = asked
     const { approval } = asked
     // VS Code shows the whole text of a notification only if it has a button. It takes the button's
     // title here, though its types say `boolean`. `Later` decides nothing, so no decision is the
@@ -139,7 +162,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     const cancellable = 'Later' as unknown as boolean
     void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable }, (progress, token) => {
       token.onCancellationRequested(() => this.endNotice())
-      const links = '[Allow](command:consort.editor.approve)  ·  [Allow for this session](command:consort.editor.approveForSession)  ·  [Deny](command:consort.editor.deny)'
+      const link = (title: string, command: string): string => `[${title}](command:consort.editor.${command}?${encodeURIComponent(JSON.stringify([approval.id]))})`
+      const links = [link('Allow', 'approve'), link('Allow for this session', 'approveForSession'), link('Deny', 'deny')].join('  ·  ')
       let percent = 0
       const say = (): void => {
         const left = this.queue.secondsLeft(asked)
@@ -170,6 +194,12 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   private async showCode(asked: Asked): Promise<void> {
+    await this.open(asked)
+    // Decided while its document was being opened.
+    if (!this.queue.has(asked)) await closeDocument(asked.approval)
+  }
+
+  private async open(asked: Asked): Promise<void> {
     const { approval } = asked
     const name = documentName(approval)
     const before = await this.before(approval)

@@ -85,8 +85,7 @@ export class Debugger implements vscode.Disposable {
   private async attach(thread: number): Promise<void> {
     // Leaving the debugger interrupts evaluations, and no thread of a program.
     if (thread < PROGRAM_THREADS) this.own.add(thread)
-    if (this.follows()) return
-    await startDebugging(this.server, AUTOMATIC)
+    await this.session()
   }
 
   /**
@@ -95,8 +94,12 @@ export class Debugger implements vscode.Disposable {
    */
   async ready(): Promise<void> {
     const stops = vscode.workspace.getConfiguration('consort').get<string>('debug.on_error') !== 'report'
-    if (!stops || !lispBreakpoints(true)) return
-    // Another evaluation that comes meanwhile waits for the same session.
+    if (stops && lispBreakpoints(true)) await this.session()
+  }
+
+  /** Begins a session that follows the image, unless there is one. */
+  private async session(): Promise<void> {
+    // Another evaluation or stop that comes meanwhile waits for the same session.
     if (this.readying === undefined && this.follows()) return
     await (this.readying ??= this.begin().finally(() => (this.readying = undefined)))
   }
@@ -105,7 +108,7 @@ export class Debugger implements vscode.Disposable {
   private async begin(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.configured = resolve
-      startDebugging(this.server, AUTOMATIC).then((begun) => begun || resolve(), () => resolve())
+      startDebugging(this.server, AUTOMATIC).then((begun) => begun || resolve(), (error: unknown) => resolve(complain(error)))
     })
     this.configured = undefined
   }
@@ -191,15 +194,20 @@ export class Debugger implements vscode.Disposable {
     // A recording that is stepped through has no restarts, and gets no events of other stops.
     if (session.configuration['recording'] !== undefined) return undefined
     this.sessions.set(session.id, session)
-    if (session.configuration['automatic'] === true) this.attached = session
+    const automatic = session.configuration['automatic'] === true
+    if (automatic) this.attached = session
+    // Other sessions begin and end meanwhile, and do not have the breakpoints set.
+    const configured = (): void => {
+      if (automatic) this.configured?.()
+    }
     const ended = (): void => {
       this.stops.ended(session.id)
-      this.configured?.()
+      configured()
       if (this.sessions.delete(session.id)) void this.left(session).catch(complain)
     }
     return {
       onDidSendMessage: ({ type, event, command, body }: AdapterMessage) => {
-        if (type === 'response' && command === 'configurationDone') this.configured?.()
+        if (type === 'response' && command === 'configurationDone') configured()
         if (type !== 'event' || body?.threadId === undefined) return
         if (event === 'continued') {
           this.stops.continued(session.id, body.threadId)

@@ -69,7 +69,7 @@ export class Evaluator {
         pending.cancelled()
         return undefined
       }
-      pending.end()
+      pending.failed()
       if (!(error instanceof Refused && error.kind === 'package-not-found')) complain(error)
       else if (await offerPackage(error, document, packageAt(document.getText(), document.offsetAt(range.start))))
         // The package exists now.

@@ -175,10 +175,12 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     }
   })
   command('restart', async () => {
+    // The new image may have given results before the request is answered.
+    const old = results.present()
     try {
       const options = { location: vscode.ProgressLocation.Window, title: 'Restarting Lisp' }
       await vscode.window.withProgress(options, () => server.ask<ImageState>('restartImage', {}))
-      results.clear()
+      old.clear()
     } catch (error) {
       complain(error)
     }

@@ -30,6 +30,8 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     overviewRulerColor: new vscode.ThemeColor('editorOverviewRuler.addedForeground'),
   })
   private readonly subscriptions: vscode.Disposable
+  /** Pending while a key of before waits for its answer. */
+  private before: Promise<void> | undefined
 
   constructor(private readonly server: Server) {
     this.subscriptions = vscode.Disposable.from(
@@ -51,8 +53,23 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     return this.copies.get(uri.toString())?.steps.text ?? ''
   }
 
+  /** Keys come faster than answers: each waits for the one before, and begins where that led. */
+  private inOrder(key: () => Promise<void>): Promise<void> {
+    const editor = vscode.window.activeTextEditor
+    const done = this.before === undefined ? key() : this.before.then(() => (vscode.window.activeTextEditor === editor ? key() : undefined))
+    const over = done.catch(() => undefined).then(() => {
+      if (this.before === over) this.before = undefined
+    })
+    this.before = over
+    return done
+  }
+
   /** Expands the macro call at the cursor: in the copy that is shown, or in one that is made. */
-  async step(): Promise<void> {
+  step(): Promise<void> {
+    return this.inOrder(() => this.expandHere())
+  }
+
+  private async expandHere(): Promise<void> {
     const here = this.here()
     if (here !== undefined) {
       await this.further(here.editor, here.copy)
@@ -117,7 +134,11 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
   }
 
   /** Takes back the innermost expansion at the cursor. */
-  async collapse(): Promise<void> {
+  collapse(): Promise<void> {
+    return this.inOrder(() => this.collapseHere())
+  }
+
+  private async collapseHere(): Promise<void> {
     const here = this.here()
     if (here === undefined) return
     const { editor, copy } = here
@@ -131,15 +152,21 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
   }
 
   /** Goes to the next, or the previous, macro call of the top-level form. */
-  async go(forward: boolean): Promise<void> {
+  go(forward: boolean): Promise<void> {
+    return this.inOrder(() => this.goFromHere(forward))
+  }
+
+  private async goFromHere(forward: boolean): Promise<void> {
     const here = this.here()
     if (here === undefined) return
     const { editor, copy } = here
     const { text } = copy.steps
     try {
-      const { active } = editor.selection
+      const { selection } = editor
+      const { active } = selection
       const answer = await this.server.run<MacroCalls>('macroCalls', { uri: copy.original.uri.toString(), text, position: plain(active) })
-      if (copy.steps.text !== text) return
+      // The person has gone on, or has moved the cursor.
+      if (copy.steps.text !== text || vscode.window.activeTextEditor !== editor || !editor.selection.isEqual(selection)) return
       if (answer.error !== null) throw new Error(answer.error.message)
       const found = neighbour(answer.calls, active, forward)
       if (found === undefined) vscode.window.setStatusBarMessage(`No macro call is ${forward ? 'after' : 'before'} this in the top-level form`, 3000)
@@ -179,8 +206,10 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     const { document } = editor
     const { steps } = copy
     this.changed.fire(document.uri)
-    await until(document, () => lines(document) === steps.text || copy.steps !== steps || document.isClosed)
-    if (copy.steps !== steps || document.isClosed) return
+    // Another copy of the same text may have taken the place of this one.
+    const isOver = (): boolean => copy.steps !== steps || document.isClosed || this.copies.get(document.uri.toString()) !== copy
+    await until(document, () => lines(document) === steps.text || isOver())
+    if (isOver()) return
     this.mark(editor)
     put(editor, toRange(rangeAt(steps.text, { start: offset, end: offset })).start)
   }

@@ -23,6 +23,10 @@ export class Queue {
   get length(): number {
     return this.waiting.length
   }
+  /** True if the question waits still. */
+  has(asked: Asked): boolean {
+    return this.waiting.includes(asked)
+  }
 
   /** Adds a question, which is answered by `decide`, `withdraw`, or its deadline. */
   ask(approval: Approval): Promise<Decision> {
@@ -31,7 +35,7 @@ export class Queue {
         approval,
         until: this.now() + approval.deadlineSeconds * 1000,
         decide: (decision) => {
-          if (!this.waiting.includes(asked)) return
+          if (!this.has(asked)) return
           this.waiting = this.waiting.filter((other) => other !== asked)
           resolve(decision)
           this.changed()
@@ -48,6 +52,9 @@ export class Queue {
    */
   withdraw(id: string | number): void {
     this.waiting.find((asked) => asked.approval.id === id)?.decide('deny')
+  }
+  withdrawAll(): void {
+    for (const asked of [...this.waiting]) asked.decide('deny')
   }
 
   secondsLeft(asked: Asked): number {

@@ -7,7 +7,7 @@ import { startDebugging } from './debug_session.js'
 import { lispEditor } from './evaluate.js'
 import { label } from './format.js'
 import type { RecordAnswer, RecordedRow, RecordingAnswer } from './lsp_ext.js'
-import { complain, trackFocus, type Server } from './server.js'
+import { complain, FocusMoved, trackFocus, withUnmovedFocus, type Server } from './server.js'
 
 interface Item extends vscode.QuickPickItem {
   row?: RecordedRow
@@ -30,6 +30,8 @@ const QUESTIONS: Item[] = [
 export class Recordings {
   /** The number of the newest recording. */
   private last: number | undefined
+  /** The number of requests and lists so far: a list takes the place of another that is open. */
+  private asked = 0
 
   constructor(private readonly server: Server) {}
 
@@ -56,6 +58,7 @@ export class Recordings {
 
   private async record(title: string, argument: object): Promise<void> {
     const isFocusUnmoved = trackFocus()
+    const asked = ++this.asked
     try {
       const { text, recording } = await vscode.window.withProgress(
         { location: vscode.ProgressLocation.Notification, title, cancellable: true },
@@ -65,8 +68,9 @@ export class Recordings {
       this.last = recording.recording
       const { error, values } = recording.outcome
       const outcome = error == null ? `⇒ ${values.join(', ')}` : `${error.type}: ${error.message}`
-      // A list would take the keys of a person who types on.
-      if (!isFocusUnmoved() && (await vscode.window.showInformationMessage(`Consort: recording ${recording.recording}: ${label(outcome)}`, SHOW)) !== SHOW) return
+      // A list would take the keys of a person who types on, or the place of a later one.
+      const mayShow = isFocusUnmoved() && asked === this.asked
+      if (!mayShow && (await vscode.window.showInformationMessage(`Consort: recording ${recording.recording}: ${label(outcome)}`, SHOW)) !== SHOW) return
       await this.show(recording.recording, recording.answer, outcome)
     } catch (error) {
       complain(error)
@@ -103,13 +107,19 @@ export class Recordings {
 
   /** Shows an answer until a row leads to its source or nothing is chosen. */
   private async show(recording: number, first: RecordingAnswer, outcome: string): Promise<void> {
+    const asked = ++this.asked
+    const ask = async (question: Parameters<Recordings['ask']>[1]): Promise<RecordingAnswer> => {
+      const answer = await withUnmovedFocus(this.ask(recording, question))
+      if (asked !== this.asked) throw new FocusMoved()
+      return answer
+    }
     let answer: RecordingAnswer | undefined = first
     let title = outcome
     while (answer !== undefined) {
       const chosen = await this.choose(answer, `Recording ${recording}: ${title}`)
       if (chosen === undefined) return
       if (typeof chosen === 'number') {
-        answer = await this.ask(recording, { query: 'event', event: chosen })
+        answer = await ask({ query: 'event', event: chosen })
         title = `moment ${chosen}`
       } else if (chosen.through === true) {
         await this.stepThrough(recording)
@@ -118,7 +128,7 @@ export class Recordings {
         const { query, prompt } = chosen.ask
         const of = prompt === undefined ? undefined : await vscode.window.showInputBox({ title, prompt })
         if (prompt !== undefined && (of === undefined || of === '')) return
-        answer = await this.ask(recording, { query, of })
+        answer = await ask({ query, of })
         title = of ?? query
       } else {
         const { file, position } = chosen.row ?? {}

@@ -36,9 +36,18 @@ function outcome(server: Server, approval: Approval): Promise<LogEntry | undefin
     }
     const timer = setTimeout(() => end(undefined), PATIENCE)
     const heard = server.onLogEntry((entry) => {
-      if (entry.frontend === 'mcp' && entry.tool === approval.tool) end(entry)
+      if (isOf(entry, approval)) end(entry)
     })
   })
+}
+
+/** True if an entry of the log is of the call, and not of another agent's, or about another name. */
+function isOf({ frontend, tool, client, about }: LogEntry, approval: Approval): boolean {
+  const { system, function: name, symbol } = (approval.arguments ?? {}) as Record<string, unknown>
+  const named = system ?? name ?? symbol
+  // The log clips long names.
+  const isAbout = about == null || typeof named !== 'string' || named.length > 100 || named === about
+  return frontend === 'mcp' && tool === approval.tool && client === approval.client && isAbout
 }
 
 /**

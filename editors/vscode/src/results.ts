@@ -15,11 +15,18 @@ interface Shown {
   package: string | undefined
   after: vscode.ThemableDecorationAttachmentRenderOptions
   decoration: vscode.TextEditorDecorationType
+  /**
+   * For the mark of a form that runs or waits: the value before, if there is one. A late one came
+   * while the mark was there.
+   */
+  before?: { result: EvalResult | undefined; package: string | undefined; isLate?: boolean }
 }
 
 /** The mark of a form that runs. */
 export interface Pending {
   end(): void
+  /** The evaluation gave no result: that of one before, which came meanwhile, is shown. */
+  failed(): void
   /** The evaluation was removed from the queue: the earlier value stays, marked as older. */
   cancelled(): void
 }
@@ -66,13 +73,15 @@ export class Results implements vscode.Disposable {
   /** Shows that the form runs, for how long, and the key that stops it. */
   pending(uri: vscode.Uri, range: vscode.Range): Pending {
     const color = new vscode.ThemeColor('consort.pendingForeground')
-    const before = this.shown.find((shown) => this.stands(shown, uri, range))
+    const old = this.shown.find((shown) => this.stands(shown, uri, range))
     const begun = Date.now()
-    let put = this.put(uri, range, undefined, undefined, { contentText: '…', color })
+    const mark = (at: vscode.Range, text: string, before: Shown['before']): Shown =>
+      Object.assign(this.put(uri, at, undefined, undefined, { contentText: text, color }), { before: before ?? { result: undefined, package: undefined } })
+    let put = mark(range, '…', old?.before ?? old)
     const tick = (): void => {
       // An edit has removed the mark.
       if (!this.shown.includes(put)) return clearInterval(timer)
-      put = this.put(uri, put.range, undefined, undefined, { contentText: `… ${Math.floor((Date.now() - begun) / 1000)} s · ${STOP_KEY} stops`, color })
+      put = mark(put.range, `… ${Math.floor((Date.now() - begun) / 1000)} s · ${STOP_KEY} stops`, put.before)
     }
     const timer = setInterval(tick, 1000)
     const end = (): void => {
@@ -81,12 +90,18 @@ export class Results implements vscode.Disposable {
     }
     return {
       end,
+      failed: () => {
+        const { range: at, before } = put
+        const isThere = this.shown.includes(put)
+        end()
+        if (isThere && before?.isLate === true && before.result !== undefined) this.putValue(uri, at, before.result, before.package)
+      },
       cancelled: () => {
         if (!this.shown.includes(put)) return end()
-        const at = put.range
+        const { range: at, before } = put
         end()
-        const old = before?.result === undefined ? '' : `${inlineText(before.result, this.limit)}  · `
-        this.put(uri, at, before?.result, before?.package, { contentText: `${old}cancelled, not evaluated again`, color })
+        const value = before?.result === undefined ? '' : `${inlineText(before.result, this.limit)}  · `
+        this.put(uri, at, before?.result, before?.package, { contentText: `${value}cancelled, not evaluated again`, color })
       },
     }
   }
@@ -101,6 +116,16 @@ export class Results implements vscode.Disposable {
       this.remove(uri, range)
       return
     }
+    // The form was evaluated once more meanwhile, and that has not ended.
+    const later = this.shown.find((shown) => shown.before !== undefined && this.stands(shown, uri, range))
+    if (later !== undefined) {
+      later.before = { result, package: inPackage, isLate: true }
+      return
+    }
+    this.putValue(uri, range, result, inPackage)
+  }
+
+  private putValue(uri: vscode.Uri, range: vscode.Range, result: EvalResult, inPackage: string | undefined): void {
     const color = result.status === 'ok' ? 'consort.resultForeground' : 'consort.errorForeground'
     this.put(uri, range, result, inPackage, {
       contentText: inlineText(result, this.limit),
@@ -119,6 +144,12 @@ export class Results implements vscode.Disposable {
 
   clear(): void {
     this.forget(() => true)
+  }
+
+  /** The function that is returned removes the results that are shown now, and no later ones. */
+  present(): { clear(): void } {
+    const shown = new Set(this.shown)
+    return { clear: () => this.forget((one) => shown.has(one)) }
   }
 
   private put(

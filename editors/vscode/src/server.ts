@@ -77,14 +77,18 @@ export class FocusMoved extends Error {
   }
 }
 
+/** The number of requests so far whose answers take the focus. */
+let focusRequests = 0
+
 /**
  * Remembers the active document and its version. The function that is returned tells whether both
- * are still the same: only then may an answer take the focus.
+ * are still the same, and no later request takes the focus: only then may an answer take it.
  */
 export function trackFocus(): () => boolean {
   const document = vscode.window.activeTextEditor?.document
   const version = document?.version
-  return () => vscode.window.activeTextEditor?.document === document && document?.version === version
+  const request = ++focusRequests
+  return () => request === focusRequests && vscode.window.activeTextEditor?.document === document && document?.version === version
 }
 
 /** Resolves to an answer that takes the focus; throws `FocusMoved` if it may not. */
@@ -99,6 +103,10 @@ export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined
   /** The start that is under way, or the last one. */
   private starting: Promise<void> = Promise.resolve()
+  /** The number of starts so far: a later one takes the place of an earlier one. */
+  private starts = 0
+  /** The end of all clients that were stopped. */
+  private stopping: Promise<void> = Promise.resolve()
   private announced = new Set<string>()
   private known: readonly string[] = []
   /** The version of each open document that was sent last. */
@@ -175,7 +183,10 @@ export class Server implements vscode.Disposable {
   }
 
   private async begin(): Promise<void> {
+    const start = ++this.starts
     await this.stop()
+    // Another start came meanwhile: this one ends with it.
+    if (start !== this.starts) return this.starting
     if (!vscode.workspace.isTrusted) {
       this.setCondition({ state: 'down', why: 'untrusted' })
       return
@@ -196,12 +207,16 @@ export class Server implements vscode.Disposable {
       if (client !== this.client) return
       if (newState === State.Stopped) this.setCondition({ state: 'down', why: 'stopped' })
     })
-    client.onNotification('consort/imageState', (state: ImageState) => this.setCondition(state))
+    // What a client tells that is being stopped is about another server's state.
+    const own = <T>(take: (told: T) => void) => (told: T): void => {
+      if (client === this.client) take(told)
+    }
+    client.onNotification('consort/imageState', own((state: ImageState) => this.setCondition(state)))
     client.onNotification('window/showMessage', ({ type, message }: { type: number; message: string }) => showMessage(type, message))
     client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.(output))
-    client.onNotification('consort/logEntry', (entry: LogEntry) => this.logged.fire(entry))
-    client.onNotification('consort/approvalOver', ({ id }: { id: string | number }) => this.approvalOver(id))
-    client.onNotification('consort/stopped', (stop: Stopped) => this.stopped(stop))
+    client.onNotification('consort/logEntry', own((entry: LogEntry) => this.logged.fire(entry)))
+    client.onNotification('consort/approvalOver', own(({ id }: { id: string | number }) => this.approvalOver(id)))
+    client.onNotification('consort/stopped', own((stop: Stopped) => this.stopped(stop)))
     client.onRequest(new RequestType<Approval, { decision: Decision }, void>('consort/approve'), async (asked, token) => ({
       decision: await this.approve(asked, token),
     }))
@@ -224,10 +239,16 @@ export class Server implements vscode.Disposable {
     if (image !== undefined && this.condition.state === 'starting') this.setCondition(image)
   }
 
-  async stop(): Promise<void> {
+  /** Stops the client. Resolves when all clients of before have ended. */
+  stop(): Promise<void> {
     const client = this.client
     this.client = undefined
     this.sent.clear()
+    this.stopping = this.stopping.catch(() => undefined).then(() => this.end(client))
+    return this.stopping
+  }
+
+  private async end(client: LanguageClient | undefined): Promise<void> {
     if (this.announced.size > 0) await this.announce([])
     if (client === undefined) return
     // A client that is restarting cannot be stopped before it has started, and would announce its

@@ -44,7 +44,7 @@ let before: Promise<void> = Promise.resolve()
 export function deleteStrictly(server: Server, action: keyof typeof PLAIN): Promise<void> {
   const editor = lispEditor()
   if (editor === undefined) return before
-  before = before.then(async () => {
+  before = before.catch(complain).then(async () => {
     if (vscode.window.activeTextEditor !== editor) return
     const plain = editor.selections.every((selection) => {
       if (!selection.isEmpty) return false
@@ -67,9 +67,10 @@ export async function structure(server: Server, action: keyof typeof ACTIONS): P
     const answer = await server.ask<Structure>('structure', argument)
     if (editor.document.version !== version) return
     const stayed = editor.selection.isEqual(selection)
-    if (answer.edits.length > 0)
-      await editor.edit((edit) => answer.edits.forEach(({ range, newText }) => edit.replace(toRange(range), newText)))
-    if (answer.selection != null && stayed) {
+    // A text that has changed meanwhile is not edited, and the new place is in none that is there.
+    const isDone = answer.edits.length === 0 ||
+      (await editor.edit((edit) => answer.edits.forEach(({ range, newText }) => edit.replace(toRange(range), newText))))
+    if (isDone && answer.selection != null && stayed) {
       const range = toRange(answer.selection)
       editor.selection = new vscode.Selection(range.start, range.end)
       editor.revealRange(range)

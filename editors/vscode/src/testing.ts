@@ -5,7 +5,7 @@ import { tellOfTests } from './frozen.js'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
 import type { Recordings } from './recordings.js'
 import { complain, isLisp, type Server } from './server.js'
-import { workspaceSystems } from './trees.js'
+import { workspaceSystems, type System } from './trees.js'
 
 const runsOnSave = (): boolean => vscode.workspace.getConfiguration('consort').get<boolean>('tests.runOnSave', false)
 
@@ -19,6 +19,8 @@ export class Tests implements vscode.Disposable {
   private readonly ran = new Set<string>()
   /** The number of runs under way. */
   private running = 0
+  /** The end of the search for systems that began last. */
+  private discovered: Promise<void> = Promise.resolve()
   /** The systems with a file that was saved while tests ran. */
   private readonly changed = new Set<string>()
   private readonly subscriptions: vscode.Disposable[]
@@ -81,9 +83,19 @@ export class Tests implements vscode.Disposable {
     return (await vscode.window.showQuickPick(items, { title, placeHolder: 'A test that ran', matchOnDescription: true }))?.description
   }
 
-  private async discover(controller: vscode.TestController): Promise<void> {
-    const systems = await workspaceSystems()
-    controller.items.replace(systems.map(({ name, uri }) => controller.createTestItem(name, name, uri)))
+  /** Lists the systems of the workspace, one search after another: the newest counts. */
+  private discover(controller: vscode.TestController): Promise<void> {
+    const listed = this.discovered.then(async () => {
+      const systems = await workspaceSystems()
+      // A row that stays keeps its item, to which a run under way adds its tests.
+      const itemOf = ({ name, uri }: System): vscode.TestItem => {
+        const known = controller.items.get(name)
+        return known?.uri?.toString() === uri.toString() ? known : controller.createTestItem(name, name, uri)
+      }
+      controller.items.replace(systems.map(itemOf))
+    })
+    this.discovered = listed.catch(() => undefined)
+    return listed
   }
 
   /** Runs a system's tests, and shows them. */

@@ -18,6 +18,8 @@ export class TracedView extends Tree<Row> {
   /** By their numbers; replaced by another map when the calls are cleared. */
   private calls = new Map<number, TracedCall>()
   private last = 0
+  /** The process of the image whose calls these are. */
+  private image: number | undefined
   private names: string[] = []
   private timer: NodeJS.Timeout | undefined
   private asking = false
@@ -59,15 +61,19 @@ export class TracedView extends Tree<Row> {
 
   /** Reads the calls that are new, and again those that were in progress. */
   private async read(): Promise<void> {
-    if (this.asking || this.server.condition.state !== 'ready' || !this.server.can('tracedCalls')) return
+    const { condition } = this.server
+    if (this.asking || condition.state !== 'ready' || !this.server.can('tracedCalls')) return
     this.asking = true
+    // Numbers begin anew in another image.
+    if (condition.pid !== this.image) this.forget()
+    this.image = condition.pid
     try {
       const open = [...this.calls.values()].filter(({ outcome }) => outcome === 'open').map(({ call }) => call)
       const after = Math.min(this.last, ...open.map((number) => number - 1))
       const known = this.calls
       const { calls, last, names } = await this.server.ask<TracedCalls>('tracedCalls', { after, count: PAGE })
       if (this.calls !== known) return
-      // Numbers begin anew in another image, and after the calls were cleared.
+      // Numbers begin anew after the calls were cleared.
       if (last < this.last) this.forget()
       const changed = calls.filter((call) => this.calls.get(call.call)?.outcome !== call.outcome)
       const same = changed.length === 0 && last === this.last && names.join() === this.names.join()

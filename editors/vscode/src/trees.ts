@@ -200,8 +200,13 @@ export class LogTree extends Tree<LogEntry> {
     })
   }
   private async follow(): Promise<void> {
+    // Another host numbers its entries anew.
+    this.entries = []
     try {
-      this.entries = (await this.server.ask<{ entries: LogEntry[] }>('log', { follow: true })).entries
+      const { entries } = await this.server.ask<{ entries: LogEntry[] }>('log', { follow: true })
+      // New entries may be told before the answer, which does not have them.
+      const last = entries.at(-1)?.number ?? 0
+      this.entries = [...entries, ...this.entries.filter(({ number }) => number > last)]
       this.refresh()
     } catch {
       this.following = false

@@ -136,15 +136,20 @@ export async function named(title: string): Promise<object | undefined> {
   return name === undefined || name === '' ? undefined : { name }
 }
 
+/** The number of calls of `tell`: their documents take each other's place beside the editor. */
+let told = 0
+
 /** Shows `describe` or `disassemble` of a symbol, by default the one at the cursor. */
 export async function tell(server: Server, documents: Documents, what: 'describe' | 'disassemble', name?: string): Promise<void> {
   const argument = name === undefined ? await named(what === 'describe' ? 'Describe' : 'Disassemble') : { name }
   if (argument === undefined) return
+  const asked = ++told
   try {
-    const told = await server.run<Told>(what, argument)
-    if (told.error != null) throw new Error(typeof told.error === 'string' ? told.error : told.error.message)
-    const name = (told.name ?? 'name').replace(/[^\w.+*<>=!?-]/g, '_')
-    await documents.open(`${what}/${name}.txt`, told.text, { language: 'plaintext' })
+    const answer = await server.run<Told>(what, argument)
+    if (asked !== told) return
+    if (answer.error != null) throw new Error(typeof answer.error === 'string' ? answer.error : answer.error.message)
+    const name = (answer.name ?? 'name').replace(/[^\w.+*<>=!?-]/g, '_')
+    await documents.open(`${what}/${name}.txt`, answer.text, { language: 'plaintext' })
   } catch (error) {
     complain(error)
   }

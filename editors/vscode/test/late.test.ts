@@ -12,36 +12,15 @@ import { MacroStepper } from '../src/macro_stepper.js'
 import { moveDefinition } from '../src/moving.js'
 import { Recordings } from '../src/recordings.js'
 import type { Results } from '../src/results.js'
-import type { Server } from '../src/server.js'
 import { definitionPlace, goToSymbol } from '../src/source.js'
 import { deleteStrictly, structure } from '../src/structure.js'
 import { TracedView } from '../src/traced.js'
 import { undefine } from '../src/undefine.js'
 import { Expansions } from '../src/views.js'
+import { answer, asked, fakeServer, settle } from './fakes/server.js'
 import { choices, debug, Document, Editor, Position, Range, seen, Selection, SourceBreakpoint, window, workspace } from './fakes/vscode.js'
 
-interface Question {
-  name: string
-  argument: Record<string, unknown>
-  answer: (answer: unknown) => void
-}
-let questions: Question[] = []
-let ready: Promise<void> = Promise.resolve()
-const ask = (name: string, argument: Record<string, unknown>): Promise<unknown> => new Promise((answer) => questions.push({ name, argument, answer }))
-const never = (): { dispose(): void } => ({ dispose: () => undefined })
-const server = {
-  ask, run: ask, can: () => true, settled: () => ready, condition: { state: 'ready' }, onChange: never, onLogEntry: never,
-} as unknown as Server
-
-/** Lets promises that can go on do so. */
-const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-/** Answers the question that was asked as the `at`th of those that wait. */
-async function answer(at: number, name: string, what: unknown): Promise<void> {
-  const [question] = questions.splice(at, 1)
-  assert.equal(question?.name, name)
-  question.answer(what)
-  await settle()
-}
+const server = fakeServer()
 /** The documents that are shown: the last text of each name. */
 const texts = new Map<string, string>()
 const documents = { open: (name: string, text: string) => texts.set(name, text), set: () => ({}) } as unknown as Documents
@@ -60,8 +39,8 @@ const range = (line: number, from: number, to: number): object => ({ start: { li
 const value = (text: string, at?: object): object => ({ status: 'ok', values: [text], error: null, range: at })
 
 beforeEach(() => {
-  questions = []
-  ready = Promise.resolve()
+  asked.questions.length = 0
+  asked.ready = Promise.resolve()
   for (const list of Object.values(seen)) list.length = 0
   texts.clear()
 })
@@ -69,7 +48,7 @@ beforeEach(() => {
 // Evaluation
 
 const shown: [unknown, unknown][] = []
-const results = { pending: () => ({ end: () => undefined }), show: (_: unknown, at: unknown, result: { values: string[] }) => shown.push([at, result.values[0]]) } as unknown as Results
+const results = { pending: () => ({ end: () => undefined, failed: () => undefined }), show: (_: unknown, at: unknown, result: { values: string[] }) => shown.push([at, result.values[0]]) } as unknown as Results
 const evaluator = (): Evaluator => new Evaluator(server, results, { append: () => undefined } as never)
 
 test('a comment with the value is written behind the form, wherever that is by then', async () => {
@@ -98,12 +77,12 @@ test('a comment is not written into a form that was edited', async () => {
 test('nothing is evaluated at a place of a text that is another when the server is there', async () => {
   const { document } = open('(a)')
   let start = (): void => undefined
-  ready = new Promise((resolve) => (start = resolve))
+  asked.ready = new Promise((resolve) => (start = resolve))
   const done = evaluator().evaluate('form')
   document.edit(above, '(new)\n')
   start()
   await done
-  assert.deepEqual(questions, [])
+  assert.deepEqual(asked.questions, [])
   assert.deepEqual(seen.messages, ['Consort: The text has changed meanwhile: nothing was evaluated.'])
 })
 
@@ -116,7 +95,7 @@ test('what differs is not loaded from the places of another text', async () => {
   document.edit(above, '(new)\n')
   await answer(0, 'differences', { version: 1, forms: [{ range: range(0, 0, 3), state: 'new' }] })
   await done
-  assert.deepEqual(questions, [])
+  assert.deepEqual(asked.questions, [])
   assert.match(seen.messages[0] ?? '', /0 forms evaluated/)
   marks.dispose()
 })
@@ -149,7 +128,7 @@ test('the expansion that was asked for last is shown, and goes into the text', a
   assert.equal(expanded(), '(of b)')
   void expansions.inPlace()
   await settle()
-  assert.deepEqual([questions[0]?.argument['position'], questions[0]?.argument['inPlace']], [{ line: 1, character: 1 }, true])
+  assert.deepEqual([asked.questions[0]?.argument['position'], asked.questions[0]?.argument['inPlace']], [{ line: 1, character: 1 }, true])
 })
 
 test('an expansion that was gone back from is not shown, and the way to the shown one is its own', async () => {
@@ -167,7 +146,7 @@ test('an expansion that was gone back from is not shown, and the way to the show
   assert.equal(expanded(), '(one)')
   void expansions.inPlace()
   await settle()
-  assert.deepEqual(questions[0]?.argument['steps'], [])
+  assert.deepEqual(asked.questions[0]?.argument['steps'], [])
 })
 
 test('the form of an expansion is that of the text that was expanded', async () => {
@@ -178,7 +157,7 @@ test('the form of an expansion is that of the text that was expanded', async () 
   await answer(0, 'macroexpand', expansion('(one)'))
   assert.equal(expanded(), '')
   await expansions.inPlace()
-  assert.deepEqual(questions, [])
+  assert.deepEqual(asked.questions, [])
 })
 
 // The debugger
@@ -192,7 +171,7 @@ test('evaluations that begin together wait for the same debug session', async ()
   await settle()
   assert.equal(seen.sessions.length, 1)
   const { createDebugAdapterTracker: track } = debug.tracker as { createDebugAdapterTracker(session: object): { onDidSendMessage(message: object): void } }
-  const tracker = track({ id: '1', configuration: {} })
+  const tracker = track({ id: '1', configuration: { automatic: true } })
   // The session is there, and has not set the breakpoints.
   const third = lisp.ready().then(() => ends++)
   await settle()
@@ -253,9 +232,9 @@ test('a key of one editor deletes nothing in another', async () => {
   const other = open('"b"', '/b.lisp')
   other.editor.selection = editor.selection
   await settle()
-  for (const { answer } of questions.splice(0)) answer({ edits: [], selection: null })
+  for (const { answer } of asked.questions.splice(0)) answer({ edits: [], selection: null })
   await second
-  assert.deepEqual(questions, [])
+  assert.deepEqual(asked.questions, [])
   assert.deepEqual(seen.commands, [])
 })
 
@@ -289,7 +268,7 @@ test('a definition is not moved out of a text that has changed', async () => {
   const refused = assert.rejects(done, /the text has changed meanwhile/)
   await answer(0, 'moveDestinations', { name: 'F', files: [{ path: 'b.lisp', uri: 'file:///b.lisp' }] })
   await refused
-  assert.deepEqual(questions, [])
+  assert.deepEqual(asked.questions, [])
 })
 
 // The focus
@@ -301,14 +280,14 @@ test('a person who has gone on is asked nothing, and taken nowhere', async () =>
     [() => goToSymbol(server, 'f'), { definitions: [{ location }] }],
   ] as const) {
     const { document } = open('(a)')
-    let asked = false
-    choices.next = () => void (asked = true)
+    let wasAsked = false
+    choices.next = () => void (wasAsked = true)
     const refused = assert.rejects(begin(), /You have gone on/)
     document.edit(above, ' ')
-    const [question] = questions.splice(0, 1)
+    const [question] = asked.questions.splice(0, 1)
     question?.answer(what)
     await refused
-    assert.deepEqual([asked, seen.shown], [false, []])
+    assert.deepEqual([wasAsked, seen.shown], [false, []])
   }
 })
 
@@ -337,7 +316,7 @@ test('a question that was decided meanwhile is not shown', async () => {
   const { document } = open('(defun f ())')
   const approvals = new Approvals(server, documents)
   const approval = { id: 1, client: 'agent', tool: 'redefine', what: 'change f', code: '(defun f () 1)', arguments: { function: 'f' }, deadlineSeconds: 60 }
-  void server.approve(approval as never, { onCancellationRequested: never } as never)
+  void server.approve(approval as never, { onCancellationRequested: () => undefined } as never)
   await settle()
   server.approvalOver(1)
   const definition = { kind: 'function', location: { uri: document.uri.toString(), range: range(0, 0, 1) }, form: range(0, 0, 12) }

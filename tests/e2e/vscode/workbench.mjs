@@ -339,27 +339,40 @@ export class Workbench {
   shows(name, text) {
     return this.until(`${text} at the end of a line`, async () => (await this.inline(name)).find((one) => one.includes(text)))
   }
+  /** Removes all results if one has this text: it would be taken for that of the next evaluation. */
+  async forget(name, text) {
+    const is = async () => (await this.inline(name)).some((one) => one.includes(text))
+    if (!(await is())) return
+    await this.probe.execute('consort.editor.clearResults')
+    await this.until(`${text} to go from the ends of the lines`, async () => !(await is()))
+  }
   /**
    * Evaluates the top-level form in the line with this text, and waits until the wanted text is
    * behind it.
    */
   async evaluate(name, line, wanted) {
     await this.cursor(name, line)
+    await this.forget(name, wanted)
     await this.ran(`the evaluation of ${line}`, () => this.page.keyboard.press('Alt+Enter'))
     return this.shows(name, wanted)
   }
-  /** Evaluates the whole file, by its key. */
-  async evaluateBuffer(name) {
+  /** Evaluates the whole file, by its key, and waits for the wanted text. */
+  async evaluateBuffer(name, wanted = '⇒') {
     assert.ok(await this.hasFocus(name), `the focus is not in ${name}`)
+    await this.forget(name, wanted)
     await this.ran(`the evaluation of ${name}`, async () => {
       await this.page.keyboard.press('Control+Alt+l')
       await this.page.keyboard.press('b')
     })
+    return this.shows(name, wanted)
   }
+  /** Saves a file that has been edited. That it has is known a moment after its text. */
   async save(name) {
     assert.ok(await this.hasFocus(name), `the focus is not in ${name}`)
+    const is = (wanted) => ({ documents }) => documents.some(({ uri, dirty }) => uri.endsWith(`/${name}`) && dirty === wanted)
+    await this.knows(`${name} to be unsaved`, is(true))
     await this.page.keyboard.press('Control+s')
-    await this.knows(`${name} to be saved`, ({ documents }) => documents.some(({ uri, dirty }) => uri.endsWith(`/${name}`) && !dirty))
+    await this.knows(`${name} to be saved`, is(false))
   }
 
   // Lists: the palette, and other lists to choose from.
@@ -442,6 +455,13 @@ export class Workbench {
       await this.probe.execute('notifications.showList')
       return false
     })
+  }
+  /** Asserts that no notification with these words has come, which may be visible no longer. */
+  async untold(words) {
+    await this.probe.execute('notifications.showList')
+    await this.page.locator('.notifications-center.visible').waitFor()
+    assert.equal(await this.notice(words).count(), 0, `the notification ${words}`)
+    await this.probe.execute('notifications.hideList')
   }
   /**
    * Presses a button of a notification until that has its effect: by default, that it disappears.

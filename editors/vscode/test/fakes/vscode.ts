@@ -45,6 +45,9 @@ export class EventEmitter<T> {
     this.listeners.clear()
   }
 }
+function never(): Disposable {
+  return new Disposable(() => undefined)
+}
 export class Uri {
   static parse = (text: string): Uri => new Uri(...(text.split(/:\/*(?=\/)/) as [string, string]))
   static file = (path: string): Uri => new Uri('file', path)
@@ -61,7 +64,27 @@ export class ThemeColor {}
 export class ThemeIcon {}
 export class TerminalLink {}
 export class TreeItem {}
-export class TabInputText {}
+export class TabInputText {
+  constructor(readonly uri: Uri) {}
+}
+export class TabInputTextDiff {
+  constructor(
+    readonly original: Uri,
+    readonly modified: Uri,
+  ) {}
+}
+export class CodeLens {
+  constructor(
+    readonly range: Range,
+    readonly command: { title: string; command: string; arguments?: unknown[] },
+  ) {}
+}
+export class CancellationTokenSource {
+  readonly token = { isCancellationRequested: false, onCancellationRequested: never }
+  cancel(): void {
+    this.token.isCancellationRequested = true
+  }
+}
 export class MarkdownString {}
 export class SourceBreakpoint {
   readonly enabled = true
@@ -73,6 +96,8 @@ export const QuickPickItemKind = {}
 export const StatusBarAlignment = {}
 export const ViewColumn = { Beside: -2, One: 1 }
 export const OverviewRulerLane = {}
+export const DecorationRangeBehavior = {}
+export const TestRunProfileKind = {}
 export const DebugConfigurationProviderTriggerKind = {}
 
 /** A document that tests edit. */
@@ -128,12 +153,35 @@ export class Editor {
 }
 
 const changed = new EventEmitter<{ document: Document; contentChanges: { range: Range; text: string }[] }>()
-const never = (): Disposable => new Disposable(() => undefined)
 
 /** What the person was told, and the documents and debug sessions that were shown. */
 export const seen = { messages: [] as string[], shown: [] as string[], sessions: [] as object[], commands: [] as string[] }
 /** What a person chooses in a list. */
 export const choices = { next: (_items: unknown[]): unknown => undefined }
+/** A list with its own controls, which a test accepts a row of. */
+export class QuickPick {
+  items: { label: string }[] = []
+  selectedItems: unknown[] = []
+  readonly onDidTriggerItemButton = never
+  private readonly accepted = new EventEmitter<void>()
+  private readonly hidden = new EventEmitter<void>()
+  readonly onDidAccept = this.accepted.event
+  readonly onDidHide = this.hidden.event
+  show(): void {
+    seen.shown.push('a list')
+    lists.push(this)
+  }
+  hide(): void {
+    this.hidden.fire()
+  }
+  dispose(): void {}
+  accept(label: string): void {
+    this.selectedItems = this.items.filter((one) => one.label === label)
+    this.accepted.fire()
+  }
+}
+/** The lists that were shown. */
+export const lists: QuickPick[] = []
 const say = (message: string): Promise<undefined> => {
   seen.messages.push(message)
   return Promise.resolve(undefined)
@@ -145,10 +193,13 @@ export const workspace = {
   onDidChangeTextDocument: changed.event,
   onDidCloseTextDocument: never,
   onDidChangeConfiguration: never,
-  getConfiguration: () => ({ get: (_: string, otherwise?: unknown) => otherwise }),
+  getConfiguration: () => ({ get: (_: string, otherwise?: unknown) => otherwise, inspect: () => undefined }),
   getWorkspaceFolder: () => undefined,
   openTextDocument: (uri: Uri): Promise<Document | undefined> => Promise.resolve(workspace.textDocuments.find((one) => one.uri.toString() === uri.toString())),
-  findFiles: () => Promise.resolve([]),
+  findFiles: (): Promise<Uri[]> => Promise.resolve([]),
+  fs: { readFile: (_: Uri) => Promise.resolve(new TextEncoder().encode('(defsystem "shop")')) },
+  onDidSaveTextDocument: never,
+  workspaceFolders: undefined,
   registerTextDocumentContentProvider: never,
 }
 export const window = {
@@ -156,13 +207,16 @@ export const window = {
   visibleTextEditors: [] as Editor[],
   onDidChangeVisibleTextEditors: never,
   createTextEditorDecorationType: never,
-  tabGroups: { all: [], close: () => Promise.resolve(true) },
+  tabGroups: {
+    all: [] as { tabs: { input: unknown }[] }[],
+    close: (tabs: unknown[]) => {
+      for (const group of window.tabGroups.all) group.tabs = group.tabs.filter((tab) => !tabs.includes(tab))
+      return Promise.resolve(true)
+    },
+  },
   createStatusBarItem: () => ({ show: () => undefined, hide: () => undefined, dispose: () => undefined }),
   withProgress: <T>(_: unknown, run: (progress: object, token: object) => T): T => run({ report: () => undefined }, { onCancellationRequested: never }),
-  createQuickPick: () => {
-    seen.shown.push('a list')
-    return { onDidTriggerItemButton: never, onDidAccept: never, onDidHide: never, show: () => undefined }
-  },
+  createQuickPick: () => new QuickPick(),
   createTreeView: () => ({ visible: false, selection: [], onDidChangeVisibility: never, dispose: () => undefined }),
   setStatusBarMessage: say,
   showInformationMessage: say,
@@ -176,10 +230,16 @@ export const window = {
   },
 }
 export const commands = {
-  registerCommand: never,
-  executeCommand: (name: string) => {
+  registered: new Map<string, (...args: unknown[]) => unknown>(),
+  registerCommand: (name: string, run: (...args: unknown[]) => unknown) => {
+    commands.registered.set(name, run)
+    return never()
+  },
+  /** What a command of VS Code's own does, for tests. */
+  run: (_name: string, ..._args: unknown[]): unknown => undefined,
+  executeCommand: (name: string, ...args: unknown[]) => {
     seen.commands.push(name)
-    return Promise.resolve(undefined)
+    return Promise.resolve(commands.run(name, ...args))
   },
 }
 export const languages = { registerCodeLensProvider: never, registerEvaluatableExpressionProvider: never, registerInlineValuesProvider: never, match: () => 1 }
@@ -197,4 +257,30 @@ export const debug = {
     seen.sessions.push(configuration)
     return Promise.resolve(true)
   },
+}
+
+/** The rows of the test explorer. */
+export class TestItems {
+  private readonly all = new Map<string, TestItem>()
+  get = (id: string): TestItem | undefined => this.all.get(id)
+  add = (item: TestItem): void => void this.all.set(item.id, item)
+  replace(items: TestItem[]): void {
+    this.all.clear()
+    items.forEach(this.add)
+  }
+}
+export class TestItem {
+  readonly children = new TestItems()
+  constructor(
+    readonly id: string,
+    readonly label: string,
+    readonly uri: Uri | undefined,
+  ) {}
+}
+export const tests = {
+  items: new TestItems(),
+  createTestController: () => ({
+    items: tests.items, createRunProfile: never, dispose: () => undefined, refreshHandler: undefined,
+    createTestItem: (id: string, label: string, uri?: Uri) => new TestItem(id, label, uri),
+  }),
 }

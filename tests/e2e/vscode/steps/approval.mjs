@@ -84,11 +84,15 @@ export default async function ({ workbench, page, place, step, loaded }) {
         return rests && last !== beginning
       })
       const notice = page.locator('.notification-toast', { hasText: 'Allow for this session' })
+      const width = async () => Math.round((await workbench.editor('scratch.lisp').boundingBox()).width)
+      const whole = await width()
       const answered = agent.call('code_replace_function', { function: 'cl-user::pace', new_code: '(defun pace () :other)', package: 'CL-USER' })
       // A step may fail before the answer, and then nobody handles the rejection.
       answered.catch(() => undefined)
       await notice.waitFor()
       await page.locator('.monaco-diff-editor').first().waitFor()
+      // The text is laid out anew when another editor is beside it.
+      await workbench.until('half of the width', async () => (await width()) < whole)
       const stays = (when) => workbench.until(`the text where it was ${when}`, async () => {
         assert.deepEqual(await workbench.top('scratch.lisp'), before)
         return true
@@ -97,6 +101,7 @@ export default async function ({ workbench, page, place, step, loaded }) {
       await workbench.clicked('the answer', notice.locator('a', { hasText: /^Deny$/ }), async () => (await notice.count()) === 0)
       assert.equal((await answered).isError, true)
       await page.locator('.monaco-diff-editor').first().waitFor({ state: 'detached' })
+      await workbench.until('all of the width', async () => (await width()) === whole)
       await stays('after the answer')
     } finally {
       await agent.end()

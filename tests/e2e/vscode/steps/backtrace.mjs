@@ -6,8 +6,7 @@ export default async function ({ workbench, page, step }) {
   const failed = async () => {
     await workbench.file('bill.lisp')
     await workbench.cursor('bill.lisp', '(defun share')
-    await workbench.evaluateBuffer('bill.lisp')
-    await workbench.shows('bill.lisp', 'DIVISION-BY-ZERO')
+    await workbench.evaluateBuffer('bill.lisp', 'DIVISION-BY-ZERO')
   }
 
   await step('an error, and its backtrace followed to the source', async () => {

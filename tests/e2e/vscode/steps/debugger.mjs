@@ -126,18 +126,17 @@ export default async function ({ workbench, page, step }) {
     })
     const variables = page.locator('.debug-variables')
     await variables.filter({ hasText: /Y\s*=?\s*42/ }).waitFor()
-    // No notification of a stop that was asked for.
-    assert.equal(await page.locator('.notification-toast', { hasText: 'breakpoint' }).count(), 0)
     await page.keyboard.press('F10')
     await frames.filter({ hasText: '3:13' }).first().waitFor()
     await page.keyboard.press('F10')
     await variables.filter({ hasText: /=>\s*=?\s*43/ }).waitFor()
     await workbench.picture('17-step-dark')
-    // What VS Code asks about a stop that a step has left is no error of the person's.
-    assert.equal(await page.locator('.notification-toast', { hasText: 'stop' }).count(), 0)
     await page.keyboard.press('F5')
     await workbench.until('the value in the debug console', async () => (await console()).includes('(42 43)'))
     await over()
+    // No notification of a stop that was asked for; and what VS Code asks about a stop that a step
+    // has left is no error of the person's.
+    await workbench.untold(/breakpoint|stop/i)
   })
 
   await stopping('a variable gets another value by its menu, and the program goes on with it', async () => {

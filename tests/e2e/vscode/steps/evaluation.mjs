@@ -51,10 +51,12 @@ export default async function ({ workbench, page, step, loaded }) {
   })
 
   await step('a form that differs from the image is marked, and loaded by one command', async () => {
+    const marks = async (count) => workbench.until(`${count} marks`, async () => (await workbench.differing('scratch.lisp')) === count)
     await workbench.scratch('(defun older () 1)\n\n(defun newer () (older))')
     await workbench.evaluate('scratch.lisp', 'defun older', 'OLDER')
+    // Marks come a moment later: without this one, none would be seen before the first.
+    await marks(1)
     await workbench.evaluate('scratch.lisp', 'defun newer', 'NEWER')
-    const marks = async (count) => workbench.until(`${count} marks`, async () => (await workbench.differing('scratch.lisp')) === count)
     await marks(0)
     await workbench.cursor('scratch.lisp', '(defun older () 1)')
     await page.keyboard.press('ArrowLeft')

@@ -10,6 +10,21 @@ export default async function ({ workbench, page, place, step }) {
   const squiggles = workbench.editor('mistakes.lisp').locator('.squiggly-warning, .squiggly-error')
   const problem = (words) => workbench.knows(`the problem ${words}`, ({ diagnostics }) =>
     diagnostics.some(({ uri, message }) => uri.endsWith('/mistakes.lisp') && message.toUpperCase().includes(words)))
+  /** Opens the list of quick fixes; resolves to true if it has this one. */
+  const offered = async (fix) => {
+    if (await fix.isVisible()) return true
+    await page.keyboard.press('Control+.')
+    if (await workbench.soon(() => fix.isVisible())) return true
+    await page.keyboard.press('Escape')
+    return false
+  }
+  /** Takes a quick fix. Once it has its effect, it is offered no longer. */
+  const taken = (what, fix, effect) => workbench.until(what, async () => {
+    if (await effect()) return true
+    if (!(await offered(fix))) return false
+    await fix.click(once)
+    return workbench.late(effect)
+  })
 
   await step('a file with mistakes: squiggles under the names that are meant, and rows in Problems', async () => {
     await workbench.file('mistakes.lisp')
@@ -42,28 +57,16 @@ export default async function ({ workbench, page, place, step }) {
     await workbench.cursor('mistakes.lisp', '(defun greet')
     await page.keyboard.press('ArrowLeft')
     const fixes = page.locator('.action-widget .monaco-list-row', { hasText: 'Declare' })
-    const offer = () => workbench.until('the quick fixes', async () => {
-      await page.keyboard.press('Control+.')
-      if (await workbench.soon(() => fixes.first().isVisible())) return true
-      await page.keyboard.press('Escape')
-      return false
-    })
     for (const theme of ['dark', 'light']) {
       await workbench.theme(theme === 'dark')
-      await offer()
+      await workbench.until('the quick fixes', () => offered(fixes.first()))
       await workbench.picture(`10-quick-fix-${theme}`)
       await page.keyboard.press('Escape')
       await fixes.first().waitFor({ state: 'hidden' })
     }
     await workbench.theme(true)
     // The offered fixes are redrawn when another check has ended.
-    await workbench.until('the declaration', async () => {
-      const there = async () => /\(declare \(ignore name\)\)/i.test(await workbench.text('mistakes.lisp'))
-      if (await there()) return true
-      await offer()
-      await fixes.first().click(once)
-      return workbench.soon(there)
-    })
+    await taken('the declaration', fixes.first(), async () => /\(declare \(ignore name\)\)/i.test(await workbench.text('mistakes.lisp')))
     await workbench.file('mistakes.lisp')
     await workbench.save('mistakes.lisp')
     assert.match(readFileSync(file, 'utf8'), /\(declare \(ignore name\)\)/i)
@@ -81,20 +84,8 @@ export default async function ({ workbench, page, place, step }) {
     await page.keyboard.press('ArrowRight')
     await page.keyboard.press('ArrowRight')
     const fix = page.locator('.action-widget .monaco-list-row', { hasText: /^Change to length$/ })
-    const offer = () => workbench.until('the quick fix', async () => {
-      await page.keyboard.press('Control+.')
-      if (await workbench.soon(() => fix.first().isVisible())) return true
-      await page.keyboard.press('Escape')
-      return false
-    })
-    await offer()
+    await workbench.until('the quick fix', () => offered(fix.first()))
     await workbench.picture('10-meant-dark')
-    const there = async () => (await workbench.text('scratch.lisp')) === '(defun size (list)\n  (length list))'
-    await workbench.until('the name', async () => {
-      if (await there()) return true
-      if (!(await fix.first().isVisible())) await offer()
-      await fix.first().click(once)
-      return workbench.soon(there)
-    })
+    await taken('the name', fix.first(), async () => (await workbench.text('scratch.lisp')) === '(defun size (list)\n  (length list))')
   })
 }

@@ -3,7 +3,6 @@ export default async function ({ workbench, page, step }) {
   await step('a profile: the table and the flame graph', async () => {
     await workbench.scratch('(defun burn (n) (loop for i below n sum (mod (* i i) 7)))\n\n(defun work () (+ (burn 40000000) (burn 20000000)))\n\n(work)')
     await workbench.evaluateBuffer('scratch.lisp')
-    await workbench.shows('scratch.lisp', '⇒')
     await workbench.cursor('scratch.lisp', /^\(work\)/)
     await workbench.command('Consort: Profile the Top-Level Form')
     await workbench.choose('CPU time')

@@ -1,0 +1,412 @@
+// Two requests of which the older one is answered last, what takes another's place meanwhile, and
+// requests that come together. `vscode` is a fake here (build.mjs).
+import assert from 'node:assert/strict'
+import { beforeEach, test } from 'node:test'
+import { Approvals } from '../src/approval.js'
+import { Debugger } from '../src/debugger.js'
+import type { Documents } from '../src/documents.js'
+import type { Approval, Decision, LogEntry } from '../src/lsp_ext.js'
+import { MacroStepper } from '../src/macro_stepper.js'
+import { begun } from '../src/macrosteps.js'
+import { Recordings } from '../src/recordings.js'
+import { offerNext } from '../src/replaced.js'
+import { Results } from '../src/results.js'
+import { Server } from '../src/server.js'
+import { goToSymbol } from '../src/source.js'
+import { structure } from '../src/structure.js'
+import { Tests } from '../src/testing.js'
+import { TracedView } from '../src/traced.js'
+import { LogTree } from '../src/trees.js'
+import { tell } from '../src/views.js'
+import { clients } from './fakes/languageclient.js'
+import { answer, asked, fakeServer, settle } from './fakes/server.js'
+import { commands, debug, Document, Editor, lists, Position, Range, seen, Selection, SourceBreakpoint, TabInputTextDiff, tests, Uri, window, workspace } from './fakes/vscode.js'
+
+const server = fakeServer()
+const texts: string[] = []
+const documents = {
+  open: (name: string) => Promise.resolve(texts.push(name)), set: (name: string) => Uri.from({ scheme: 'consort', path: `/${name}` }),
+} as unknown as Documents
+const never = { onCancellationRequested: () => undefined } as never
+const cursor = (line: number, character: number): Selection => new Selection(line, character, line, character)
+const range = (line: number, from: number, to: number): object => ({ start: { line, character: from }, end: { line, character: to } })
+
+function open(text: string, path = '/a.lisp'): { document: Document; editor: Editor } {
+  const document = new Document(path, text)
+  const editor = new Editor(document, cursor(0, 1))
+  workspace.textDocuments = [document]
+  window.visibleTextEditors = [editor]
+  window.activeTextEditor = editor
+  return { document, editor }
+}
+
+beforeEach(() => {
+  asked.questions.length = texts.length = lists.length = 0
+  for (const list of Object.values(seen)) list.length = 0
+  commands.run = () => undefined
+  window.tabGroups.all = []
+})
+
+// Documents and the focus
+
+test('of two symbols that are gone to, the one that was asked for last is shown', async () => {
+  open('(a)')
+  const place = (line: number): object => ({ definitions: [{ location: { uri: `file:///${line}.lisp`, range: range(line, 0, 1) } }] })
+  const first = assert.rejects(goToSymbol(server, 'one'), /You have gone on/)
+  const second = goToSymbol(server, 'two')
+  await answer(1, 'sourceLocation', place(2))
+  await answer(0, 'sourceLocation', place(1))
+  await Promise.all([first, second])
+  assert.deepEqual(seen.shown, ['file:///2.lisp'])
+})
+
+test('of two symbols that are described, the one that was asked for last is shown', async () => {
+  void tell(server, documents, 'describe', 'one')
+  void tell(server, documents, 'disassemble', 'two')
+  await answer(1, 'disassemble', { name: 'two', text: '' })
+  await answer(0, 'describe', { name: 'one', text: '' })
+  assert.deepEqual(texts, ['disassemble/two.txt'])
+})
+
+const recorded = (recording: number): object => ({ text: '', recording: { recording, calls: 1, outcome: { values: [String(recording)], error: null }, answer: { rows: [], total: 0 } } })
+
+test('a recording does not take the place of one that was asked for later', async () => {
+  open('(a)')
+  const recordings = new Recordings(server)
+  void recordings.recordForm()
+  void recordings.recordForm()
+  await answer(1, 'record', recorded(2))
+  await answer(0, 'record', recorded(1))
+  assert.deepEqual([lists.length, seen.messages], [1, ['Consort: recording 1: ⇒ 1']])
+})
+
+test('an answer about a recording does not take the place of a list that is open by then', async () => {
+  open('(a)')
+  const recordings = new Recordings(server)
+  void recordings.recordForm()
+  await answer(0, 'record', recorded(1))
+  lists[0]?.accept('Calls')
+  await settle()
+  void recordings.recordForm()
+  await answer(1, 'record', recorded(2))
+  await answer(0, 'recordingQuery', { answer: { rows: [], total: 0 } })
+  assert.equal(lists.length, 2)
+})
+
+// The macro stepper
+
+function stepper(text: string): { stepper: MacroStepper; editor: Editor } {
+  const { document, editor } = open(text)
+  const stepper = new MacroStepper(server)
+  const copies = (stepper as unknown as { copies: Map<string, object> }).copies
+  copies.set(document.uri.toString(), { original: document, version: 1, selection: editor.selection, steps: begun(text) })
+  return { stepper, editor }
+}
+const calls = { calls: [range(0, 0, 1), range(1, 0, 1), range(2, 0, 1)], error: null }
+
+test('a macro call is not gone to by a person who has moved the cursor', async () => {
+  const { stepper: steps, editor } = stepper('(a)\n(b)\n(c)')
+  const done = steps.go(true)
+  editor.selection = cursor(2, 2)
+  await answer(0, 'macroCalls', calls)
+  await done
+  assert.deepEqual(editor.selection, cursor(2, 2))
+  steps.dispose()
+})
+
+test('a key of the macro stepper begins where the one before has led', async () => {
+  const { stepper: steps, editor } = stepper('(a)\n(b)\n(c)')
+  const done = [steps.go(true), steps.go(true), steps.step()]
+  await answer(0, 'macroCalls', calls)
+  await answer(0, 'macroCalls', calls)
+  assert.deepEqual(editor.selection, cursor(2, 0))
+  assert.deepEqual(asked.questions.map(({ name, argument }) => [name, argument['position']]), [['macrostep', { line: 2, character: 0 }]])
+  await answer(0, 'macrostep', { expansion: null, expanded: false, error: null })
+  await Promise.all(done)
+  steps.dispose()
+})
+
+test('a structural edit that is not made moves no cursor', async () => {
+  const { editor } = open('(a) (b)')
+  editor.edit = () => Promise.resolve(false)
+  const done = structure(server, 'slurpForward')
+  await answer(0, 'structure', { edits: [{ range: range(0, 2, 3), newText: '' }], selection: range(0, 3, 3) })
+  await done
+  assert.deepEqual(editor.selection, cursor(0, 1))
+})
+
+// Approval
+
+const question = (id: number, more: object = {}): Approval => ({
+  id, client: 'agent 1', tool: 'code_replace_function', class: 'modify-running-code', what: 'change f', deadlineSeconds: 60, ...more,
+})
+/** Asks; the decision is in the object that is returned, once there is one. */
+function ask(from: Server, approval: Approval): { decision?: Decision } {
+  const got: { decision?: Decision } = {}
+  void from.approve(approval, never).then((decision) => (got.decision = decision))
+  return got
+}
+
+test('a link, a button or a key decides the question that was shown, and not the one in its place', async () => {
+  const approvals = new Approvals(server, documents)
+  const first = ask(server, question(1))
+  // Of a class whose outcome is not waited for once it is allowed.
+  const second = ask(server, question(2, { class: 'evaluate' }))
+  await settle()
+  server.approvalOver(1)
+  const approve = commands.registered.get('consort.editor.approve')
+  // The code of the second question is not shown yet.
+  approve?.()
+  approve?.(1)
+  approve?.(Uri.from({ scheme: 'consort', path: '/approval/1/code_replace_function.lisp' }))
+  await settle()
+  assert.deepEqual([first.decision, second.decision], ['deny', undefined])
+  approve?.(2)
+  await settle()
+  assert.equal(second.decision, 'allow')
+  approvals.dispose()
+})
+
+test('a question whose code cannot be shown is decided by its keys', async () => {
+  const broken = { open: () => Promise.reject(new Error('no editor')), set: documents.set.bind(documents) } as unknown as Documents
+  const approvals = new Approvals(server, broken)
+  const got = ask(server, question(1))
+  await settle()
+  assert.deepEqual(seen.messages, ['Consort: no editor'])
+  commands.registered.get('consort.editor.deny')?.()
+  await settle()
+  assert.equal(got.decision, 'deny')
+  approvals.dispose()
+})
+
+test('a decision about a question that is over has no effect, and that is said', async () => {
+  const approvals = new Approvals(server, documents)
+  ask(server, question(1))
+  await settle()
+  let choose = (_: unknown): void => undefined
+  window.showQuickPick = (items: unknown[]) => new Promise((resolve) => (choose = () => resolve(items[0])))
+  const done = (commands.registered.get('consort.editor.approvals')?.() ?? Promise.resolve()) as Promise<void>
+  await settle()
+  server.approvalOver(1)
+  choose(undefined)
+  await done
+  assert.match(seen.messages.join(), /decided meanwhile/)
+  approvals.dispose()
+})
+
+test('the code of a question that is decided while it is being opened does not stay', async () => {
+  const { document } = open('(defun f ())')
+  const approvals = new Approvals(server, documents)
+  let opened = (): void => undefined
+  commands.run = (name, left, right) => {
+    if (name !== 'vscode.diff') return undefined
+    return new Promise<void>((resolve) => {
+      opened = () => {
+        window.tabGroups.all = [{ tabs: [{ input: new TabInputTextDiff(left as Uri, right as Uri) }] }]
+        resolve()
+      }
+    })
+  }
+  ask(server, question(1, { code: '(defun f () 1)', arguments: { function: 'f' } }))
+  await settle()
+  const definition = { kind: 'function', location: { uri: document.uri.toString(), range: range(0, 0, 1) }, form: range(0, 0, 12) }
+  await answer(0, 'sourceLocation', { definitions: [definition] })
+  server.approvalOver(1)
+  opened()
+  await settle()
+  assert.deepEqual(window.tabGroups.all, [{ tabs: [] }])
+  approvals.dispose()
+})
+
+test('questions of a server that has ended are over', async () => {
+  let change = (): void => undefined
+  const ending = { ...fakeServer(), started: true, onChange: (run: () => void) => ((change = run), { dispose: () => undefined }) } as unknown as Server
+  const approvals = new Approvals(ending, documents)
+  const got = ask(ending, question(1))
+  change()
+  await settle()
+  assert.equal(got.decision, undefined)
+  ;(ending as { started: boolean }).started = false
+  change()
+  await settle()
+  assert.equal(got.decision, 'deny')
+  approvals.dispose()
+})
+
+test('the outcome of a call is not that of the same tool for another agent or another function', async () => {
+  let log = (_: Partial<LogEntry>): void => undefined
+  const logging = { ...fakeServer(), onLogEntry: (run: typeof log) => ((log = run), { dispose: () => undefined }) } as unknown as Server
+  const done = offerNext(logging, question(1, { arguments: { function: 'f' } }), undefined)
+  const entry = { frontend: 'mcp', tool: 'code_replace_function', client: 'agent 1', about: 'f', status: 'ok' } as const
+  log({ ...entry, client: 'agent 2' })
+  log({ ...entry, about: 'g' })
+  await settle()
+  assert.deepEqual(seen.messages, [])
+  log(entry)
+  await done
+  assert.match(seen.messages.join(), /F replaced/)
+})
+
+// The debugger
+
+test('stops that come together begin one session, and another session does not have the breakpoints set', async () => {
+  debug.breakpoints = [new SourceBreakpoint()]
+  const stopping = fakeServer()
+  const lisp = new Debugger(stopping)
+  stopping.stopped({ stop: 1, thread: 1, reason: '', text: '' })
+  stopping.stopped({ stop: 2, thread: 2, reason: '', text: '' })
+  let isReady = false
+  const ready = lisp.ready().then(() => (isReady = true))
+  await settle()
+  assert.equal(seen.sessions.length, 1)
+  const { createDebugAdapterTracker: track } = debug.tracker as {
+    createDebugAdapterTracker(session: object): { onDidSendMessage(message: object): void; onExit(): void }
+  }
+  const other = track({ id: '1', configuration: {} })
+  other.onDidSendMessage({ type: 'response', command: 'configurationDone' })
+  other.onExit()
+  await settle()
+  assert.equal(isReady, false)
+  track({ id: '2', configuration: { automatic: true } }).onDidSendMessage({ type: 'response', command: 'configurationDone' })
+  await ready
+  debug.breakpoints = []
+})
+
+// Lists
+
+test('a search for systems that ends late leaves the tests of a run in the list', async () => {
+  const finds: ((found: Uri[]) => void)[] = []
+  workspace.findFiles = () => new Promise((resolve) => finds.push(resolve))
+  const explorer = new Tests(server, {} as never)
+  const discover = (explorer as unknown as { discover(controller: object): Promise<void> }).discover.bind(explorer)
+  const { controller } = explorer as unknown as { controller: object }
+  const second = discover(controller)
+  await settle()
+  finds[0]?.([Uri.file('/shop.asd')])
+  await settle()
+  const run = tests.items.get('shop')
+  assert.ok(run)
+  finds[1]?.([Uri.file('/shop.asd')])
+  await second
+  assert.equal(tests.items.get('shop'), run)
+  explorer.dispose()
+  workspace.findFiles = () => Promise.resolve([])
+})
+
+test('an entry of the log that is told before the answer stays', async () => {
+  let log = (_: object): void => undefined
+  let change = (): void => undefined
+  const following = {
+    ...fakeServer(), onLogEntry: (run: typeof log) => (log = run), onChange: (run: typeof change) => (change = run),
+  } as unknown as Server
+  const tree = new LogTree(following)
+  change()
+  await settle()
+  log({ number: 2 })
+  log({ number: 3 })
+  await answer(0, 'log', { entries: [{ number: 1 }, { number: 2 }] })
+  assert.deepEqual(tree.getChildren().map(({ number }) => number), [3, 2, 1])
+})
+
+test('traced calls of an image go with it', async () => {
+  const tracing = fakeServer()
+  const image = (pid: number): void => void Object.assign(tracing, { condition: { state: 'ready', pid } })
+  image(1)
+  const traced = new TracedView(tracing)
+  const read = (traced as unknown as { read(): Promise<void> }).read.bind(traced)
+  const call = (number: number): object => ({ call: number, parent: null, name: 'F', arguments: [], values: [], outcome: 'returned' })
+  void read()
+  await answer(0, 'tracedCalls', { last: 1, names: ['F'], calls: [call(1)] })
+  image(2)
+  void read()
+  assert.equal(asked.questions[0]?.argument['after'], 0)
+  await answer(0, 'tracedCalls', { last: 3, names: ['F'], calls: [call(2), call(3)] })
+  assert.deepEqual(traced.getChildren().map((row) => 'call' in row && row.call.call), [2, 3])
+  traced.dispose()
+})
+
+test('a restart removes the results of before, and not those that have come since', () => {
+  const { document } = open('(a)\n(b)')
+  const results = new Results()
+  const value = (text: string) => ({ status: 'ok', values: [text], error: null, stdout: '', stderr: '', warnings: [], timing: null, omitted: 0, package: '' }) as never
+  window.visibleTextEditors = []
+  results.show(document.uri as never, new Range(0, 0, 0, 3) as never, value('1'))
+  const old = results.present()
+  results.show(document.uri as never, new Range(1, 0, 1, 3) as never, value('2'))
+  old.clear()
+  const { shown } = results as unknown as { shown: { range: Range }[] }
+  assert.deepEqual(shown.map(({ range }) => range.start), [new Position(1, 0)])
+  results.dispose()
+})
+
+test('a value leaves the mark of a later evaluation of its form', () => {
+  const { document } = open('(a)')
+  const results = new Results()
+  const value = (text: string) => ({ status: 'ok', values: [text], error: null, stdout: '', stderr: '', warnings: [], timing: null, omitted: 0, package: '' }) as never
+  window.visibleTextEditors = []
+  const uri = document.uri as never
+  const at = new Range(0, 0, 0, 3) as never
+  const text = (): unknown => (results as unknown as { shown: { after: { contentText: string } }[] }).shown.map(({ after }) => after.contentText)
+  const first = results.pending(uri, at)
+  const second = results.pending(uri, at)
+  first.end()
+  results.show(uri, at, value('1'))
+  assert.deepEqual(text(), ['…'])
+  second.cancelled()
+  assert.deepEqual(text(), ['⇒ 1  · cancelled, not evaluated again'])
+  // An evaluation that fails without a result leaves the one that came meanwhile, and none of before.
+  for (const isLate of [true, false]) {
+    const third = results.pending(uri, at)
+    const fourth = results.pending(uri, at)
+    third.end()
+    if (isLate) results.show(uri, at, value('3'))
+    fourth.failed()
+    assert.deepEqual(text(), isLate ? ['⇒ 3'] : [])
+  }
+  results.dispose()
+})
+
+// The server
+
+test('of two starts that come together the later one counts, and what the old server tells does not', async () => {
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
+  const starting = new Server({} as never, log as never)
+  starting.program = () => ({ path: 'consort', how: 'PATH' })
+  void starting.start()
+  await settle()
+  clients[0]?.isStarted()
+  await settle()
+  assert.equal(starting.started, true)
+  const both = [starting.start(), starting.start()]
+  await settle()
+  // Two at once would announce the same commands.
+  assert.equal(clients.length, 1)
+  clients[0]?.isStopped()
+  await settle()
+  assert.equal(clients.length, 2)
+  clients[0]?.tell('consort/imageState', { state: 'idle' })
+  assert.equal(starting.condition.state, 'starting')
+  clients[1]?.isStarted()
+  await Promise.all(both)
+  assert.equal(starting.started, true)
+  clients[1]?.tell('consort/imageState', { state: 'idle' })
+  assert.equal(starting.condition.state, 'idle')
+})
+
+test('a server is started after the end of one before has failed', async () => {
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined }
+  const starting = new Server({} as never, log as never)
+  starting.program = () => ({ path: 'consort', how: 'PATH' })
+  clients.length = 0
+  void starting.start()
+  await settle()
+  clients[0]?.isStarted()
+  await settle()
+  Object.assign(starting, { announced: new Set(['consort.eval']) })
+  commands.run = () => Promise.reject(new Error('no window'))
+  await assert.rejects(starting.stop(), /no window/)
+  commands.run = () => undefined
+  void starting.start()
+  await settle()
+  assert.equal(clients.length, 2)
+})
