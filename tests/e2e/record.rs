@@ -3,6 +3,7 @@
 
 use consort_tests::installation::Installation;
 use consort_tests::patience::{AMPLE, found, until};
+use consort_tests::recorded_exits::{CALLS, CODE, NAME, TEXT, VALUE};
 use serde_json::{Value, json};
 
 const FILE: &str = "(defpackage :shop (:use :cl))
@@ -91,6 +92,47 @@ fn a_failing_run_is_recorded_and_asked_about() {
     // The image has not changed: nothing was sold, and the functions have no probes.
     let now = call("evaluate-lisp", json!({"code": "(list shop::*sold* (shop::total '((:price 1))))"}));
     assert!(text(&now).starts_with("=> (0 1)"), "{}", text(&now));
+    drop(agent);
+    world.finish();
+}
+
+#[test]
+fn an_agent_asks_about_exits_and_handled_conditions() {
+    let world = Installation::new();
+    let path = world.write(NAME, TEXT);
+    world.configure("[approval]\neval = \"allow\"\n");
+    let mut agent = world.mcp();
+    let mut call =
+        |name: &str, arguments: Value| agent.request("tools/call", json!({"name": name, "arguments": arguments}));
+    call("evaluate-lisp", json!({"code": format!("(load {:?})", path.display().to_string())}));
+    let recorded = call("record", json!({"code": CODE, "timeout": AMPLE}));
+    let facts = &recorded["structuredContent"];
+    assert_eq!(facts["outcome"]["values"], json!([VALUE]), "{recorded}");
+    let number = facts["recording"].clone();
+    let mut ask = |query: &str, of: Value| {
+        let answer = call("record", json!({"recording": number, "query": query, "of": of}));
+        let rows = answer["structuredContent"]["rows"].as_array().cloned().unwrap_or_default();
+        let row = |row: &Value| {
+            format!("{} {}", row["text"].as_str().unwrap_or_default(), row["value"].as_str().unwrap_or_default())
+        };
+        rows.iter().map(row).collect::<Vec<_>>()
+    };
+    assert_eq!(ask("tree", Value::Null)[1..], *CALLS);
+    // Of two conditions that were handled, the last one; with the calls around it.
+    let error = ask("error", Value::Null);
+    assert_eq!(
+        error[..2],
+        ["(error \"boom ~A\" n) signals #<simple-error format-control \"boom ~A\" format-arguments (3)>", "N 3"]
+    );
+    assert_eq!(error[2..4], [CALLS[5], CALLS[4]]);
+    // The form that was left gave no value; the one that caught it did, and so did the cleanup.
+    assert!(ask("values", json!("exits.lisp:9:3")).is_empty());
+    assert_eq!(ask("values", json!("exits.lisp:6:9")), ["(catch 'out ... => (:thrown 1)"]);
+    assert_eq!(
+        ask("history", json!("seen")),
+        ["seen in (exits::cleaned 4) nil", "seen in (exits::cleaned 4) ((:cleanup 4))"]
+    );
+    assert_eq!(ask("when", json!("(consp seen)")), ["(push (list :cleanup n) seen) => ((:cleanup 4))"]);
     drop(agent);
     world.finish();
 }

@@ -2,32 +2,15 @@
 //! inlined code, in a cleanup form; and what is reported without a stop.
 
 use consort_tests::patience::PATIENCE;
+use consort_tests::stops::{FULL, ODD, STOPS};
 use serde_json::json;
 
 use crate::dap::{Client, fixture};
 
-const CODE: &str = "(defmacro of-kind (kind) (list 'quote (list :kind (fails kind))))
-(declaim (inline half))
-(defun half (x) (/ x (second (fails x))))
-(defun halves (x) (list (half x)))
-(defun cleaned (x) (unwind-protect (list :body x) (fails x)))
-(defun deep (n) (list (deep (1+ n))))";
-
-/// Each: the form, the frame that must be there, and the value after the restart USE-OTHER with 2.
-const STOPS: &[(&str, &str, &str)] = &[
-    ("(list :read '#.(fails :k))", "FAILS", "(:READ (:USED 2))"),
-    ("(macroexpand-1 '(of-kind :a))", "(MACRO-FUNCTION OF-KIND)", "'(:KIND (:USED 2))\nT"),
-    ("(halves 4)", "HALVES", "(2)"),
-    ("(cleaned 7)", "CLEANED", "(:BODY 7)"),
-    ("(mapcar (lambda (x) (fails x)) (list 1))", "FAILS", "((:USED 2))"),
-    ("(handler-case (signal (make-condition 'error)) (error () (list (fails 1))))", "FAILS", "((:USED 2))"),
-    ("(funcall (compile nil '(lambda () (fails 3))))", "FAILS", "(:USED 2)"),
-];
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stops_in_odd_places() {
     let (fixture, session) = fixture().await;
-    fixture.eval(CODE).await;
+    fixture.eval(ODD).await;
     let mut client = Client::connect(&session, PATIENCE);
     client.begin().await;
     for (code, frame, value) in STOPS {
@@ -61,7 +44,7 @@ async fn stops_in_odd_places() {
     assert!(client.answer(evaluation).await["message"].as_str().unwrap().starts_with("INTERRUPTED"));
 
     // A full stack and a full heap are reported, and what comes next stops as ever.
-    for (code, why) in [("(deep 0)", "EXHAUSTED"), ("(make-array (expt 10 11))", "HEAP-EXHAUSTED")] {
+    for (code, why) in FULL {
         let message = client.refused("evaluate", json!({"expression": code, "context": "repl"})).await;
         assert!(message.to_uppercase().contains(why), "{code}: {message}");
     }

@@ -3,6 +3,7 @@
 use consort::session::recordings::RecordRequest;
 use consort::session::{ClientInfo, Frontend, Session};
 use consort_tests::patience::{AMPLE, PATIENCE, comes};
+use consort_tests::recorded_exits::{CODE, NAME, STEPS, TEXT};
 use serde_json::{Value, json};
 
 use crate::dap::{Client, fixture};
@@ -21,8 +22,13 @@ const FILE: &str = "(defpackage :shop (:use :cl))
 
 /// Loads the file and records a form; returns the number of the recording and the file.
 async fn recorded(fixture: &Fixture, session: &Session, code: &str) -> (u64, Value) {
-    let file = fixture.workspace.path().join("shop.lisp");
-    std::fs::write(&file, FILE).unwrap();
+    recorded_in(fixture, session, ("shop.lisp", FILE), code).await
+}
+
+/// [`recorded`] with a file of this name and text.
+async fn recorded_in(fixture: &Fixture, session: &Session, (name, text): (&str, &str), code: &str) -> (u64, Value) {
+    let file = fixture.workspace.path().join(name);
+    std::fs::write(&file, text).unwrap();
     fixture.eval(&format!("(load {:?})", file.display().to_string())).await;
     let (client, _feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "test".into() });
     let request = RecordRequest { code: code.into(), timeout: Some(AMPLE), ..RecordRequest::default() };
@@ -179,6 +185,33 @@ async fn a_recording_that_ended_well_begins_at_its_first_event_and_one_that_is_g
     let refused = client.refused("launch", json!({"recording": 99})).await;
     assert!(refused.contains("There is no recording 99"), "{refused}");
     client.event("terminated").await;
+    client.leave().await;
+    drop(session);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn exits_and_handled_conditions_are_stepped_through() {
+    let (fixture, session) = fixture().await;
+    let (number, file) = recorded_in(&fixture, &session, (NAME, TEXT), CODE).await;
+    let mut client = Client::connect(&session, PATIENCE);
+    let mut stopped = begin(&mut client, number, &file, 1).await;
+    for (depth, line, text) in STEPS {
+        let frames = frames(&mut client).await;
+        let here = (frames.len(), frames[0]["line"].as_u64().unwrap(), stopped["text"].as_str().unwrap());
+        assert_eq!(here, (*depth, *line, *text));
+        stopped = step(&mut client, "stepIn").await;
+    }
+    // The whole form, and its end; then back into the call before.
+    while !stopped["description"].as_str().unwrap().starts_with("At the recording's end") {
+        stopped = step(&mut client, "stepIn").await;
+    }
+    let points = json!({"source": {"path": file}, "breakpoints": [{"line": 4}]});
+    client.ask("setBreakpoints", points).await;
+    for n in [4, 1] {
+        let hit = step(&mut client, "reverseContinue").await;
+        assert_eq!(hit["text"], format!("(list :thrown n) => (:thrown {n})"));
+    }
     client.leave().await;
     drop(session);
     fixture.close().await;

@@ -2,6 +2,7 @@
 
 use consort_tests::patience::PATIENCE;
 use consort_tests::scenes::{NAME, REFUSED, SCENES, TEXT, place};
+use consort_tests::stops::{FRAMES, REPLACED, RETURNS, UNPRINTABLE, WRONG};
 use serde_json::{Value, json};
 
 use crate::dap::{Client, fixture};
@@ -60,12 +61,6 @@ async fn breakpoints_and_steps_in_many_places() {
     fixture.close().await;
 }
 
-const FRAMES: &str = "(defun middle (x) (let ((got (multiple-value-list (fails x)))) (list :middle got)))
-(defun top (x) (let ((got (multiple-value-list (middle x)))) (list :top got)))
-(defgeneric area (x))
-(defmethod area (x) (list :area (fails x)))
-(defun calls-area (x) (list (area x)))";
-
 /// The stack of the next stop: its thread and the frames' numbers by their names.
 async fn stack(client: &mut Client) -> (Value, impl Fn(&str) -> Value + use<>) {
     let thread = client.event("stopped").await["threadId"].clone();
@@ -84,43 +79,32 @@ async fn frames_are_returned_from_and_restarted() {
     let mut client = Client::connect(&session, PATIENCE);
     client.begin().await;
     let top = json!({"expression": "(top 1)", "context": "repl"});
-    for (name, code, value) in [
-        ("MIDDLE", "(values 1 2 3)", "(:TOP (1 2 3))"),
-        ("MIDDLE", "(values)", "(:TOP NIL)"),
-        ("FAILS", "(values x (list x))", "(:TOP ((:MIDDLE (1 (1)))))"),
-    ] {
+    for (name, code, value) in RETURNS {
         let evaluation = client.send("evaluate", top.clone()).await;
         let (_, frame) = stack(&mut client).await;
         let mut wanted = frame(name);
         // Code that fails, or that cannot be read, leaves the stop as it is.
-        for (code, why) in [("(car 5)", "TYPE-ERROR"), ("(car", "END-OF-FILE")] {
+        for (code, why) in WRONG {
             wanted["code"] = json!(code);
             assert!(client.refused("consort/return", wanted.clone()).await.contains(why));
         }
         wanted["code"] = json!(code);
         client.ask("consort/return", wanted).await;
-        assert_eq!(client.answer(evaluation).await["body"]["result"], value, "{name} {code}");
+        assert_eq!(client.answer(evaluation).await["body"]["result"], *value, "{name} {code}");
     }
 
     // A frame whose function, or method, was replaced meanwhile.
-    let evaluation = client.send("evaluate", top.clone()).await;
-    let (_, frame) = stack(&mut client).await;
-    let replace = json!({"expression": "(defun middle (x) (values :new x))", "context": "repl"});
-    client.ask("evaluate", replace).await;
-    client.ask("restartFrame", frame("MIDDLE")).await;
-    assert_eq!(client.answer(evaluation).await["body"]["result"], "(:TOP (:NEW 1))");
-    let evaluation = client.send("evaluate", json!({"expression": "(calls-area 1)", "context": "repl"})).await;
-    let (_, frame) = stack(&mut client).await;
-    let replace = json!({"expression": "(defmethod area (x) (list :new x))", "context": "repl"});
-    client.ask("evaluate", replace).await;
-    client.ask("restartFrame", frame("(METHOD AREA (T))")).await;
-    assert_eq!(client.answer(evaluation).await["body"]["result"], "((:NEW 1))");
+    for (code, definition, name, value) in REPLACED {
+        let evaluation = client.send("evaluate", json!({"expression": code, "context": "repl"})).await;
+        let (_, frame) = stack(&mut client).await;
+        client.ask("evaluate", json!({"expression": definition, "context": "repl"})).await;
+        client.ask("restartFrame", frame(name)).await;
+        assert_eq!(client.answer(evaluation).await["body"]["result"], *value, "{code}");
+    }
 
     // A local whose PRINT-OBJECT fails or does not end has its name and its class.
-    let code =
-        "(progn (defclass odd () ()) (defmethod print-object ((x odd) stream) (declare (ignore stream)) (loop)) nil)";
-    client.ask("evaluate", json!({"expression": code, "context": "repl"})).await;
-    let code = "(let ((odd (make-instance 'odd))) (list (fails 1) (null odd)))";
+    let (definitions, code) = UNPRINTABLE;
+    client.ask("evaluate", json!({"expression": definitions, "context": "repl"})).await;
     let evaluation = client.send("evaluate", json!({"expression": code, "context": "repl"})).await;
     let (thread, frame) = stack(&mut client).await;
     let scopes = client.ask("scopes", frame("top-level form")).await;

@@ -9,6 +9,7 @@ use consort::image::api::debug::{
 use consort::model::evaluation::EvalStatus;
 use consort::model::image::ImageError;
 use consort_tests::patience::AMPLE;
+use consort_tests::stops::FAILS;
 use tokio::sync::broadcast::Receiver;
 
 use crate::support::{Fixture, params, soon};
@@ -34,9 +35,6 @@ async fn left(events: &mut Receiver<StopEvent>, number: u64) -> String {
         }
     }
 }
-
-const FAILS: &str = "(defun fails (x) (restart-case (error \"boom ~A\" x) (use-other (value) (list :used value))))
-                     (defun outer (x y) (list (fails x) y))";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_is_looked_at_and_left_by_a_restart() {

@@ -1,6 +1,7 @@
 //! Approval: operations of an agent that need a person's permission, and every known attempt to
 //! bypass it. Each refusal is in the audit log.
 
+mod agent_at_stops;
 mod agent_breakpoints;
 mod agent_scenes;
 mod asking;

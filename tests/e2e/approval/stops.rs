@@ -10,24 +10,22 @@ use consort_tests::agent::{Agent, text};
 use consort_tests::lone_image::evaluation;
 use consort_tests::lsp::Editor;
 use consort_tests::patience::soon;
+use consort_tests::stops::FAILS;
 use serde_json::{Value, json};
 use tokio::sync::broadcast::Receiver;
 use tokio::task::JoinHandle;
 
 use crate::support::Guarded;
 
-const FAILS: &str = "(defun fails (x) (restart-case (error \"boom ~A\" x) (use-other (value) :report \"Use another.\" (list :used value))))
-                     (defun outer (x y) (list (fails x) y))";
-
 /// A person's evaluation, begun for debugging.
-struct Program {
+pub(crate) struct Program {
     work: JoinHandle<Result<EvalOutcome, ImageError>>,
     events: Receiver<StopEvent>,
-    stop: u64,
+    pub(crate) stop: u64,
 }
 
 impl Program {
-    async fn stopped(guarded: &Guarded, code: &str) -> Program {
+    pub(crate) async fn stopped(guarded: &Guarded, code: &str) -> Program {
         let image = guarded.world.image.clone();
         let mut events = image.stop_events();
         let params = EvalParams { debug: true, ..evaluation("person", code) };
@@ -41,7 +39,7 @@ impl Program {
     }
 
     /// Waits for the end: how the stop was left, and the outcome of the evaluation.
-    async fn ended(mut self) -> (String, EvalOutcome) {
+    pub(crate) async fn ended(mut self) -> (String, EvalOutcome) {
         let how = loop {
             if let StopEvent::Left(left) = soon(self.events.recv()).await.expect("an event") {
                 break left.how;
