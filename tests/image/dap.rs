@@ -3,16 +3,17 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use consort::config::Config;
+use consort::config::{Config, InitFile, LispConfig};
 use consort::dap;
-use consort::image::StopEvent;
+use consort::image::{Image, StopEvent};
 use consort::session::Session;
-use consort_tests::patience::PATIENCE;
+use consort_tests::patience::{PATIENCE, comes};
+use consort_tests::stops::FAILS;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 
-use crate::support::{Fixture, params, soon};
+use crate::support::{Fixture, cache, config, params, soon};
 
 /// A client that is connected.
 pub(crate) struct Client {
@@ -122,9 +123,6 @@ impl Client {
         soon(self.served).await.unwrap();
     }
 }
-
-const FAILS: &str = "(defun fails (x) (restart-case (error \"boom ~A\" x) (use-other (value) :report \"Use another.\" (list :used value))))
-                     (defun outer (x y) (list (fails x) y))";
 
 /// An image with a session.
 pub(crate) async fn fixture() -> (Fixture, Session) {
@@ -245,6 +243,70 @@ async fn pause_continue_and_fix() {
     client.leave().await;
     drop(session);
     fixture.close().await;
+}
+
+/// The output or the stop, whichever comes first; the end, if it comes first of all.
+async fn next_of(client: &mut Client, names: &[&str]) -> Value {
+    client.wait(|message| message["event"].as_str().is_some_and(|name| names.contains(&name))).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_printed_before_a_stop_or_the_end_is_shown_before_it() {
+    let (fixture, session) = fixture().await;
+    let mut client = Client::connect(&session, PATIENCE);
+    client.begin().await;
+    let code = "(list (progn (format t \"before~%\") (fails 1)))";
+    let evaluation = client.send("evaluate", json!({"expression": code})).await;
+    let first = next_of(&mut client, &["output", "stopped"]).await;
+    assert_eq!((&first["event"], &first["body"]["output"]), (&json!("output"), &json!("before\n")));
+    let thread = client.event("stopped").await["threadId"].clone();
+    let use_other = json!({"threadId": thread, "index": 0, "name": "USE-OTHER", "arguments": ["2"]});
+    client.ask("consort/invokeRestart", use_other).await;
+    assert_eq!(client.answer(evaluation).await["body"]["result"], "((:USED 2))");
+
+    let code = "(unwind-protect (loop (sleep 0.01)) (format t \"cleanup~%\"))";
+    let evaluation = client.send("evaluate", json!({"expression": code})).await;
+    comes("the evaluation", async || (soon(fixture.image.facts()).await.unwrap().running.len() == 1).then_some(()))
+        .await;
+    let ended = client.send("terminate", json!({})).await;
+    let first = next_of(&mut client, &["output", "terminated"]).await;
+    assert_eq!((&first["event"], &first["body"]["output"]), (&json!("output"), &json!("cleanup\n")));
+    client.event("terminated").await;
+    assert_eq!(
+        (client.answer(ended).await["success"].clone(), client.answer(evaluation).await["success"].clone()),
+        (json!(true), json!(false))
+    );
+    client.leave().await;
+    drop(session);
+    fixture.close().await;
+}
+
+/// The image is started by the evaluation, and has the client's breakpoints when it begins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_evaluation_in_an_image_stops_at_breakpoints() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("init.lisp");
+    let text = "(in-package :cl-user)\n(defun price (n)\n  (list :price n))\n";
+    std::fs::write(&file, format!("(load {:?})", place.path().join("shop.lisp").display().to_string())).unwrap();
+    std::fs::write(place.path().join("shop.lisp"), text).unwrap();
+    let config = LispConfig { init_file: InitFile::File(file), ..config() };
+    let workspace = tempfile::tempdir().unwrap();
+    let private = tempfile::tempdir().unwrap();
+    let (image, events) = Image::prepare_with_cache(config, workspace.path(), private.path().to_owned(), cache());
+    let session = Session::start(Config::default(), workspace.path().to_path_buf(), image.clone(), events);
+    let mut client = Client::connect(&session, PATIENCE);
+    client.ask("initialize", json!({"adapterID": "consort"})).await;
+    client.event("initialized").await;
+    client.ask("setFunctionBreakpoints", json!({"breakpoints": [{"name": "cl-user::price"}]})).await;
+    client.ask("attach", json!({"code": "(price 4)"})).await;
+    client.ask("configurationDone", Value::Null).await;
+    let first = next_of(&mut client, &["stopped", "terminated"]).await;
+    assert_eq!((&first["event"], &first["body"]["reason"]), (&json!("stopped"), &json!("breakpoint")));
+    client.ask("continue", json!({"threadId": first["body"]["threadId"]})).await;
+    client.event("terminated").await;
+    client.leave().await;
+    drop(session);
+    soon(image.shutdown()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

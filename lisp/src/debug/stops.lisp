@@ -308,6 +308,9 @@
              (left nil))
         (end-step evaluation)
         (setf (stopped-facts stop) (with-own-settings () (stop-fixed-facts stop (locks-held))))
+        (unless (of-thread-p stop) ; what was printed before the stop is shown before it
+          (pass-on (evaluation-stdout evaluation))
+          (pass-on (evaluation-stderr evaluation)))
         (without-interrupts
           (when (list-stop stop)
             (unwind-protect

@@ -13,7 +13,8 @@ use crate::session::debug::{
     Breakpoints, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
 };
 
-const NOT_RUNNING: &str = "The Lisp image is not running: the breakpoint is set when it is.";
+/// The message of a breakpoint or filter that waits for the image.
+pub(super) const NOT_RUNNING: &str = "The Lisp image is not running: the breakpoint is set when it is.";
 
 /// `setBreakpoints` and `setFunctionBreakpoints`: replaces the breakpoints of a file, or those at
 /// functions.

@@ -1,12 +1,12 @@
 //! A client's connection: the notices of stops, and the state that its requests share.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::outgoing::Sender;
@@ -28,6 +28,11 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// The thread that clients are told of when none runs or is stopped: some evaluate only when there
 /// is one, and the protocol wants one (Debug Adapter Protocol, "threads").
 pub(super) const IDLE_THREAD: u64 = i32::MAX as u64;
+/// The maximum time that a message waits for the output that was printed before it.
+const OUTPUT: Duration = Duration::from_secs(1);
+/// The time limit for evaluations to end whose stops were aborted, and then for the last messages
+/// to be written.
+pub(super) const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of evaluated texts that are kept for clients to read.
 const TEXTS: usize = 50;
 
@@ -44,6 +49,8 @@ pub(super) struct Connection {
     pub(super) replay: OnceLock<Replay>,
     /// The frozen failure that the client looks at, in place of the image.
     pub(super) failure: Mutex<Option<u64>>,
+    /// True once the client was told that the debug session is over.
+    terminated: AtomicBool,
     /// True once the client has configured itself and is told of stops.
     pub(super) ready: AtomicBool,
     stops: Mutex<BTreeMap<u64, Stop>>,
@@ -51,11 +58,18 @@ pub(super) struct Connection {
     pub(super) wanted: Mutex<RequestedBreakpoints>,
     /// The types of conditions at which the client stops where they are signalled.
     pub(super) break_on: Mutex<Vec<String>>,
-    /// Held while breakpoints are set in the image.
+    /// The id of the image that has the client's breakpoints and filters. Held while they are set
+    /// in a new one.
+    pub(super) set_in: tokio::sync::Mutex<Option<String>>,
+    /// Held from the request of an evaluation until the evaluation is queued.
+    pub(super) beginning: tokio::sync::Mutex<()>,
+    /// Held while breakpoints or exception filters are set in the image.
     pub(super) setting: tokio::sync::Mutex<()>,
     waiting: Waiting,
     /// The client's evaluations that have not ended, in the order of the requests.
     pub(super) evaluations: Mutex<VecDeque<Running>>,
+    /// Notified when one of them has ended.
+    pub(super) ended: Notify,
     /// The package of the client's evaluations, as far as it is known.
     pub(super) package: Mutex<Option<String>>,
     /// True if the client's code asks the client for input.
@@ -101,6 +115,7 @@ impl Drop for Connection {
 
 impl Connection {
     pub(super) fn new(session: Session, client: ClientId, out: Sender) -> Connection {
+        let set_in = tokio::sync::Mutex::new(image_of(&session.image_state()));
         Connection {
             own: Frontend::Cli.session(client),
             session,
@@ -110,21 +125,26 @@ impl Connection {
             begin: Mutex::default(),
             replay: OnceLock::new(),
             failure: Mutex::default(),
+            terminated: AtomicBool::new(false),
             ready: AtomicBool::new(false),
             stops: Mutex::default(),
             texts: Mutex::default(),
             wanted: Mutex::default(),
             break_on: Mutex::default(),
+            set_in,
+            beginning: tokio::sync::Mutex::default(),
             setting: tokio::sync::Mutex::default(),
             waiting: Waiting::default(),
             evaluations: Mutex::default(),
+            ended: Notify::new(),
             package: Mutex::default(),
             takes_input: AtomicBool::new(false),
             cancellable: Mutex::default(),
         }
     }
 
-    /// Waits until the output that the client's running evaluations have printed so far is sent.
+    /// Waits until the output that the client's running evaluations have printed so far is sent,
+    /// for [`OUTPUT`] at most.
     pub(super) async fn flush(&self) {
         let mut told = Vec::new();
         for running in lock(&self.evaluations).iter().filter(|running| running.begun.get().is_some()) {
@@ -133,9 +153,29 @@ impl Connection {
                 told.push(flushed);
             }
         }
-        for flushed in told {
-            // An evaluation that ends meanwhile has sent all its output.
-            let _ = flushed.await;
+        let flushed = async {
+            for flushed in told {
+                // An evaluation that ends meanwhile has sent all its output.
+                let _ = flushed.await;
+            }
+        };
+        if crate::steady::timeout(OUTPUT, flushed).await.is_err() {
+            tracing::info!("output of an evaluation is late for its debugger");
+        }
+    }
+
+    /// Waits until all evaluations of the client have ended but those that are stopped. `aborted`:
+    /// the thread of one that does not stay stopped.
+    pub(super) async fn evaluations_ended(&self, aborted: Option<u64>) {
+        loop {
+            let ended = self.ended.notified();
+            let stopped: BTreeSet<u64> =
+                lock(&self.stops).values().filter(|stop| self.is_own(stop)).map(thread_of).collect();
+            let stay = stopped.iter().filter(|thread| Some(**thread) != aborted).count();
+            if lock(&self.evaluations).len() <= stay {
+                return;
+            }
+            ended.await;
         }
     }
 
@@ -164,6 +204,13 @@ impl Connection {
 
     pub(super) fn event(&self, name: &str, body: Value) {
         self.out.send(Message::event(name, body));
+    }
+
+    /// Tells the client, once, that the debug session is over.
+    pub(super) fn terminated(&self) {
+        if !self.terminated.swap(true, Ordering::SeqCst) {
+            self.event("terminated", json!({}));
+        }
     }
 
     /// Shows a text in the client's console.
@@ -293,7 +340,12 @@ impl Connection {
 
     pub(super) async fn on_stop_event(&self, event: Result<StopEvent, broadcast::error::RecvError>) {
         match event {
-            Ok(StopEvent::Stopped(stop)) => self.stopped(*stop),
+            Ok(StopEvent::Stopped(stop)) => {
+                if self.is_own(&stop) && self.ready.load(Ordering::SeqCst) {
+                    self.flush().await;
+                }
+                self.stopped(*stop);
+            }
             Ok(StopEvent::Left(left)) => self.stop_left(left.stop),
             Ok(StopEvent::Log(log)) if log.owner == self.own => {
                 let mut body = json!({"category": "console", "output": format!("{}\n", log.text)});
@@ -319,11 +371,7 @@ impl Connection {
         let text = {
             let evaluations = lock(&self.evaluations);
             let number = |running: &&Running| running.begun.get().map(|begun| begun.number);
-            // A stop may be told of just before the number of its evaluation is known.
-            let known = evaluations.iter().find(|running| number(running) == Some(request));
-            known
-                .or_else(|| evaluations.iter().find(|running| number(running).is_none()))
-                .map(|running| running.text.clone())
+            evaluations.iter().find(|running| number(running) == Some(request)).map(|running| running.text.clone())
         };
         let Some(text) = text else { return };
         let mut texts = lock(&self.texts);
@@ -382,6 +430,14 @@ impl Connection {
 
     fn innermost(&self, is_wanted: impl Fn(&Stop) -> bool) -> Option<Stop> {
         lock(&self.stops).values().rev().find(|stop| is_wanted(stop)).cloned()
+    }
+}
+
+/// The id of the image that answers.
+pub(super) fn image_of(state: &ImageState) -> Option<String> {
+    match state {
+        ImageState::Ready { image, .. } => Some(image.clone()),
+        _ => None,
     }
 }
 

@@ -7,12 +7,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::answers::{Answer, MAX_PAGE, text, trouble};
 use super::connection::{Connection, Running};
+use super::new_image;
 use super::protocol::{Begin, Evaluate, Report};
 use crate::ide::context::Backend;
 use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
-use crate::model::image::ImageError;
+use crate::model::image::{ImageError, OutputChunk};
 use crate::model::stack_frame;
 use crate::session::EvalRequest;
 use crate::session::debug::{DebugEval, DebugLocals, Done, DoneStatus, Value as Inspected};
@@ -171,6 +172,7 @@ async fn begin(
     impl Drop for Turn<'_> {
         fn drop(&mut self) {
             lock(&self.0.evaluations).retain(|running| !Arc::ptr_eq(&running.text, &self.1));
+            self.0.ended.notify_waiters();
         }
     }
     let NewEvaluation { code, package, stops, threads } = evaluation;
@@ -190,19 +192,31 @@ async fn begin(
         begun: Some(begun.clone()),
         ..EvalRequest::default()
     };
+    let show = |chunk: OutputChunk| {
+        let category = if chunk.stderr { "stderr" } else { "stdout" };
+        connection.event("output", json!({"category": category, "output": chunk.text}));
+    };
     let cancel = number.map(|number| connection.cancellable(number));
     let mut cancelled = false;
-    let answer = connection.session.evaluate(connection.client, request);
+    let answer = {
+        let _order = connection.beginning.lock().await;
+        tokio::select! {
+            biased;
+            () = new_image::wait_until_set(connection) => {}
+            () = async { if let Some(cancel) = &cancel { cancel.requested().await } }, if cancel.is_some() => {
+                return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message: CANCELLED.into() });
+            }
+        }
+        connection.session.evaluate(connection.client, request)
+    };
     tokio::pin!(answer);
     loop {
         tokio::select! {
-            // Output first: it was printed before the answer.
             biased;
-            Some(chunk) = chunks.recv() => {
-                let category = if chunk.stderr { "stderr" } else { "stdout" };
-                connection.event("output", json!({"category": category, "output": chunk.text}));
-            }
+            Some(chunk) = chunks.recv() => show(chunk),
             answer = &mut answer => {
+                // A piece may have come with the answer, after the look at the pieces.
+                show_all(&mut chunks, show);
                 if let Ok(outcome) = &answer {
                     // What is evaluated while the client's own session is stopped has a package of
                     // its own.
@@ -216,6 +230,7 @@ async fn begin(
                 return answer;
             }
             Some(told) = flushes.recv() => {
+                show_all(&mut chunks, show);
                 // Fails if the request that waited was cancelled.
                 let _ = told.send(());
             }
@@ -228,6 +243,13 @@ async fn begin(
                 connection.session.interrupt_evaluation(begun.number);
             }
         }
+    }
+}
+
+/// Shows the pieces of output that have come.
+fn show_all(chunks: &mut mpsc::UnboundedReceiver<OutputChunk>, show: impl Fn(OutputChunk)) {
+    while let Ok(chunk) = chunks.try_recv() {
+        show(chunk);
     }
 }
 
@@ -252,7 +274,7 @@ pub(super) async fn launch(connection: &Connection) {
             Err(error) => ("stderr", error.to_string()),
         };
     connection.event("output", json!({"category": category, "output": format!("{shown}\n")}));
-    connection.event("terminated", json!({}));
+    connection.terminated();
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answers::Answer;
+use super::breakpoints::NOT_RUNNING;
 use super::connection::Connection;
 use crate::locked::lock;
 use crate::model::image::ImageState;
@@ -38,11 +39,13 @@ pub(super) async fn set(connection: &Connection, Filters { filters, filter_optio
     let plain = filters.iter().map(|filter| type_of(filter, None));
     let chosen = filter_options.iter().map(|one| type_of(&one.filter_id, one.condition.as_deref()));
     let types: Vec<String> = plain.chain(chosen).collect();
+    // The image gets the newest filters last.
+    let _turn = connection.setting.lock().await;
     lock(&connection.break_on).clone_from(&types);
-    if types.is_empty() && !matches!(connection.session.image_state(), ImageState::Ready { .. }) {
-        return Ok(json!({"breakpoints": []}));
-    }
     let count = types.len();
+    if !matches!(connection.session.image_state(), ImageState::Ready { .. }) {
+        return Ok(json!({"breakpoints": vec![json!({"verified": false, "message": NOT_RUNNING}); count]}));
+    }
     let operation = DebugBreakOn { owner: connection.owner(), types };
     let shown: Vec<Value> = match connection.session.set_breakpoints(operation).await {
         Ok(answer) => answer
@@ -57,6 +60,7 @@ pub(super) async fn set(connection: &Connection, Filters { filters, filter_optio
 
 /// Sets the client's filters in a new image.
 pub(super) async fn set_again(connection: &Connection) {
+    let _turn = connection.setting.lock().await;
     let types = lock(&connection.break_on).clone();
     if types.is_empty() {
         return;

@@ -54,7 +54,7 @@ fn kept(connection: &Connection, number: u64) -> Result<Failure, String> {
 
 /// Reports the one stop that there is.
 pub(super) fn report_stop(connection: &Connection, number: u64) {
-    let Ok(failure) = kept(connection, number) else { return connection.event("terminated", json!({})) };
+    let Ok(failure) = kept(connection, number) else { return connection.terminated() };
     let body = json!({
         "reason": "exception", "threadId": THREAD, "allThreadsStopped": true,
         "description": format!("Frozen failure {number}"), "text": format!("{}: {}", failure.kind, failure.message),
@@ -98,7 +98,7 @@ async fn answer_at(connection: &Connection, number: u64, request: &Request) -> A
         "breakpointLocations" => Ok(json!({"breakpoints": []})),
         "completions" => Ok(json!({"targets": []})),
         "terminate" => {
-            connection.event("terminated", json!({}));
+            connection.terminated();
             Ok(json!({}))
         }
         "initialize" | "configurationDone" | "setExceptionBreakpoints" | "cancel" => Ok(json!({})),

@@ -2,7 +2,6 @@
 //! `consort/inputOver`, `consort/answerInput`.
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -11,9 +10,6 @@ use super::connection::Connection;
 use super::protocol::{Initialize, InputAnswered};
 use crate::model::input::InputAnswer;
 use crate::session::Feedback;
-
-/// The maximum time that a question waits for the output before it.
-const OUTPUT: Duration = Duration::from_secs(1);
 
 /// Lets a client's code ask the client for input from now on, if the client supports it.
 pub(super) fn accept(connection: &Connection, client: Initialize) {
@@ -35,7 +31,7 @@ pub(super) async fn forward(connection: &Connection, feedback: Feedback) {
     match feedback {
         Feedback::Input(wanted) => {
             // The output before the question is sent first, since it ends with the prompt.
-            let _ = crate::steady::timeout(OUTPUT, connection.flush()).await;
+            connection.flush().await;
             connection.event("consort/input", json!({"id": wanted.question, "prompt": wanted.prompt}));
         }
         Feedback::InputOver { question } => connection.event("consort/inputOver", json!({"id": question})),

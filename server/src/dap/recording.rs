@@ -55,7 +55,7 @@ pub(super) async fn answer(connection: &Connection, replay: &Replay, request: &R
         "continue" => step(connection, replay, "continue").await,
         "reverseContinue" => step(connection, replay, "reverse").await,
         "terminate" => {
-            connection.event("terminated", json!({}));
+            connection.terminated();
             Ok(json!({}))
         }
         other => Err(format!(
@@ -70,7 +70,7 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
         Ok(moment) => *at = Some(moment),
         Err(error) => {
             // A recording with nothing to step through fails too.
-            connection.event("terminated", json!({}));
+            connection.terminated();
             return Err(text(error));
         }
     }
@@ -96,7 +96,7 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
 fn lost(connection: &Connection, error: ImageError) -> String {
     let goes_on = matches!(&error, ImageError::Refused { kind, .. } if *kind == ErrorKind::NO_ANSWER);
     if !goes_on {
-        connection.event("terminated", json!({}));
+        connection.terminated();
     }
     text(error)
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::answers::{Answer, MAX_PAGE, text, trouble};
 use super::breakpoints;
-use super::connection::{Connection, IDLE_THREAD, thread_of};
+use super::connection::{Connection, END_TIMEOUT, IDLE_THREAD, thread_of};
 use super::protocol::{
     self, Begin, Cancel, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
     Variables, arguments,
@@ -251,12 +251,17 @@ pub(super) fn exception(condition: Option<&Condition>, restarts: &[Restart]) -> 
 }
 
 async fn terminate(connection: &Connection) -> Answer {
-    if let Some(stop) = connection.own_stop() {
+    let stop = connection.own_stop();
+    if let Some(stop) = &stop {
         // A stop that was left meanwhile needs no abort.
         let _ = connection.session.at_stop(DebugAbort { stop: stop.number }).await;
     }
     connection.session.interrupt(connection.client, false).await.map_err(text)?;
-    connection.event("terminated", json!({}));
+    // Clients leave at `terminated`: what cleanup forms print comes before.
+    if crate::steady::timeout(END_TIMEOUT, connection.evaluations_ended(stop.as_ref().map(thread_of))).await.is_err() {
+        connection.say("The evaluation has not ended yet.\n");
+    }
+    connection.terminated();
     Ok(json!({}))
 }
 

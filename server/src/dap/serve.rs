@@ -12,20 +12,16 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::connection::Connection;
+use super::connection::{Connection, END_TIMEOUT};
 use super::handlers::Handlers;
 use super::protocol::Request;
-use super::{breakpoints, evaluating, exceptions, frozen, input, outgoing, recording, requests};
+use super::{breakpoints, evaluating, exceptions, frozen, input, new_image, outgoing, recording, requests};
 use crate::framing::json::{Frame, Frames};
 use crate::locked::lock;
 use crate::model::image::ImageState;
 use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
 use crate::session::requests::handle;
 use crate::session::{ClientInfo, Frontend, Session};
-
-/// The time limit for evaluations to end whose stops were aborted, and then for the last messages
-/// to be written.
-const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn serve<R, W>(session: Session, read: R, write: W, abandoned: Duration)
 where
@@ -41,10 +37,10 @@ where
     let mut work = Handlers::new(out.clone());
     // The tasks that set breakpoints again.
     let mut again = JoinSet::new();
-    connection.catch_up().await;
-    let mut frames = Frames::new(read);
     let mut image = connection.session.watch_image();
     image.mark_unchanged();
+    connection.catch_up().await;
+    let mut frames = Frames::new(read);
     loop {
         tokio::select! {
             frame = frames.next() => match frame {
@@ -62,7 +58,7 @@ where
             event = events.recv() => {
                 match &event {
                     Ok(StopEvent::Breakpoints(changed)) => connection.set_again(changed, &mut again),
-                    Err(broadcast::error::RecvError::Lagged(_)) => connection.set_all_again(&mut again),
+                    Err(broadcast::error::RecvError::Lagged(_)) => connection.set_all_again(true, &mut again),
                     _ => {}
                 }
                 connection.on_stop_event(event).await;
@@ -71,7 +67,7 @@ where
                 let is_ready = matches!(*image.borrow_and_update(), ImageState::Ready { .. });
                 connection.image_changed().await;
                 if is_ready {
-                    connection.set_all_again(&mut again);
+                    connection.set_all_again(false, &mut again);
                 }
             }
             Some(feedback) = feedback.recv() => input::forward(&connection, feedback).await,
@@ -123,12 +119,10 @@ impl Connection {
         }
     }
 
-    fn set_all_again(self: &Arc<Self>, again: &mut JoinSet<()>) {
+    /// Has all that the client sets in the image set again. `anew`: also if it is set there.
+    fn set_all_again(self: &Arc<Self>, anew: bool, again: &mut JoinSet<()>) {
         let connection = self.clone();
-        let setting = async move {
-            exceptions::set_again(&connection).await;
-            breakpoints::set_again(&connection, None).await;
-        };
+        let setting = async move { new_image::set_all(&connection, anew).await };
         again.spawn_on(setting, &handle());
     }
 

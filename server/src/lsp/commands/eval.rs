@@ -90,15 +90,21 @@ pub(super) async fn follow<T>(
     token: Option<&Value>,
     bar: &Bar,
 ) -> Result<T> {
+    let show = |chunk: OutputChunk| {
+        let stream = if chunk.stderr { "stderr" } else { "stdout" };
+        connection.peer.notify(ext::OUTPUT, json!({"token": token, "stream": stream, "text": chunk.text}));
+    };
     loop {
         tokio::select! {
-            // Output first: it was printed before the answer.
             biased;
-            Some(chunk) = next(chunks) => {
-                let stream = if chunk.stderr { "stderr" } else { "stdout" };
-                connection.peer.notify(ext::OUTPUT, json!({"token": token, "stream": stream, "text": chunk.text}));
+            Some(chunk) = next(chunks) => show(chunk),
+            answer = &mut answer => {
+                // A piece may have come with the answer, after the look at the pieces.
+                while let Some(Ok(chunk)) = chunks.as_mut().map(mpsc::UnboundedReceiver::try_recv) {
+                    show(chunk);
+                }
+                return Ok(answer);
             }
-            answer = &mut answer => return Ok(answer),
             () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
         }
     }
