@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, OnceLock};
 
 use lsp_types::*;
@@ -34,6 +35,8 @@ pub(super) struct Connection {
     pub(super) feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
     /// The settings given with `initialize`, in force if the client has no section `consort`.
     pub(super) options: OnceLock<Value>,
+    /// The number of requests so far for the client's settings.
+    pub(super) settings_asked: AtomicU64,
     /// The client's changes that may alter the findings of files that are not open.
     pub(super) changes: ClientChanges,
     /// The semantic tokens last sent for each document.
@@ -63,6 +66,7 @@ impl Connection {
             opened: Mutex::default(),
             feedback: Mutex::new(Some(feedback)),
             options: OnceLock::new(),
+            settings_asked: AtomicU64::new(0),
             changes: ClientChanges::default(),
             tokens: SentTokens::default(),
             limits: Mutex::default(),

@@ -1,6 +1,8 @@
 //! The LSP requests and notifications: tower-lsp's trait, each method a translation into one
 //! session call.
 
+use std::sync::atomic::Ordering;
+
 use lsp_types::*;
 use serde_json::{Value, json};
 use tower_lsp::LanguageServer;
@@ -337,7 +339,10 @@ impl Connection {
     /// Requests the client's settings and applies them.
     async fn fetch_settings(&self) {
         let items = json!({"items": [{"section": "consort"}]});
+        let number = self.settings_asked.fetch_add(1, Ordering::SeqCst) + 1;
         match self.peer.request("workspace/configuration", items).await {
+            // The answer to a newer request is there, or comes.
+            Ok(_) if self.settings_asked.load(Ordering::SeqCst) != number => {}
             Ok(answer) => {
                 let settings = from_proto::settings(answer.get(0).cloned()).or_else(|| self.options.get().cloned());
                 if let Some(settings) = settings {

@@ -33,11 +33,13 @@ pub(super) async fn forward(notifier: Notifier, mut stops: StopsOf) {
             }
             wanted => wanted,
         };
-        if wanted == OnError::Stop {
+        if !notifier.session.is_of_image(&stop) {
+            // It has ended, also while the question was open.
+        } else if wanted == OnError::Stop {
             let text = shown::line(&stop.text);
             let params = json!({"stop": stop.stop, "thread": stop.thread, "reason": stop.reason, "text": text});
             notifier.peer.notify(ext::STOPPED, params);
-        } else if let Err(error) = notifier.session.report_stop(stop.stop).await {
+        } else if let Err(error) = notifier.session.report_stop(&stop).await {
             // The stop may have been left by another client meanwhile.
             tracing::info!("a stop was not aborted: {error}");
         }
@@ -56,7 +58,7 @@ async fn ask(notifier: &Notifier, stop: &Stopped) -> Option<OnError> {
     let params = json!({"type": 2, "message": shown::notification(&message), "actions": actions});
     let answer = tokio::select! {
         answer = notifier.peer.request("window/showMessageRequest", params) => answer,
-        () = notifier.session.stop_left(stop.stop) => return None,
+        () = notifier.session.stop_left(stop) => return None,
     };
     match answer {
         Ok(answer) if answer["title"] == STOP => Some(OnError::Stop),

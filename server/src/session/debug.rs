@@ -75,31 +75,50 @@ impl Session {
         }
     }
 
-    /// Waits until a stop is left.
-    pub async fn stop_left(&self, number: u64) {
-        let mut events = self.stop_events();
-        loop {
-            let known = self.at_stop(DebugStops {}).await;
-            if !known.is_ok_and(|answer| answer.stops.iter().any(|stop| stop.number == number)) {
-                return;
-            }
+    /// Waits until a stop is left, or its image has ended.
+    pub async fn stop_left(&self, stopped: &Stopped) {
+        if !self.is_of_image(stopped) {
+            return;
+        }
+        let mut image = self.watch_image();
+        let left = async {
+            let mut events = self.stop_events();
             loop {
-                match events.recv().await {
-                    Ok(StopEvent::Left(left)) if left.stop == number => return,
-                    Ok(_) => {}
-                    Err(broadcast::error::RecvError::Lagged(_)) => break,
-                    Err(broadcast::error::RecvError::Closed) => return,
+                let known = self.at_stop(DebugStops {}).await;
+                if !known.is_ok_and(|answer| answer.stops.iter().any(|stop| stop.number == stopped.stop)) {
+                    return;
+                }
+                loop {
+                    match events.recv().await {
+                        Ok(StopEvent::Left(left)) if left.stop == stopped.stop => return,
+                        Ok(_) => {}
+                        Err(broadcast::error::RecvError::Lagged(_)) => break,
+                        Err(broadcast::error::RecvError::Closed) => return,
+                    }
                 }
             }
+        };
+        tokio::select! {
+            () = left => {}
+            // The sender lives as long as the session's image.
+            _ = image.wait_for(|state| id_of(state) != stopped.image.as_deref()) => {}
         }
     }
 
-    /// Ends a stopped evaluation with its report, as if it had not stopped.
+    /// Returns true while the image of a stop runs. The next one numbers its stops anew.
+    pub fn is_of_image(&self, stopped: &Stopped) -> bool {
+        stopped.image.is_some() && id_of(&self.image_state()) == stopped.image.as_deref()
+    }
+
+    /// Ends a stopped evaluation with its report, as if it had not stopped. Does nothing if its
+    /// image has ended.
     ///
     /// # Errors
     /// The stop was left, or the image does not answer.
-    pub async fn report_stop(&self, stop: u64) -> Result<(), ImageError> {
-        let Done { .. } = self.at_stop(DebugAbort { stop }).await?;
+    pub async fn report_stop(&self, stopped: &Stopped) -> Result<(), ImageError> {
+        if self.is_of_image(stopped) {
+            let Done { .. } = self.at_stop(DebugAbort { stop: stopped.stop }).await?;
+        }
         Ok(())
     }
 }
@@ -122,6 +141,8 @@ pub struct StopsOf {
 pub struct Stopped {
     /// The stop's number.
     pub stop: u64,
+    /// The id of the image that it is in.
+    pub image: Option<String>,
     /// The number of the thread that waits, as debuggers are told it.
     pub thread: u64,
     /// `error`, `break`, `pause`, `breakpoint`, `step` or `signal`.
@@ -161,7 +182,7 @@ impl StopsOf {
 
     fn stopped(&mut self, stop: &Stop) -> Stopped {
         self.reported.insert(stop.number);
-        Stopped::of(stop)
+        Stopped::of(stop, &self.session.image_state())
     }
 }
 
@@ -170,11 +191,20 @@ pub fn with_thread(stop: &Stop, text: String) -> String {
     if stop.started_by.is_some() { format!("{text} (in the thread {})", stop.thread) } else { text }
 }
 
+/// The id of the image that answers.
+fn id_of(state: &ImageState) -> Option<&str> {
+    match state {
+        ImageState::Ready { image, .. } => Some(image),
+        _ => None,
+    }
+}
+
 impl Stopped {
-    fn of(stop: &Stop) -> Stopped {
+    fn of(stop: &Stop, image: &ImageState) -> Stopped {
         let text = stop.condition.as_ref().map(|condition| format!("{}: {}", condition.kind, condition.message));
         Stopped {
             stop: stop.number,
+            image: id_of(image).map(str::to_owned),
             thread: stop.evaluation.as_u64().unwrap_or_default(),
             reason: stop.reason.clone(),
             text: with_thread(stop, text.unwrap_or_else(|| stop.reason.clone())),

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use consort::config::Config;
-use consort::image::api::debug::{DebugRestart, DebugRestartFrame, DoneStatus};
+use consort::image::api::debug::{DebugRestart, DebugRestartFrame, DebugStops, DoneStatus};
 use consort_tests::lsp::Editor;
-use consort_tests::patience::soon;
+use consort_tests::patience::comes;
 use consort_tests::world::World;
 use serde_json::{Value, json};
 
@@ -50,6 +50,36 @@ async fn an_evaluation_stops_and_goes_on_by_a_restart() {
     use_other(&world, &told, "42").await;
     assert_eq!(editor.answer(id).await.unwrap()["values"], json!(["(:USED 42)"]));
     assert!(!editor.has(QUESTION, |_| true));
+    world.end().await;
+}
+
+/// The next image numbers its stops anew: an answer about a stop of this one is for none of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_question_about_a_stop_ends_with_its_image() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world, "ask").await;
+    let id = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
+    let question = editor.question().await;
+    let pid = world.is_ready().await;
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    editor.wait_for("$/cancelRequest", |params| params["id"] == question["id"]).await;
+    editor.answer(id).await.unwrap_err();
+    for part in ["is being started", "A new image is running"] {
+        let told = |params: &Value| params["message"].as_str().is_some_and(|text| text.contains(part));
+        editor.wait_for("window/showMessage", told).await;
+    }
+    let id = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
+    let second = editor.question().await;
+    assert_ne!(second["id"], question["id"]);
+    editor.reply(&question, json!({"title": "Report"})).await;
+    editor.reply(&second, json!({"title": "Debug"})).await;
+    let told = editor.wait_for("consort/stopped", |_| true).await;
+    use_other(&world, &told, "42").await;
+    assert_eq!(editor.answer(id).await.unwrap()["values"], json!(["(:USED 42)"]));
     world.end().await;
 }
 
@@ -218,7 +248,11 @@ async fn the_threads_of_an_editor_that_left_are_ended_after_a_while() {
     // The second editor is there before the thread ends, so that it is told of the error.
     let mut other = editor(&world, "stop").await;
     leaving.leave().await;
-    soon(world.session.stop_left(told["stop"].as_u64().unwrap())).await;
+    comes("the end of the stop", async || {
+        let stops = world.session.at_stop(DebugStops {}).await.unwrap().stops;
+        stops.iter().all(|stop| told["stop"] != stop.number).then_some(())
+    })
+    .await;
     ended_by_an_error(&mut other).await;
     assert_eq!(other.eval("(values (sb-thread:join-thread cl-user::*worker* :default :ended))").await, [":ENDED"]);
     world.end().await;
