@@ -111,6 +111,29 @@ impl Drop for MayStop {
     }
 }
 
+/// An evaluation that is being resumed. Dropping this before [`Resuming::next`] leaves it waiting.
+#[derive(Debug)]
+pub(crate) struct Resuming {
+    waiting: Option<Waiting>,
+    running: MayStop,
+}
+
+impl Resuming {
+    /// Waits for the next event of the evaluation, which the caller has resumed.
+    pub(crate) async fn next(mut self, progress: &Reporter) -> Option<NextEvent> {
+        let waiting = self.waiting.take()?;
+        Some(progress.during(self.running.0.next_event(waiting), None).await)
+    }
+}
+
+impl Drop for Resuming {
+    fn drop(&mut self) {
+        if let Some(waiting) = self.waiting.take() {
+            self.running.0.lock().waiting = Some(waiting);
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Task(JoinHandle<()>);
 
@@ -296,17 +319,14 @@ impl AgentBreakpoints {
         progress.during(self.next_event(Waiting { stop: 0, events, _task: task }), output).await
     }
 
-    /// Waits for the next event of the waiting evaluation, which the caller has resumed. `None`: no
-    /// evaluation was waiting.
-    pub(crate) async fn next(self: &Arc<Self>, progress: &Reporter) -> Option<NextEvent> {
-        let waiting = {
-            let mut state = self.lock();
-            let waiting = state.waiting.take()?;
-            state.running = true;
-            waiting
-        };
-        let _running = MayStop(self.clone());
-        Some(progress.during(self.next_event(waiting), None).await)
+    /// Takes the evaluation that waits in the stop, to resume it: its next event is then for the
+    /// caller, and for no other call that looks meanwhile. `None`: none waits there.
+    pub(crate) fn take_waiting(self: &Arc<Self>, stop: u64) -> Option<Resuming> {
+        let mut state = self.lock();
+        state.catch_up();
+        let waiting = state.waiting.take_if(|waiting| waiting.stop == stop)?;
+        state.running = true;
+        Some(Resuming { waiting: Some(waiting), running: MayStop(self.clone()) })
     }
 
     /// Waits for the next event of an evaluation, and keeps that evaluation if it has stopped.
@@ -374,13 +394,13 @@ async fn follow(
     tell: mpsc::UnboundedSender<NextEvent>,
 ) {
     tokio::pin!(answer);
-    let mut stopped_since: Option<(u64, Instant)> = None;
+    let mut stopped_since: Option<(Stopped, Instant)> = None;
     loop {
         let late = async {
-            match stopped_since {
-                Some((stop, since)) => {
-                    tokio::time::sleep_until(since + STOP_TIMEOUT).await;
-                    stop
+            match &stopped_since {
+                Some((stopped, since)) => {
+                    tokio::time::sleep_until(*since + STOP_TIMEOUT).await;
+                    stopped.clone()
                 }
                 None => std::future::pending().await,
             }
@@ -393,12 +413,12 @@ async fn follow(
                 return;
             }
             Some(stopped) = stops.next() => {
-                stopped_since = Some((stopped.stop, Instant::now()));
+                stopped_since = Some((stopped.clone(), Instant::now()));
                 let _ = tell.send(NextEvent::Stopped(stopped));
             }
-            stop = late => {
+            stopped = late => {
                 stopped_since = None;
-                if let Err(error) = session.report_stop(stop).await {
+                if let Err(error) = session.report_stop(&stopped).await {
                     tracing::debug!(%error, "a stop of an agent was left meanwhile");
                 }
             }

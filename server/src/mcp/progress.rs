@@ -30,6 +30,12 @@ impl Reporter {
         Reporter { to: token.map(|token| (peer, token)) }
     }
 
+    /// A reporter that sends nothing.
+    #[cfg(test)]
+    pub(crate) fn silent() -> Self {
+        Reporter { to: None }
+    }
+
     /// Returns true if the client requested progress.
     pub(crate) fn is_wanted(&self) -> bool {
         self.to.is_some()

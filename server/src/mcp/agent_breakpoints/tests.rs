@@ -234,3 +234,35 @@ async fn the_image_gets_the_last_breakpoints_last() {
     }
     assert_eq!(*lock(&given), [1, 0]);
 }
+
+fn stopped(stop: u64) -> NextEvent {
+    NextEvent::Stopped(Stopped { stop, image: None, thread: 1, reason: "step".into(), text: "step".into() })
+}
+
+/// An evaluation that waits in the stop 1, and what sends its events.
+fn waiting() -> (Arc<AgentBreakpoints>, mpsc::UnboundedSender<NextEvent>) {
+    let own: Arc<AgentBreakpoints> = Arc::default();
+    let (tell, events) = mpsc::unbounded_channel();
+    own.lock().waiting = Some(Waiting { stop: 1, events, _task: Task(tokio::spawn(std::future::pending())) });
+    (own, tell)
+}
+
+#[tokio::test]
+async fn the_next_stop_is_for_the_call_that_resumed_the_evaluation() {
+    let (own, tell) = waiting();
+    let resuming = own.take_waiting(1).unwrap();
+    tell.send(stopped(2)).unwrap();
+    // Another call looks meanwhile.
+    assert!(!own.waits_in(1) && !own.waits_in(2) && !own.may_stop());
+    let next = soon(resuming.next(&Reporter::silent())).await;
+    assert!(matches!(next, Some(NextEvent::Stopped(Stopped { stop: 2, .. }))), "{next:?}");
+    assert!(own.waits_in(2));
+}
+
+#[tokio::test]
+async fn an_evaluation_that_was_not_resumed_waits_on() {
+    let (own, _tell) = waiting();
+    assert!(own.take_waiting(2).is_none());
+    drop(own.take_waiting(1));
+    assert!(own.waits_in(1));
+}

@@ -277,12 +277,16 @@ async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Va
         let message = format!("Stop {number} is not the one that approval was asked for any more; look at it again.");
         return Err(Failure { kind: ErrorKind::STALE, message });
     }
+    let resuming = match &action {
+        StopAction::Eval { .. } => None,
+        _ => call.breakpoints.take_waiting(number),
+    };
     let done = perform(session, &stop, action).await.map_err(failed)?;
-    if !own || done.status != DoneStatus::Sent {
+    let Some(resuming) = resuming.filter(|_| done.status == DoneStatus::Sent) else {
         return Ok(stops::outcome(&done, "stop"));
-    }
+    };
     // The answer is what comes next of the agent's own evaluation.
-    Ok(match call.breakpoints.next(&call.progress).await {
+    Ok(match resuming.next(&call.progress).await {
         Some(NextEvent::Stopped(stopped)) => {
             let (text, facts) = stops::describe_for_agent(session, stopped.stop).await;
             (text, facts, false)
