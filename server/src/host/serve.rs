@@ -62,19 +62,33 @@ pub trait Services: Send + Sync + 'static {
 /// The connected clients, and the request to leave.
 #[derive(Debug)]
 pub struct Lifetime {
-    clients: watch::Sender<usize>,
+    clients: watch::Sender<Clients>,
     stop: Notify,
     held: Mutex<Vec<UnixStream>>,
 }
 
+/// The connected clients of a host.
+#[derive(Debug, Clone, Copy, Default)]
+struct Clients {
+    count: usize,
+    /// True once no further client is taken.
+    closed: bool,
+}
+
 impl Lifetime {
     fn new() -> Lifetime {
-        Lifetime { clients: watch::Sender::new(0), stop: Notify::new(), held: Mutex::default() }
+        Lifetime { clients: watch::Sender::default(), stop: Notify::new(), held: Mutex::default() }
     }
 
     /// Returns the number of connected clients: editors, agents, running commands.
     pub fn clients(&self) -> usize {
-        *self.clients.borrow()
+        self.clients.borrow().count
+    }
+
+    /// Takes no further client, unless one is connected. Returns true if there was none.
+    fn close_if_empty(&self) -> bool {
+        self.clients.send_modify(|clients| clients.closed |= clients.count == 0);
+        self.clients.borrow().closed
     }
 
     /// Ends the host now.
@@ -88,10 +102,13 @@ impl Lifetime {
         lock(&self.held).push(stream);
     }
 
-    /// Counts a client for as long as the guard lives.
-    pub fn enter(self: &Arc<Self>) -> Presence {
-        self.clients.send_modify(|count| *count += 1);
-        Presence(self.clone())
+    /// Counts a client for as long as the guard lives. `None`: this host is leaving.
+    pub fn enter(self: &Arc<Self>) -> Option<Presence> {
+        let entered = self.clients.send_if_modified(|clients| {
+            clients.count += usize::from(!clients.closed);
+            !clients.closed
+        });
+        entered.then(|| Presence(self.clone()))
     }
 }
 
@@ -101,7 +118,7 @@ pub struct Presence(Arc<Lifetime>);
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.0.clients.send_modify(|count| *count -= 1);
+        self.0.clients.send_modify(|clients| clients.count -= 1);
     }
 }
 
@@ -164,7 +181,7 @@ async fn accept(
             },
             changed = clients.changed() => {
                 // The sender lives as long as `lifetime`.
-                let now = *clients.borrow_and_update();
+                let now = clients.borrow_and_update().count;
                 if now < present {
                     give_back = GIVE_BACK;
                 }
@@ -199,7 +216,14 @@ async fn accept(
                 }
                 }
             },
-            () = lonely => { tracing::info!("nobody has been here for a while: leaving"); break }
+            () = lonely => {
+                if lifetime.close_if_empty() {
+                    tracing::info!("nobody has been here for a while: leaving");
+                    break;
+                }
+                // A client came at this moment.
+                deadline = None;
+            }
             // Programs that end others to free memory send these too: editors then need another
             // host.
             _ = terminate.recv() => { tracing::info!("SIGTERM: leaving"); ordered = false; break }
@@ -271,12 +295,9 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
         tracing::info!(frontend = ?hello.frontend, cwd = %hello.cwd.display(), "a client came");
     }
     if hello.version != VERSION && !hello.any_version {
-        if lifetime.clients() == 0 {
-            if answer(&mut stream, Some("another version comes: leaving".into()), true).await.is_ok() {
-                lifetime.hold(stream);
-                lifetime.stop();
-            }
-            return;
+        if lifetime.close_if_empty() {
+            leave_to(stream, &lifetime, "another version comes: leaving").await;
+            return lifetime.stop();
         }
         let text = format!(
             "the Consort host of this workspace is version {VERSION} and this client is {}; run `consort stop` in the workspace (what is \
@@ -287,7 +308,14 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
         return;
     }
     // `status` and `stop` do not count as clients.
-    let presence = (!hello.any_version).then(|| lifetime.enter());
+    let presence = if hello.any_version {
+        None
+    } else {
+        match lifetime.enter() {
+            Some(presence) => Some(presence),
+            None => return leave_to(stream, &lifetime, "nobody was here for a while: leaving").await,
+        }
+    };
     if let Err(error) = answer(&mut stream, None, false).await {
         return tracing::info!("a client left before its connection was served: {error}");
     }
@@ -301,6 +329,14 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
         Ok(()) if any_version => {}
         Ok(()) => tracing::info!(?frontend, "a client left"),
         Err(error) => tracing::error!(?frontend, "a connection failed, its client is disconnected: {error}"),
+    }
+}
+
+/// Tells a client that this host leaves, and that the next one is its own to start. The client
+/// waits until this process has ended.
+async fn leave_to(mut stream: UnixStream, lifetime: &Lifetime, why: &str) {
+    if answer(&mut stream, Some(why.into()), true).await.is_ok() {
+        lifetime.hold(stream);
     }
 }
 
@@ -328,4 +364,21 @@ async fn answer(stream: &mut UnixStream, error: Option<String>, leaving: bool) -
 async fn read_hello(read: &mut UnixStream) -> io::Result<Option<Hello>> {
     let line = first_line::read(read, hello::MAX_LINE).await?;
     Ok(line.map(|line| serde_json::from_slice(&line)).transpose()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_leaves_takes_no_further_client() {
+        let lifetime = Arc::new(Lifetime::new());
+        let client = lifetime.enter();
+        assert!(client.is_some() && !lifetime.close_if_empty());
+        let second = lifetime.enter();
+        assert!(second.is_some() && lifetime.clients() == 2);
+        drop((client, second));
+        assert!(lifetime.close_if_empty());
+        assert!(lifetime.enter().is_none() && lifetime.clients() == 0);
+    }
 }

@@ -196,7 +196,12 @@ impl Bridge {
             return self.refuse(&peek, &message);
         }
         if let Some((id, method)) = peek.request() {
-            self.shared.lock().pending.insert(id, method);
+            let mut link = self.shared.lock();
+            if !link.connected {
+                drop(link);
+                return self.refuse(&peek, &lost());
+            }
+            link.pending.insert(id, method);
         }
         // A second failure in a row is answered by the other direction.
         let _ = self.host.as_mut().map(|host| host.write_all(&whole));
