@@ -137,11 +137,14 @@ impl WarmCopies {
         {
             return self.forker.workers.prepare(instance.clone());
         }
-        if lock(&self.ready).is_some() {
-            return;
-        }
         let (claims, claimed) = mpsc::channel(1);
-        *lock(&self.ready) = Some(claims.clone());
+        {
+            let mut slot = lock(&self.ready);
+            if slot.is_some() {
+                return;
+            }
+            *slot = Some(claims.clone());
+        }
         let job = CheckJob::waiting(wanted);
         let keep = {
             let copies = self.clone();

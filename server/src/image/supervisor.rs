@@ -78,6 +78,8 @@ impl Supervisor {
             };
             let command = match ended {
                 Ended::Commanded(command) => {
+                    // A step of the restoration that this ends is not the cause of the next end.
+                    lock(&self.runtime.plan).taking(None);
                     if let Some(instance) = running.as_ref().and_then(|running| running.instance.as_ref()) {
                         let restart = matches!(command, Some(Command::Restart(_)));
                         instance.note_end(if restart { RESTARTED } else { LEAVING });
