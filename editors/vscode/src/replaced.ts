@@ -41,7 +41,7 @@ function outcome(server: Server, approval: Approval): Promise<LogEntry | undefin
   })
 }
 
-/** True if an entry of the log is of the call, and not of another agent's, or about another name. */
+/** True if an entry of the log is of the call, and not another agent's or about another name. */
 function isOf({ frontend, tool, client, about }: LogEntry, approval: Approval): boolean {
   const { system, function: name, symbol } = (approval.arguments ?? {}) as Record<string, unknown>
   const named = system ?? name ?? symbol

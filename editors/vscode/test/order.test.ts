@@ -354,7 +354,7 @@ test('a value leaves the mark of a later evaluation of its form', () => {
   assert.deepEqual(text(), ['…'])
   second.cancelled()
   assert.deepEqual(text(), ['⇒ 1  · cancelled, not evaluated again'])
-  // An evaluation that fails without a result leaves the one that came meanwhile, and none of before.
+  // An evaluation that fails without a result leaves the one that came meanwhile.
   for (const isLate of [true, false]) {
     const third = results.pending(uri, at)
     const fourth = results.pending(uri, at)

@@ -1,5 +1,5 @@
--- nvim --headless -u NONE -i NONE -l latest_test.lua: of two requests the last one counts, also when
--- the answer to the one before comes after its answer.
+-- nvim --headless -u NONE -i NONE -l latest_test.lua: of two requests the last one counts, also
+-- when the answer to the one before comes after its answer.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')

@@ -339,7 +339,7 @@ export class Workbench {
   shows(name, text) {
     return this.until(`${text} at the end of a line`, async () => (await this.inline(name)).find((one) => one.includes(text)))
   }
-  /** Removes all results if one has this text: it would be taken for that of the next evaluation. */
+  /** Removes all results if one has this text, which would be taken for the next one's. */
   async forget(name, text) {
     const is = async () => (await this.inline(name)).some((one) => one.includes(text))
     if (!(await is())) return

@@ -22,7 +22,14 @@ local MORE = ' · e evaluates · t table · m compares · d definition · v desc
 --- `wanted` is the page whose parts have been requested, else the shown page. Keys that act on a
 --- part act on the shown page.
 --- `evaluation` is the last one on a value: values of those before are only said.
----@type { buf: integer, shown: consort.Page, wanted: consort.Page, first: integer, evaluation?: table }?
+---@class consort.InspectorView
+---@field buf integer
+---@field shown consort.Page
+---@field wanted consort.Page
+---@field first integer
+---@field evaluation? table
+
+---@type consort.InspectorView?
 local inspector
 
 ---@param page consort.Page
