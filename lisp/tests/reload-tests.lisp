@@ -51,6 +51,38 @@
       (is equal 42 (path outcome "failure" "line"))
       (ok (text-contains "NOWHERE" (path outcome "failure" "message"))))))
 
+(deftest reload-of-forms-that-do-not-compile
+  (with-image (image)
+    (let* ((text (format nil "(defpackage :ra (:use :cl)) (in-package :ra)~%(defun good (x) (* 2 x))~%(defun bad () (let ((x 1 2)) x))~%(defun uses () nowhere)"))
+           (outcome (compile-string image text "file" "/tmp/no-such-file.lisp")))
+      (is eq :false (path outcome "reloaded"))
+      (let* ((outcome (compile-string image text "file" "/tmp/no-such-file.lisp" "anyway" :true))
+             (errors (path outcome "report" "errors")))
+        (ok (reloaded-p outcome))
+        (is = 2 (length errors))
+        (ok (text-contains "/tmp/no-such-file.lisp:3:1: The LET binding spec (X 1 2) is malformed" (substitute #\Space #\Newline (aref errors 0))))
+        (ok (text-contains "Undefined variable: RA::NOWHERE" (aref errors 1))))
+      (is equal "42" (first-value image "(ra::good 21)"))
+      (is equal "(:ERROR :ERROR)" (first-value image "(list (handler-case (ra::bad) (error () :error)) (handler-case (ra::uses) (error () :error)))"))
+      ;; It can be undone, and what cannot be read is not loaded at all.
+      (undo image)
+      (is equal "NIL" (first-value image "(and (find-package :ra) (find-symbol \"GOOD\" :ra) (fboundp (find-symbol \"GOOD\" :ra)))"))
+      (is eq :false (path (compile-string image "(defun good (x) x) (defun h (x)" "anyway" :true) "reloaded"))
+      (is equalp #() (path (compile-string image "(defun good (x) x)" "anyway" :true) "report" "errors")))))
+
+(deftest reload-for-debugging
+  (with-image (image)
+    (prepare image "(require :sb-cltl2)")
+    (prepare image "(defmacro debug-quality (&environment env) (second (assoc 'debug (sb-cltl2:declaration-information 'optimize env))))")
+    (flet ((quality (&rest fields)
+             (ok (reloaded-p (apply #'compile-string image "(defun quality () (debug-quality))" fields)))
+             (first-value image "(quality)")))
+      (let ((plain (quality)))
+        (ok (string/= "3" plain))
+        (is equal "3" (quality "debug" :true))
+        ;; It holds for this text alone.
+        (is equal plain (quality))))))
+
 (deftest reload-several-texts
   (with-image (image)
     (compile-string image "(defpackage :ht (:use :cl)) (in-package :ht) (defmacro m () 1) (defmacro n () (list 'list (m))) (defun f () (list (n) (m)))")

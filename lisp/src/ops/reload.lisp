@@ -27,7 +27,7 @@
            (lambda ()
              (sb-thread:with-mutex (*reload-lock*)
                (take-out-all)
-               (let ((before (take-snapshot)) (times (operation-times)) (done nil) (*variances* '()))
+               (let ((before (take-snapshot)) (times (operation-times)) (done nil) (*variances* '()) (*load-anyway* nil) (*passed-over* '()))
                  (unwind-protect
                       (handler-case
                           (let ((files (call-compiling work)))
@@ -65,9 +65,12 @@
         (line (param params "line" '(integer 1) :default 1)))
     (call-reload id (format nil "code~@[ of ~A~]" file)
                  (lambda ()
-                   (call-with-scratch-directory
-                    (lambda (directory)
-                      (load-fasls (compile-forms-of-text code directory package file line))))
+                   (call-compiling-as
+                    params
+                    (lambda ()
+                      (call-with-scratch-directory
+                       (lambda (directory)
+                         (load-fasls (compile-forms-of-text code directory package file line))))))
                    '()))))
 
 ;;; Several texts, as one reload

@@ -11,6 +11,22 @@
   (:documentation "A reload does not take place. KIND is `data.type` of the contract's error object.")
   (:report (lambda (condition stream) (write-string (failure-message condition) stream))))
 
+(defvar *load-anyway* nil
+  "True if forms that do not compile are loaded all the same: they signal an error when they run.
+  Bound by each reload.")
+(defvar *passed-over* '() "The failures of such forms, newest first.")
+
+(defun failure-text (failure)
+  "The message of FAILURE after its place."
+  (format nil "~@[~A:~]~@[~D:~]~@[~D:~]~:[~; ~]~A" (failure-file failure) (failure-line failure) (failure-column failure)
+          (or (failure-file failure) (failure-line failure)) (failure-message failure)))
+
+(defun fail-unless-anyway (failure)
+  "Signals FAILURE, a RELOAD-FAILED, unless what it is about is loaded all the same."
+  (if *load-anyway*
+      (pushnew failure *passed-over* :key #'failure-message :test #'string=)
+      (error failure)))
+
 (defun fail-reload (kind control &rest arguments)
   (error 'reload-failed :kind kind :message (with-terse-printing () (apply #'format nil control arguments))))
 
@@ -145,21 +161,23 @@
               (fail-undefined name (and file (namestring file)) (and file offset (place-in-file file offset))))))))))
 
 (defun fail-undefined (name file place)
-  (error 'reload-failed :kind "COMPILATION_ERROR" :message (format nil "Undefined variable: ~A" (with-terse-printing () (prin1-to-string name)))
-                        :file file :line (first place) :column (second place)))
+  (fail-unless-anyway
+   (make-condition 'reload-failed :kind "COMPILATION_ERROR" :message (format nil "Undefined variable: ~A" (with-terse-printing () (prin1-to-string name)))
+                                  :file file :line (first place) :column (second place))))
 
 (defun fail-compilation (file &optional (say "it could not be compiled"))
   "Signals that what was compiled failed; FILE is where the text came from, if it is not the file
   that was compiled."
   (destructuring-bind (&optional condition compiled line column) *complaint*
-    (error 'reload-failed :kind "COMPILATION_ERROR"
-                          :message (cond ((typep condition 'condition)
-                                          (condition-message (or (and (typep condition compiler-error-type)
-                                                                      (ignore-errors (encapsulated-condition condition)))
-                                                                 condition)))
-                                         (condition (princ-to-string condition))
-                                         (t say))
-                          :file (or file compiled) :line line :column column)))
+    (fail-unless-anyway
+     (make-condition 'reload-failed :kind "COMPILATION_ERROR"
+                                    :message (cond ((typep condition 'condition)
+                                                    (condition-message (or (and (typep condition compiler-error-type)
+                                                                                (ignore-errors (encapsulated-condition condition)))
+                                                                           condition)))
+                                                   (condition (princ-to-string condition))
+                                                   (t say))
+                                    :file (or file compiled) :line line :column column))))
 
 (defun scratch-template ()
   "Returns the directory of scratch directories, for mkdtemp: one in which they go with the host,
@@ -227,7 +245,8 @@
             (compile-file source :external-format :utf-8 :verbose nil :print nil)))
       (declare (ignore warnings))
       (when (or failed (null fasl))
-        (let ((*complaint* (and *complaint* (list* (first *complaint*) nil (place-after head)))))
+        (let ((*complaint* (and *complaint* (list* (first *complaint*) nil (place-after head))))
+              (*load-anyway* (and fasl *load-anyway*)))
           (fail-compilation file)))
       (note-missing-variable file (place-after head))
       fasl)))
@@ -243,6 +262,14 @@
                            (cons (compile-piece piece head (incf number) directory file package) package))
                  do (setf package (package-after piece package)))
       (check-missing-variables))))
+
+(defun call-compiling-as (how function)
+  "Calls FUNCTION, which compiles and loads a text as HOW, the parameters of `compile-string`, says."
+  (setf *load-anyway* (param how "anyway" 'boolean :default nil)) ; also at the end of the reload
+  (if (param how "debug" 'boolean :default nil)
+      (with-compilation-unit (:policy '(optimize (debug 3)))
+        (funcall function))
+      (funcall function)))
 
 (defun load-fasls (fasls)
   (loop for (fasl . package) in fasls

@@ -223,4 +223,5 @@
           "new" (bounded (texts-with :new changes))
           "gone" (bounded (append *variances* (texts-with :removed changes) (and files (gone-definitions before after files))))
           "stale" (bounded (stale-callers changes symbol-differences after))
-          "layouts" (bounded (changed-layouts changes))))
+          "layouts" (bounded (changed-layouts changes))
+          "errors" (bounded (mapcar #'failure-text (reverse *passed-over*)))))

@@ -150,6 +150,7 @@ pub fn render(outcome: &ReloadOutcome, undo: bool) -> String {
     list(if undo { "Put back" } else { "Redefined" }, &report.redefined);
     list(if undo { "There again" } else { "New" }, &report.new);
     list(if undo { "Taken away" } else { "No longer in the source, still in the image" }, &report.gone);
+    list("Loaded with errors", &report.errors);
     list("Still the old code (compile these again)", &report.stale);
     list("Layout changed (instances and compiled code of before)", &report.layouts);
     list("Could not be put back", &outcome.not_undone);

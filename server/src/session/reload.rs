@@ -13,6 +13,7 @@ use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::{AsdFiles, sources_below};
 use crate::ide::reload::{Failure, fatal, settle};
 use crate::image::Replay;
+pub use crate::image::api::reload::Compilation;
 use crate::image::api::reload::{
     CompileString, CompileTexts, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSources, ReloadSystem, ReplaceFunction,
     UndoReload,
@@ -41,6 +42,8 @@ pub enum Reload {
         file: Option<PathBuf>,
         /// The line of the first character, 1-based.
         line: usize,
+        /// How it is compiled.
+        how: Compilation,
     },
     /// Texts that were checked before, one after another, as one change.
     Texts {
@@ -137,10 +140,12 @@ impl Session {
         let made = ProvenanceSource::of(&reload, self.workspace());
         let change;
         let outcome = match reload {
-            Reload::Code { code, package, file, line } => {
+            Reload::Code { code, package, file, line, how } => {
                 let file = file.map(|file| self.absolute(&file));
-                self.check_first(client, &code, package.as_deref(), file.as_deref(), line).await?;
-                let operation = CompileString { code, package, file, line };
+                if !how.anyway {
+                    self.check_first(client, &code, package.as_deref(), file.as_deref(), line).await?;
+                }
+                let operation = CompileString { code, package, file, line, how };
                 change = Change::again("code", &operation);
                 run!(operation)
             }
@@ -154,7 +159,7 @@ impl Session {
                 let home = package.clone().or_else(|| home_of(&function));
                 self.check_first(client, &code, home.as_deref(), file.as_deref(), line).await?;
                 let what = format!("the function {function}");
-                let definition = CompileString { code, package, file, line };
+                let definition = CompileString { code, package, file, line, how: Compilation::default() };
                 let operation = ReplaceFunction { function, definition };
                 change = Change::again(&what, &operation);
                 run!(operation)
@@ -214,7 +219,7 @@ impl Session {
     /// The contract's error object, as [`Session::reload`] would answer.
     pub async fn precheck(&self, client: ClientId, reload: &Reload) -> Result<(), Failure> {
         let (code, package, file, line) = match reload {
-            Reload::Code { code, package, file, line } => (code, package.clone(), file, *line),
+            Reload::Code { code, package, file, line, .. } => (code, package.clone(), file, *line),
             Reload::Function { function, code, package, file, line } => {
                 (code, package.clone().or_else(|| home_of(function)), file, *line)
             }
@@ -400,7 +405,7 @@ impl ProvenanceSource {
             origin: file.map(|file| Origin { file: workspace.join(file), line, column: 1 }),
         };
         match reload {
-            Reload::Code { code, package, file, line } => {
+            Reload::Code { code, package, file, line, .. } => {
                 ProvenanceSource::Texts(vec![text(code, package.clone(), file.as_ref(), *line)])
             }
             Reload::Texts { texts, .. } => {

@@ -21,6 +21,20 @@ pub struct CompileString {
     pub file: Option<PathBuf>,
     /// The line of the code's first character in the file, 1-based.
     pub line: usize,
+    /// How it is compiled.
+    #[serde(flatten)]
+    pub how: Compilation,
+}
+
+/// How a text is compiled, where it is not as usual.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Compilation {
+    /// For debugging, with `(debug 3)`: variables are kept, and no call is a tail call.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub debug: bool,
+    /// Forms that do not compile are loaded all the same, and signal an error when they run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub anyway: bool,
 }
 
 /// `compile-texts`: compiles and loads texts one after another, as one reload.
@@ -153,6 +167,10 @@ pub struct Report {
     pub stale: Vec<String>,
     /// Classes and structures with a changed instance layout.
     pub layouts: Vec<String>,
+    /// The errors of forms that were loaded all the same ([`Compilation::anyway`]), each with its
+    /// place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
 }
 
 /// The reason why a reload did not take place.

@@ -16,7 +16,7 @@ use crate::lsp::connection::Connection;
 use crate::lsp::from_proto;
 use crate::session::Level;
 use crate::session::path_of_uri;
-use crate::session::reload::Reload;
+use crate::session::reload::{Compilation, Reload};
 use crate::session::unsaved_sources::not_loaded;
 use crate::text::decode;
 use crate::text::forms::{package_at, toplevel_form};
@@ -159,17 +159,22 @@ pub(super) struct CompileForm;
 pub(super) struct Place {
     uri: Url,
     position: Position,
+    #[serde(default)]
+    debug: bool,
+    #[serde(default)]
+    anyway: bool,
 }
 
 impl Command for CompileForm {
     type Argument = Place;
     const NAME: &'static str = "consort.compileForm";
     const RUNS_CODE: bool = true;
-    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "position": {"line", "character"}}]"#;
+    const EXPECTS: &'static str =
+        r#"[{"uri": "file:///...", "position": {"line", "character"}, "debug"?: bool, "anyway"?: bool}]"#;
 
     async fn execute(
         connection: &Connection,
-        Place { uri, position }: Place,
+        Place { uri, position, debug, anyway }: Place,
         token: Option<ProgressToken>,
     ) -> Result<Value> {
         let document = connection.session.document(connection.client, uri.as_str()).await;
@@ -182,7 +187,8 @@ impl Command for CompileForm {
         // Blanks replace the text before the form in its line, so that columns are correct.
         let code = " ".repeat(place.column - 1) + &text.slice(span.start..span.end).to_string();
         let package = package_at(&document, span.start);
-        let what = Reload::Code { code, package, file: path_of_uri(uri.as_str()), line: place.line };
+        let how = Compilation { debug, anyway };
+        let what = Reload::Code { code, package, file: path_of_uri(uri.as_str()), line: place.line, how };
         perform(connection, "Compiling", what, token).await
     }
 }
@@ -192,6 +198,12 @@ impl Command for CompileForm {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct File {
     uri: Url,
+    /// Compiles with `(debug 3)`.
+    #[serde(default)]
+    debug: bool,
+    /// Loads forms that do not compile all the same.
+    #[serde(default)]
+    anyway: bool,
 }
 
 impl File {
@@ -212,7 +224,8 @@ impl File {
             }
             (None, None) => return Err(Error::invalid_params(format!("{} is not open.", self.uri))),
         };
-        Ok(Reload::Code { code, package: None, file, line: 1 })
+        let how = Compilation { debug: self.debug, anyway: self.anyway };
+        Ok(Reload::Code { code, package: None, file, line: 1, how })
     }
 }
 
@@ -223,7 +236,7 @@ impl Command for CompileFile {
     type Argument = File;
     const NAME: &'static str = "consort.compileFile";
     const RUNS_CODE: bool = true;
-    const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "debug"?: bool, "anyway"?: bool}]"#;
 
     async fn execute(connection: &Connection, file: File, token: Option<ProgressToken>) -> Result<Value> {
         let what = file.code(connection).await?;
@@ -238,7 +251,7 @@ impl Command for LoadFile {
     type Argument = File;
     const NAME: &'static str = "consort.loadFile";
     const RUNS_CODE: bool = true;
-    const EXPECTS: &'static str = r#"[{"uri": "file:///..."}]"#;
+    const EXPECTS: &'static str = r#"[{"uri": "file:///...", "debug"?: bool, "anyway"?: bool}]"#;
 
     async fn execute(connection: &Connection, file: File, token: Option<ProgressToken>) -> Result<Value> {
         let what = if file.uri.path().ends_with(".fasl") {

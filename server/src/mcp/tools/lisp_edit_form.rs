@@ -10,7 +10,7 @@ use crate::ide::edit_forms::{Edits, FormEdit, edit_all};
 use crate::ide::edited_in_image::{image_has, package_of};
 use crate::ide::reload;
 use crate::session::approval::{Class, Subject};
-use crate::session::reload::Reload;
+use crate::session::reload::{Compilation, Reload};
 use crate::session::{Session, SourceFile, requests};
 
 /// The tool `lisp-edit-form`.
@@ -294,6 +294,7 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
             package: Some(package_of(&edit.text, edit.lines.0)),
             file: Some(file.path.clone()),
             line: edit.lines.0,
+            how: Compilation::default(),
         };
         match call.session.reload(call.client, what, None, None).await {
             Ok(outcome) => text += &format!("\n{}", reload::render(&outcome, false)),

@@ -14,7 +14,7 @@ use crate::ide::{compiler_output, reload};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject};
-use crate::session::reload::{Reload, home_of};
+use crate::session::reload::{Compilation, Reload, home_of};
 use crate::session::sources::digest_of;
 use crate::session::unsaved_sources::not_loaded;
 
@@ -158,13 +158,14 @@ Reports what was redefined and which callers are stale.";
     async fn before_approval(call: &Call, input: &Self::Input) -> BeforeApproval<Reloaded> {
         let (code, package) = (input.code.clone(), input.package.clone());
         let (file, line) = (input.filename.clone().map(PathBuf::from), input.position.unwrap_or(1).max(1));
-        precheck(call, Reload::Code { code, package, file, line }).await
+        precheck(call, Reload::Code { code, package, file, line, how: Compilation::default() }).await
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
         let CompileStringInput { code, filename, position, package } = input;
         let file = filename.map(PathBuf::from);
-        perform(call, Reload::Code { code, package, file, line: position.unwrap_or(1).max(1) }, None).await
+        let line = position.unwrap_or(1).max(1);
+        perform(call, Reload::Code { code, package, file, line, how: Compilation::default() }, None).await
     }
 }
 
