@@ -1,7 +1,8 @@
 // Evaluation of the code in an editor.
 import * as vscode from 'vscode'
 import { plain, plainRange, toRange } from './convert.js'
-import type { EvalResult, Name, ReloadReport } from './lsp_ext.js'
+import { compileAndLoad } from './compiling.js'
+import type { EvalResult, Name } from './lsp_ext.js'
 import { formAt, packageAt, topLevelFormAt } from './reader.js'
 import { offerPackage } from './missing_package.js'
 import { TrackedRange } from './tracked_range.js'
@@ -128,7 +129,8 @@ export class Evaluator {
     }
     await editor.document.save()
     try {
-      const report = await this.server.run<ReloadReport>('loadFile', { uri: editor.document.uri.toString() })
+      const report = await compileAndLoad(this.server, 'loadFile', { uri: editor.document.uri.toString() })
+      if (report === undefined) return
       vscode.window.setStatusBarMessage(`$(check) Loaded ${label(report.what)}`, 4000)
       this.output.append(report.output)
     } catch (error) {

@@ -4,6 +4,7 @@ import { copyConfiguration, registerMcpServer } from './agents.js'
 import { Approvals } from './approval.js'
 import { apropos } from './apropos.js'
 import { PackagesTree, ThreadsTree } from './browse.js'
+import { compileAndLoad } from './compiling.js'
 import { Debugger } from './debugger.js'
 import { Documents, SCHEME } from './documents.js'
 import { DifferenceMarks } from './differences.js'
@@ -14,7 +15,7 @@ import { failures, tellOfTests } from './frozen.js'
 import { askInBox } from './input.js'
 import { Inspector, type Inspecting } from './inspector.js'
 import { keySheet, type Contributions } from './keys.js'
-import type { ImageState, LispError, Name, Position, Recompiled, ReloadReport, Status, TestReport, Thread, Told } from './lsp_ext.js'
+import type { ImageState, LispError, Name, Position, Recompiled, Status, TestReport, Thread, Told } from './lsp_ext.js'
 import { MacroStepper } from './macro_stepper.js'
 import { moveDefinition } from './moving.js'
 import { openManual, referencesByKind } from './names.js'
@@ -97,9 +98,10 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
       try {
         const what = await argument(given)
         if (what === undefined) return
-        const report = await server.run<ReloadReport>(ask, what)
+        const report = await compileAndLoad(server, ask, what)
+        if (report === undefined) return
         vscode.window.setStatusBarMessage(`$(check) ${label(report.what)}`, 4000)
-        const notable = [report.gone, report.stale, report.layouts, report.not_undone, report.warnings].some((list) => list.length > 0)
+        const notable = [report.gone, report.stale, report.layouts, report.not_undone, report.warnings, report.errors ?? []].some((list) => list.length > 0)
         if (ask === 'compileForm' && report.stale.length > 0) void offerUsers(report.stale.length, what)
         if (notable || ask === 'reloadSystem' || ask === 'reloadPackage') await documents.open('report/reload.txt', `${reportText(report)}\n`, { language: 'plaintext' })
       } catch (error) {
@@ -228,6 +230,14 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   })
   reload('undoReload', 'undoReload', () => ({}))
   reload('compileForm', 'compileForm', here)
+  reload('compileFormForDebugging', 'compileForm', () => {
+    const place = here()
+    return place && { ...place, debug: true }
+  })
+  reload('compileFileForDebugging', 'compileFile', () => {
+    const place = here()
+    return place && { uri: place.uri, debug: true }
+  })
   reload('compileFile', 'compileFile', () => {
     const place = here()
     return place && { uri: place.uri }

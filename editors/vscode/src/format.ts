@@ -155,6 +155,7 @@ export function reportText(report: ReloadReport): string {
     ...part('Redefined', report.redefined),
     ...part('New', report.new),
     ...part('No longer in the source, but still in the image', report.gone),
+    ...part('Loaded with errors', report.errors ?? []),
     ...part('Callers that still hold old code', report.stale),
     ...part('Layouts that changed', report.layouts),
     ...part('Could not be put back', report.not_undone),

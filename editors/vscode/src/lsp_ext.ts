@@ -356,6 +356,8 @@ export interface ReloadReport {
   gone: unknown[]
   stale: unknown[]
   layouts: unknown[]
+  /** The errors of forms that were loaded although they do not compile. */
+  errors?: string[]
   not_undone: unknown[]
   warnings: unknown[]
   output: string

@@ -349,8 +349,8 @@ export class Server implements vscode.Disposable {
       return await (token === undefined ? client.sendRequest<T>('workspace/executeCommand', params) : client.sendRequest<T>('workspace/executeCommand', params, token))
     } catch (error) {
       if (error instanceof vscode.CancellationError) throw error
-      const { message, data } = error as { message?: string; data?: { kind?: string } }
-      throw new Refused(message ?? String(error), data?.kind)
+      const { message, data } = error as { message?: string; data?: { kind?: string; type?: string } }
+      throw new Refused(message ?? String(error), data?.kind ?? data?.type)
     }
   }
 

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import { Approvals } from '../src/approval.js'
+import { compileAndLoad } from '../src/compiling.js'
 import { Debugger } from '../src/debugger.js'
 import { DifferenceMarks } from '../src/differences.js'
 import type { Documents } from '../src/documents.js'
@@ -12,6 +13,7 @@ import { MacroStepper } from '../src/macro_stepper.js'
 import { moveDefinition } from '../src/moving.js'
 import { Recordings } from '../src/recordings.js'
 import type { Results } from '../src/results.js'
+import { Refused, type Server } from '../src/server.js'
 import { definitionPlace, goToSymbol } from '../src/source.js'
 import { deleteStrictly, structure } from '../src/structure.js'
 import { TracedView } from '../src/traced.js'
@@ -210,6 +212,21 @@ test('the value that was asked for last is inspected, also when the one before c
   assert.deepEqual((await inspector.getChildren()).map((one) => one.value.text), ['SECOND'])
   await inspector.back()
   assert.deepEqual((await inspector.getChildren()).map((one) => one.value.text), ['FIRST'])
+})
+
+test('a text that does not compile is loaded anyway if it is as it was', async () => {
+  const { document } = open('(let ((x 1 2)) x)')
+  const uri = document.uri.toString()
+  const refused = (): Promise<never> => Promise.reject(new Refused('malformed', 'COMPILATION_ERROR'))
+  const requests: object[] = []
+  const compiler = (answers: (() => Promise<unknown>)[]): Server =>
+    ({ run: (_: string, what: object) => (requests.push(what), answers.shift()?.()) }) as unknown as Server
+  choices.button = 'Load Anyway'
+  const report = { what: 'code' }
+  assert.equal(await compileAndLoad(compiler([refused, () => Promise.resolve(report)]), 'compileFile', { uri }), report)
+  assert.deepEqual(requests, [{ uri }, { uri, anyway: true }])
+  choices.button = undefined
+  assert.equal(await compileAndLoad(compiler([refused]), 'compileFile', { uri }), undefined)
 })
 
 test('traced calls that were forgotten do not come back', async () => {

@@ -108,6 +108,11 @@ M.table = {
   profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },
   load = { about = 'load a system', choices = systems, run = on_system('loadSystem', loaded) },
   reload = { about = 'reload what changed of a system', choices = systems, run = on_system('reloadSystem', reloaded) },
+  compile = {
+    about = 'compile and load the form: file, debug (3), anyway (with errors)',
+    choices = { 'form', 'file', 'debug', 'anyway' },
+    run = of_name('compiling', 'compile'),
+  },
   callers = { about = 'compile what uses the definition again', run = of_name('views', 'callers') },
   changed = { about = 'load what changed: evaluate the forms that the image has otherwise', run = lazy('differences', 'load') },
   undefine = { about = 'remove what the name stands for from the image', run = lazy('undefine', 'ask') },

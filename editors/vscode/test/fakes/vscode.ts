@@ -157,7 +157,11 @@ const changed = new EventEmitter<{ document: Document; contentChanges: { range: 
 /** What the person was told, and the documents and debug sessions that were shown. */
 export const seen = { messages: [] as string[], shown: [] as string[], sessions: [] as object[], commands: [] as string[] }
 /** What a person chooses in a list. */
-export const choices = { next: (_items: unknown[]): unknown => undefined }
+export const choices = {
+  next: (_items: unknown[]): unknown => undefined,
+  /** The button of the next messages. */
+  button: undefined as string | undefined,
+}
 /** A list with its own controls, which a test accepts a row of. */
 export class QuickPick {
   items: { label: string }[] = []
@@ -182,9 +186,9 @@ export class QuickPick {
 }
 /** The lists that were shown. */
 export const lists: QuickPick[] = []
-const say = (message: string): Promise<undefined> => {
+const say = (message: string): Promise<string | undefined> => {
   seen.messages.push(message)
-  return Promise.resolve(undefined)
+  return Promise.resolve(choices.button)
 }
 
 export const workspace = {

@@ -1,0 +1,42 @@
+--- `:Consort compile`: the form or the file is compiled and loaded, all of it or nothing.
+local client_of = require('consort.client')
+
+local M = {}
+M.CHOICES = { 'form', 'file', 'debug', 'anyway' }
+
+local function said(report)
+  local text = ('compiled %s: %d redefined, %d new'):format(report.what, #report.redefined, #report.new)
+  for _, list in ipairs({ { 'errors', 'loaded with errors' }, { 'warnings', 'warnings' }, { 'stale', 'still old code in' } }) do
+    local items = report[list[1]] or {}
+    local texts = vim.tbl_map(function(item) return type(item) == 'table' and item.message or item end, items)
+    if #items > 0 then text = ('%s\n%s: %s'):format(text, list[2], table.concat(texts, '; ')) end
+  end
+  return text
+end
+
+--- Compiles and loads. `words`: `file` for the whole file, else the top-level form; `debug` for
+--- `(debug 3)`; `anyway` to load forms that do not compile, too.
+---@param words? string
+function M.compile(words)
+  local client = client_of.need()
+  if not client then return end
+  local chosen = {}
+  for _, word in ipairs(vim.split(words or '', '%s+', { trimempty = true })) do
+    if not vim.list_contains(M.CHOICES, word) then
+      return client_of.fail(('`:Consort compile` takes %s, and not %s'):format(table.concat(M.CHOICES, ', '), word))
+    end
+    chosen[word] = true
+  end
+  local what = client_of.place(client)
+  if chosen.file then what = { uri = what.uri } end
+  what.debug, what.anyway = chosen.debug, chosen.anyway
+  client_of.execute(chosen.file and 'compileFile' or 'compileForm', what, function(report) client_of.say(said(report)) end, {
+    on_error = function(error)
+      local refused = type(error.data) == 'table' and error.data.type == 'COMPILATION_ERROR'
+      if not refused or chosen.anyway then return client_of.failed(error) end
+      client_of.fail(('%s\n`:Consort compile %sanyway` loads it all the same'):format(error.message, chosen.file and 'file ' or ''))
+    end,
+  })
+end
+
+return M

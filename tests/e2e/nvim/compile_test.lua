@@ -1,0 +1,50 @@
+-- nvim --headless -u NONE -i NONE -l compile_test.lua: a form and a file that are compiled and
+-- loaded, with a real image and no other plugin.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+T.plugin(true)
+
+local _, file = T.workspace({
+  '(defpackage :fixture (:use :cl))',
+  '(in-package :fixture)',
+  '(defmacro quality (&environment env)',
+  "  (second (assoc 'debug (funcall (intern \"DECLARATION-INFORMATION\" :sb-cltl2) 'optimize env))))",
+  '(defun good () (list :good (quality)))',
+  '(defun bad () (let ((x 1 2)) x))',
+})
+local said, last, forget = T.notifications()
+local function compile(words, part)
+  forget()
+  vim.cmd('Consort compile ' .. words)
+  T.wait(part, function() return (last() or ''):find(part, 1, true) end, function() return said end)
+end
+local function evaluates(code, value)
+  local got
+  require('consort.client').execute('eval', { code = code }, function(result) got = (result.values or {})[1] or vim.inspect(result) end)
+  T.wait('the value of ' .. code, function() return got end)
+  T.eq(value, got)
+end
+
+vim.lsp.enable('consort')
+vim.cmd.edit(file)
+T.wait('the client', function() return require('consort.client').of() end)
+
+T.it('a file that does not compile is loaded anyway when the person says so', function()
+  evaluates('(progn (require :sb-cltl2) :there)', ':THERE')
+  compile('file', '`:Consort compile file anyway` loads it all the same')
+  evaluates('(find-package :fixture)', 'NIL')
+  compile('file anyway', 'loaded with errors: ')
+  evaluates('(handler-case (fixture::bad) (error () (fixture::good)))', '(:GOOD 1)')
+end)
+
+T.it('a form is compiled for debugging', function()
+  vim.api.nvim_win_set_cursor(0, { 5, 3 })
+  compile('debug', '1 redefined')
+  evaluates('(fixture::good)', '(:GOOD 3)')
+  compile('', '1 redefined')
+  evaluates('(fixture::good)', '(:GOOD 1)')
+  compile('what', 'takes form, file, debug, anyway, and not what')
+end)
+
+T.finish()
