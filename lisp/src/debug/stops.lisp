@@ -139,13 +139,14 @@
              (end-work stop current "interrupted")
              (return t))))))
 
-(defun end-work (stop work status)
-  "Has the thread of STOP end WORK and answer STATUS, if it still does it and no other stop is in
-  it. The stop stays."
+(defun end-work (stop work status &optional (over-p (constantly nil)))
+  "Has the thread of STOP end WORK and answer STATUS, if it still does it, no other stop is in it,
+  and what was to be ended is not over. The stop stays."
   (interrupt-outside-foreign-code
    (stopped-thread stop)
    (lambda ()
-     (when (and (eq *current-work* work) (eq (stopped-current stop) work) (eq *current-stop* stop))
+     (when (and (eq *current-work* work) (eq (stopped-current stop) work) (eq *current-stop* stop)
+                (not (funcall (the function over-p))))
        (throw work status)))))
 
 ;;; The wait
