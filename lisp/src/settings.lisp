@@ -113,7 +113,8 @@
 (defun copy-of-settings (&key (tables t))
   "Settings that begin as the image's. TABLES: with a readtable and a dispatch table of their own,
   so that what is done to these stays there."
-  (let ((image (settings-values *image-settings*)))
+  ;; Counted first: a feature that is published meanwhile is added again, and none is left out.
+  (let ((seen (length *published-features*)) (image (settings-values *image-settings*)))
     (destructuring-bind (package readtable dispatch random-state features &rest others) image
       (declare (ignore package))
       (make-settings (list* (user-package)
@@ -122,7 +123,7 @@
                             (make-random-state random-state)
                             (copy-list features)
                             (copy-list others))
-                     (length *published-features*)))))
+                     seen))))
 
 (defun current-value (symbol)
   "The value of SYMBOL, which user code may have made unbound: then the image's."
@@ -131,11 +132,11 @@
 (defun refresh-settings (settings)
   "Adds the features that were published since to SETTINGS, and replaces a deleted package in them
   by CL-USER."
-  (let ((new (- (length *published-features*) (settings-seen settings))))
+  (let* ((published *published-features*) (new (- (length published) (settings-seen settings))))
     (when (plusp new)
       (let ((features (setting settings '*features*)))
         (loop repeat new
-              for feature in *published-features*
+              for feature in published
               do (setf features (adjoin feature features)))
         (setf (setting settings '*features*) features)
         (incf (settings-seen settings) new))))
@@ -184,9 +185,9 @@
         (with-lock (*features-lock*)
           (dolist (feature new)
             (unless (member feature (setting *image-settings* '*features*))
-              (push feature *published-features*)
               (setf (setting *image-settings* '*features*) (adjoin feature (setting *image-settings* '*features*))
-                    (sb-ext:symbol-global-value '*features*) (adjoin feature (global-value '*features*))))))))))
+                    (sb-ext:symbol-global-value '*features*) (adjoin feature (global-value '*features*)))
+              (push feature *published-features*)))))))) ; last, as COPY-OF-SETTINGS expects
 
 (defun publish-what-is-loaded ()
   "From now on, the features that a loaded file or system adds are published."

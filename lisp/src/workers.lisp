@@ -59,7 +59,9 @@
 
 (defun perform (job)
   "Does JOB."
-  (funcall (job-function job)))
+  (unwind-protect (funcall (job-function job))
+    ;; Also when its request was refused: or who stops it would go on trying.
+    (setf (evaluation-state (job-evaluation job)) :ended)))
 
 (defun leave-session (session)
   "Called when SESSION's thread ends: the session was closed, or user code ended the thread. Answers
@@ -91,7 +93,6 @@
   "Forgets the session of that NAME; what it still runs is interrupted, what waits is answered, and
   threads that its code started stop no more."
   (let ((session (gethash name *sessions*)))
-    (have-threads-report name)
     (when session
       (remhash name *sessions*)
       (setf (session-closed session) t)
@@ -100,7 +101,9 @@
       (let ((evaluation (current-evaluation session)))
         (when evaluation
           (stop-evaluation evaluation :cancel)))
-      (sb-thread:signal-semaphore (session-work session)))))
+      (sb-thread:signal-semaphore (session-work session)))
+    ;; Now that the evaluation is told to end, it starts no further thread that stops.
+    (have-threads-report name)))
 
 ;;; Work that is not a session's
 

@@ -124,3 +124,15 @@
         (map 'vector (lambda (one) (path one "verified"))
              (path (answer image (ask-for-points image file text *patience* "(m (list x))" "(list :quick" "(m (list :area")) "result" "breakpoints")))
     (is string= "(:AREA)" (first-value image "(area (make-instance 'thing))" :package "ENDLESS" :session "others"))))
+
+(deftest breakpoints-are-flagged-while-nobody-flags-for-steps
+  ;; Both flags of a probe are bits of one octet.
+  (with-endless-macro (image file text)
+    (is eq :true (path (answer image (ask-for-points image file text *patience* "(list :quick")) "result" "breakpoints" 0 "verified"))
+    (is string= "T"
+        (first-value image "(let ((unit (first consort::*units*)))
+                              (sb-thread:with-mutex (consort::*stepping-lock*)
+                                (let ((thread (sb-thread:make-thread (lambda () (consort::flag-breakpoints unit)))))
+                                  (loop while (and (sb-thread:thread-alive-p thread) (not (eq consort::*stepping-lock* (consort::waited-for thread))))
+                                        do (sleep 0.01))
+                                  (sb-thread:thread-alive-p thread))))"))))

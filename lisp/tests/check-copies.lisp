@@ -55,7 +55,8 @@
 (test "held-lock"
   (let* ((go-on (sb-thread:make-semaphore)) (held (sb-thread:make-semaphore))
          (holder (sb-thread:make-thread (lambda ()
-                                          (call-with-world-lock (lambda () (sb-thread:signal-semaphore held) (sb-thread:wait-on-semaphore go-on)) 5)))))
+                                          (call-with-world-lock (lambda () (sb-thread:signal-semaphore held) (sb-thread:wait-on-semaphore go-on))
+                                                                (+ (get-internal-real-time) (* *patience* internal-time-units-per-second)))))))
     (sb-thread:wait-on-semaphore held)
     (expect (eq :busy (handler-case (call-in-copy (lambda ()) :patience 0.3) (copy-busy () :busy))) "the compiler's lock held")
     (sb-thread:signal-semaphore go-on)

@@ -334,8 +334,10 @@
 (deftest time-in-a-stop
   (with-debugged (image)
     ;; Only running time counts: the deadline passes while it is stopped, and again a little after.
-    (multiple-value-bind (stop id) (stopped-at image "(progn (fails 1) (loop))" :timeout 1)
-      (evaluated image "(sleep 1.5)" :session "others")
+    (destructuring-bind (stop id seconds) (in-time (seconds 1)
+                                            (let* ((id (debug-id image "(progn (fails 1) (loop))" :timeout seconds)) (stop (event-or-answer image "stopped" id)))
+                                              (and stop (list stop id seconds))))
+      (evaluated image (format nil "(sleep ~F)" (* 1.5 seconds)) :session "others")
       (is string= "waiting" (path (call image "debug-stops") "result" "stops" 0 "state"))
       (restarted image stop "PLAINLY")
       (is string= "timeout" (path (answer image id) "result" "status")))
@@ -345,9 +347,14 @@
       (is string= "10" (in-frame image stop 0 "c"))
       (restarted image stop "PLAINLY")
       (is string= "(:OUTER (:INNER :PLAIN 5) 5)" (outcome-text image id)))
-    ;; A timeout of the user's own does not unwind the stack that people look at.
-    (multiple-value-bind (stop id) (stopped-at image "(handler-case (sb-ext:with-timeout 0.2 (fails 1)) (sb-ext:timeout () :timed-out))")
-      (evaluated image "(sleep 0.5)" :session "others")
+    ;; A timeout of the user's own, as WITH-TIMEOUT makes one, does not unwind the stack that people
+    ;; look at. Its time is over when the program is stopped.
+    (prepare image "(defvar *timer*)" :session "others")
+    (multiple-value-bind (stop id) (stopped-at image "(handler-case (progn (setf *timer* (sb-ext:make-timer (lambda () (error 'sb-ext:timeout)) :thread sb-thread:*current-thread*))
+                                                                           (fails 1))
+                                                        (sb-ext:timeout () :timed-out))")
+      (prepare image "(sb-ext:schedule-timer *timer* 0)" :session "others")
+      (eventually (string= "T" (first-value image "(and (consort::thread-interruptions (consort::stopped-thread (first consort::*stops*))) t)" :session "others")))
       (is string= "3" (in-frame image stop 0 "(+ 1 2)"))
       (is string= "3" (in-frame image stop 0 "(+ 1 2)"))
       (restarted image stop "PLAINLY")

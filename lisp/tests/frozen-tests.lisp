@@ -80,7 +80,7 @@
   "Tries the restart NAME of RESTARTS; returns the outcome that the evaluation would have had, or
   the answer."
   (let* ((index (position name restarts :key (lambda (restart) (path-if-any restart "name")) :test #'equal))
-         (answer (ask-frozen link "debug-restart" (list* "index" index "name" name fields) :timeout 20)))
+         (answer (ask-frozen link "debug-restart" (list* "index" index "name" name fields))))
     (or (path-if-any answer "result" "outcome") answer)))
 
 (defun tried-value (&rest arguments)
@@ -179,8 +179,8 @@
                (ask-frozen link "debug-restart"
                            (list "index" (position name restarts :key (lambda (restart) (path restart "name")) :test #'string=) "name" name)
                            :timeout seconds)))
-        (is string= "timeout" (path (limited "SPIN" 1) "result" "outcome" "status"))
-        (is string= "timeout" (path (limited "SLEEPS" 1) "result" "outcome" "status"))
+        (is string= "timeout" (path (limited "SPIN" 3) "result" "outcome" "status"))
+        (is string= "timeout" (path (limited "SLEEPS" 3) "result" "outcome" "status"))
         (is string= "timeout" (path (limited "HOLDS" 1) "why"))
         (is string= "timeout" (path (ask-frozen link "debug-eval" '("frame" 0 "code" "(loop)") :timeout 1) "result" "status"))
         (is string= ":COLLECTED" (tried-value link restarts "COLLECTS"))

@@ -160,6 +160,26 @@
       (when found (return found)))
     (receive image (format nil "an event ~S~@[ for request ~A~]" name id))))
 
+(defun event-or-answer (image name id &optional (number 0))
+  "Returns the event NUMBER of that NAME for request ID, waited for; NIL when the request is
+  answered before it comes. For a request with a short time, in which a slow machine may not come
+  so far."
+  (loop
+    (let ((event (nth number (events image name :id id))))
+      (when event (return event)))
+    (when (find id (image-answers image) :key (lambda (frame) (field frame "id")) :test #'equal)
+      (answer image id)
+      (return nil))
+    (receive image (format nil "an event ~S for request ~A (~A), or its answer" name id (operation-of image id)))))
+
+(defmacro in-time ((seconds first) form)
+  "Returns the first true value of FORM, which takes SECONDS as its time: FIRST, and each time twice
+  as much."
+  `(loop for ,seconds = ,first then (* 2 ,seconds)
+         thereis ,form
+         when (> ,seconds *patience*)
+           do (abort-test "~S did not become true in ~D s" ',form ,seconds)))
+
 (defun await-text (image name text &rest keys)
   "Waits until the texts of the events of that NAME, joined, contain TEXT."
   (apply #'await-event image name

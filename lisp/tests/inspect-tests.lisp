@@ -244,7 +244,7 @@
           (prepare image "(setf *go* nil *runs* nil)" :session "others")
           (let ((on (apply #'send image (first request) "reference" (reference) "timeout" *patience*
                            "code" "(progn (setf *runs* t) (loop until *go* do (sleep 0.001)) (list *part-of-stop* (second *)))" (rest request))))
-            (loop until (string= "T" (first-value image "*runs*" :session "others")) do (sleep 0.01))
+            (eventually (string= "T" (first-value image "*runs*" :session "others")))
             ;; Looking waits for nobody; the stop is not left before the code is done.
             (is string= "busy" (path (call image "debug-stops") "result" "stops" 0 "state"))
             (ok (frames-of image stop))
@@ -266,7 +266,7 @@
           (is string= "not-settable" (path (call image "inspect-set" "reference" reference "part" 7 "code" "1") "error" "kind"))
           (eventually (string= "waiting" (path (call image "debug-stops") "result" "stops" 0 "state"))) ; after the answer
           (let ((endless (send image "inspect-eval" "reference" reference "code" "(loop)" "timeout" *patience*)))
-            (ok (path (call image "interrupt" "target" endless) "result" "found"))
+            (is eq :true (path (call image "interrupt" "target" endless) "result" "found"))
             (is string= "interrupted" (path (result-or-error (answer image endless)) "status")))
           ;; A value of a stop that has another on its stack.
           (let* ((inner (progn (send image "debug-eval" "stop" (path stop "stop") "frame" 0 "code" "(error \"inner\")" "debug" :true)
@@ -363,7 +363,7 @@ lines) |#
     (multiple-value-bind (stop id) (stopped-at image "(let ((one (make-instance 'slow))) (fails one) one)")
       (let* ((local (local-in image stop 1 "ONE"))
              (describing (send image "inspect-describe" "reference" (path local "value" "reference"))))
-        (loop until (string= "T" (first-value image "*described*" :session "others")) do (sleep 0.01))
+        (eventually (string= "T" (first-value image "*described*" :session "others")))
         (restarted image stop "PLAINLY")
         (is string= "held" (path (result-or-error (answer image describing)) "stdout" "text"))
         (left image stop)
@@ -382,7 +382,7 @@ lines) |#
     (multiple-value-bind (stop id) (stopped-at image "(let ((one (make-instance 'endless))) (fails one) one)")
       (let* ((local (local-in image stop 1 "ONE"))
              (describing (send image "inspect-describe" "reference" (path local "value" "reference"))))
-        (loop until (string= "T" (first-value image "*described*" :session "others")) do (sleep 0.01))
+        (eventually (string= "T" (first-value image "*described*" :session "others")))
         ;; Frames, locals and parts are shown meanwhile.
         (ok (frames-of image stop))
         (ok (path (result-of image "inspect" "reference" (path (local-in image stop 1 "ONE") "value" "reference")) "parts"))

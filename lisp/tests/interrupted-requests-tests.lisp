@@ -50,3 +50,53 @@
     (is string= "timeout" (path (call image "await-call" "function" "endless::slow" "wait" 1 "timeout" 1 "functions" #() "within" (vector *scratch*)) "error" "kind"))
     (plain-again-p image)
     (is eq :true (path (answer image (ask-for-points image file text *patience* "(list :quick")) "result" "breakpoints" 0 "verified"))))
+
+;;; The moments between two steps are met by a function that is wrapped for the test.
+
+(deftest a-request-to-a-stop-is-interrupted-as-it-is-taken
+  (with-debugged (image)
+    (multiple-value-bind (stop id) (stopped-at image "(outer 5)")
+      (prepare image "(defvar *found* nil)
+                      (sb-int:encapsulate 'consort::take-work 'interrupting
+                                          (lambda (take stop)
+                                            (let ((work (funcall take stop)))
+                                              (when work
+                                                (sb-int:unencapsulate 'consort::take-work 'interrupting)
+                                                (setf *found* (sb-thread:join-thread
+                                                               (sb-thread:make-thread (lambda () (consort::interrupt-work (consort::work-id work)))))))
+                                              work)))"
+               :session "others")
+      (is string= "interrupted" (path (on-stop image "debug-eval" stop "code" "(loop)" "timeout" *patience*) "result" "status"))
+      (is string= "T" (first-value image "*found*" :session "others"))
+      (is string= "10" (in-frame image stop 0 "c"))
+      (restarted image stop "PLAINLY")
+      (is string= "(:OUTER (:INNER :PLAIN 5) 5)" (outcome-text image id)))))
+
+(deftest the-time-of-a-restarts-arguments-that-is-over-late
+  ;; The timer has fired, and its interruption comes when the restart is being invoked.
+  (with-debugged (image)
+    (prepare image "(defvar *late* nil)" :session "others")
+    (multiple-value-bind (stop id) (stopped-at image "(outer 5)")
+      (prepare image "(sb-int:encapsulate 'consort::schedule 'noting
+                                          (lambda (schedule queue seconds function)
+                                            (when (and consort::*current-work* (eql seconds consort::+stop-work-time+)) (setf *late* function))
+                                            (funcall schedule queue seconds function)))
+                      (sb-int:encapsulate 'consort::leave-stop 'late
+                                          (lambda (leave &rest arguments)
+                                            (apply leave arguments)
+                                            (let ((interruption (funcall *late*)))
+                                              (loop until (eq (consort::interruption-state interruption) :over) do (sleep 0.001)))))"
+               :session "others")
+      (is string= "sent" (path (restarted image stop "USE-OTHER" "arguments" #("(* 6 7)")) "result" "status"))
+      ;; It goes on to its end, and does not stop again where it was.
+      (is eq nil (event-or-answer image "stopped" id 1)))))
+
+(deftest who-stops-an-evaluation-that-was-refused-does-not-go-on
+  ;; Its request was refused before it began, and so it does not end either.
+  (with-image (image)
+    (is string= "(:REFUSED :CANCEL :ENDED)"
+        (first-value image "(let* ((evaluation (consort::make-evaluation 0 \"refused\"))
+                                   (job (consort::make-job evaluation
+                                                           (lambda () (consort::stop-evaluation evaluation :cancel) :refused)
+                                                           #'identity #'identity)))
+                              (list (consort::perform job) (consort::evaluation-reason evaluation) (consort::evaluation-state evaluation)))"))))

@@ -237,3 +237,27 @@
       (is equal "(:BANG 1.5)" (first-value image "(list ! 1.5d0)"))
       (is equal "(DOUBLE-FLOAT (SIMPLE-ARRAY T (*)))" (first-value image "(list (type-of 1.5) (second (list 1 '(simple-array t (*)))))"))
       (is equal '() (codes-of image "(in-package :cl-user) (defun k () (declare (optimize speed)) (the double-float 1.5))")))))
+
+(deftest features-that-are-published-while-settings-are-made
+  ;; None is lost to the session whose settings these are.
+  (with-image (image)
+    (prepare image "(defun publish (feature) (let ((*features* (cons feature *features*))) (consort::publish-features (rest *features*))))")
+    (is string= "(:MEANWHILE)"
+        (first-value image "(progn (sb-int:encapsulate 'consort::user-package 'publishing (lambda (package)
+                                                                                            (sb-int:unencapsulate 'consort::user-package 'publishing)
+                                                                                            (publish :meanwhile)
+                                                                                            (funcall package)))
+                              (let ((settings (consort::copy-of-settings)))
+                                (consort::refresh-settings settings)
+                                (intersection '(:meanwhile) (consort::setting settings '*features*))))"))
+    (is string= "(:FIRST :SECOND)"
+        (first-value image "(let ((settings (consort::copy-of-settings)))
+                              (publish :first)
+                              (sb-int:encapsulate 'consort::setting 'publishing (lambda (setting of symbol)
+                                                                                  (when (and (eq of settings) (eq symbol '*features*))
+                                                                                    (sb-int:unencapsulate 'consort::setting 'publishing)
+                                                                                    (publish :second))
+                                                                                  (funcall setting of symbol)))
+                              (consort::refresh-settings settings)
+                              (consort::refresh-settings settings)
+                              (sort (intersection '(:first :second) (consort::setting settings '*features*)) #'string<))"))))

@@ -155,8 +155,10 @@
       (is equal :true (path (call image "interrupt" "target" id) "result" "found"))
       (is string= "interrupted" (path (answer image id) "error" "kind"))
       (plain-p image))
-    (let ((frame (answer image (awaiting image "called::total" :wait 0.1))))
-      (is string= "timeout" (path frame "error" "kind"))
+    (let ((id (in-time (seconds 0.1)
+                (let ((id (send image "await-call" "function" "called::total" "wait" seconds "timeout" *patience* "within" (vector *scratch*))))
+                  (and (event-or-answer image "progress" id) id)))))
+      (is string= "timeout" (path (answer image id) "error" "kind"))
       (plain-p image))
     ;; Hot reload begins with plain definitions.
     (let ((id (awaiting image "called::pay")))

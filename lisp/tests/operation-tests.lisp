@@ -295,7 +295,7 @@ More.\" (* x y)) (defvar *rate* 1)")
     (dotimes (i 25)
       (let ((id (eval-id image "(loop (work))")))
         (eventually (plusp (length (path (call image "status") "result" "running"))))
-        (ok (path (call image "interrupt" "target" id) "result" "found"))
+        (is eq :true (path (call image "interrupt" "target" id) "result" "found"))
         (is equal "interrupted" (path (answer image id) "result" "status"))
         ;; In the same thread.
         (is equal "T" (first-value image "(allocate)"))))

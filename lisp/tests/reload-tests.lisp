@@ -385,3 +385,26 @@
     (ok (reloaded-p (outcome-of image "reload-package" "package" "CL-PPCRE")))
     (ok (reloaded-p (undo image)))
     (is equal "NIL" (first-value image "(stop-callers)"))))
+
+(deftest a-breakpoint-that-is-set-while-code-is-reloaded
+  ;; The definition with the breakpoint is not taken for one that was reloaded.
+  (with-probed (image file text)
+    (prepare image "(defvar *begun* nil) (defvar *go* (sb-thread:make-semaphore)) (defvar *plain* #'probed::square)
+                    (sb-int:encapsulate 'consort::call-compiling 'waiting (lambda (call work)
+                                                                            (prog1 (funcall call work)
+                                                                              (setf *begun* t)
+                                                                              (sb-thread:wait-on-semaphore *go*))))")
+    (let ((id (send image "compile-string" "code" "(in-package :cl-user) (defun reloaded () :reloaded)")))
+      (eventually (string= "T" (first-value image "*begun*")))
+      (is eq :true (path (points-set image file text '("(* x x)")) 0 "verified"))
+      (prepare image "(sb-thread:signal-semaphore *go*)")
+      (let ((outcome (result-or-error (answer image id))))
+        (ok (reloaded-p outcome))
+        (is equalp #("function COMMON-LISP-USER::RELOADED") (path outcome "report" "new"))
+        (is equalp #() (path outcome "report" "redefined"))))
+    ;; Whoever set it is told to set it again.
+    (await-event image "breakpoints-changed")
+    (is eq :true (path (points-set image file text '("(* x x)")) 0 "verified"))
+    (points-set image file text)
+    (eventually (string= "T" (first-value image "(eq *plain* #'probed::square)")))
+    (is equalp #() (path (undo image) "not_undone"))))

@@ -169,7 +169,7 @@
     ;; A timer's thread is started by the system's, a finalizer is run by another.
     (prepare image "(defvar *done* nil)")
     (is string= ":SET" (outcome-text image (debug-id image "(progn (sb-ext:schedule-timer (sb-ext:make-timer (lambda () (setf *done* t) (error \"in a timer\")) :thread t) 0.01) :set)")))
-    (loop until (string= "T" (first-value image "*done*" :session "others")) do (sleep 0.01))
+    (eventually (string= "T" (first-value image "*done*" :session "others")))
     (is string= ":SET" (outcome-text image (debug-id image "(progn (sb-ext:finalize (make-array 10) (lambda () (error \"in a finalizer\")) :dont-save t) (sb-ext:gc :full t) :set)")))
     (settle image)
     (is equalp #() (path (call image "debug-stops") "result" "stops"))

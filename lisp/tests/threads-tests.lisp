@@ -229,3 +229,24 @@
           do (restarted image stop "PLAINLY"))
     (is string= "8" (first-value image "(count '(:plain) *threads* :test #'equal :key (lambda (thread) (sb-thread:join-thread thread :default nil)))"))
     (is equalp #() (path (call image "debug-stops") "result" "stops"))))
+
+(deftest a-thread-that-is-started-while-its-session-is-closed
+  ;; Jobs are withdrawn before the evaluation is told to end; a thread that it starts in between is
+  ;; told all the same.
+  (with-image (image)
+    (is string= "(T NIL)"
+        (first-value image "(let ((starter (consort::make-evaluation 0 \"closing\")) (started nil) (before nil))
+                              (setf (consort::evaluation-debug starter) t
+                                    (consort::evaluation-threads starter) t
+                                    (consort::session-current (consort::find-session \"closing\")) (consort::make-job starter #'identity #'identity #'identity))
+                              (sb-int:encapsulate 'consort::withdraw-jobs 'starting
+                                                  (lambda (withdraw &rest arguments)
+                                                    (setf started (consort::evaluation-of-new-thread starter))
+                                                    (consort::note-started-thread started starter)
+                                                    (setf before (consort::evaluation-debug started))
+                                                    (apply withdraw arguments)))
+                              (consort::close-session \"closing\")
+                              (sb-int:unencapsulate 'consort::withdraw-jobs 'starting)
+                              (setf (consort::evaluation-state starter) :ended)
+                              (consort::forget-started-thread started)
+                              (list before (consort::evaluation-debug started)))"))))

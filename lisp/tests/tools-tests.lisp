@@ -101,3 +101,19 @@
       (evaluated image "(traced::branch 3)" :session "other")
       (is = 1509 (path (traced "count" 1) "last"))
       (is string= "not-found" (path (call image "trace" "package" "SB-IMPL" "session" "mine") "error" "kind")))))
+
+(deftest a-traced-call-that-comes-while-others-are-told
+  (with-image (image)
+    (prepare image "(defun traced-one (x) (* 2 x))")
+    (call image "trace" "name" "traced-one" "session" "mine")
+    (evaluated image "(traced-one 1)" :session "other")
+    (prepare image "(sb-int:encapsulate 'consort::traced-json 'calling (lambda (json call)
+                                                                         (sb-int:unencapsulate 'consort::traced-json 'calling)
+                                                                         (traced-one 2)
+                                                                         (funcall json call)))")
+    ;; The number up to which calls were told is that of these calls, and the next request gets the
+    ;; one that came meanwhile.
+    (let ((first (result-or-error (call image "traced-calls"))))
+      (is equal '(1) (map 'list (lambda (call) (path call "call")) (path first "calls")))
+      (is = 1 (path first "last"))
+      (is equal '(2) (map 'list (lambda (call) (path call "call")) (path (call image "traced-calls" "after" (path first "last")) "result" "calls"))))))

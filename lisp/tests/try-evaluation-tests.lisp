@@ -53,3 +53,12 @@
       (delete-file file))
     (is equal "timeout" (field (tried-in-copy image "(loop)" "timeout" 1) "status"))
     (is equal "(0 3)" (first-value image "(list shop::*count* (gethash \"tea\" shop::*prices*))"))))
+
+(deftest the-alarm-of-a-copy-that-comes-when-the-code-has-ended
+  (with-image (image)
+    (prepare image "(sb-int:encapsulate 'consort::call-with-alarm 'late (lambda (call seconds alarm function) (declare (ignore call seconds))
+                                                                          (prog1 (funcall function) (funcall alarm))))")
+    (is string= "(\"ok\" NIL)"
+        (first-value image "(let ((outcome (consort::outcome-in-copy (consort::object \"session\" \"s\" \"timeout\" 5) 'consort::settings-of-session
+                                                                     (lambda (evaluation timeout) (consort::evaluate evaluation \"1\" :deadline timeout)))))
+                              (list (consort::field outcome \"status\") (consort::field outcome \"error\")))"))))

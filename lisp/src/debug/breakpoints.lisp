@@ -165,11 +165,14 @@
 (defun flag-breakpoints (unit)
   "Sets the break flags of UNIT, and the breakpoints of its sites, by the breakpoints in force."
   (loop for site across (unit-sites unit)
-        for number from 0
-        for flags = (unit-flags unit)
-        do (setf (site-breakpoints site) (remove site *breakpoints* :key #'breakpoint-site :test-not #'eq))
-           (setf (aref flags number)
-                 (if (site-breakpoints site) (logior +break-flag+ (aref flags number)) (logandc2 (aref flags number) +break-flag+)))))
+        do (setf (site-breakpoints site) (remove site *breakpoints* :key #'breakpoint-site :test-not #'eq)))
+  ;; The flags of steps are in the same octets.
+  (with-lock (*stepping-lock*)
+    (loop for site across (unit-sites unit)
+          for number from 0
+          for flags = (unit-flags unit)
+          do (setf (aref flags number)
+                   (if (site-breakpoints site) (logior +break-flag+ (aref flags number)) (logandc2 (aref flags number) +break-flag+))))))
 
 (defun unit-used-p (unit)
   (find unit *breakpoints* :key #'breakpoint-unit :test #'eq))

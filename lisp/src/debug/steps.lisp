@@ -14,7 +14,7 @@
   (entered '() :type list))
 
 (define-global *stepping* '() "The evaluations that step. The list is replaced under *STEPPING-LOCK*.")
-(define-global *stepping-lock* (sb-thread:make-mutex :name "consort steps") "Held while *STEPPING* and the flags of steps change.")
+(define-global *stepping-lock* (sb-thread:make-mutex :name "consort steps") "Held while *STEPPING* and the flags of steps and breakpoints change.")
 
 (defun set-step-flags (unit on)
   (let ((flags (unit-flags unit)))

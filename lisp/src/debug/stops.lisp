@@ -110,8 +110,10 @@
   (sb-thread:signal-semaphore (stopped-wake stop)))
 
 (defun take-work (stop)
+  "Takes the next request to STOP, which it serves from now on; NIL when there is none. Whoever
+  interrupts the request finds it in the list or as the current one."
   (with-lock ((stopped-lock stop))
-    (pop (stopped-work stop))))
+    (setf (stopped-current stop) (pop (stopped-work stop)))))
 
 (defun leave-stop (stop how work)
   "Answers WORK, which leaves STOP. HOW is the event's reason. An error of WORK from now on is a new
@@ -137,28 +139,26 @@
              (end-work stop current "interrupted")
              (return t))))))
 
-(defun end-work (stop work status)
-  "Has the thread of STOP end WORK and answer STATUS, if it still does it and no other stop is in
-  it. The stop stays."
+(defun end-work (stop work status &optional (over-p (constantly nil)))
+  "Has the thread of STOP end WORK and answer STATUS, if it still does it, no other stop is in it,
+  and what was to be ended is not over. The stop stays."
   (interrupt-outside-foreign-code
    (stopped-thread stop)
    (lambda ()
-     (when (and (eq *current-work* work) (eq (stopped-current stop) work) (eq *current-stop* stop))
+     (when (and (eq *current-work* work) (eq (stopped-current stop) work) (eq *current-stop* stop)
+                (not (funcall (the function over-p))))
        (throw work status)))))
 
 ;;; The wait
 
 (declaim (ftype function call-unrecorded))
 (defun serve-work (stop work call)
-  "With interrupts off: serve WORK in the thread of STOP. CALL calls a function with interrupts on.
-  WORK that was to leave and came back throws :AGAIN to STOP: a restart's function may return."
-  (setf (stopped-current stop) work
-        (stopped-state stop) :busy)
+  "With interrupts off: serves WORK, the current request, in the thread of STOP. CALL calls a
+  function with interrupts on. WORK that was to leave and came back throws :AGAIN to STOP: a
+  restart's function may return."
+  (setf (stopped-state stop) :busy)
   (world-changed)
-  ;; Interrupts that were sent to this thread while it waited must not run now: a WITH-TIMEOUT of
-  ;; the user's would unwind the stack that people look at.
-  (let ((late (take-interruptions))
-        (status "left"))
+  (let ((status "left"))
     (unwind-protect
          (setf status (catch work
                         (let ((*current-work* work))
@@ -167,8 +167,7 @@
       (setf (stopped-current stop) nil)
       (world-changed)
       (cond ((stringp status) (answer-work work (object "status" status)))
-            (t (answer-work work (object "status" "error" "error" status))))
-      (give-interruptions late))
+            (t (answer-work work (object "status" "error" "error" status)))))
     (when (work-leaves work) (throw stop :again))))
 
 (defun wait-in-stop (stop call)
@@ -187,8 +186,14 @@
         (with-internals ((deadline nil)) ; the user's own would end the wait
           (sb-thread:wait-on-semaphore (stopped-wake stop)))
         (end-if-asked)
-        (let ((work (take-work stop)))
-          (when work (serve-work stop work call)))))))
+        ;; Interrupts that were sent to this thread while it waited must not run now: a WITH-TIMEOUT
+        ;; of the user's would unwind the stack that people look at. They are put aside before the
+        ;; request is taken: one that ends the request may come as soon as it is.
+        (let ((late (take-interruptions)))
+          (unwind-protect
+               (let ((work (take-work stop)))
+                 (when work (serve-work stop work call)))
+            (give-interruptions late)))))))
 
 (defun hold-deadline (evaluation)
   "Cancels the deadline of EVALUATION. Returns the time that was left, in units of

@@ -134,6 +134,10 @@
 (defun have-threads-report (session)
   "From now on, threads that the code of SESSION started do not stop at errors, which are reported:
   no client is there to look. Existing stops stay."
-  (dolist (evaluation *started-threads*)
-    (when (equal (evaluation-starter evaluation) session)
-      (setf (evaluation-debug evaluation) nil))))
+  ;; A thread that was not told yet may have started another meanwhile.
+  (loop for told = nil
+        do (dolist (evaluation *started-threads*)
+             (when (and (evaluation-debug evaluation) (equal (evaluation-starter evaluation) session))
+               (setf (evaluation-debug evaluation) nil
+                     told t)))
+        while told))

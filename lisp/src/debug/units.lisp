@@ -199,12 +199,18 @@
   (not (eq (current-definition unit) (if (eq (unit-state unit) :in-place) (unit-new unit) (unit-old unit)))))
 
 (declaim (ftype function end-awaited free-recorded-methods))
-(defun take-out-all ()
-  "Installs all plain definitions again, before a hot reload compares definitions."
+(defun call-without-probes (function)
+  "Installs all plain definitions again and calls FUNCTION, with which a hot reload looks at
+  definitions. Nobody installs probes meanwhile."
   (sb-thread:with-mutex (*probes-lock*)
     (end-awaited "code was reloaded")
     (setf *timed-out-definitions* '())
-    (mapc #'take-out *units*)))
+    (mapc #'take-out *units*)
+    (funcall function)))
+
+(defun take-out-all ()
+  "Installs all plain definitions again."
+  (call-without-probes (constantly nil)))
 
 ;;; Finding the definition in a text
 

@@ -178,8 +178,10 @@
 
 (defun call-for-work (stop work seconds function)
   "Calls FUNCTION in the thread of STOP for WORK, for SECONDS at most, NIL for no limit."
-  (let ((timer (and seconds (schedule *deadlines* seconds (lambda () (end-work stop work "timeout"))))))
+  (let* ((over nil) ; the interruption may come after the timer was cancelled
+         (timer (and seconds (schedule *deadlines* seconds (lambda () (end-work stop work "timeout" (lambda () over)))))))
     (unwind-protect (call-past-handlers function)
+      (setf over t)
       (when timer (cancel *deadlines* timer)))))
 
 (defun values-json (values)

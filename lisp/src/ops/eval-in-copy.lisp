@@ -72,8 +72,9 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
   "Calls FUNCTION, which runs EVALUATION in a copy. After SECONDS the evaluation is left."
   (call-with-alarm seconds
                    (lambda ()
-                     (setf (evaluation-reason evaluation) :timeout)
-                     (stop-here evaluation))
+                     (unless (eq (evaluation-state evaluation) :ended) ; its outcome is being told
+                       (setf (evaluation-reason evaluation) :timeout)
+                       (stop-here evaluation)))
                    function))
 
 (defun outcome-in-copy (params settings function)

@@ -19,15 +19,16 @@
   files. Returns the JSON of ReloadOutcome. WHAT: a description in a few words."
   (let ((report nil) (failure nil) (notes '()) (recorded nil))
     (flet ((compare (before)
-             (let ((after (take-snapshot)))
+             ;; Breakpoints may have been set since, in what is not reloaded too.
+             (let ((after (call-without-probes #'take-snapshot)))
                (multiple-value-call #'values after (compare-snapshots before after)))))
       (multiple-value-bind (how outcome)
           (evaluate-alone
            id
            (lambda ()
              (sb-thread:with-mutex (*reload-lock*)
-               (take-out-all)
-               (let ((before (take-snapshot)) (times (operation-times)) (done nil) (*variances* '()) (*load-anyway* nil) (*passed-over* '()))
+               (let ((before (call-without-probes #'take-snapshot)) (times (operation-times)) (done nil)
+                     (*variances* '()) (*load-anyway* nil) (*passed-over* '()))
                  (unwind-protect
                       (handler-case
                           (let ((files (call-compiling work)))
@@ -325,13 +326,12 @@
     (multiple-value-bind (how outcome)
         (evaluate-alone id (lambda ()
                              (sb-thread:with-mutex (*reload-lock*)
-                               (take-out-all)
                                (let ((reload (pop *reloads*)))
                                  (when reload
-                                   (let ((before (take-snapshot)))
+                                   (let ((before (call-without-probes #'take-snapshot)))
                                      (setf notes (take-back (reload-symbol-differences reload) (reload-generic-differences reload)
                                                             (reload-package-differences reload) (reload-times reload)))
-                                     (let ((after (take-snapshot)))
+                                     (let ((after (call-without-probes #'take-snapshot)))
                                        (multiple-value-bind (changes symbol-differences) (compare-snapshots before after)
                                          (setf undone (report-of (reload-what reload) '() before after changes symbol-differences))))))
                                  (values)))))

@@ -4,7 +4,7 @@
 
 (in-package :consort)
 
-(define-global *tracers* '() "The traces: (NAME . SESSION). Replaced, never changed.")
+(define-global *tracers* '() "The traces: (NAME . SESSION). Replaced under *TRACED-LOCK*, never changed.")
 (define-global *traces-told* (cons 0 0) "The second, and how many lines have been told in it.")
 (defconstant +traces-a-second+ 200 "The maximum number of lines a second about other sessions'
   calls.")
@@ -30,7 +30,7 @@
 
 (define-global *traced* (make-array +traced-calls+ :initial-element nil) "A ring of calls, by their numbers.")
 (define-global *traced-count* 0 "The number of all calls since the ring was emptied.")
-(define-global *traced-lock* (sb-thread:make-mutex :name "consort traced calls") "Guards both, and the calls in progress.")
+(define-global *traced-lock* (sb-thread:make-mutex :name "consort traced calls") "Guards both, the calls in progress, and *TRACERS*.")
 (define-global *traced-open* (make-hash-table :test #'eq :weakness :key) "By thread: its traced calls in progress, innermost first.")
 
 (defun begin-traced (depth name arguments)
@@ -54,7 +54,8 @@
         (let ((call (pop (gethash thread *traced-open*))))
           (unless call (return))
           (cond ((= (traced-depth call) depth)
-                 (setf (traced-outcome call) outcome (traced-results call) results)
+                 ;; In this order: whoever shows the call reads the outcome first.
+                 (setf (traced-results call) results (traced-outcome call) outcome)
                  (return))
                 ((< (traced-depth call) depth) ; it began before the ring was emptied
                  (push call (gethash thread *traced-open*))
@@ -62,10 +63,21 @@
                 (t (setf (traced-outcome call) :left))))))))
 
 (defun forget-traced ()
+  "Empties the ring. *TRACED-LOCK* is held."
+  (fill *traced* nil)
+  (clrhash *traced-open*)
+  (setf *traced-count* 0))
+
+(defun traced-calls (after count clear)
+  "The calls that are kept, from the one behind AFTER on and COUNT at most, and the number of the
+  last of all. CLEAR: they are forgotten."
   (with-lock (*traced-lock*)
-    (fill *traced* nil)
-    (clrhash *traced-open*)
-    (setf *traced-count* 0)))
+    (let ((calls (loop for number from (max (1+ after) (- *traced-count* +traced-calls+ -1)) to *traced-count*
+                       repeat count
+                       for call = (svref *traced* (mod number +traced-calls+))
+                       when call collect call)))
+      (when clear (forget-traced))
+      (values calls *traced-count*))))
 
 (defun traced-json (call)
   (flet ((shown (values) (map 'vector #'value-json values)))
@@ -76,15 +88,11 @@
             "values" (shown (traced-results call)))))
 
 (define-operation "traced-calls" :query (id params)
-  (let* ((after (param params "after" '(integer 0) :default 0))
-         (count (param params "count" `(integer 1 ,+traced-calls+) :default 200))
-         (calls (with-lock (*traced-lock*)
-                  (loop for number from (max (1+ after) (- *traced-count* +traced-calls+ -1)) to *traced-count*
-                        repeat count
-                        for call = (svref *traced* (mod number +traced-calls+))
-                        when call collect call))))
-    (when (param params "clear" 'boolean :default nil) (forget-traced))
-    (object "calls" (map 'vector #'traced-json calls) "last" *traced-count*
+  (multiple-value-bind (calls last)
+      (traced-calls (param params "after" '(integer 0) :default 0)
+                    (param params "count" `(integer 1 ,+traced-calls+) :default 200)
+                    (param params "clear" 'boolean :default nil))
+    (object "calls" (map 'vector #'traced-json calls) "last" last
             "names" (map 'vector (lambda (name) (present name (user-package)))
                          (remove-duplicates (mapcar #'car *tracers*) :test #'equal)))))
 
@@ -138,13 +146,15 @@
                                          `(trace ,name :report report-traced))))
                              (format t "~{~S~^, ~} ~:[is~;are~] traced." names (rest names))))
       (when (eq how :ok)
-        (dolist (name names) (setf *tracers* (adjoin (cons name session) *tracers* :test #'equal))))
+        (with-lock (*traced-lock*)
+          (dolist (name names) (setf *tracers* (adjoin (cons name session) *tracers* :test #'equal)))))
       outcome)))
 
 (define-operation "untrace" :thread (id params)
   (let ((name (and (param params "name" 'string :default nil) (function-given params))))
     (nth-value 1 (evaluate-alone id (lambda ()
                                       (let ((names (if name (list name) (eval '(trace)))))
-                                        (setf *tracers* (remove-if (lambda (tracer) (member (car tracer) names :test #'equal)) *tracers*))
+                                        (with-lock (*traced-lock*)
+                                          (setf *tracers* (remove-if (lambda (tracer) (member (car tracer) names :test #'equal)) *tracers*)))
                                         (when names (eval `(untrace ,@names)))
                                         (format t "~:[Nothing is traced.~;~:*Not traced any more: ~{~S~^, ~}.~]" names)))))))
