@@ -87,6 +87,120 @@ T.it('the list is of the references that were requested last, and so is a questi
   T.eq({ 'Move F to' }, asked)
 end)
 
+T.it('the answer to the earlier request counts when the later one fails, before it or after it', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(defun f ())', '(defun g ())', '(list)' }, file)
+  local found = { definitions = { { file = file, line = 2 } } }
+  local no = { code = 1, message = 'no definition is there' }
+  local views = require('consort.views')
+  for _, fails_first in ipairs({ true, false }) do
+    window()
+    vim.cmd.edit({ file, bang = true })
+    at(3)
+    views.go_to('g')
+    require('consort.moving').ask()
+    if fails_first then answer(2, 'moveDestinations', nil, no) end
+    answer(1, 'sourceLocation', found)
+    T.eq(fails_first and 2 or 3, vim.fn.line('.'))
+    if not fails_first then answer(1, 'moveDestinations', nil, no) end
+    T.eq(2, vim.fn.line('.'))
+    T.eq('Consort: no definition is there', last())
+  end
+  -- A person who has gone on is told.
+  views.go_to('g')
+  require('consort.moving').ask()
+  answer(1, 'sourceLocation', found)
+  vim.cmd.new()
+  answer(1, 'moveDestinations', nil, no)
+  T.eq(true, last():find('you have gone on', 1, true) ~= nil, last())
+
+  window('(a)')
+  views.describe('one')
+  views.describe('two')
+  answer(1, 'describe', { text = 'of one', name = 'ONE' })
+  T.eq({}, floats())
+  answer(1, 'describe', nil, no)
+  T.eq('of one', text())
+  press('q')
+end)
+
+T.it('of two texts about inspected values the last one is shown', function()
+  window('(a)')
+  vim.cmd('Consort inspect (one)')
+  answer(1, 'eval', { status = 'ok', values = { 'ONE' }, references = { 1 } })
+  answer(1, 'inspect', { parts = {}, total = 0 })
+  press('vt')
+  answer(2, 'inspectTable', { columns = {}, rows = {}, total = 0 })
+  answer(1, 'inspectDescribe', { text = 'described', error = vim.NIL })
+  T.eq(1, #floats())
+  T.eq('(one), 0 of 0 rows', lines()[1])
+  press('q')
+end)
+
+-- The end of a server
+
+T.it('what waits for a server is free at its end', function()
+  local buf = window('(a)')
+  local ended = 'Consort: the server has ended; `:edit` starts it again'
+  local running = require('consort.running')
+  require('consort.eval').form()
+  require('consort.views').describe('one')
+  T.eq(1, #vim.api.nvim_buf_get_extmarks(buf, running.namespace, 0, -1, {}))
+  S.end_server()
+  T.eq({}, vim.api.nvim_buf_get_extmarks(buf, running.namespace, 0, -1, {}))
+  T.eq({ { ended, vim.log.levels.ERROR } }, said)
+  -- The REPL evaluates again.
+  require('consort.repl').open()
+  local repl = vim.fn.bufnr('consort://repl')
+  local function enter() vim.api.nvim_feedkeys(vim.keycode('A1<CR><Esc>'), 'x!', false) end
+  enter()
+  S.end_server()
+  T.eq({ 'the server has ended; `:edit` starts it again', 'CL-USER> ' }, vim.list_slice(lines(repl), 3))
+  enter()
+  answer(1, 'eval', { status = 'ok', values = { '1' }, warnings = {}, package = 'COMMON-LISP-USER' })
+  T.eq({ '1', 'CL-USER> ' }, vim.list_slice(lines(repl), 5))
+  vim.cmd('bwipeout! ' .. repl)
+  -- A call is not waited for any more.
+  window('(a)')
+  require('consort.recording').record('next f')
+  S.end_server()
+  require('consort.recording').record('next f')
+  T.eq('record', questions[1] and questions[1].what)
+  S.end_server()
+  -- The inspector's keys are about the value that is shown.
+  window('(a)')
+  vim.cmd('Consort inspect (one)')
+  answer(1, 'eval', { status = 'ok', values = { 'ONE' }, references = { 1 } })
+  answer(1, 'inspect', { parts = { { label = 'A', value = { text = 'of A', reference = 10 } } }, total = 1 })
+  vim.fn.search('^A ')
+  press('<CR>')
+  S.end_server()
+  press('g')
+  T.eq(1, questions[1].arguments.reference)
+  press('q')
+end)
+
+T.it('questions of a server are over at its end', function()
+  window('(a)')
+  local decisions, answers = {}, {}
+  local function from_server(client, handler, params, got)
+    coroutine.wrap(function() table.insert(got, handler(nil, params, { client_id = client })) end)()
+  end
+  local approve = require('consort.approve')
+  for id, client in ipairs({ 1, 1, 2 }) do
+    from_server(client, approve.on_request, { id = id, what = 'change f', class = 'evaluate', deadlineSeconds = 60 }, decisions)
+  end
+  T.wait('the question', function() return #floats() == 1 end)
+  from_server(1, require('consort.input').on_request, { id = 1, prompt = 'x' }, answers)
+  S.end_server()
+  T.eq({ { decision = 'deny' }, { decision = 'deny' } }, decisions)
+  T.eq({ vim.NIL }, answers)
+  T.wait('the question of the other server', function() return #floats() == 1 end)
+  approve.answer('allow')
+  T.eq('allow', decisions[3].decision)
+  T.eq({}, floats())
+end)
+
 -- Macro steps
 
 --- Makes a copy of a text with two macro calls, the first of which is expanded.

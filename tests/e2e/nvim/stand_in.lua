@@ -45,6 +45,18 @@ function client:request(_, params, handler)
   return true, 1
 end
 function client:cancel_request() end
+function client:is_stopped() return self.stopped == true end
+
+--- Ends the language server, which answers nothing any more; another one is there afterwards.
+function M.end_server()
+  client.stopped = true
+  vim.api.nvim_exec_autocmds('LspDetach', { group = 'consort', data = { client_id = client.id } })
+  local is_over
+  vim.schedule(function() is_over = true end)
+  T.wait('the end of the server', function() return is_over end)
+  client.stopped = nil
+  M.drop()
+end
 
 --- Puts the replacements in place, and reads the plugin.
 function M.use()
