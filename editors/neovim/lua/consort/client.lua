@@ -142,7 +142,7 @@ end
 local ENDED = 'the server has ended; `:edit` starts it again'
 local at_end = {} ---@type fun(client: integer)[]
 
---- Registers a function for the ends of servers.
+--- Registers a function for the ends of servers, called before their requests fail.
 ---@param run fun(client: integer)
 function M.on_end(run) table.insert(at_end, run) end
 
@@ -150,10 +150,10 @@ function M.on_end(run) table.insert(at_end, run) end
 ---@param client integer
 function M.ended(client)
   local error = { code = vim.lsp.protocol.ErrorCodes.InternalError, message = ENDED, is_shown = false }
+  for _, run in ipairs(at_end) do run(client) end
   for _, one in ipairs(vim.list_slice(unanswered)) do
     if one.client == client then one.over(error) end
   end
-  for _, run in ipairs(at_end) do run(client) end
 end
 
 ---@class consort.Options
