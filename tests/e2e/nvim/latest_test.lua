@@ -8,6 +8,7 @@ S.use()
 local questions, answer, tell, only = S.questions, S.answer, S.tell, S.adapter
 local lines, text, floats, drawn, frame, stop, range, ok = S.lines, S.text, S.floats, S.drawn, S.frame, S.stop, S.range, S.ok
 
+local notify = vim.notify
 local said, last, forget = T.notifications()
 local typed = {}
 vim.ui.input = function(_, take) take(table.remove(typed, 1)) end
@@ -556,6 +557,107 @@ T.it('a stop that is told twice takes the cursor once', function()
     if gone_on then vim.cmd.close() end
   end
   tell('exited', {})
+end)
+
+T.it('of two frozen failures the one that was requested last takes the cursor', function()
+  window('(mine)')
+  for _, number in ipairs({ 7, 8 }) do vim.cmd('Consort failure ' .. number) end
+  for _, number in ipairs({ 8, 7 }) do
+    tell('stopped', { threadId = 1, reason = 'exception', text = 'failure' }, S.frozen[number])
+    answer(1, 'consort/restarts', { restarts = {} })
+    answer(1, 'stackTrace', { stackFrames = { frame(1, nil, 1) } })
+    T.eq('consort://failure/8', vim.fn.bufname())
+  end
+  T.eq(true, vim.fn.bufwinid('consort://failure/7') ~= -1)
+  -- The same of those that are open.
+  vim.cmd('Consort failure 7')
+  vim.cmd('Consort failure 8')
+  for i = 2, 1, -1 do
+    answer(i, 'consort/restarts', { restarts = {} })
+    answer(i, 'stackTrace', { stackFrames = { frame(1, nil, 1) } })
+  end
+  T.eq('consort://failure/8', vim.fn.bufname())
+  for _, number in ipairs({ 7, 8 }) do tell('exited', {}, S.frozen[number]) end
+end)
+
+T.it('nvim-dap asks for a restart once', function()
+  window('(mine)')
+  local sent = {}
+  local session = { config = { type = 'consort' }, stopped_thread_id = 1 }
+  function session:request(_, _, done) table.insert(sent, done) end
+  package.loaded.dap = { session = function() return session end }
+  local restarts = require('consort.dap').restarts
+  restarts()
+  restarts()
+  sent[1](nil, { restarts = {} })
+  T.eq({}, asked)
+  sent[2](nil, { restarts = {} })
+  T.eq({ 'Restart' }, asked)
+  package.loaded.dap = nil
+end)
+
+T.it('a breakpoint is told of where its line was before an edit, and stays at its text', function()
+  local buf = window('(a)', '(b)', '(c)', '(d)')
+  vim.api.nvim_buf_set_name(buf, vim.fn.tempname() .. '.lisp')
+  local function told(line) tell('breakpoint', { breakpoint = { id = 1, verified = true, line = line, source = { path = vim.api.nvim_buf_get_name(buf) } } }) end
+  at(2)
+  require('consort.breakpoints').toggle()
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 2 } } })
+  told(3)
+  T.eq({ '2:●' }, drawn('consort.breakpoints', buf))
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)' })
+  told(2)
+  T.eq({ '3:●' }, drawn('consort.breakpoints', buf))
+  require('consort.breakpoints').clear()
+end)
+
+T.it('a request to a debugger that has ended is answered', function()
+  window('(mine)')
+  local system, finish = vim.system, nil
+  vim.system = function(_, _, on_exit)
+    finish = on_exit
+    return { write = function() end }
+  end
+  local real = loadfile(vim.api.nvim_get_runtime_file('lua/consort/adapter.lua', false)[1])()
+  local adapter = real.of(vim.lsp.get_clients()[1])
+  vim.system = system
+  local errors = {}
+  local function request() adapter:request('variables', {}, function(error) table.insert(errors, error) end) end
+  request() -- it waits until the debugger is configured
+  finish({})
+  T.wait('the end', function() return #errors == 1 end)
+  request()
+  T.eq({ 'the debugger has ended', 'the debugger has ended' }, errors)
+end)
+
+-- The message line
+
+T.it('what is being done is removed from the message line, and not what was said since', function()
+  local echo, cleared, replacement = vim.api.nvim_echo, 0, vim.notify
+  vim.notify = notify
+  vim.api.nvim_echo = function(chunks, ...)
+    if #chunks == 1 and chunks[1][1] == '' then cleared = cleared + 1 end
+    return echo(chunks, ...)
+  end
+  local ok, why = pcall(function()
+    for _, other in ipairs({ false, true }) do
+      window('(a)')
+      require('consort.views').profile()
+      if other then vim.cmd.echomsg('"another message"') end
+      answer(1, 'profileForm', { text = 'nothing' })
+      T.eq(1, cleared, 'profile')
+      press('q')
+      window('(a)')
+      require('consort.recording').record()
+      if other then vim.cmd.echomsg('"another message"') end
+      answer(1, 'record', { text = 'nothing', recording = { recording = 0 } })
+      T.eq(other and 1 or 2, cleared, 'record')
+      press('q')
+      cleared = 1
+    end
+  end)
+  vim.api.nvim_echo, vim.notify = echo, replacement
+  if not ok then error(why, 0) end
 end)
 
 T.finish()

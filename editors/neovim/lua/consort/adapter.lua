@@ -11,6 +11,7 @@ local M = {}
 ---@field waiting table<integer, fun(error?: string, body?: table)>
 ---@field held? { [1]: string, [2]: table, [3]: function }[] requests until it is configured
 ---@field buffered string
+---@field is_over? boolean the program has ended
 ---@field failure? integer the frozen failure that it is attached to instead of the image
 local Adapter = {}
 Adapter.__index = Adapter
@@ -35,7 +36,10 @@ local function tell(adapter, event, body)
   for _, listener in ipairs(listeners[event] or {}) do listener(adapter, body) end
 end
 
+local ENDED = 'the debugger has ended'
+
 function Adapter:send(command, arguments, callback)
+  if self.is_over then return callback(ENDED) end
   self.seq = self.seq + 1
   self.waiting[self.seq] = callback
   -- An empty table would be an array.
@@ -106,8 +110,10 @@ function Adapter:ended()
   frozen[self] = nil
   if adapters[self.root] == self then adapters[self.root] = nil end
   local waiting = self.waiting
-  self.waiting, self.held = {}, nil
-  for _, callback in pairs(waiting) do callback('the debugger has ended') end
+  local held = self.held or {}
+  self.waiting, self.held, self.is_over = {}, nil, true
+  for _, callback in pairs(waiting) do callback(ENDED) end
+  for _, one in ipairs(held) do one[3](ENDED) end
   tell(self, 'exited', {})
 end
 

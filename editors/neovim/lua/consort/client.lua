@@ -31,6 +31,18 @@ function M.say(message, level)
   vim.api.nvim_echo({ { short, group }, { more, 'ConsortHint' } }, false, {})
 end
 
+--- Shows what is being done. The function that is returned removes the message, unless another one
+--- has come since.
+---@param message string
+---@return fun() over
+function M.doing(message)
+  M.say(message)
+  local before = vim.fn.execute('messages')
+  return function()
+    if on_command_line() and vim.fn.execute('messages') == before then vim.api.nvim_echo({ { '' } }, false, {}) end
+  end
+end
+
 ---@param message string
 function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 
