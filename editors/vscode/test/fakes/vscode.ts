@@ -85,7 +85,10 @@ export class CancellationTokenSource {
     this.token.isCancellationRequested = true
   }
 }
-export class MarkdownString {}
+export class MarkdownString {
+  appendText = (): this => this
+  appendCodeblock = (): this => this
+}
 export class SourceBreakpoint {
   readonly enabled = true
   readonly location = { uri: Uri.file('/a.lisp') }
@@ -206,6 +209,13 @@ export const window = {
   activeTextEditor: undefined as Editor | undefined,
   visibleTextEditors: [] as Editor[],
   onDidChangeVisibleTextEditors: never,
+  onDidCloseTerminal: never,
+  /** What the terminal that was made last is connected to. */
+  pty: undefined as unknown,
+  createTerminal: ({ pty }: { pty: unknown }) => {
+    window.pty = pty
+    return { show: () => undefined, dispose: () => undefined }
+  },
   createTextEditorDecorationType: never,
   tabGroups: {
     all: [] as { tabs: { input: unknown }[] }[],
@@ -219,7 +229,7 @@ export const window = {
   createQuickPick: () => new QuickPick(),
   createTreeView: () => ({ visible: false, selection: [], onDidChangeVisibility: never, dispose: () => undefined }),
   setStatusBarMessage: say,
-  showInformationMessage: say,
+  showInformationMessage: say as (message: string) => Promise<string | undefined>,
   showWarningMessage: say,
   showErrorMessage: say,
   showInputBox: () => Promise.resolve('(f *)'),
