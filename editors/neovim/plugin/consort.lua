@@ -54,7 +54,8 @@ vim.api.nvim_create_autocmd('LspDetach', {
   callback = function(event)
     local client = vim.lsp.get_client_by_id(event.data.client_id)
     if not client or client.name ~= 'consort' or not client:is_stopped() or vim.v.exiting ~= vim.NIL then return end
-    vim.schedule(function() require('consort.client').ended(client.id) end) -- Neovim has dropped the client by then
+    -- Neovim has dropped the client by then.
+    vim.schedule(function() require('consort.client').ended(client.id) end)
   end,
 })
 

@@ -18,7 +18,7 @@ local namespace = vim.api.nvim_create_namespace('consort.breakpoints')
 local breakpoints = {}
 ---@type table<integer, fun()[]> by buffer: called when its last request is answered
 local asked = {}
----@type table<integer, fun(): boolean> by buffer: tells whether its text is that of its last request
+---@type table<integer, fun(): boolean> by buffer: whether its text is that of its last request
 local is_text_sent = {}
 
 local function line_of(buf, one)
