@@ -4,6 +4,7 @@ local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
 local S = require('stand_in')
+local get_clients, get_client_by_id = vim.lsp.get_clients, vim.lsp.get_client_by_id
 S.use()
 local questions, answer, lines, text, floats, range, press = S.questions, S.answer, S.lines, S.text, S.floats, S.range, T.press
 
@@ -172,9 +173,61 @@ T.it('questions of a server are over at its end', function()
   T.eq({ { decision = 'deny' }, { decision = 'deny' } }, decisions)
   T.eq({ vim.NIL }, answers)
   T.wait('the question of the other server', function() return #floats() == 1 end)
+  -- Each server counts its own.
+  approve.on_over(nil, { id = 3 }, { client_id = 1 })
   approve.answer('allow')
   T.eq('allow', decisions[3].decision)
   T.eq({}, floats())
+  local input = require('consort.input')
+  from_server(2, input.on_request, { id = 1, prompt = 'x' }, answers)
+  input.on_over(nil, { id = 1 }, { client_id = 1 })
+  T.eq(1, #answers)
+  input.on_over(nil, { id = 1 }, { client_id = 2 })
+  T.eq(2, #answers)
+end)
+
+T.it('the end of another server leaves the keys in the copy', function()
+  stepper()
+  at(1, 7)
+  press('en')
+  require('consort.client').ended(2)
+  answer(1, 'macrostep', expansion(6, '(two)'))
+  answer(1, 'macroCalls', { calls = {} })
+  press('q')
+end)
+
+T.it('what waits for a server is free at its end also when the last buffer of it is closed', function()
+  window('(a)')
+  local stand_ins = { vim.lsp.get_clients, vim.lsp.get_client_by_id }
+  vim.lsp.get_clients, vim.lsp.get_client_by_id = get_clients, get_client_by_id
+  local function server(dispatchers)
+    local count, is_over = 0, false
+    return {
+      request = function(method, _, take)
+        count = count + 1
+        if method == 'initialize' then take(nil, { capabilities = {} }) end
+        return true, count
+      end,
+      notify = function() return true end,
+      is_closing = function() return is_over end,
+      terminate = function()
+        is_over = true
+        dispatchers.on_exit(0, 15)
+      end,
+    }
+  end
+  local failure
+  local ok, why = pcall(function()
+    local id = assert(vim.lsp.start(vim.tbl_extend('force', vim.lsp.config.consort, { cmd = server, root_dir = '/' }), { attach = false }))
+    local client = assert(vim.lsp.get_client_by_id(id))
+    require('consort.client').request(client, 'eval', {}, function(error) failure = error end, vim.api.nvim_get_current_buf())
+    client:stop(true)
+    T.wait('the error', function() return failure end)
+    T.eq(nil, vim.lsp.get_client_by_id(id))
+  end)
+  vim.lsp.get_clients, vim.lsp.get_client_by_id = unpack(stand_ins)
+  if not ok then error(why, 0) end
+  T.eq('the server has ended; `:edit` starts it again', failure.message)
 end)
 
 T.it('a request to a debugger that has ended is answered', function()
@@ -190,10 +243,12 @@ T.it('a request to a debugger that has ended is answered', function()
   local errors = {}
   local function request() adapter:request('variables', {}, function(error) table.insert(errors, error) end) end
   request() -- it waits until the debugger is configured
+  for _ = 1, 2 do adapter:ask('threads', nil, error) end
   finish({})
   T.wait('the end', function() return #errors == 1 end)
   request()
   T.eq({ 'the debugger has ended', 'the debugger has ended' }, errors)
+  T.eq({ { 'Consort: the debugger has ended', vim.log.levels.ERROR } }, said)
 end)
 
 -- The message line

@@ -282,8 +282,9 @@ local function over(reason, is_meant)
 end
 
 --- `consort/approvalOver`: somebody else answered, the time is up, or the agent has gone.
-function M.on_over(_, params)
-  over(params.reason or 'it is over', function(question) return question.params.id == params.id end)
+function M.on_over(_, params, context)
+  -- Each server counts its own questions.
+  over(params.reason or 'it is over', function(question) return question.client == context.client_id and question.params.id == params.id end)
 end
 
 client_of.on_end(function(client)

@@ -161,12 +161,18 @@ function M.on_end(run) table.insert(at_end, run) end
 --- Ends what waits for a server that has ended.
 ---@param client integer
 function M.ended(client)
+  if vim.v.exiting ~= vim.NIL then return end
   local error = { code = vim.lsp.protocol.ErrorCodes.InternalError, message = ENDED, is_shown = false }
   for _, run in ipairs(at_end) do run(client) end
   for _, one in ipairs(vim.list_slice(unanswered)) do
     if one.client == client then one.over(error) end
   end
 end
+
+--- Returns true for the error of a request whose server has ended without an answer.
+---@param error lsp.ResponseError
+---@return boolean
+function M.has_ended(error) return error.is_shown ~= nil end
 
 ---@class consort.Options
 ---@field buf? integer

@@ -32,7 +32,7 @@ local stops = {}
 local serial = 0
 ---@type table<integer, consort.Adapter> the adapters of threads that are to be shown when they stop
 local awaited = {}
----@type { number: integer, is_here: fun(): boolean }? the frozen failure that was requested last
+---@type { root: string, number: integer, is_here: fun(): boolean }? the frozen failure that was requested last
 local looked
 
 local function find(adapter, thread)
@@ -395,7 +395,7 @@ adapters.on('stopped', function(adapter, body)
   if body.reason == 'exception' and body.text then stop.text = body.text end
   if stop.quitting then return quit(stop) end
   if adapter.failure then
-    show(stop, function() return looked ~= nil and looked.number == adapter.failure and looked.is_here() end)
+    show(stop, function() return looked ~= nil and looked.root == adapter.root and looked.number == adapter.failure and looked.is_here() end)
   elseif awaited[stop.thread] == adapter or stop.buf then
     awaited[stop.thread] = nil
     show(stop)
@@ -438,10 +438,10 @@ end
 ---@param client vim.lsp.Client
 ---@param number integer
 function M.look(client, number)
-  local mine = { number = number, is_here = client_of.here() }
+  local mine = { root = client.root_dir or vim.fn.getcwd(), number = number, is_here = client_of.here() }
   looked = mine
   for _, stop in ipairs(stops) do
-    if stop.adapter.failure == number then return show(stop, function() return looked == mine and mine.is_here() end) end
+    if stop.adapter.root == mine.root and stop.adapter.failure == number then return show(stop, function() return looked == mine and mine.is_here() end) end
   end
   adapters.failure(client, number)
 end

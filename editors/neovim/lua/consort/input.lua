@@ -68,8 +68,9 @@ local function over(is_meant)
 end
 
 --- `consort/inputOver`: the evaluation has ended.
-function M.on_over(_, params)
-  over(function(wanted) return wanted.params.id == params.id end)
+function M.on_over(_, params, context)
+  -- Each server counts its own questions.
+  over(function(wanted) return wanted.client == context.client_id and wanted.params.id == params.id end)
 end
 
 client_of.on_end(function(client)

@@ -26,7 +26,8 @@ local OWN = { winbar = ' ' .. HINT, foldenable = false }
 ---@field steps consort.Steps
 ---@field keys consort.CopyKey[] the key whose answer is waited for, and those pressed since
 
----@alias consort.CopyKey fun(copy: consort.Copy, buf: integer, over: fun())
+---@alias consort.CopyKey fun(copy: consort.Copy, buf: integer, over: consort.KeyOver)
+---@alias consort.KeyOver fun(has_ended?: boolean) true: the server has ended without an answer
 
 ---@type table<integer, consort.Copy>
 local copies = {}
@@ -107,8 +108,9 @@ end
 
 ---@param copy consort.Copy
 local function take_key(copy, buf)
-  copy.keys[1](copy, buf, function()
+  copy.keys[1](copy, buf, function(has_ended)
     table.remove(copy.keys, 1)
+    if has_ended then copy.keys = {} end -- the next key would wait for a new server
     if copies[buf] ~= copy or #copy.keys == 0 then return end
     if vim.api.nvim_get_current_buf() == buf and here() then return take_key(copy, buf) end
     copy.keys = {}
@@ -126,21 +128,16 @@ local function press(key)
   if #copy.keys == 1 then take_key(copy, buf) end
 end
 
--- The next key would wait for a new server.
-client_of.on_end(function()
-  for _, copy in pairs(copies) do copy.keys = { copy.keys[1] } end
-end)
-
 --- Executes a command about a text. `over` is called at the end, whatever the outcome.
 ---@param command string
 ---@param argument table
 ---@param done fun(answer: table)
----@param over fun()
+---@param over consort.KeyOver
 ---@param options consort.Options
 local function execute(command, argument, done, over, options)
   local function on_error(error)
     client_of.failed(error)
-    over()
+    over(client_of.has_ended(error))
   end
   local sent = client_of.execute(command, argument, function(answer)
     if type(answer.error) == 'table' then client_of.fail(('%s: %s'):format(answer.error.type, answer.error.message)) else done(answer) end
@@ -155,7 +152,7 @@ end
 ---@param steps consort.Steps
 ---@param offset integer
 ---@param on_step fun(steps: consort.Steps, start: integer, stop: integer)
----@param over fun()
+---@param over consort.KeyOver
 ---@param latest? string as of client.execute()
 local function ask(original, steps, offset, on_step, over, latest)
   local client = client_of.need(original)
