@@ -40,7 +40,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
       vscode.window.onDidChangeVisibleTextEditors((editors) => editors.forEach((editor) => this.mark(editor))),
       // A document that gets another language is closed too, and opened again.
       vscode.workspace.onDidCloseTextDocument(({ uri }) => {
-        if (!vscode.workspace.textDocuments.some((one) => one.uri.toString() === uri.toString())) this.copies.delete(uri.toString())
+        if (!vscode.workspace.textDocuments.some((one) => one.uri.toString() === uri.toString())) this.drop(uri.toString())
       }),
     )
     // Tabs that VS Code has restored from an earlier window have no original.
@@ -190,6 +190,13 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     } catch (error) {
       complain(error)
     }
+  }
+
+  /** Forgets a copy, and the keys that wait for an answer about it. */
+  private drop(address: string): void {
+    const copy = this.copies.get(address)
+    if (copy !== undefined) this.keys.delete(copy.original.uri.toString())
+    this.copies.delete(address)
   }
 
   /** Ends the stepper: the person's text is shown again, at the place where they left it. */

@@ -10,7 +10,9 @@ import type { DefinitionPlace } from './source.js'
 const UNDO = 'Undo'
 const WRITE = 'Write to file'
 /** The tools and commands whose changes can be undone, and those that undo one. */
-const UNDOABLE = /^(code_(compile|load|reload|replace|undo)|lisp-edit-form$|consort\.(replaceFunction|reload(System|Package)|undoReload|compile(Form|File)|loadFile|recompileCallers|undefine)$)/
+const UNDOABLE = /^(code_(compile|load|reload|replace|undo)|consort\.(replaceFunction|reload(System|Package)|undoReload|compile(Form|File)|loadFile|recompileCallers|undefine)$)/
+/** Text of the outcome of an edit of a form that was loaded too, or of one too long to tell. */
+const LOADED = /^Reloaded |\.\.\.$/m
 /** The time limit for the outcome of an allowed call, in milliseconds. */
 const PATIENCE = 60_000
 
@@ -22,7 +24,7 @@ export async function offerNext(server: Server, approval: Approval, place: Defin
   const heard = server.onLogEntry((entry) => {
     const isOwn = own === undefined && isOf(entry, approval)
     if (isOwn) own = entry
-    if (isOwn || (entry.status === 'ok' && UNDOABLE.test(entry.tool))) isLast = isOwn
+    if (isOwn || isUndoable(entry)) isLast = isOwn
   })
   try {
     const entry = await outcome(server, approval)
@@ -32,6 +34,12 @@ export async function offerNext(server: Server, approval: Approval, place: Defin
     heard.dispose()
   }
 }
+/** True if an entry of the log is of a call that has added something to undo, or has undone it. */
+function isUndoable({ tool, status, outcome }: LogEntry): boolean {
+  // Forms are loaded one after the other, and the ones before a form that fails stay.
+  return tool === 'lisp-edit-form' ? LOADED.test(outcome ?? '...') : status === 'ok' && UNDOABLE.test(tool)
+}
+
 /** `isLast`: whether nothing else was replaced, or undone, since. */
 async function offer(approval: Approval, place: DefinitionPlace | undefined, isLast: () => boolean): Promise<void> {
   const { function: name, new_code: code } = (approval.arguments ?? {}) as { function?: unknown; new_code?: unknown }

@@ -258,12 +258,17 @@ test('a change that is not the last any more is not undone by its button', async
   const logging = { ...fakeServer(), onLogEntry: logs.event } as unknown as Server
   const entry = { frontend: 'mcp', tool: 'code_replace_function', client: 'agent 1', about: 'f', status: 'ok' } as const
   const other = { ...entry, frontend: 'lsp', tool: 'consort.compileForm', about: null } as const
+  const edit = { frontend: 'mcp', tool: 'lisp-edit-form' } as const
   let press = (_: string | undefined): void => undefined
   const show = window.showInformationMessage
   window.showInformationMessage = () => new Promise((resolve) => (press = resolve))
   for (const [since, isUndone] of [
     [[], true],
     [[{ ...other, tool: 'consort.evalForm' }, { ...other, status: 'error' }], true],
+    [[{ ...other, ...edit, outcome: 'Dry run, nothing was changed.' }, { ...other, ...edit, outcome: 'Replaced F in a.lisp: line 1.' }], true],
+    [[{ ...other, ...edit, outcome: 'Replaced F in a.lisp: line 1.\nReloaded code of a.lisp' }], false],
+    [[{ ...other, ...edit, status: 'error', outcome: 'Replaced F, G in a.lisp: lines 1-2.\nReloaded code of a.lisp\nG: no' }], false],
+    [[{ ...other, ...edit, outcome: 'Replaced F in a...' }], false],
     [[other], false],
     [[entry], false],
     [[{ ...other, tool: 'consort.undoReload' }], false],

@@ -6,7 +6,7 @@ import { MacroStepper } from '../src/macro_stepper.js'
 import { begun } from '../src/macrosteps.js'
 import { Repl } from '../src/repl.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
-import { Document, Editor, seen, Selection, window, workspace } from './fakes/vscode.js'
+import { closed, Document, Editor, seen, Selection, window, workspace } from './fakes/vscode.js'
 
 const server = fakeServer()
 const cursor = (line: number, character: number): Selection => new Selection(line, character, line, character)
@@ -107,6 +107,23 @@ test('a key of a stepper that was quit makes no other copy', async () => {
   await answer(0, 'macrostep', { expansion: '(c)', expanded: true, omitted: 0, error: null, range: range(0, 0, 3) })
   await Promise.all(done)
   assert.deepEqual(asked.questions, [])
+  undo()
+  steps.dispose()
+})
+
+test('a key in the text waits for none of a copy whose tab was closed', async () => {
+  open('(a)')
+  const steps = new MacroStepper(server)
+  const undo = showCopies(steps)
+  const first = steps.step()
+  await answer(0, 'macrostep', { expansion: '(b)', expanded: true, omitted: 0, error: null, range: range(0, 0, 3) })
+  await first
+  void steps.step() // without an answer
+  const copy = window.activeTextEditor?.document
+  window.activeTextEditor = window.visibleTextEditors[0]
+  if (copy !== undefined) closed.fire(copy)
+  void steps.step()
+  assert.deepEqual(asked.questions.map(({ argument }) => argument['text']), ['(b)', '(a)'])
   undo()
   steps.dispose()
 })

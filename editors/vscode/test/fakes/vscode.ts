@@ -155,6 +155,7 @@ export class Editor {
   }
 }
 
+export const closed = new EventEmitter<Document>()
 const changed = new EventEmitter<{ document: Document; contentChanges: { range: Range; text: string }[] }>()
 
 /** What the person was told, and the documents and debug sessions that were shown. */
@@ -194,7 +195,7 @@ export const workspace = {
   textDocuments: [] as Document[],
   isTrusted: true,
   onDidChangeTextDocument: changed.event,
-  onDidCloseTextDocument: never,
+  onDidCloseTextDocument: closed.event,
   onDidChangeConfiguration: never,
   getConfiguration: () => ({ get: (_: string, otherwise?: unknown) => otherwise, inspect: () => undefined }),
   getWorkspaceFolder: () => undefined,
