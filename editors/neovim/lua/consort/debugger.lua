@@ -32,7 +32,7 @@ local stops = {}
 local serial = 0
 ---@type table<integer, consort.Adapter> the adapters of threads that are to be shown when they stop
 local awaited = {}
----@type { root: string, number: integer, is_here: fun(): boolean }? the frozen failure that was requested last
+---@type { root: string, number: integer, is_here: fun(): boolean }? the failure requested last
 local looked
 
 local function find(adapter, thread)
