@@ -22,6 +22,10 @@ return {
   before_init = function(params)
     params.capabilities.experimental = vim.tbl_deep_extend('force', params.capabilities.experimental or {}, { consort = { ownSettings = true } })
   end,
+  -- LspDetach comes only for a server that has a buffer. Neovim drops the client in the next turn.
+  on_exit = vim.schedule_wrap(function(_, _, client)
+    vim.schedule(function() require('consort.client').ended(client) end)
+  end),
   -- A code lens is run here, so that what failed is shown at its line.
   commands = {
     ['consort.runTestAtPoint'] = function(command) require('consort.tests').run_lens(command) end,

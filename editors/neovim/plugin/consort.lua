@@ -48,4 +48,15 @@ vim.api.nvim_create_autocmd('LspAttach', {
   end,
 })
 
+vim.api.nvim_create_autocmd('LspDetach', {
+  group = group,
+  desc = 'End of what waits for a server that has ended, for configurations with another on_exit',
+  callback = function(event)
+    local client = vim.lsp.get_client_by_id(event.data.client_id)
+    if not client or client.name ~= 'consort' or not client:is_stopped() then return end
+    -- Neovim has dropped the client by then.
+    vim.schedule(function() require('consort.client').ended(client.id) end)
+  end,
+})
+
 vim.filetype.add({ extension = { ros = 'lisp', asd = 'lisp', cl = 'lisp' } })

@@ -10,6 +10,8 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
   readonly onDidChange = this.changed.event
   private readonly registration: vscode.Disposable
   private readonly closing: vscode.Disposable
+  /** The end of the last `open`. */
+  private before: Promise<unknown> = Promise.resolve()
 
   constructor() {
     this.registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this)
@@ -32,9 +34,18 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
     return uri
   }
 
-  /** Shows a text beside the editor, in Lisp's colours, without taking the focus unless told to. */
-  async open(name: string, text: string, options: { language?: string; focus?: boolean } = {}): Promise<vscode.TextEditor> {
+  /**
+   * Shows a text beside the editor, in Lisp's colours, without taking the focus unless told to.
+   * Documents take each other's place there: they are shown in the order of the calls.
+   */
+  open(name: string, text: string, options: { language?: string; focus?: boolean } = {}): Promise<vscode.TextEditor> {
     const uri = this.set(name, text)
+    const done = this.before.then(() => this.show(uri, options))
+    this.before = done.catch(() => undefined)
+    return done
+  }
+
+  private async show(uri: vscode.Uri, options: { language?: string; focus?: boolean }): Promise<vscode.TextEditor> {
     const document = await vscode.workspace.openTextDocument(uri)
     const language = options.language ?? 'commonlisp'
     if (document.languageId !== language) await vscode.languages.setTextDocumentLanguage(document, language)

@@ -36,6 +36,8 @@ export class Inspector extends Tree<Inspecting> {
   /** The requests so far whose answers are inspected. */
   private asked = 0
   private marked: Inspecting | undefined
+  /** The requests so far for texts about values, and the last one whose text is shown. */
+  private readonly texts = { asked: 0, shown: 0 }
   private readonly view: vscode.TreeView<Inspecting>
 
   constructor(
@@ -156,10 +158,19 @@ export class Inspector extends Tree<Inspecting> {
     else await this.enter({ name: code, value }, isFocusUnmoved())
   }
 
+  /** Shows a text about a value, unless one that was requested later is shown. */
+  private async tell<T>(name: string, answer: Promise<T>, text: (answer: T) => string): Promise<void> {
+    const mine = ++this.texts.asked
+    const shown = text(await answer)
+    if (mine < this.texts.shown) return
+    this.texts.shown = mine
+    await this.documents.open(`inspector/${name}.txt`, `${shown}\n`, { language: 'plaintext' })
+  }
+
   async table(given?: Inspecting): Promise<void> {
     const node = this.meant(given)
-    const table = await this.server.run<ValueTable>('inspectTable', { reference: node.value.reference, count: ROWS })
-    await this.documents.open('inspector/table.txt', `${tableText(node.name, table)}\n`, { language: 'plaintext' })
+    const answer = this.server.run<ValueTable>('inspectTable', { reference: node.value.reference, count: ROWS })
+    await this.tell('table', answer, (table) => tableText(node.name, table))
   }
 
   /** Goes to where the value is defined; for an instance, to its class. */
@@ -176,8 +187,7 @@ export class Inspector extends Tree<Inspecting> {
 
   async describe(given?: Inspecting): Promise<void> {
     const node = this.meant(given)
-    const described = await this.server.run<Described>('inspectDescribe', { reference: node.value.reference })
-    await this.documents.open('inspector/description.txt', `${descriptionText(described)}\n`, { language: 'plaintext' })
+    await this.tell('description', this.server.run<Described>('inspectDescribe', { reference: node.value.reference }), descriptionText)
   }
 
   /** Marks the first value, and compares the second with it. */
@@ -190,8 +200,8 @@ export class Inspector extends Tree<Inspecting> {
       return
     }
     this.marked = undefined
-    const found = await this.server.run<Comparison>('inspectCompare', { reference: marked.value.reference, other: node.value.reference })
-    await this.documents.open('inspector/differences.txt', `${comparisonText(`${marked.name} = ${marked.value.text}`, `${node.name} = ${node.value.text}`, found)}\n`, { language: 'plaintext' })
+    const answer = this.server.run<Comparison>('inspectCompare', { reference: marked.value.reference, other: node.value.reference })
+    await this.tell('differences', answer, (found) => comparisonText(`${marked.name} = ${marked.value.text}`, `${node.name} = ${node.value.text}`, found))
   }
 
   async copy(given?: Inspecting): Promise<void> {

@@ -30,8 +30,8 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     overviewRulerColor: new vscode.ThemeColor('editorOverviewRuler.addedForeground'),
   })
   private readonly subscriptions: vscode.Disposable
-  /** Pending while a key of before waits for its answer. */
-  private before: Promise<void> | undefined
+  /** The end of the last key that was pressed, by the address of the person's text. */
+  private readonly keys = new Map<string, { last: Promise<void> }>()
 
   constructor(private readonly server: Server) {
     this.subscriptions = vscode.Disposable.from(
@@ -40,7 +40,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
       vscode.window.onDidChangeVisibleTextEditors((editors) => editors.forEach((editor) => this.mark(editor))),
       // A document that gets another language is closed too, and opened again.
       vscode.workspace.onDidCloseTextDocument(({ uri }) => {
-        if (!vscode.workspace.textDocuments.some((one) => one.uri.toString() === uri.toString())) this.copies.delete(uri.toString())
+        if (!vscode.workspace.textDocuments.some((one) => one.uri.toString() === uri.toString())) this.drop(uri.toString())
       }),
     )
     // Tabs that VS Code has restored from an earlier window have no original.
@@ -53,15 +53,31 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     return this.copies.get(uri.toString())?.steps.text ?? ''
   }
 
-  /** Keys come faster than answers: each waits for the one before, and begins where that led. */
+  /**
+   * Keys come faster than answers: each waits for the one before in the same text or its copy, and
+   * begins where that led.
+   */
   private inOrder(key: () => Promise<void>): Promise<void> {
-    const editor = vscode.window.activeTextEditor
-    const done = this.before === undefined ? key() : this.before.then(() => (vscode.window.activeTextEditor === editor ? key() : undefined))
-    const over = done.catch(() => undefined).then(() => {
-      if (this.before === over) this.before = undefined
+    const text = this.textHere()
+    const keys = this.keys.get(text)
+    const done = keys === undefined ? key() : keys.last.then(() => {
+      // The stepper was quit meanwhile.
+      if (this.keys.get(text) !== keys) return undefined
+      return this.textHere() === text ? key() : complain(new FocusMoved())
     })
-    this.before = over
+    const now = keys ?? { last: done }
+    const last = done.catch(() => undefined).then(() => {
+      if (now.last === last && this.keys.get(text) === now) this.keys.delete(text)
+    })
+    now.last = last
+    this.keys.set(text, now)
     return done
+  }
+
+  /** The address of the text with the focus; in a copy, that of its original. */
+  private textHere(): string {
+    const uri = vscode.window.activeTextEditor?.document.uri.toString() ?? ''
+    return this.copies.get(uri)?.original.uri.toString() ?? uri
   }
 
   /** Expands the macro call at the cursor: in the copy that is shown, or in one that is made. */
@@ -176,12 +192,20 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     }
   }
 
+  /** Forgets a copy, and the keys that wait for an answer about it. */
+  private drop(address: string): void {
+    const copy = this.copies.get(address)
+    if (copy !== undefined) this.keys.delete(copy.original.uri.toString())
+    this.copies.delete(address)
+  }
+
   /** Ends the stepper: the person's text is shown again, at the place where they left it. */
   async quit(): Promise<void> {
     const here = this.here()
     if (here === undefined) return
     const { editor, copy } = here
     const { original, version, selection } = copy
+    this.keys.delete(original.uri.toString())
     // A text that was never saved and is closed is gone.
     if (!original.isClosed || original.uri.scheme === 'file') {
       const shown = original.isClosed ? await vscode.workspace.openTextDocument(original.uri) : original

@@ -43,8 +43,8 @@ class Terminal implements vscode.Pseudoterminal {
   private readonly printed = new vscode.EventEmitter<void>()
   /** The error that was shown last. */
   error: LispError | undefined
-  /** A text that was sent before the terminal was open. */
-  private first: string | undefined
+  /** Texts that were sent before the terminal was open, or during an evaluation. */
+  private sent: string[] = []
   /** A text that was typed for the person before the terminal was open. */
   private typed: string | undefined
   private isOpen = false
@@ -83,9 +83,7 @@ class Terminal implements vscode.Pseudoterminal {
     this.write(color(90, `; ${describe(this.server.condition)}\r\n; A session shared with your editor, in the image shared with your agents. Ctrl+C interrupts.\r\n`))
     this.begin()
     this.isOpen = true
-    const text = this.first
-    this.first = undefined
-    if (text !== undefined) this.send(text)
+    this.evaluateSent()
     if (this.typed !== undefined) this.type(this.typed)
     this.typed = undefined
   }
@@ -102,12 +100,17 @@ class Terminal implements vscode.Pseudoterminal {
     this.editor.input(data)
   }
 
-  /** Evaluates a text as if it had been typed. */
+  /** Evaluates a text as if it had been typed, when what is evaluated has ended. */
   send(text: string): void {
-    if (!this.isOpen) this.first = text
-    if (!this.editor.isActive) return
-    this.editor.paste(text.trim())
-    this.editor.input('\r')
+    this.sent.push(text)
+    this.evaluateSent()
+  }
+  private evaluateSent(): void {
+    // During an evaluation the line editor may be active, for a line that the code reads.
+    while (this.isOpen && this.running === undefined && this.editor.isActive && this.sent.length > 0) {
+      this.editor.paste(this.sent.shift()?.trim() ?? '')
+      this.editor.input('\r')
+    }
   }
 
   /** The package in which what is typed is read. */
@@ -118,7 +121,7 @@ class Terminal implements vscode.Pseudoterminal {
   /** Inserts a text at the cursor, for a person to go on with. False while an evaluation runs. */
   type(text: string): boolean {
     if (!this.isOpen) this.typed = text
-    else if (!this.editor.isActive) return false
+    else if (!this.editor.isActive || this.running !== undefined) return false
     else this.editor.paste(text)
     return true
   }
@@ -137,6 +140,8 @@ class Terminal implements vscode.Pseudoterminal {
   }
   private interrupt(): void {
     if (this.running === undefined) return
+    if (this.sent.length > 0) this.editor.above(color(33, '; What was sent meanwhile is not evaluated.'))
+    this.sent = []
     this.running.cancel()
     void this.server.ask('interrupt', {}).catch(() => undefined)
   }
@@ -168,6 +173,7 @@ class Terminal implements vscode.Pseudoterminal {
       this.running = undefined
     }
     this.begin()
+    this.evaluateSent()
   }
 
   /**

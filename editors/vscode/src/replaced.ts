@@ -9,20 +9,46 @@ import type { DefinitionPlace } from './source.js'
 
 const UNDO = 'Undo'
 const WRITE = 'Write to file'
+/** The tools and commands whose changes can be undone, and those that undo one. */
+const UNDOABLE = /^(code_(compile|load|reload|replace|undo)|consort\.(replaceFunction|reload(System|Package)|undoReload|compile(Form|File)|loadFile|recompileCallers|undefine)$)/
+/** Text of the outcome of an edit of a form that was loaded too, or of one too long to tell. */
+const LOADED = /^Reloaded |\.\.\.$/m
 /** The time limit for the outcome of an allowed call, in milliseconds. */
 const PATIENCE = 60_000
 
 /** Shows the outcome of the call, and offers what can be done next. */
 export async function offerNext(server: Server, approval: Approval, place: DefinitionPlace | undefined): Promise<void> {
   if (approval.class !== 'modify-running-code') return
-  const entry = await outcome(server, approval)
-  // The agent is told of a failure; the image is as it was.
-  if (entry !== undefined && entry.status !== 'ok') return
+  let own: LogEntry | undefined
+  let isLast = true
+  const heard = server.onLogEntry((entry) => {
+    const isOwn = own === undefined && isOf(entry, approval)
+    if (isOwn) own = entry
+    if (isOwn || isUndoable(entry)) isLast = isOwn
+  })
+  try {
+    const entry = await outcome(server, approval)
+    // The agent is told of a failure; the image is as it was.
+    if (entry === undefined || entry.status === 'ok') await offer(approval, place, () => isLast)
+  } finally {
+    heard.dispose()
+  }
+}
+/** True if an entry of the log is of a call that has added something to undo, or has undone it. */
+function isUndoable({ tool, status, outcome }: LogEntry): boolean {
+  // Forms are loaded one after the other, and the ones before a form that fails stay.
+  return tool === 'lisp-edit-form' ? LOADED.test(outcome ?? '...') : status === 'ok' && UNDOABLE.test(tool)
+}
+
+/** `isLast`: whether nothing else was replaced, or undone, since. */
+async function offer(approval: Approval, place: DefinitionPlace | undefined, isLast: () => boolean): Promise<void> {
   const { function: name, new_code: code } = (approval.arguments ?? {}) as { function?: unknown; new_code?: unknown }
   const replaced = typeof name === 'string' ? `${label(name.toUpperCase(), 80)} replaced` : `Allowed: ${plain(oneLine(approval.what, 120))}`
   const writable = place !== undefined && typeof code === 'string' ? [WRITE] : []
   const choice = await vscode.window.showInformationMessage(`${replaced}. Only the image is changed, not the file.`, UNDO, ...writable)
-  if (choice === UNDO) await vscode.commands.executeCommand('consort.editor.undoReload')
+  // The server undoes the last change, whichever that is.
+  if (choice === UNDO && !isLast()) void vscode.window.showWarningMessage(`Not undone: something else was replaced, or undone, since. "Consort: Undo the Last Reload" undoes the newest change.`)
+  else if (choice === UNDO) await vscode.commands.executeCommand('consort.editor.undoReload')
   if (choice === WRITE && place !== undefined && typeof code === 'string') await write(approval, place, code.trim())
 }
 

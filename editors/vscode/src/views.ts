@@ -136,18 +136,22 @@ export async function named(title: string): Promise<object | undefined> {
   return name === undefined || name === '' ? undefined : { name }
 }
 
-/** The number of calls of `tell`: their documents take each other's place beside the editor. */
-let told = 0
+/**
+ * The number of calls of `tell`, and the last one whose document is shown: they take each other's
+ * place beside the editor.
+ */
+const told = { asked: 0, shown: 0 }
 
 /** Shows `describe` or `disassemble` of a symbol, by default the one at the cursor. */
 export async function tell(server: Server, documents: Documents, what: 'describe' | 'disassemble', name?: string): Promise<void> {
   const argument = name === undefined ? await named(what === 'describe' ? 'Describe' : 'Disassemble') : { name }
   if (argument === undefined) return
-  const asked = ++told
+  const asked = ++told.asked
   try {
     const answer = await server.run<Told>(what, argument)
-    if (asked !== told) return
+    if (asked < told.shown) return
     if (answer.error != null) throw new Error(typeof answer.error === 'string' ? answer.error : answer.error.message)
+    told.shown = asked
     const name = (answer.name ?? 'name').replace(/[^\w.+*<>=!?-]/g, '_')
     await documents.open(`${what}/${name}.txt`, answer.text, { language: 'plaintext' })
   } catch (error) {

@@ -4,10 +4,9 @@ import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import { Approvals } from '../src/approval.js'
 import { Debugger } from '../src/debugger.js'
-import type { Documents } from '../src/documents.js'
+import { Documents } from '../src/documents.js'
+import { Inspector } from '../src/inspector.js'
 import type { Approval, Decision, LogEntry } from '../src/lsp_ext.js'
-import { MacroStepper } from '../src/macro_stepper.js'
-import { begun } from '../src/macrosteps.js'
 import { Recordings } from '../src/recordings.js'
 import { offerNext } from '../src/replaced.js'
 import { Results } from '../src/results.js'
@@ -20,7 +19,7 @@ import { LogTree } from '../src/trees.js'
 import { tell } from '../src/views.js'
 import { clients } from './fakes/languageclient.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
-import { commands, debug, Document, Editor, lists, Position, Range, seen, Selection, SourceBreakpoint, TabInputTextDiff, tests, Uri, window, workspace } from './fakes/vscode.js'
+import { commands, debug, Document, Editor, EventEmitter, lists, Position, Range, seen, Selection, SourceBreakpoint, TabInputTextDiff, tests, Uri, window, workspace } from './fakes/vscode.js'
 
 const server = fakeServer()
 const texts: string[] = []
@@ -60,6 +59,44 @@ test('of two symbols that are gone to, the one that was asked for last is shown'
   assert.deepEqual(seen.shown, ['file:///2.lisp'])
 })
 
+test('a description is shown after all when the later one has failed', async () => {
+  void tell(server, documents, 'describe', 'one')
+  void tell(server, documents, 'disassemble', 'two')
+  await answer(1, 'disassemble', { error: 'no such name' })
+  await answer(0, 'describe', { name: 'one', text: '' })
+  assert.deepEqual([texts, seen.messages], [['describe/one.txt'], ['Consort: no such name']])
+})
+
+test('documents are shown in the order in which they were opened', async () => {
+  const shown = new Documents()
+  const opens: (() => void)[] = []
+  const { openTextDocument } = workspace
+  workspace.openTextDocument = (uri) => new Promise((resolve) => opens.push(() => resolve(Object.assign(new Document(uri.path, ''), { uri }))))
+  const both = [shown.open('one.txt', '1', { language: 'commonlisp' }), shown.open('two.txt', '2', { language: 'commonlisp' })]
+  await settle()
+  // As far as they are asked for, the later one comes first.
+  for (; opens.length > 0; await settle()) opens.pop()?.()
+  await Promise.all(both)
+  assert.deepEqual(seen.shown, ['consort:///one.txt', 'consort:///two.txt'])
+  workspace.openTextDocument = openTextDocument
+  shown.dispose()
+})
+
+test('of two texts about inspected values, the one that was asked for last is shown', async () => {
+  const inspector = new Inspector(server, documents)
+  await inspector.open('one', { text: '1', type: null, reference: 1 })
+  void inspector.table()
+  void inspector.describe()
+  await answer(1, 'inspectDescribe', { text: '', error: null })
+  await answer(0, 'inspectTable', { columns: [], rows: [], total: 0 })
+  assert.deepEqual(texts, ['inspector/description.txt'])
+  // In the order of the requests, each is shown.
+  void inspector.table()
+  await answer(0, 'inspectTable', { columns: [], rows: [], total: 0 })
+  assert.deepEqual(texts, ['inspector/description.txt', 'inspector/table.txt'])
+  inspector.dispose()
+})
+
 test('of two symbols that are described, the one that was asked for last is shown', async () => {
   void tell(server, documents, 'describe', 'one')
   void tell(server, documents, 'disassemble', 'two')
@@ -93,38 +130,7 @@ test('an answer about a recording does not take the place of a list that is open
   assert.equal(lists.length, 2)
 })
 
-// The macro stepper
-
-function stepper(text: string): { stepper: MacroStepper; editor: Editor } {
-  const { document, editor } = open(text)
-  const stepper = new MacroStepper(server)
-  const copies = (stepper as unknown as { copies: Map<string, object> }).copies
-  copies.set(document.uri.toString(), { original: document, version: 1, selection: editor.selection, steps: begun(text) })
-  return { stepper, editor }
-}
-const calls = { calls: [range(0, 0, 1), range(1, 0, 1), range(2, 0, 1)], error: null }
-
-test('a macro call is not gone to by a person who has moved the cursor', async () => {
-  const { stepper: steps, editor } = stepper('(a)\n(b)\n(c)')
-  const done = steps.go(true)
-  editor.selection = cursor(2, 2)
-  await answer(0, 'macroCalls', calls)
-  await done
-  assert.deepEqual(editor.selection, cursor(2, 2))
-  steps.dispose()
-})
-
-test('a key of the macro stepper begins where the one before has led', async () => {
-  const { stepper: steps, editor } = stepper('(a)\n(b)\n(c)')
-  const done = [steps.go(true), steps.go(true), steps.step()]
-  await answer(0, 'macroCalls', calls)
-  await answer(0, 'macroCalls', calls)
-  assert.deepEqual(editor.selection, cursor(2, 0))
-  assert.deepEqual(asked.questions.map(({ name, argument }) => [name, argument['position']]), [['macrostep', { line: 2, character: 0 }]])
-  await answer(0, 'macrostep', { expansion: null, expanded: false, error: null })
-  await Promise.all(done)
-  steps.dispose()
-})
+// Edits
 
 test('a structural edit that is not made moves no cursor', async () => {
   const { editor } = open('(a) (b)')
@@ -245,6 +251,40 @@ test('the outcome of a call is not that of the same tool for another agent or an
   log(entry)
   await done
   assert.match(seen.messages.join(), /F replaced/)
+})
+
+test('a change that is not the last any more is not undone by its button', async () => {
+  const logs = new EventEmitter<Partial<LogEntry>>()
+  const logging = { ...fakeServer(), onLogEntry: logs.event } as unknown as Server
+  const entry = { frontend: 'mcp', tool: 'code_replace_function', client: 'agent 1', about: 'f', status: 'ok' } as const
+  const other = { ...entry, frontend: 'lsp', tool: 'consort.compileForm', about: null } as const
+  const edit = { frontend: 'mcp', tool: 'lisp-edit-form' } as const
+  let press = (_: string | undefined): void => undefined
+  const show = window.showInformationMessage
+  window.showInformationMessage = () => new Promise((resolve) => (press = resolve))
+  for (const [since, isUndone] of [
+    [[], true],
+    [[{ ...other, tool: 'consort.evalForm' }, { ...other, status: 'error' }], true],
+    [[{ ...other, ...edit, outcome: 'Dry run, nothing was changed.' }, { ...other, ...edit, outcome: 'Replaced F in a.lisp: line 1.' }], true],
+    [[{ ...other, ...edit, outcome: 'Replaced F in a.lisp: line 1.\nReloaded code of a.lisp' }], false],
+    [[{ ...other, ...edit, status: 'error', outcome: 'Replaced F, G in a.lisp: lines 1-2.\nReloaded code of a.lisp\nG: no' }], false],
+    [[{ ...other, ...edit, outcome: 'Replaced F in a...' }], false],
+    [[other], false],
+    [[entry], false],
+    [[{ ...other, tool: 'consort.undoReload' }], false],
+  ] as const) {
+    seen.messages.length = seen.commands.length = 0
+    const done = offerNext(logging, question(1, { arguments: { function: 'f' } }), undefined)
+    logs.fire(other) // before the call
+    logs.fire(entry)
+    await settle()
+    for (const one of since) logs.fire(one)
+    press('Undo')
+    await done
+    assert.deepEqual(seen.commands, isUndone ? ['consort.editor.undoReload'] : [])
+    assert.equal(/Not undone: something else/.test(seen.messages.join()), !isUndone)
+  }
+  window.showInformationMessage = show
 })
 
 // The debugger

@@ -87,69 +87,53 @@ T.it('the list is of the references that were requested last, and so is a questi
   T.eq({ 'Move F to' }, asked)
 end)
 
--- Macro steps
-
---- Makes a copy of a text with two macro calls, the first of which is expanded.
-local function stepper()
-  window('(m 1) (m 2) (m 3)')
-  at(1, 1)
-  require('consort.macrostep').step()
-  answer(1, 'macrostep', { expanded = true, omitted = 0, range = range(0, 0, 5), expansion = '(one)' })
-  T.eq('(one) (m 2) (m 3)', text())
-end
-local function expansion(from, words) return { expanded = true, omitted = 0, range = range(0, from, from + 5), expansion = words } end
-
-T.it('the macro call that was expanded last is, and the cursor stays there', function()
-  stepper()
-  at(1, 7)
-  press('e')
-  at(1, 13)
-  press('e')
-  answer(1, 'macrostep', expansion(6, '(two)'))
-  answer(1, 'macrostep', expansion(12, '(three)'))
-  T.eq({ '(one) (m 2) (three)', 12 }, { text(), vim.fn.col('.') - 1 })
-  press('q')
-end)
-
-T.it('a macro call is expanded also when one of another text is expanded after it', function()
-  stepper()
-  local buf = vim.api.nvim_get_current_buf()
-  at(1, 7)
-  press('e')
+T.it('the answer to the earlier request counts when the later one fails, before it or after it', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(defun f ())', '(defun g ())', '(list)' }, file)
+  local found = { definitions = { { file = file, line = 2 } } }
+  local no = { code = 1, message = 'no definition is there' }
+  local views = require('consort.views')
+  for _, fails_first in ipairs({ true, false }) do
+    window()
+    vim.cmd.edit({ file, bang = true })
+    at(3)
+    views.go_to('g')
+    require('consort.moving').ask()
+    if fails_first then answer(2, 'moveDestinations', nil, no) end
+    answer(1, 'sourceLocation', found)
+    T.eq(fails_first and 2 or 3, vim.fn.line('.'))
+    if not fails_first then answer(1, 'moveDestinations', nil, no) end
+    T.eq(2, vim.fn.line('.'))
+    T.eq('Consort: no definition is there', last())
+  end
+  -- A person who has gone on is told.
+  views.go_to('g')
+  require('consort.moving').ask()
+  answer(1, 'sourceLocation', found)
   vim.cmd.new()
-  vim.api.nvim_buf_set_lines(0, 0, -1, false, { '(n 1)' })
-  at(1, 1)
-  require('consort.macrostep').step()
-  answer(1, 'macrostep', expansion(6, '(two)'))
-  answer(1, 'macrostep', expansion(0, '(other)'))
-  T.eq({ '(one) (two) (m 3)', '(other)' }, { text(buf), text() })
-  press('q')
-  vim.cmd.bwipeout({ bang = true })
+  answer(1, 'moveDestinations', nil, no)
+  T.eq(true, last():find('you have gone on', 1, true) ~= nil, last())
+
+  window('(a)')
+  views.describe('one')
+  views.describe('two')
+  answer(1, 'describe', { text = 'of one', name = 'ONE' })
+  T.eq({}, floats())
+  answer(1, 'describe', nil, no)
+  T.eq('of one', text())
   press('q')
 end)
 
-T.it('the cursor goes to the macro call that was requested last', function()
-  stepper()
-  at(1, 7)
-  press('n')
-  press('p')
-  local calls = { calls = { range(0, 0, 5), range(0, 6, 11), range(0, 12, 17) } }
-  answer(2, 'macroCalls', calls)
-  T.eq(6, vim.fn.col('.') - 1)
-  answer(1, 'macroCalls', calls)
-  T.eq(6, vim.fn.col('.') - 1)
-  press('q')
-end)
-
-T.it('the copy is begun by the step that was requested last', function()
-  window('(m 1) (m 2)')
-  at(1, 1)
-  require('consort.macrostep').step()
-  at(1, 7)
-  require('consort.macrostep').step()
-  answer(1, 'macrostep', expansion(0, '(one)'))
-  answer(1, 'macrostep', expansion(6, '(two)'))
-  T.eq('(m 1) (two)', text())
+T.it('of two texts about inspected values the last one is shown', function()
+  window('(a)')
+  vim.cmd('Consort inspect (one)')
+  answer(1, 'eval', { status = 'ok', values = { 'ONE' }, references = { 1 } })
+  answer(1, 'inspect', { parts = {}, total = 0 })
+  press('vt')
+  answer(2, 'inspectTable', { columns = {}, rows = {}, total = 0 })
+  answer(1, 'inspectDescribe', { text = 'described', error = vim.NIL })
+  T.eq(1, #floats())
+  T.eq('(one), 0 of 0 rows', lines()[1])
   press('q')
 end)
 
@@ -410,6 +394,63 @@ T.it('a stop that is told twice takes the cursor once', function()
     if gone_on then vim.cmd.close() end
   end
   tell('exited', {})
+end)
+
+T.it('of two frozen failures the one that was requested last takes the cursor', function()
+  window('(mine)')
+  for _, number in ipairs({ 7, 8 }) do vim.cmd('Consort failure ' .. number) end
+  for _, number in ipairs({ 8, 7 }) do
+    tell('stopped', { threadId = 1, reason = 'exception', text = 'failure' }, S.frozen[number])
+    answer(1, 'consort/restarts', { restarts = {} })
+    answer(1, 'stackTrace', { stackFrames = { frame(1, nil, 1) } })
+    T.eq('consort://failure/8', vim.fn.bufname())
+  end
+  T.eq(true, vim.fn.bufwinid('consort://failure/7') ~= -1)
+  -- The same of those that are open.
+  vim.cmd('Consort failure 7')
+  vim.cmd('Consort failure 8')
+  for i = 2, 1, -1 do
+    answer(i, 'consort/restarts', { restarts = {} })
+    answer(i, 'stackTrace', { stackFrames = { frame(1, nil, 1) } })
+  end
+  T.eq('consort://failure/8', vim.fn.bufname())
+  -- Each workspace counts its own failures.
+  local seventh = S.frozen[7]
+  require('consort.debugger').look({ root_dir = '/other' }, 7)
+  T.eq({}, S.questions)
+  S.frozen[7] = seventh
+  for _, number in ipairs({ 7, 8 }) do tell('exited', {}, S.frozen[number]) end
+end)
+
+T.it('nvim-dap asks for a restart once', function()
+  window('(mine)')
+  local sent = {}
+  local session = { config = { type = 'consort' }, stopped_thread_id = 1 }
+  function session:request(_, _, done) table.insert(sent, done) end
+  package.loaded.dap = { session = function() return session end }
+  local restarts = require('consort.dap').restarts
+  restarts()
+  restarts()
+  sent[1](nil, { restarts = {} })
+  T.eq({}, asked)
+  sent[2](nil, { restarts = {} })
+  T.eq({ 'Restart' }, asked)
+  package.loaded.dap = nil
+end)
+
+T.it('a breakpoint is told of where its line was before an edit, and stays at its text', function()
+  local buf = window('(a)', '(b)', '(c)', '(d)')
+  vim.api.nvim_buf_set_name(buf, vim.fn.tempname() .. '.lisp')
+  local function told(line) tell('breakpoint', { breakpoint = { id = 1, verified = true, line = line, source = { path = vim.api.nvim_buf_get_name(buf) } } }) end
+  at(2)
+  require('consort.breakpoints').toggle()
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 2 } } })
+  told(3)
+  T.eq({ '2:●' }, drawn('consort.breakpoints', buf))
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '(new)' })
+  told(2)
+  T.eq({ '3:●' }, drawn('consort.breakpoints', buf))
+  require('consort.breakpoints').clear()
 end)
 
 T.finish()

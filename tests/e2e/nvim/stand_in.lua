@@ -34,10 +34,13 @@ end
 M.adapter = setmetatable({}, Adapter)
 
 local listeners = {}
---- Sends an event of the debug adapter.
-function M.tell(event, body)
-  for _, listener in ipairs(listeners[event]) do listener(M.adapter, body) end
+--- Sends an event of the debug adapter, or of one at a frozen failure.
+function M.tell(event, body, adapter)
+  for _, listener in ipairs(listeners[event]) do listener(adapter or M.adapter, body) end
 end
+
+--- The adapters at frozen failures, by number.
+M.frozen = {}
 
 local client = { id = 1, name = 'consort', initialized = true, offset_encoding = 'utf-16', root_dir = '/' }
 function client:request(_, params, handler)
@@ -45,11 +48,24 @@ function client:request(_, params, handler)
   return true, 1
 end
 function client:cancel_request() end
+function client:is_stopped() return self.stopped == true end
+
+--- Ends the language server, which answers nothing any more; another one is there afterwards.
+function M.end_server()
+  client.stopped = true
+  vim.api.nvim_exec_autocmds('LspDetach', { group = 'consort', data = { client_id = client.id } })
+  local is_over
+  vim.schedule(function() is_over = true end)
+  T.wait('the end of the server', function() return is_over end)
+  client.stopped = nil
+  M.drop()
+end
 
 --- Puts the replacements in place, and reads the plugin.
 function M.use()
   package.loaded['consort.adapter'] = {
     of = function() return M.adapter end,
+    failure = function(_, number) M.frozen[number] = setmetatable({ failure = number }, Adapter) end,
     on = function(event, listener)
       listeners[event] = listeners[event] or {}
       table.insert(listeners[event], listener)

@@ -11,6 +11,8 @@ local M = {}
 ---@field waiting table<integer, fun(error?: string, body?: table)>
 ---@field held? { [1]: string, [2]: table, [3]: function }[] requests until it is configured
 ---@field buffered string
+---@field is_over? boolean the program has ended
+---@field is_end_told? boolean the person knows that it has ended
 ---@field failure? integer the frozen failure that it is attached to instead of the image
 local Adapter = {}
 Adapter.__index = Adapter
@@ -35,7 +37,10 @@ local function tell(adapter, event, body)
   for _, listener in ipairs(listeners[event] or {}) do listener(adapter, body) end
 end
 
+local ENDED = 'the debugger has ended'
+
 function Adapter:send(command, arguments, callback)
+  if self.is_over then return callback(ENDED) end
   self.seq = self.seq + 1
   self.waiting[self.seq] = callback
   -- An empty table would be an array.
@@ -44,13 +49,20 @@ function Adapter:send(command, arguments, callback)
   self.process:write(('Content-Length: %d\r\n\r\n%s'):format(#text, text))
 end
 
+--- Shows why a request failed. That the program has ended, the error of several, is shown once.
+function Adapter:fail(error)
+  if error == ENDED and self.is_end_told then return end
+  self.is_end_told = error == ENDED
+  client_of.fail(error)
+end
+
 --- Sends a request once the adapter is configured. Without `callback` a failure is shown.
 ---@param command string
 ---@param arguments? table
 ---@param callback? fun(error?: string, body?: table)
 function Adapter:request(command, arguments, callback)
   callback = callback or function(error)
-    if error then client_of.fail(error) end
+    if error then self:fail(error) end
   end
   if self.held then return table.insert(self.held, { command, arguments, callback }) end
   self:send(command, arguments, callback)
@@ -59,7 +71,7 @@ end
 --- Sends a request; `done` gets the answer, and a failure is shown.
 function Adapter:ask(command, arguments, done)
   self:request(command, arguments, function(error, body)
-    if error then return client_of.fail(error) end
+    if error then return self:fail(error) end
     done(body)
   end)
 end
@@ -69,8 +81,8 @@ function Adapter:receive(message)
     if message.event == 'initialized' then
       self:send('attach', { failure = self.failure }, function(error)
         if not error then return end
-        client_of.fail(error)
-        self:leave()
+        self:fail(error)
+        if not self.is_over then self:leave() end
       end)
       self:send('configurationDone', {}, function()
         local held = self.held or {}
@@ -106,8 +118,10 @@ function Adapter:ended()
   frozen[self] = nil
   if adapters[self.root] == self then adapters[self.root] = nil end
   local waiting = self.waiting
-  self.waiting, self.held = {}, nil
-  for _, callback in pairs(waiting) do callback('the debugger has ended') end
+  local held = self.held or {}
+  self.waiting, self.held, self.is_over = {}, nil, true
+  for _, callback in pairs(waiting) do callback(ENDED) end
+  for _, one in ipairs(held) do one[3](ENDED) end
   tell(self, 'exited', {})
 end
 

@@ -11,6 +11,7 @@ local M = {}
 
 ---@class consort.Question
 ---@field params table of consort/approve
+---@field client integer
 ---@field until_ integer the deadline, in seconds since the epoch
 ---@field answer fun(decision: string) to be called once
 ---@field over? boolean an answer would come too late
@@ -248,10 +249,11 @@ end
 
 --- `consort/approve`. Server requests are handled in a coroutine of their own, which waits here for
 --- the person.
-function M.on_request(_, params)
+function M.on_request(_, params, context)
   local thread = assert(coroutine.running())
   table.insert(queue, {
     params = params,
+    client = context.client_id,
     until_ = os.time() + (params.deadlineSeconds or 120),
     answer = function(decision) coroutine.resume(thread, { decision = decision }) end,
   })
@@ -259,22 +261,34 @@ function M.on_request(_, params)
   return coroutine.yield()
 end
 
---- `consort/approvalOver`: somebody else answered, the time is up, or the agent has gone.
-function M.on_over(_, params)
-  local function over(question)
+--- Ends questions without the person's answer.
+---@param reason string
+---@param is_meant fun(question: consort.Question): boolean
+local function over(reason, is_meant)
+  local function tell(question)
     question.over = true
-    client_of.say(('no answer is needed any more (%s): %s'):format(params.reason or 'it is over', question.params.what))
+    client_of.say(('no answer is needed any more (%s): %s'):format(reason, question.params.what))
   end
   for _, question in ipairs(queue) do
-    if question.params.id == params.id and not question.over then
-      over(question)
+    if is_meant(question) and not question.over then
+      tell(question)
       question.answer('deny')
     end
   end
-  if current and current.question.params.id == params.id then
-    over(current.question)
+  if current and is_meant(current.question) then
+    tell(current.question)
     finish()
   end
 end
+
+--- `consort/approvalOver`: somebody else answered, the time is up, or the agent has gone.
+function M.on_over(_, params, context)
+  -- Each server counts its own questions.
+  over(params.reason or 'it is over', function(question) return question.client == context.client_id and question.params.id == params.id end)
+end
+
+client_of.on_end(function(client)
+  over('the server has ended', function(question) return question.client == client end)
+end)
 
 return M

@@ -18,6 +18,8 @@ local namespace = vim.api.nvim_create_namespace('consort.breakpoints')
 local breakpoints = {}
 ---@type table<integer, fun()[]> by buffer: called when its last request is answered
 local asked = {}
+---@type table<integer, fun(): boolean> by buffer: whether its text is that of its last request
+local is_text_sent = {}
 
 local function line_of(buf, one)
   local mark = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, one.mark, {})
@@ -33,10 +35,10 @@ local function sign(buf, one, line)
 end
 
 --- Applies the debugger's answer about a breakpoint, and moves its sign to the line of the answer.
----@param is_same_text? boolean false if the answer's lines are those of another text
+---@param is_same_text? boolean true if the answer's lines are those of the buffer's text
 local function apply_answer(buf, one, answer, is_same_text)
   one.id, one.verified, one.message = answer.id, answer.verified, answer.message
-  local line = answer.verified and is_same_text ~= false and answer.line or line_of(buf, one)
+  local line = answer.verified and is_same_text and answer.line or line_of(buf, one)
   if line and line <= vim.api.nvim_buf_line_count(buf) then sign(buf, one, line) end
 end
 
@@ -52,7 +54,7 @@ local function send(buf, done)
   for _, one in ipairs(wanted) do table.insert(sent, { line = line_of(buf, one), condition = one.condition }) end
   local source, is_same_text = { path = vim.api.nvim_buf_get_name(buf) }, client_of.text(buf)
   local mine = vim.list_extend({ done }, asked[buf] or {})
-  asked[buf] = mine
+  asked[buf], is_text_sent[buf] = mine, is_same_text
   adapter:request('setBreakpoints', { source = source, breakpoints = sent }, function(error, answer)
     if not vim.api.nvim_buf_is_valid(buf) or asked[buf] ~= mine then return end
     asked[buf] = nil
@@ -140,7 +142,8 @@ adapters.on('breakpoint', function(_, body)
   for buf, wanted in pairs(breakpoints) do
     local own = vim.api.nvim_buf_is_valid(buf) and answer.source and answer.source.path == vim.api.nvim_buf_get_name(buf)
     for _, one in ipairs(own and wanted or {}) do
-      if one.id == answer.id then apply_answer(buf, one, answer) end
+      -- After an edit the sign is where its text has gone, and the line is one of the text before.
+      if one.id == answer.id then apply_answer(buf, one, answer, is_text_sent[buf] and is_text_sent[buf]()) end
     end
   end
 end)
@@ -161,7 +164,7 @@ vim.api.nvim_create_autocmd('BufWritePost', {
 })
 vim.api.nvim_create_autocmd('BufWipeout', {
   group = group,
-  callback = function(event) breakpoints[event.buf], asked[event.buf] = nil, nil end,
+  callback = function(event) breakpoints[event.buf], asked[event.buf], is_text_sent[event.buf] = nil, nil, nil end,
 })
 
 return M

@@ -31,13 +31,27 @@ function M.say(message, level)
   vim.api.nvim_echo({ { short, group }, { more, 'ConsortHint' } }, false, {})
 end
 
+--- Shows what is being done. The function that is returned removes the message, unless another one
+--- has come since.
+---@param message string
+---@return fun() over
+function M.doing(message)
+  M.say(message)
+  local before = vim.fn.execute('messages')
+  return function()
+    if on_command_line() and vim.fn.execute('messages') == before then vim.api.nvim_echo({ { '' } }, false, {}) end
+  end
+end
+
 ---@param message string
 function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 
---- Shows why a request failed, unless it was cancelled, which the person knows.
+--- Shows why a request failed, unless it was cancelled, which the person knows. The error of
+--- several requests, that their server has ended, is shown once.
 ---@param error lsp.ResponseError
 function M.failed(error)
-  if error.code == vim.lsp.protocol.ErrorCodes.RequestCancelled then return end
+  if error.code == vim.lsp.protocol.ErrorCodes.RequestCancelled or error.is_shown then return end
+  if error.is_shown == false then error.is_shown = true end
   M.fail(require('consort.systems').package_missing(error) or error.message)
 end
 
@@ -102,25 +116,70 @@ function M.knows(client, command)
   return vim.list_contains(vim.tbl_get(client, 'server_capabilities', 'executeCommandProvider', 'commands') or {}, command)
 end
 
+-- Requests
+
+---@class consort.Unanswered
+---@field client integer
+---@field over fun(error?: lsp.ResponseError, result?: any) called once
+
+---@type consort.Unanswered[] in the order of the requests
+local unanswered = {}
+
+--- Executes a command. `done` is called at the end of the server too, with an error: Neovim itself
+--- calls no handler then.
+---@param client vim.lsp.Client
+---@param name string without `consort.`
+---@param argument table
+---@param done fun(error?: lsp.ResponseError, result?: any)
+---@param buf integer not 0: pending changes are sent first only for a buffer's number
+---@return boolean sent
+---@return integer? id
+function M.request(client, name, argument, done, buf)
+  local one = { client = client.id }
+  one.over = function(error, result)
+    for i, other in ipairs(unanswered) do
+      if other == one then
+        table.remove(unanswered, i)
+        return done(error, result)
+      end
+    end
+  end
+  local params = { command = 'consort.' .. name, arguments = { next(argument) == nil and vim.empty_dict() or argument } }
+  table.insert(unanswered, one)
+  local sent, id = client:request('workspace/executeCommand', params, one.over, buf)
+  if not sent then unanswered = vim.tbl_filter(function(other) return other ~= one end, unanswered) end
+  return sent, id
+end
+
+local ENDED = 'the server has ended; `:edit` starts it again'
+local at_end = {} ---@type fun(client: integer)[]
+
+--- Registers a function for the ends of servers, called before their requests fail.
+---@param run fun(client: integer)
+function M.on_end(run) table.insert(at_end, run) end
+
+--- Ends what waits for a server that has ended.
+---@param client integer
+function M.ended(client)
+  if vim.v.exiting ~= vim.NIL then return end
+  local error = { code = vim.lsp.protocol.ErrorCodes.InternalError, message = ENDED, is_shown = false }
+  for _, run in ipairs(at_end) do run(client) end
+  for _, one in ipairs(vim.list_slice(unanswered)) do
+    if one.client == client then one.over(error) end
+  end
+end
+
+--- Returns true for the error of a request whose server has ended without an answer.
+---@param error lsp.ResponseError
+---@return boolean
+function M.has_ended(error) return error.is_shown ~= nil end
+
 ---@class consort.Options
 ---@field buf? integer
 ---@field on_error? fun(error: lsp.ResponseError) instead of showing it
----@field here? boolean drops the answer, with a message, if the person has gone on; without one, if
----  they have made another request with `here`
----@field latest? string drops the answer if another request with the same word was made since
-
----@type table<string, integer> the number of requests, by `latest`
-local counts = {}
-
---- Counts a request of a kind. The function that is returned tells whether it is the last one: the
---- answer to an earlier one may come after it.
----@param kind string
----@return fun(): boolean
-local function counted(kind)
-  counts[kind] = (counts[kind] or 0) + 1
-  local mine = counts[kind]
-  return function() return counts[kind] == mine end
-end
+---@field here? boolean drops the answer, with a message, if the person has gone on; of several
+---  requests with `here` the last one counts that does not fail
+---@field latest? string of the requests with this word the last one counts that does not fail
 
 --- Executes `consort.NAME` with one argument.
 ---@param name string
@@ -132,29 +191,31 @@ function M.execute(name, argument, on_result, options)
   options = options or {}
   local client = M.need(options.buf)
   if not client then return end
-  local command = 'consort.' .. name
-  if not M.knows(client, command) then
-    M.fail(('this version of the program `consort` has no %s; install the newest one'):format(command))
+  if not M.knows(client, 'consort.' .. name) then
+    M.fail(('this version of the program `consort` has no consort.%s; install the newest one'):format(name))
     return
   end
   local is_here = M.here()
   local kind = options.latest or options.here and 'here'
-  local is_latest = kind and counted(kind)
-  local params = { command = command, arguments = { next(argument) == nil and vim.empty_dict() or argument } }
-  local sent, id = client:request('workspace/executeCommand', params, function(error, result)
+  local over = kind and require('consort.latest').begun(kind) or function(take)
+    if take then take() end
+  end
+  local sent, id = M.request(client, name, argument, function(error, result)
     if error then
-      if options.on_error then return options.on_error(error) end
-      M.failed(error)
-    elseif is_latest and not is_latest() then
-      return
-    elseif options.here and not is_here() then
-      M.say(M.GONE_ON)
-    elseif on_result then
-      on_result(result, client, is_here)
+      (options.on_error or M.failed)(error)
+      return over()
     end
-  end, options.buf or vim.api.nvim_get_current_buf()) -- not 0: pending changes are sent first only for a buffer number
+    over(function()
+      if options.here and not is_here() then
+        M.say(M.GONE_ON)
+      elseif on_result then
+        on_result(result, client, is_here)
+      end
+    end)
+  end, options.buf or vim.api.nvim_get_current_buf())
   if not sent then
-    M.fail('the server has ended; `:edit` starts it again')
+    M.fail(ENDED)
+    over()
     return
   end
   return function() client:cancel_request(id) end

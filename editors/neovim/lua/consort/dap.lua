@@ -139,8 +139,8 @@ function M.restarts()
   if not dap then return end
   if not session or (session.config or {}).type ~= TYPE or not session.stopped_thread_id then return client_of.say('nothing is stopped') end
   local thread, is_here = session.stopped_thread_id, client_of.here()
-  session:request('consort/restarts', { threadId = thread }, function(error, answer)
-    if error then return failed(error) end
+  local over = require('consort.latest').begun('restarts')
+  local function choose(answer)
     if not is_here() then return client_of.say(client_of.GONE_ON) end
     vim.ui.select(answer.restarts, { prompt = 'Restart', format_item = line_of, kind = 'consort-restart' }, function(restart)
       if not restart then return end
@@ -149,6 +149,10 @@ function M.restarts()
         if typed then invoke(session, thread, restart, vim.trim(typed) ~= '' and { typed } or nil) end
       end)
     end)
+  end
+  session:request('consort/restarts', { threadId = thread }, function(error, answer)
+    if error then failed(error) end
+    over(not error and function() choose(answer) end or nil)
   end)
 end
 

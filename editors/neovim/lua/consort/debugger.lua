@@ -4,6 +4,7 @@ require('consort.colours')
 local adapters = require('consort.adapter')
 local client_of = require('consort.client')
 local float = require('consort.float')
+local render = require('consort.debugger_lines').render
 local shown = require('consort.shown')
 
 local M = {}
@@ -11,12 +12,6 @@ local namespace = vim.api.nvim_create_namespace('consort.debugger')
 local MOMENT = 150 -- ms from a continue to closing the window, within which a program may stop again
 local HEIGHT = 0.4 -- of the screen
 local LEVELS = 200 -- the maximum number of frames that are shown
-local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r restart frame · R return · c continue · a abort · q quit'
-
----@class consort.Line the restart, frame or variable that a line of the buffer shows
----@field restart? table
----@field frame? table
----@field variable? table
 
 ---@class consort.Stop a stopped thread
 ---@field adapter consort.Adapter
@@ -35,8 +30,10 @@ local HINT = '0-9 restart · <CR> opens · v source · e eval · i inspect · r 
 ---@type consort.Stop[] the oldest first
 local stops = {}
 local serial = 0
----@type table<integer, boolean> threads that are to be shown when they stop
+---@type table<integer, consort.Adapter> the adapters of threads that are to be shown when they stop
 local awaited = {}
+---@type { root: string, number: integer, is_here: fun(): boolean }? the failure requested last
+local looked
 
 local function find(adapter, thread)
   for i, stop in ipairs(stops) do
@@ -52,44 +49,7 @@ local function still_at(stop)
   return function() return stop.serial == at and find(stop.adapter, stop.thread) == stop end
 end
 
--- The buffer
-
----@param stop consort.Stop
-local function render(stop)
-  local lines, about, marks = {}, {}, {}
-  local function add(text, what, group)
-    table.insert(lines, shown.line(text))
-    about[#lines] = what or {}
-    if group then table.insert(marks, { #lines - 1, group }) end
-  end
-  for _, line in ipairs(shown.lines(stop.text)) do add(line, nil, 'ConsortPlainError') end
-  add('')
-  add('Restarts:', nil, 'Title')
-  for _, restart in ipairs(stop.restarts or {}) do
-    local takes = restart.arguments and ' (takes a value)' or ''
-    add(('%2d: [%s] %s%s'):format(restart.index, restart.name or '', restart.report, takes), { restart = restart })
-  end
-  add('')
-  add('Frames:', nil, 'Title')
-  for number, frame in ipairs(stop.frames or {}) do
-    local place = frame.source and frame.line > 0 and ('  %s:%d'):format(frame.source.name or '', frame.line) or ''
-    add(('%2d: %s%s'):format(number - 1, frame.name, place), { frame = frame }, frame.presentationHint == 'subtle' and 'ConsortHint' or nil)
-    local variables = stop.open[number - 1]
-    if variables and #variables == 0 then add('      no variables are known', { frame = frame }, 'ConsortHint') end
-    for _, variable in ipairs(variables or {}) do
-      add(('      %s = %s'):format(variable.name, variable.value), { frame = frame, variable = variable })
-    end
-  end
-  stop.lines = about
-  vim.bo[stop.buf].modifiable = true
-  vim.api.nvim_buf_set_lines(stop.buf, 0, -1, false, lines)
-  vim.bo[stop.buf].modifiable = false
-  vim.api.nvim_buf_clear_namespace(stop.buf, namespace, 0, -1)
-  for _, mark in ipairs(marks) do
-    vim.api.nvim_buf_set_extmark(stop.buf, namespace, mark[1], 0, { end_col = #lines[mark[1] + 1], hl_group = mark[2] })
-  end
-  vim.api.nvim_buf_set_extmark(stop.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { HINT, 'ConsortHint' } } } })
-end
+-- Keys
 
 --- Returns the restart, frame or variable that the cursor's line shows.
 ---@param stop consort.Stop
@@ -434,7 +394,9 @@ adapters.on('stopped', function(adapter, body)
   stop.text = table.concat(vim.iter({ body.description, body.text }):flatten():totable(), ': ')
   if body.reason == 'exception' and body.text then stop.text = body.text end
   if stop.quitting then return quit(stop) end
-  if awaited[stop.thread] or stop.buf or adapter.failure then
+  if adapter.failure then
+    show(stop, function() return looked ~= nil and looked.root == adapter.root and looked.number == adapter.failure and looked.is_here() end)
+  elseif awaited[stop.thread] == adapter or stop.buf then
     awaited[stop.thread] = nil
     show(stop)
   end
@@ -456,6 +418,9 @@ adapters.on('exited', function(adapter)
   for i = #stops, 1, -1 do
     if stops[i].adapter == adapter then close(table.remove(stops, i)) end
   end
+  for thread, other in pairs(awaited) do
+    if other == adapter then awaited[thread] = nil end
+  end
 end)
 
 --- Handles `consort/stopped`: an evaluation of this editor has stopped.
@@ -466,15 +431,17 @@ function M.on_stopped(_, params, context)
   if not adapter then return end
   local stop = find(adapter, params.thread)
   if stop then return show(stop) end
-  awaited[params.thread] = true
+  awaited[params.thread] = adapter
 end
 
 --- Opens a frozen failure.
 ---@param client vim.lsp.Client
 ---@param number integer
 function M.look(client, number)
+  local mine = { root = client.root_dir or vim.fn.getcwd(), number = number, is_here = client_of.here() }
+  looked = mine
   for _, stop in ipairs(stops) do
-    if stop.adapter.failure == number then return show(stop, client_of.here()) end
+    if stop.adapter.root == mine.root and stop.adapter.failure == number then return show(stop, function() return looked == mine and mine.is_here() end) end
   end
   adapters.failure(client, number)
 end

@@ -24,7 +24,7 @@ end
 local function ask(buf, on_answer, on_error)
   local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
   if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then return end
-  client:request('workspace/executeCommand', { command = 'consort.differences', arguments = { { uri = vim.uri_from_bufnr(buf) } } }, function(error, answer)
+  client_of.request(client, 'differences', { uri = vim.uri_from_bufnr(buf) }, function(error, answer)
     if not error then return on_answer(answer) end
     if on_error then on_error(error) end
   end, buf)

@@ -2,12 +2,15 @@
 ---
 --- A question may come while the person types. It waits for a pause, so that it takes none of the
 --- keys that are being typed.
+local client_of = require('consort.client')
+
 local M = {}
 
 local PAUSE = 300 -- ms without a key
 
 ---@class consort.Wanted
 ---@field params table of consort/input
+---@field client integer
 ---@field answer fun(result: table|userdata) to be called once
 
 ---@type consort.Wanted[]
@@ -43,26 +46,35 @@ end
 
 --- `consort/input`. Server requests are handled in a coroutine of their own, which waits here for
 --- the person.
-function M.on_request(_, params)
+function M.on_request(_, params, context)
   local thread = assert(coroutine.running())
-  table.insert(queue, { params = params, answer = function(result) coroutine.resume(thread, result) end })
+  table.insert(queue, { params = params, client = context.client_id, answer = function(result) coroutine.resume(thread, result) end })
   vim.on_key(function() last_key = vim.uv.now() end, namespace)
   last_key = vim.uv.now()
   vim.defer_fn(next_question, PAUSE)
   return coroutine.yield()
 end
 
---- `consort/inputOver`: the evaluation has ended.
-function M.on_over(_, params)
-  for i, wanted in ipairs(queue) do
-    if wanted.params.id == params.id then
-      table.remove(queue, i)
-      return wanted.answer(vim.NIL)
-    end
+--- Ends questions without the person's answer.
+---@param is_meant fun(wanted: consort.Wanted): boolean
+local function over(is_meant)
+  for _, wanted in ipairs(vim.tbl_filter(is_meant, queue)) do
+    queue = vim.tbl_filter(function(other) return other ~= wanted end, queue)
+    wanted.answer(vim.NIL)
   end
   -- Neovim's own `vim.ui.input` is the command line, which can be closed. A plugin's stays until it
   -- is answered, and the answer is ignored.
-  if current and current.params.id == params.id and vim.fn.getcmdtype() == '@' then vim.api.nvim_input('<C-c>') end
+  if current and is_meant(current) and vim.fn.getcmdtype() == '@' then vim.api.nvim_input('<C-c>') end
 end
+
+--- `consort/inputOver`: the evaluation has ended.
+function M.on_over(_, params, context)
+  -- Each server counts its own questions.
+  over(function(wanted) return wanted.client == context.client_id and wanted.params.id == params.id end)
+end
+
+client_of.on_end(function(client)
+  over(function(wanted) return wanted.client == client end)
+end)
 
 return M

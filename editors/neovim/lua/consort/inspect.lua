@@ -121,7 +121,7 @@ end
 function Values:table(name, reference)
   client_of.execute('inspectTable', { reference = reference.reference, count = ROWS }, function(answer, _, is_here)
     float.open(M.table_lines(name, answer), { title = 'Table', is_here = is_here, hint = 'q closes' })
-  end, { buf = self.buf })
+  end, { buf = self.buf, latest = 'value' })
 end
 
 ---@param answer table
@@ -145,7 +145,7 @@ function Values:compare(one, other)
   client_of.execute('inspectCompare', { reference = one.reference.reference, other = other.reference.reference }, function(answer, _, is_here)
     local function named(value) return ('%s = %s'):format(value.name, value.value) end
     float.open(M.comparison_lines(named(one), named(other), answer), { title = 'Differences', is_here = is_here, hint = 'q closes' })
-  end, { buf = self.buf })
+  end, { buf = self.buf, latest = 'value' })
 end
 
 --- Goes to where a value is defined, in a window beside the inspector's; of several definitions,
@@ -181,7 +181,7 @@ function Values:describe(at)
     local lines = shown.lines(answer.text)
     if type(answer.error) == 'string' then table.insert(lines, shown.line('; It did not end: ' .. answer.error)) end
     float.open(lines, { title = 'Description', is_here = is_here, hint = 'q closes' })
-  end, { buf = self.buf })
+  end, { buf = self.buf, latest = 'value' })
 end
 
 --- Shows a value of the image in the inspector's buffer.

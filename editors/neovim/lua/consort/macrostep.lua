@@ -24,6 +24,10 @@ local OWN = { winbar = ' ' .. HINT, foldenable = false }
 ---@field options table<string, any> the window's own values of the options in OWN
 ---@field tick integer the copy's changedtick after the last step
 ---@field steps consort.Steps
+---@field keys consort.CopyKey[] the key whose answer is waited for, and those pressed since
+
+---@alias consort.CopyKey fun(copy: consort.Copy, buf: integer, over: consort.KeyOver)
+---@alias consort.KeyOver fun(has_ended?: boolean) true: the server has ended without an answer
 
 ---@type table<integer, consort.Copy>
 local copies = {}
@@ -102,15 +106,57 @@ end
 
 -- Steps
 
+---@param copy consort.Copy
+local function take_key(copy, buf)
+  copy.keys[1](copy, buf, function(has_ended)
+    table.remove(copy.keys, 1)
+    if has_ended then copy.keys = {} end -- the next key would wait for a new server
+    if copies[buf] ~= copy or #copy.keys == 0 then return end
+    if vim.api.nvim_get_current_buf() == buf and here() then return take_key(copy, buf) end
+    copy.keys = {}
+    client_of.say(client_of.GONE_ON)
+  end)
+end
+
+--- Takes a key in the copy of the current window. Keys come faster than answers: each waits for the
+--- one before, and begins where that has led.
+---@param key consort.CopyKey calls `over` once
+local function press(key)
+  local copy, buf = here()
+  if not copy then return end
+  table.insert(copy.keys, key)
+  if #copy.keys == 1 then take_key(copy, buf) end
+end
+
+--- Executes a command about a text. `over` is called at the end, whatever the outcome.
+---@param command string
+---@param argument table
+---@param done fun(answer: table)
+---@param over consort.KeyOver
+---@param options consort.Options
+local function execute(command, argument, done, over, options)
+  local function on_error(error)
+    client_of.failed(error)
+    over(client_of.has_ended(error))
+  end
+  local sent = client_of.execute(command, argument, function(answer)
+    if type(answer.error) == 'table' then client_of.fail(('%s: %s'):format(answer.error.type, answer.error.message)) else done(answer) end
+    over()
+  end, vim.tbl_extend('error', options, { on_error = on_error }))
+  if not sent then over() end
+end
+
 --- Requests one step at an offset of a text. `on_step` gets the next steps, and the range of the
---- form that was expanded.
+--- form that was expanded; `over` is called at the end, whatever the outcome.
 ---@param original integer
 ---@param steps consort.Steps
 ---@param offset integer
 ---@param on_step fun(steps: consort.Steps, start: integer, stop: integer)
-local function ask(original, steps, offset, on_step)
+---@param over consort.KeyOver
+---@param latest? string as of client.execute()
+local function ask(original, steps, offset, on_step, over, latest)
   local client = client_of.need(original)
-  if not client then return end
+  if not client then return over() end
   local text = steps.text
   local around = macrosteps.innermost(steps, offset)
   local argument = {
@@ -119,57 +165,67 @@ local function ask(original, steps, offset, on_step)
     position = position_of(client, text, offset),
     within = around and { start = position_of(client, text, around.start), ['end'] = position_of(client, text, around.stop) } or nil,
   }
-  client_of.execute('macrostep', argument, function(result)
-    if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
+  execute('macrostep', argument, function(result)
     if not result.expanded then return client_of.say('no macro is called there') end
     if result.omitted > 0 then return client_of.fail('the expansion is too long to be shown in the place of its form; `:Consort macroexpand` shows its beginning') end
     local start, stop = offset_of(client, text, result.range.start), offset_of(client, text, result.range['end'])
     on_step(macrosteps.expanded(steps, start, stop, result.expansion), start, stop)
-  end, { buf = original, latest = 'macrostep ' .. original })
+  end, over, { buf = original, latest = latest })
 end
 
---- Expands the macro call at the cursor of the copy.
-function M.expand()
-  local copy, buf = here()
-  if not copy then return end
-  local asked = copy.steps
+---@type consort.CopyKey
+local function expand(copy, buf, over)
+  local asked, at = copy.steps, vim.api.nvim_win_get_cursor(0)
   ask(copy.original, asked, cursor(asked.text), function(steps, start, stop)
     -- The answer is of no use if the text has changed since.
     if copies[buf] ~= copy or copy.steps ~= asked or copy.tick ~= vim.api.nvim_buf_get_changedtick(buf) then return end
+    local is_there = vim.api.nvim_get_current_buf() == buf and vim.deep_equal(vim.api.nvim_win_get_cursor(0), at)
     apply(buf, steps, start, stop)
-    if vim.api.nvim_get_current_buf() == buf then to(steps.text, start) end
-  end)
+    if is_there then to(steps.text, start) end
+  end, over)
 end
 
---- Takes back the innermost expansion at the cursor.
-function M.collapse()
-  local copy, buf = here()
-  if not copy then return end
+---@type consort.CopyKey
+local function collapse(copy, buf, over)
   local steps, last = macrosteps.collapsed(copy.steps, cursor(copy.steps.text))
-  if not steps then return client_of.say('no expansion is there') end
-  apply(buf, steps, last.start, last.stop)
-  to(steps.text, last.start)
+  if steps then
+    apply(buf, steps, last.start, last.stop)
+    to(steps.text, last.start)
+  else
+    client_of.say('no expansion is there')
+  end
+  over()
 end
+
+---@param forward boolean
+---@return consort.CopyKey
+local function go(forward)
+  return function(copy, buf, over)
+    local client = client_of.need(copy.original)
+    if not client then return over() end
+    local asked, at = copy.steps, vim.api.nvim_win_get_cursor(0)
+    local text = asked.text
+    local position = position_of(client, text, cursor(text))
+    local argument = { uri = vim.uri_from_bufnr(copy.original), text = text, position = position }
+    execute('macroCalls', argument, function(result)
+      -- The person has gone on, or has moved the cursor.
+      if vim.api.nvim_get_current_buf() ~= buf or copy.steps ~= asked or not vim.deep_equal(vim.api.nvim_win_get_cursor(0), at) then return end
+      local found = macrosteps.neighbour(result.calls, position, forward)
+      if not found then return client_of.say(('no macro call is %s this in the top-level form'):format(forward and 'after' or 'before')) end
+      to(text, offset_of(client, text, found))
+    end, over, { buf = copy.original })
+  end
+end
+
+--- Expands the macro call at the cursor of the copy.
+function M.expand() press(expand) end
+
+--- Takes back the innermost expansion at the cursor.
+function M.collapse() press(collapse) end
 
 --- Goes to the next or previous macro call of the top-level form.
 ---@param forward boolean
-function M.go(forward)
-  local copy, buf = here()
-  if not copy then return end
-  local client = client_of.need(copy.original)
-  if not client then return end
-  local asked = copy.steps
-  local text = asked.text
-  local position = position_of(client, text, cursor(text))
-  local argument = { uri = vim.uri_from_bufnr(copy.original), text = text, position = position }
-  client_of.execute('macroCalls', argument, function(result)
-    if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
-    if vim.api.nvim_get_current_buf() ~= buf or copy.steps ~= asked then return end
-    local found = macrosteps.neighbour(result.calls, position, forward)
-    if not found then return client_of.say(('no macro call is %s this in the top-level form'):format(forward and 'after' or 'before')) end
-    to(text, offset_of(client, text, found))
-  end, { buf = copy.original, latest = 'macrostep ' .. copy.original })
-end
+function M.go(forward) press(go(forward)) end
 
 -- Beginning and end
 
@@ -229,7 +285,7 @@ local function begin(win, original, first, steps, start, stop)
     if copy.original == original then quit(buf) end
   end
   local buf = make(original, first)
-  local copy = { original = original, bufhidden = vim.bo[original].bufhidden, win = win, view = vim.fn.winsaveview(), options = {}, steps = first, tick = vim.api.nvim_buf_get_changedtick(buf) }
+  local copy = { original = original, bufhidden = vim.bo[original].bufhidden, win = win, view = vim.fn.winsaveview(), options = {}, keys = {}, steps = first, tick = vim.api.nvim_buf_get_changedtick(buf) }
   local look = {}
   for _, option in ipairs(LOOK) do look[option] = get(win, option) end
   for option in pairs(OWN) do copy.options[option] = get(win, option) end
@@ -264,10 +320,10 @@ function M.step()
   local is_same_text = client_of.text(original)
   local first = macrosteps.begun(table.concat(vim.api.nvim_buf_get_lines(original, 0, -1, false), '\n'))
   ask(original, first, cursor(first.text), function(...)
-    if vim.api.nvim_get_current_win() ~= win or vim.api.nvim_get_current_buf() ~= original then return end
+    if vim.api.nvim_get_current_win() ~= win or vim.api.nvim_get_current_buf() ~= original then return client_of.say(client_of.GONE_ON) end
     if not is_same_text() then return client_of.say('the text has changed meanwhile') end
     begin(win, original, first, ...)
-  end)
+  end, function() end, 'macrostep ' .. original)
 end
 
 return M

@@ -135,7 +135,7 @@ function M.record(what)
   local argument = call and { call = call, uri = place.uri, position = place.position }
     or what and what ~= '' and { test = what, uri = place.uri, position = place.position }
     or { uri = place.uri, position = place.position }
-  client_of.say(call and ('waiting for the next call of %s; `:Consort record cancel` ends it'):format(call) or 'recording ...')
+  local over = client_of.doing(call and ('waiting for the next call of %s; `:Consort record cancel` ends it'):format(call) or 'recording ...')
   local ends
   local options = call and {
     on_error = function(error)
@@ -146,7 +146,7 @@ function M.record(what)
   }
   ends = client_of.execute('record', argument, function(result, _, is_here)
     if call and waiting == ends then waiting = nil end
-    vim.api.nvim_echo({ { '' } }, false, {})
+    over()
     local recording = result.recording
     local outcome = recording.outcome or {}
     local failure = type(outcome.error) == 'table' and ('%s: %s'):format(outcome.error.type, outcome.error.message)

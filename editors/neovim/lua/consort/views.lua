@@ -168,9 +168,9 @@ function M.profile(mode)
   local client = client_of.need()
   if not client then return end
   local place = client_of.place(client)
-  client_of.say('profiling ...')
+  local over = client_of.doing('profiling ...')
   client_of.execute('profileForm', { uri = place.uri, position = place.position, mode = mode or 'cpu' }, function(result, _, is_here)
-    vim.api.nvim_echo({ { '' } }, false, {})
+    over()
     local lines, functions = M.profile_lines(result)
     local first = math.huge
     for line in pairs(functions) do first = math.min(first, line) end

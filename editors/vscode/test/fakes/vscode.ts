@@ -85,7 +85,10 @@ export class CancellationTokenSource {
     this.token.isCancellationRequested = true
   }
 }
-export class MarkdownString {}
+export class MarkdownString {
+  appendText = (): this => this
+  appendCodeblock = (): this => this
+}
 export class SourceBreakpoint {
   readonly enabled = true
   readonly location = { uri: Uri.file('/a.lisp') }
@@ -152,6 +155,7 @@ export class Editor {
   }
 }
 
+export const closed = new EventEmitter<Document>()
 const changed = new EventEmitter<{ document: Document; contentChanges: { range: Range; text: string }[] }>()
 
 /** What the person was told, and the documents and debug sessions that were shown. */
@@ -195,7 +199,7 @@ export const workspace = {
   textDocuments: [] as Document[],
   isTrusted: true,
   onDidChangeTextDocument: changed.event,
-  onDidCloseTextDocument: never,
+  onDidCloseTextDocument: closed.event,
   onDidChangeConfiguration: never,
   getConfiguration: () => ({ get: (_: string, otherwise?: unknown) => otherwise, inspect: () => undefined }),
   getWorkspaceFolder: () => undefined,
@@ -210,6 +214,13 @@ export const window = {
   activeTextEditor: undefined as Editor | undefined,
   visibleTextEditors: [] as Editor[],
   onDidChangeVisibleTextEditors: never,
+  onDidCloseTerminal: never,
+  /** What the terminal that was made last is connected to. */
+  pty: undefined as unknown,
+  createTerminal: ({ pty }: { pty: unknown }) => {
+    window.pty = pty
+    return { show: () => undefined, dispose: () => undefined }
+  },
   createTextEditorDecorationType: never,
   tabGroups: {
     all: [] as { tabs: { input: unknown }[] }[],
@@ -223,7 +234,7 @@ export const window = {
   createQuickPick: () => new QuickPick(),
   createTreeView: () => ({ visible: false, selection: [], onDidChangeVisibility: never, dispose: () => undefined }),
   setStatusBarMessage: say,
-  showInformationMessage: say,
+  showInformationMessage: say as (message: string) => Promise<string | undefined>,
   showWarningMessage: say,
   showErrorMessage: say,
   showInputBox: () => Promise.resolve('(f *)'),

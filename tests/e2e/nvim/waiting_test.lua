@@ -1,0 +1,285 @@
+-- nvim --headless -u NONE -i NONE -l waiting_test.lua: what waits for an answer: keys behind other
+-- keys, and what is to be free when the server ends without one.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+local S = require('stand_in')
+local get_clients, get_client_by_id = vim.lsp.get_clients, vim.lsp.get_client_by_id
+S.use()
+local questions, answer, lines, text, floats, range, press = S.questions, S.answer, S.lines, S.text, S.floats, S.range, T.press
+
+local notify = vim.notify
+local said, last, forget = T.notifications()
+local function window(...)
+  forget()
+  return S.window(...)
+end
+local function at(row, column) vim.api.nvim_win_set_cursor(0, { row, column or 0 }) end
+
+-- Macro steps
+
+--- Makes a copy of a text with two macro calls, the first of which is expanded.
+local function stepper()
+  window('(m 1) (m 2) (m 3)')
+  at(1, 1)
+  require('consort.macrostep').step()
+  answer(1, 'macrostep', { expanded = true, omitted = 0, range = range(0, 0, 5), expansion = '(one)' })
+  T.eq('(one) (m 2) (m 3)', text())
+end
+local function expansion(from, words) return { expanded = true, omitted = 0, range = range(0, from, from + 5), expansion = words } end
+
+T.it('a key in the copy waits for the one before, and the cursor stays where the person put it', function()
+  stepper()
+  at(1, 7)
+  press('e')
+  at(1, 13)
+  press('e')
+  answer(1, 'macrostep', expansion(6, '(two)'))
+  T.eq({ '(one) (two) (m 3)', 13 }, { text(), vim.fn.col('.') - 1 })
+  answer(1, 'macrostep', expansion(12, '(three)'))
+  T.eq({ '(one) (two) (three)', 12 }, { text(), vim.fn.col('.') - 1 })
+  press('q')
+end)
+
+T.it('an expansion is not lost by the next key, and a key begins where the one before has led', function()
+  stepper()
+  at(1, 7)
+  press('en')
+  answer(1, 'macrostep', expansion(6, '(expanded to m)'))
+  T.eq('(one) (expanded to m) (m 3)', text())
+  T.eq({ 'macroCalls', 6 }, { questions[1].what, questions[1].arguments.position.character })
+  -- One that fails does not stand before the next.
+  press('ece')
+  answer(1, 'macroCalls', nil, { code = 1, message = 'no image' })
+  answer(1, 'macrostep', { expanded = false })
+  T.eq({ '(one) (m 2) (m 3)', 6 }, { text(), questions[1].arguments.position.character })
+  -- A person who has gone on is told that keys are left.
+  press('n')
+  vim.cmd.new()
+  answer(1, 'macrostep', expansion(6, '(two)'))
+  T.eq({}, questions)
+  T.eq(true, last():find('you have gone on', 1, true) ~= nil, last())
+  vim.cmd.close()
+  T.eq('(one) (two) (m 3)', text())
+  -- The server's end is that of the keys too.
+  press('en')
+  S.end_server()
+  press('e')
+  T.eq({ 'macrostep' }, vim.tbl_map(function(one) return one.what end, questions))
+  press('q')
+end)
+
+T.it('a macro call is expanded also when one of another text is expanded after it', function()
+  stepper()
+  local buf = vim.api.nvim_get_current_buf()
+  at(1, 7)
+  press('e')
+  vim.cmd.new()
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, { '(n 1)' })
+  at(1, 1)
+  require('consort.macrostep').step()
+  answer(1, 'macrostep', expansion(6, '(two)'))
+  answer(1, 'macrostep', expansion(0, '(other)'))
+  T.eq({ '(one) (two) (m 3)', '(other)' }, { text(buf), text() })
+  press('q')
+  vim.cmd.bwipeout({ bang = true })
+  press('q')
+end)
+
+T.it('the cursor goes from macro call to macro call, key by key, unless the person moves it', function()
+  stepper()
+  local calls = { calls = { range(0, 0, 5), range(0, 6, 11), range(0, 12, 17) } }
+  at(1, 7)
+  press('np')
+  answer(1, 'macroCalls', calls)
+  T.eq(12, vim.fn.col('.') - 1)
+  answer(1, 'macroCalls', calls)
+  T.eq(6, vim.fn.col('.') - 1)
+  press('n')
+  at(1, 2)
+  answer(1, 'macroCalls', calls)
+  T.eq(2, vim.fn.col('.') - 1)
+  press('q')
+end)
+
+T.it('the copy is begun by the step that was requested last', function()
+  window('(m 1) (m 2)')
+  at(1, 1)
+  require('consort.macrostep').step()
+  at(1, 7)
+  require('consort.macrostep').step()
+  answer(1, 'macrostep', expansion(0, '(one)'))
+  answer(1, 'macrostep', expansion(6, '(two)'))
+  T.eq('(m 1) (two)', text())
+  press('q')
+end)
+
+-- The end of a server
+
+T.it('what waits for a server is free at its end', function()
+  local buf = window('(a)')
+  local ended = 'Consort: the server has ended; `:edit` starts it again'
+  local running = require('consort.running')
+  require('consort.eval').form()
+  require('consort.views').describe('one')
+  T.eq(1, #vim.api.nvim_buf_get_extmarks(buf, running.namespace, 0, -1, {}))
+  S.end_server()
+  T.eq({}, vim.api.nvim_buf_get_extmarks(buf, running.namespace, 0, -1, {}))
+  T.eq({ { ended, vim.log.levels.ERROR } }, said)
+  -- The REPL evaluates again.
+  require('consort.repl').open()
+  local repl = vim.fn.bufnr('consort://repl')
+  local function enter() vim.api.nvim_feedkeys(vim.keycode('A1<CR><Esc>'), 'x!', false) end
+  enter()
+  S.end_server()
+  T.eq({ 'the server has ended; `:edit` starts it again', 'CL-USER> ' }, vim.list_slice(lines(repl), 3))
+  enter()
+  answer(1, 'eval', { status = 'ok', values = { '1' }, warnings = {}, package = 'COMMON-LISP-USER' })
+  T.eq({ '1', 'CL-USER> ' }, vim.list_slice(lines(repl), 5))
+  vim.cmd('bwipeout! ' .. repl)
+  -- A call is not waited for any more.
+  window('(a)')
+  require('consort.recording').record('next f')
+  S.end_server()
+  require('consort.recording').record('next f')
+  T.eq('record', questions[1] and questions[1].what)
+  S.end_server()
+  -- The inspector's keys are about the value that is shown.
+  window('(a)')
+  vim.cmd('Consort inspect (one)')
+  answer(1, 'eval', { status = 'ok', values = { 'ONE' }, references = { 1 } })
+  answer(1, 'inspect', { parts = { { label = 'A', value = { text = 'of A', reference = 10 } } }, total = 1 })
+  vim.fn.search('^A ')
+  press('<CR>')
+  S.end_server()
+  press('g')
+  T.eq(1, questions[1].arguments.reference)
+  press('q')
+end)
+
+T.it('questions of a server are over at its end', function()
+  window('(a)')
+  local decisions, answers = {}, {}
+  local function from_server(client, handler, params, got)
+    coroutine.wrap(function() table.insert(got, handler(nil, params, { client_id = client })) end)()
+  end
+  local approve = require('consort.approve')
+  for id, client in ipairs({ 1, 1, 2 }) do
+    from_server(client, approve.on_request, { id = id, what = 'change f', class = 'evaluate', deadlineSeconds = 60 }, decisions)
+  end
+  T.wait('the question', function() return #floats() == 1 end)
+  from_server(1, require('consort.input').on_request, { id = 1, prompt = 'x' }, answers)
+  S.end_server()
+  T.eq({ { decision = 'deny' }, { decision = 'deny' } }, decisions)
+  T.eq({ vim.NIL }, answers)
+  T.wait('the question of the other server', function() return #floats() == 1 end)
+  -- Each server counts its own.
+  approve.on_over(nil, { id = 3 }, { client_id = 1 })
+  approve.answer('allow')
+  T.eq('allow', decisions[3].decision)
+  T.eq({}, floats())
+  local input = require('consort.input')
+  from_server(2, input.on_request, { id = 1, prompt = 'x' }, answers)
+  input.on_over(nil, { id = 1 }, { client_id = 1 })
+  T.eq(1, #answers)
+  input.on_over(nil, { id = 1 }, { client_id = 2 })
+  T.eq(2, #answers)
+end)
+
+T.it('the end of another server leaves the keys in the copy', function()
+  stepper()
+  at(1, 7)
+  press('en')
+  require('consort.client').ended(2)
+  answer(1, 'macrostep', expansion(6, '(two)'))
+  answer(1, 'macroCalls', { calls = {} })
+  press('q')
+end)
+
+T.it('what waits for a server is free at its end also when the last buffer of it is closed', function()
+  window('(a)')
+  local stand_ins = { vim.lsp.get_clients, vim.lsp.get_client_by_id }
+  vim.lsp.get_clients, vim.lsp.get_client_by_id = get_clients, get_client_by_id
+  local function server(dispatchers)
+    local count, is_over = 0, false
+    return {
+      request = function(method, _, take)
+        count = count + 1
+        if method == 'initialize' then take(nil, { capabilities = {} }) end
+        return true, count
+      end,
+      notify = function() return true end,
+      is_closing = function() return is_over end,
+      terminate = function()
+        is_over = true
+        dispatchers.on_exit(0, 15)
+      end,
+    }
+  end
+  local failure
+  local ok, why = pcall(function()
+    local id = assert(vim.lsp.start(vim.tbl_extend('force', vim.lsp.config.consort, { cmd = server, root_dir = '/' }), { attach = false }))
+    local client = assert(vim.lsp.get_client_by_id(id))
+    require('consort.client').request(client, 'eval', {}, function(error) failure = error end, vim.api.nvim_get_current_buf())
+    client:stop(true)
+    T.wait('the error', function() return failure end)
+    T.eq(nil, vim.lsp.get_client_by_id(id))
+  end)
+  vim.lsp.get_clients, vim.lsp.get_client_by_id = unpack(stand_ins)
+  if not ok then error(why, 0) end
+  T.eq('the server has ended; `:edit` starts it again', failure.message)
+end)
+
+T.it('a request to a debugger that has ended is answered', function()
+  window('(mine)')
+  local system, finish = vim.system, nil
+  vim.system = function(_, _, on_exit)
+    finish = on_exit
+    return { write = function() end }
+  end
+  local real = loadfile(vim.api.nvim_get_runtime_file('lua/consort/adapter.lua', false)[1])()
+  local adapter = real.of(vim.lsp.get_clients()[1])
+  vim.system = system
+  local errors = {}
+  local function request() adapter:request('variables', {}, function(error) table.insert(errors, error) end) end
+  request() -- it waits until the debugger is configured
+  for _ = 1, 2 do adapter:ask('threads', nil, error) end
+  finish({})
+  T.wait('the end', function() return #errors == 1 end)
+  request()
+  T.eq({ 'the debugger has ended', 'the debugger has ended' }, errors)
+  T.eq({ { 'Consort: the debugger has ended', vim.log.levels.ERROR } }, said)
+end)
+
+-- The message line
+
+T.it('what is being done is removed from the message line, and not what was said since', function()
+  local echo, cleared, replacement = vim.api.nvim_echo, 0, vim.notify
+  vim.notify = notify
+  vim.api.nvim_echo = function(chunks, ...)
+    if #chunks == 1 and chunks[1][1] == '' then cleared = cleared + 1 end
+    return echo(chunks, ...)
+  end
+  local ok, why = pcall(function()
+    for _, other in ipairs({ false, true }) do
+      window('(a)')
+      require('consort.views').profile()
+      if other then vim.cmd.echomsg('"another message"') end
+      answer(1, 'profileForm', { text = 'nothing' })
+      T.eq(1, cleared, 'profile')
+      press('q')
+      window('(a)')
+      require('consort.recording').record()
+      if other then vim.cmd.echomsg('"another message"') end
+      answer(1, 'record', { text = 'nothing', recording = { recording = 0 } })
+      T.eq(other and 1 or 2, cleared, 'record')
+      press('q')
+      cleared = 1
+    end
+  end)
+  vim.api.nvim_echo, vim.notify = echo, replacement
+  io.stderr:write('\n') -- ends the last message's line
+  if not ok then error(why, 0) end
+end)
+
+T.finish()
