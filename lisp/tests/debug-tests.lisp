@@ -449,7 +449,7 @@
         (is string= "signal" (path stop "reason"))
         (on-stop image "debug-abort" stop)
         (is string= "interrupted" (path (answer image id) "result" "status")))
-      ;; What the program sets itself stays.
+      ;; A setting by the program itself stays.
       (is string= "WARNING" (outcome-text image (debug-id image "(setf *break-on-signals* 'warning)")))
       (is string= "(:ODD 6)" (outcome-text image (debug-id image "(handled 6)")))
       (is string= "NIL" (outcome-text image (debug-id image "(setf *break-on-signals* nil)")))

@@ -88,11 +88,11 @@
                                               (loop until (eq (consort::interruption-state interruption) :over) do (sleep 0.001)))))"
                :session "others")
       (is string= "sent" (path (restarted image stop "USE-OTHER" "arguments" #("(* 6 7)")) "result" "status"))
-      ;; It goes on to its end, and does not stop again where it was.
+      ;; The program goes on to its end, and does not stop again where it was.
       (is eq nil (event-or-answer image "stopped" id 1)))))
 
 (deftest who-stops-an-evaluation-that-was-refused-does-not-go-on
-  ;; Its request was refused before it began, and so it does not end either.
+  ;; The request was refused before it began, and so it does not end either.
   (with-image (image)
     (is string= "(:REFUSED :CANCEL :ENDED)"
         (first-value image "(let* ((evaluation (consort::make-evaluation 0 \"refused\"))

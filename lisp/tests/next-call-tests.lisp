@@ -138,7 +138,7 @@
       (with-recorded-call (link answer image id)
         (is string= ":even" (recorded-value answer))
         (ok (plusp (path answer "skipped")))))
-    ;; What the call sets stays set.
+    ;; Variables that the call sets stay set.
     (prepare image "(in-package :called)" :session "others")
     (write-file "setting.lisp" "(in-package :called) (defun sets () (setf *break-on-signals* 'file-error) (handler-case (error \"no\") (error () :handled)))")
     (prepare image (format nil "(load ~S)" (concatenate 'string *scratch* "setting.lisp")))

@@ -284,7 +284,7 @@
           (is equal '("(shop:price 2)") (rows-of tree "text"))
           (is equal '("=> 4") (rows-of tree)))
         (is equal '("=> 4") (rows-of (ask-recording link "values" "text" "(* 2 n)"))))
-      ;; Of several tests of a name, that of the package.
+      ;; The test of the package, where several have the name.
       (prepare image "(progn (defpackage :shop/more (:use :cl :fiveam))
                              (eval (read-from-string \"(progn (fiveam:def-suite shop/more::all) (fiveam:test shop/more::wrong (fiveam:is (= 1 2))) nil)\")))")
       (with-recording (link answer image "test" "wrong")

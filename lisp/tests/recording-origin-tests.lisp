@@ -71,7 +71,7 @@
         (is = 0 (path answer "failed_checks"))
         (ok (text-contains "No check of a test has failed" (path (ask-recording link "origin") "problem")))
         (is string= "begin" (path (ask-recording link "begin") "reason"))
-        ;; Of any value.
+        ;; The origin of any value.
         (let* ((price (find "value (+ sum (price item)) => 11" (map 'list #'identity (path (ask-recording link "values" "text" "(+ sum (price item))") "rows"))
                             :test #'string= :key (lambda (row) (format nil "value ~A ~A" (path row "text") (path row "value")))))
                (origin (ask-recording link "origin" "event" (path price "event"))))

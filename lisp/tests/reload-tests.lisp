@@ -64,7 +64,7 @@
         (ok (text-contains "Undefined variable: RA::NOWHERE" (aref errors 1))))
       (is equal "42" (first-value image "(ra::good 21)"))
       (is equal "(:ERROR :ERROR)" (first-value image "(list (handler-case (ra::bad) (error () :error)) (handler-case (ra::uses) (error () :error)))"))
-      ;; It can be undone, and what cannot be read is not loaded at all.
+      ;; An undo takes it back; text that cannot be read is not loaded at all.
       (undo image)
       (is equal "NIL" (first-value image "(and (find-package :ra) (find-symbol \"GOOD\" :ra) (fboundp (find-symbol \"GOOD\" :ra)))"))
       (is eq :false (path (compile-string image "(defun good (x) x) (defun h (x)" "anyway" :true) "reloaded"))
@@ -80,7 +80,7 @@
       (let ((plain (quality)))
         (ok (string/= "3" plain))
         (is equal "3" (quality "debug" :true))
-        ;; It holds for this text alone.
+        ;; The policy holds for this text alone.
         (is equal plain (quality))))))
 
 (deftest reload-several-texts

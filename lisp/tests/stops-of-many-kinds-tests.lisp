@@ -31,7 +31,7 @@
       ;; The last one of a name is not the first.
       (is string= "(:OUTER (:INNER 1))"
           (after "(restart-case (list :outer (restart-case (error \"x\") (same (v) (list :inner v)))) (same (v) (list :outer-restart v)))" "SAME" "arguments" #("1"))))
-    ;; Of another condition, and one that is not to be seen.
+    ;; A restart of another condition, and one that is not to be seen.
     (multiple-value-bind (stop id) (stopped-at image "(restart-case (restart-case (error \"x\") (never () :test (lambda (c) (declare (ignore c)) nil) :never) (warned () :test (lambda (c) (typep c 'warning)) 1))
                                                         (ever () :test (lambda (c) (typep c 'error)) :ever))")
       (is equal '("EVER" "ABORT") (restart-names stop))
@@ -39,7 +39,7 @@
       (is string= ":EVER" (outcome-text image id)))))
 
 (deftest a-restart-that-cannot-read
-  ;; It fails where it asks; to abort that is to be back at the stop.
+  ;; The restart fails where it asks; to abort that is to be back at the stop.
   (with-image (image)
     (multiple-value-bind (stop id) (stopped-at image "(restart-case (error \"x\") (pick (v) :interactive (lambda () (list (read *query-io*))) (list :picked v)))")
       (restarted image stop "PICK" "input" "(1 2")
@@ -111,7 +111,7 @@
       (is string= "(:ALL (:OUTER (:INNER (:USED 9) 5) 5))" (after "(invoke-restart 'use-other 9)"))
       (is string= ":THROWN" (after "(throw 'out :thrown)"))
       (is string= "ABORT" (after "(abort)")))
-    ;; What would end the image or its threads.
+    ;; Code that would end the image or its threads.
     (multiple-value-bind (stop id) (stopped-at image "(outer 5)")
       (ok (text-contains "EXIT-REFUSED" (path (on-stop image "debug-eval" stop "frame" 0 "code" "(sb-ext:exit :abort t)") "result" "error" "type")))
       (is string= "10" (in-frame image stop 0 "c"))

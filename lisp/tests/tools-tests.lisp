@@ -82,7 +82,7 @@
       (let ((names (mapcar #'third (tree (traced "after" 6)))))
         (ok (find "traced::area" names :test #'string=))
         (is = 2 (count-if (lambda (name) (search "method traced::area" name)) names)))
-      ;; Of two threads, each has a tree of its own.
+      ;; Each of two threads has a tree of its own.
       (traced "clear" :true)
       (is equal '() (tree (traced)))
       (evaluated image "(mapc #'sb-thread:join-thread (loop for i below 2 collect (sb-thread:make-thread #'traced::branch :arguments (list i))))" :session "other")

@@ -69,6 +69,7 @@ const REEXPORTS: &[(&str, &str, &str)] = &[
     ("session/debug.rs", "image::api::debug", "operations on stops that a person has the session run"),
     ("session/debug.rs", "image::api::inspector", "questions to the inspector that a person has the session ask"),
     ("session/failures.rs", "image::api::debug", "the answer of a trial, data as it is"),
+    ("session/reload.rs", "image::api::reload", "how a text is compiled, an argument as it is"),
     ("session/recordings.rs", "image::api::replay", "questions to a recording and their answers"),
 ];
 

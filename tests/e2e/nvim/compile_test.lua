@@ -5,7 +5,7 @@ package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
 T.plugin(true)
 
-local _, file = T.workspace({
+local workspace, file = T.workspace({
   '(defpackage :fixture (:use :cl))',
   '(in-package :fixture)',
   '(defmacro quality (&environment env)',
@@ -47,4 +47,8 @@ T.it('a form is compiled for debugging', function()
   compile('what', 'takes form, file, debug, anyway, and not what')
 end)
 
+for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
+T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
+T.run({ 'consort', 'stop' }, { cwd = workspace })
+vim.fn.delete(workspace, 'rf')
 T.finish()
