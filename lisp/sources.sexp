@@ -3,7 +3,7 @@
 ("package"
  "sbcl" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile" "sbcl/debug" "sbcl/probes" "sbcl/chain" "sbcl/interruptions"
  "json" "settings" "programs" "wire" "timers" "interruptions" "streams" "pristine" "backtrace" "stack-frames" "blanks" "regular-file" "evaluation" "own-threads" "workers" "locks" "dispatch" "input" "debug/stops" "user-package"
- "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "find-system" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names"
+ "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "find-system" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names" "ops/manual"
  "profile/stacks" "profile/sampler" "ops/profile"
  "testing/frameworks" "testing/select" "testing/frozen" "ops/run-tests" "ops/tools"
  "copy-locks" "copy" "confine/system-calls" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine/clone" "confine/frozen" "confine" "confine/threads" "second-process"

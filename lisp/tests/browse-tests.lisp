@@ -22,6 +22,25 @@
       (is equal '("function") (coerce (path (elt (path answer "symbols") 2) "kinds") 'list)))
     (is equal "package-not-found" (path (call image "package-symbols" "name" "no-such") "error" "kind"))))
 
+(deftest manuals-of-packages-and-systems
+  (with-image (image)
+    (evaluated image "(defpackage :browse (:use :cl) (:nicknames :br) (:documentation \"To look at.\") (:export #:shown #:empty))")
+    (evaluated image "(defun browse::shown (x &optional (y 1)) \"Shows X.\" (list x y))")
+    (flet ((manual (name) (path (call image "manual" "name" name) "result" "packages")))
+      (let ((browse (path (manual "br") 0)))
+        (is string= "BROWSE" (path browse "name"))
+        (is string= "To look at." (path browse "documentation"))
+        (is = 2 (path browse "count"))
+        (is equal '("EMPTY" "SHOWN") (map 'list (lambda (one) (path one "name")) (path browse "exports")))
+        (is string= "(x &optional (y 1))" (path browse "exports" 1 "lambda_list"))
+        (is string= "Shows X." (path browse "exports" 1 "kinds" 0 "documentation")))
+      ;; The packages of a system are those that its files define.
+      (write-file "manual/pages.lisp" "(defpackage :pages-a (:use :cl) (:export #:a)) (defpackage :pages-b (:use :cl))")
+      (let ((asd (write-file "manual/pages.asd" "(asdf:defsystem \"pages\" :components ((:file \"pages\")))")))
+        (evaluated image (format nil "(progn (asdf:load-asd ~S) (asdf:load-system \"pages\"))" asd)))
+      (is equal '("PAGES-A" "PAGES-B") (map 'list (lambda (one) (path one "name")) (manual "pages")))
+      (is equal "not-found" (path (call image "manual" "name" "no-such") "error" "kind")))))
+
 (deftest threads-are-told-of-and-end
   (with-image (image)
     (evaluated image "(defvar *made* (list (sb-thread:make-thread (lambda () (loop (sleep 1))) :name \"mine\")

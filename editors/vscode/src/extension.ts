@@ -228,6 +228,16 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     const name = await vscode.window.showInputBox({ title: 'Reload a Package', value: currentPackage() ?? '' })
     return name === undefined || name === '' ? undefined : { package: name }
   })
+  command('packageManual', async () => {
+    const name = await vscode.window.showInputBox({ title: 'Documentation of a Package or System', value: currentPackage() ?? '' })
+    if (name === undefined || name.trim() === '') return
+    try {
+      const page = await server.run<Told>('packageManual', { name: name.trim() })
+      await documents.open('manual/package.txt', `${page.text}\n`, { language: 'plaintext' })
+    } catch (error) {
+      complain(error)
+    }
+  })
   reload('undoReload', 'undoReload', () => ({}))
   reload('compileForm', 'compileForm', here)
   reload('compileFormForDebugging', 'compileForm', () => {

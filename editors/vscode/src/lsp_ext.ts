@@ -135,7 +135,7 @@ export const COMMANDS = [
   'eval', 'evalForm', 'evalRegion', 'differences', 'evalBuffer', 'evalToCursor', 'evalToComment', 'loadSystem', 'restartImage', 'interrupt', 'status', 'macroexpand', 'macrostep', 'macroCalls',
   'profileForm', 'record', 'recordingQuery', 'inspect', 'inspectTable', 'inspectCompare', 'inspectEval', 'inspectSet', 'inspectDefinition', 'inspectDescribe', 'disassemble', 'describe', 'hyperspec', 'apropos', 'callTemplate', 'references', 'trace', 'untrace', 'tracedCalls', 'runTests', 'runTestAtPoint', 'reloadSystem', 'reloadPackage',
   'undoReload', 'compileForm', 'recompileCallers', 'moveDestinations', 'moveDefinition', 'removable', 'undefine', 'compileFile', 'loadFile', 'sourceLocation', 'structure', 'log', 'editorContext', 'packages',
-  'packageSymbols', 'complete', 'threads', 'interruptThread', 'killThread',
+  'packageSymbols', 'packageManual', 'complete', 'threads', 'interruptThread', 'killThread',
 ] as const
 export type Name = (typeof COMMANDS)[number]
 

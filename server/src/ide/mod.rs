@@ -53,6 +53,7 @@ pub mod name_tools;
 pub mod named_symbols;
 pub mod outline;
 pub mod package_lists;
+pub mod package_manual;
 pub mod package_uses;
 pub mod partial_name;
 pub mod places;

@@ -138,6 +138,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<record::Context>(),
         entry::<browse::Packages>(),
         entry::<browse::PackageSymbols>(),
+        entry::<browse::PackageManual>(),
         entry::<browse::Complete>(),
         entry::<browse::Threads>(),
         entry::<browse::InterruptThread>(),

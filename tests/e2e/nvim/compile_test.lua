@@ -1,12 +1,12 @@
 -- nvim --headless -u NONE -i NONE -l compile_test.lua: a form and a file that are compiled and
--- loaded, with a real image and no other plugin.
+-- loaded, and the page about their package, with a real image and no other plugin.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
 T.plugin(true)
 
 local workspace, file = T.workspace({
-  '(defpackage :fixture (:use :cl))',
+  '(defpackage :fixture (:use :cl) (:export #:good))',
   '(in-package :fixture)',
   '(defmacro quality (&environment env)',
   "  (second (assoc 'debug (funcall (intern \"DECLARATION-INFORMATION\" :sb-cltl2) 'optimize env))))",
@@ -45,6 +45,22 @@ T.it('a form is compiled for debugging', function()
   compile('', '1 redefined')
   evaluates('(fixture::good)', '(:GOOD 1)')
   compile('what', 'takes form, file, debug, anyway, and not what')
+end)
+
+T.it('the documentation of a package is a page', function()
+  evaluates('(setf (documentation (quote fixture::good) (quote function)) "Always good.")', '"Always good."')
+  vim.cmd('Consort manual')
+  local function page()
+    for _, win in ipairs(vim.api.nvim_list_wins()) do
+      local lines = vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(win), 0, -1, false)
+      if vim.api.nvim_win_get_config(win).relative ~= '' then return table.concat(lines, '\n') end
+    end
+    return ''
+  end
+  T.wait('the page', function() return page():find('(good)  [function]\n    Always good.', 1, true) end, function() return { page(), said } end)
+  forget()
+  vim.cmd('Consort manual no-such-thing')
+  T.wait('that there is none', function() return (last() or ''):find('There is no package no-such-thing', 1, true) end, function() return said end)
 end)
 
 for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end

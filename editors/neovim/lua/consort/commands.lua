@@ -84,6 +84,7 @@ M.table = {
   move = { about = 'move the definition to another file of its package', run = lazy('moving', 'ask') },
   scratch = { about = 'a buffer to try code in', run = lazy('scratch', 'open') },
   describe = { about = 'describe a symbol', run = of_name('views', 'describe') },
+  manual = { about = 'the documentation of a package or a system', choices = systems, run = of_name('views', 'package_manual') },
   disassemble = { about = 'disassemble a function', run = of_name('views', 'disassemble') },
   hyperspec = { about = 'the page of the HyperSpec about a name', run = of_name('names', 'manual') },
   references = {

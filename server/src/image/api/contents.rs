@@ -1,5 +1,5 @@
 //! The exports of packages, the meanings of names, the home packages of symbols
-//! (lisp/src/ops/names.lisp); the files of systems.
+//! (lisp/src/ops/names.lisp); their documentation (lisp/src/ops/manual.lisp); the files of systems.
 
 use std::path::PathBuf;
 
@@ -90,6 +90,41 @@ pub struct SymbolKind {
 impl Operation for SymbolFacts {
     const NAME: &'static str = "symbol-facts";
     type Answer = Symbols;
+}
+
+/// `manual`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Manual {
+    /// A name or nickname of a package; else the name of a system, for the packages that its files
+    /// define.
+    pub name: String,
+}
+
+/// The answer to `manual`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Manuals {
+    /// The packages, by name.
+    pub packages: Vec<ManualPackage>,
+}
+
+/// The exports of a package with their whole documentation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ManualPackage {
+    /// The package's name.
+    pub name: String,
+    /// The nicknames.
+    pub nicknames: Vec<String>,
+    /// The package's documentation.
+    pub documentation: Option<String>,
+    /// The number of exported symbols.
+    pub count: usize,
+    /// The exported symbols, in order, up to a limit.
+    pub exports: Vec<SymbolFact>,
+}
+
+impl Operation for Manual {
+    const NAME: &'static str = "manual";
+    type Answer = Manuals;
 }
 
 /// `homes`.

@@ -1,6 +1,6 @@
 //! Commands of an editor's tree views and terminals: `consort.packages`,
-//! `consort.packageSymbols`, `consort.complete`, `consort.threads`, `consort.interruptThread`,
-//! `consort.killThread`.
+//! `consort.packageSymbols`, `consort.packageManual`, `consort.complete`, `consort.threads`,
+//! `consort.interruptThread`, `consort.killThread`.
 
 use lsp_types::ProgressToken;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
 
 use super::{Command, NoArgument};
-use crate::ide::{browse, completion};
+use crate::ide::{browse, completion, package_manual};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::model::image::ImageError;
@@ -45,6 +45,32 @@ impl Command for PackageSymbols {
 
     async fn execute(connection: &Connection, Package { package }: Package, _: Option<ProgressToken>) -> Result<Value> {
         browse::package_symbols(&connection.session, package).await.map_err(|error| to_proto::error(&error))
+    }
+}
+
+/// The documentation of a package's exports, or of those of a system's packages, as text.
+pub(super) struct PackageManual;
+
+/// The argument of `consort.packageManual`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PackageOrSystem {
+    name: String,
+}
+
+impl Command for PackageManual {
+    type Argument = PackageOrSystem;
+    const NAME: &'static str = "consort.packageManual";
+    const RUNS_CODE: bool = false;
+    const EXPECTS: &'static str = r#"[{"name": "..."}]"#;
+
+    async fn execute(
+        connection: &Connection,
+        PackageOrSystem { name }: PackageOrSystem,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
+        let text = package_manual::page(&connection.session, name.clone()).await;
+        text.map(|text| json!({"name": name, "text": text})).map_err(|error| to_proto::error(&error))
     }
 }
 
