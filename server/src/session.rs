@@ -264,6 +264,14 @@ impl Session {
         self.inner.image.started().await;
     }
 
+    /// Acts as [`Session::image_started`].
+    ///
+    /// # Errors
+    /// The image is not ready: it cannot start, or the time to wait for it is over.
+    pub async fn image_is_there(&self) -> Result<(), crate::model::image::ImageError> {
+        self.inner.image.runtime().instance().await.map(drop)
+    }
+
     /// Returns the image's state.
     pub fn image_state(&self) -> ImageState {
         self.inner.image.state()

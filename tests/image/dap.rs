@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use consort::config::{Config, InitFile, LispConfig};
+use consort::config::Config;
 use consort::dap;
-use consort::image::{Image, StopEvent};
+use consort::image::StopEvent;
 use consort::session::Session;
 use consort_tests::patience::{PATIENCE, comes};
 use consort_tests::stops::FAILS;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 
-use crate::support::{Fixture, cache, config, params, soon};
+use crate::support::{Fixture, params, soon};
 
 /// A client that is connected.
 pub(crate) struct Client {
@@ -279,34 +279,6 @@ async fn what_is_printed_before_a_stop_or_the_end_is_shown_before_it() {
     client.leave().await;
     drop(session);
     fixture.close().await;
-}
-
-/// The image is started by the evaluation, and has the client's breakpoints when it begins.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_evaluation_in_an_image_stops_at_breakpoints() {
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("init.lisp");
-    let text = "(in-package :cl-user)\n(defun price (n)\n  (list :price n))\n";
-    std::fs::write(&file, format!("(load {:?})", place.path().join("shop.lisp").display().to_string())).unwrap();
-    std::fs::write(place.path().join("shop.lisp"), text).unwrap();
-    let config = LispConfig { init_file: InitFile::File(file), ..config() };
-    let workspace = tempfile::tempdir().unwrap();
-    let private = tempfile::tempdir().unwrap();
-    let (image, events) = Image::prepare_with_cache(config, workspace.path(), private.path().to_owned(), cache());
-    let session = Session::start(Config::default(), workspace.path().to_path_buf(), image.clone(), events);
-    let mut client = Client::connect(&session, PATIENCE);
-    client.ask("initialize", json!({"adapterID": "consort"})).await;
-    client.event("initialized").await;
-    client.ask("setFunctionBreakpoints", json!({"breakpoints": [{"name": "cl-user::price"}]})).await;
-    client.ask("attach", json!({"code": "(price 4)"})).await;
-    client.ask("configurationDone", Value::Null).await;
-    let first = next_of(&mut client, &["stopped", "terminated"]).await;
-    assert_eq!((&first["event"], &first["body"]["reason"]), (&json!("stopped"), &json!("breakpoint")));
-    client.ask("continue", json!({"threadId": first["body"]["threadId"]})).await;
-    client.event("terminated").await;
-    client.leave().await;
-    drop(session);
-    soon(image.shutdown()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -267,9 +267,17 @@
           (settle-units)
           answers)))))
 
+(defun pieces-in-time (file text timeout)
+  "TOPLEVEL-PIECES, which calls the reader macros of the user. Refuses after TIMEOUT seconds."
+  (call-with-time-limit timeout
+                        (lambda () (toplevel-pieces text))
+                        (lambda (holder)
+                          (declare (ignore holder))
+                          (refuse-probe "the text of ~A was not read within ~A s: a reader macro may not end" file timeout))))
+
 (defun set-breakpoints (owner file text points timeout)
   "Makes POINTS in TEXT the breakpoints of OWNER in FILE, in place of all earlier ones."
-  (let ((pieces (and (plusp (length points)) (toplevel-pieces text))))
+  (let ((pieces (and (plusp (length points)) (pieces-in-time file text timeout))))
     (flet ((piece-of (point)
              (let* ((line (field point "line")) (start (and (typep line '(integer 1)) (point-offset text line 1))))
                (and start (piece-at pieces start)))))
@@ -282,7 +290,7 @@
 (defun possible-sites (file text start-line end-line timeout)
   "The JSON of the places from START-LINE to END-LINE of TEXT where there can be breakpoints.
   Nothing is put in place that was not. Refuses after TIMEOUT seconds."
-  (let ((*setting-breakpoints* t) (pieces (toplevel-pieces text)))
+  (let ((*setting-breakpoints* t) (pieces (pieces-in-time file text timeout)))
     (sb-thread:with-mutex (*probes-lock*)
       (let* ((start (point-offset text start-line 1))
              (piece (and start (piece-at pieces start)))

@@ -18,9 +18,9 @@
   "Calls WORK, which compiles and loads, and returns the names of the files that it loaded as whole
   files. Returns the JSON of ReloadOutcome. WHAT: a description in a few words."
   (let ((report nil) (failure nil) (notes '()) (recorded nil))
-    (flet ((compare (before)
+    (flet ((compare (before &optional (call #'call-without-probes))
              ;; Breakpoints may have been set since, in what is not reloaded too.
-             (let ((after (call-without-probes #'take-snapshot)))
+             (let ((after (funcall call #'take-snapshot)))
                (multiple-value-call #'values after (compare-snapshots before after)))))
       (multiple-value-bind (how outcome)
           (evaluate-alone
@@ -43,7 +43,8 @@
                           (setf failure condition)))
                    (unless done
                      (without-interrupts
-                       (multiple-value-bind (after changes symbol-differences generic-differences package-differences) (compare before)
+                       (multiple-value-bind (after changes symbol-differences generic-differences package-differences)
+                           (compare before #'call-without-probes-in-time)
                          (declare (ignore after changes))
                          (setf notes (take-back symbol-differences generic-differences package-differences times))))))
                  (values)))))

@@ -24,7 +24,7 @@
 (defun fail-unless-anyway (failure)
   "Signals FAILURE, a RELOAD-FAILED, unless what it is about is loaded all the same."
   (if *load-anyway*
-      (pushnew failure *passed-over* :key #'failure-message :test #'string=)
+      (pushnew failure *passed-over* :key #'failure-text :test #'string=)
       (error failure)))
 
 (defun fail-reload (kind control &rest arguments)
@@ -156,14 +156,16 @@
                    (condition #'note-complaint))
       (with-compilation-unit ()
         (prog1 (call-replacing-in-place function)
-          (multiple-value-bind (name file offset) (undefined-variable-use)
-            (when name
-              (fail-undefined name (and file (namestring file)) (and file offset (place-in-file file offset))))))))))
+          (loop for (name file offset) in (undefined-variable-uses)
+                do (fail-undefined name (and file (namestring file)) (and file offset (place-in-file file offset)))))))))
 
 (defun fail-undefined (name file place)
-  (fail-unless-anyway
-   (make-condition 'reload-failed :kind "COMPILATION_ERROR" :message (format nil "Undefined variable: ~A" (with-terse-printing () (prin1-to-string name)))
-                                  :file file :line (first place) :column (second place))))
+  (let ((message (format nil "Undefined variable: ~A" (with-terse-printing () (prin1-to-string name)))))
+    ;; One that was passed over is found again at the end of the reload.
+    (unless (find message *passed-over* :key #'failure-message :test #'string=)
+      (fail-unless-anyway
+       (make-condition 'reload-failed :kind "COMPILATION_ERROR" :message message
+                                      :file file :line (first place) :column (second place))))))
 
 (defun fail-compilation (file &optional (say "it could not be compiled"))
   "Signals that what was compiled failed; FILE is where the text came from, if it is not the file
@@ -215,15 +217,15 @@
 (defvar *missing-variables* '() "The undefined variables that the forms of a text were seen to use first: lists of name, file, line and column.")
 
 (defun note-missing-variable (file place)
-  (let ((name (undefined-variable-use)))
-    (when (and name (not (assoc name *missing-variables*)))
-      (push (list* name file place) *missing-variables*))))
+  (loop for (name) in (undefined-variable-uses)
+        unless (assoc name *missing-variables*)
+          do (push (list* name file place) *missing-variables*)))
 
 (defun check-missing-variables ()
   "Fails when the text uses a variable that it does not define either."
-  (let* ((name (undefined-variable-use)) (use (assoc name *missing-variables*)))
-    (when name
-      (fail-undefined name (second use) (cddr use)))))
+  (loop for (name) in (undefined-variable-uses)
+        for use = (assoc name *missing-variables*)
+        do (fail-undefined name (second use) (cddr use))))
 
 (defconstant +evaluated-source-length+ 200000 "Characters of the longest text of an evaluated or compiled form that is kept.")
 

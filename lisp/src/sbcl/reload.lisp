@@ -126,15 +126,15 @@
 (define-internal context-file-name :function "where a reload's undefined variables are" ("SB-C" "COMPILER-ERROR-CONTEXT-FILE-NAME"))
 (define-internal context-file-position :function "where a reload's undefined variables are" ("SB-C" "COMPILER-ERROR-CONTEXT-FILE-POSITION"))
 
-(defun undefined-variable-use ()
-  "Returns the first variable that this compilation unit uses and nothing defines: the variable's
-  name, and the file and the offset of a form that uses the variable, if known."
-  (let ((warning (find :variable (undefined-warnings) :key #'undefined-warning-kind :from-end t)))
-    (when warning
-      (let ((context (first (ignore-errors (undefined-warning-contexts warning)))))
-        (values (undefined-warning-name warning)
-                (ignore-errors (context-file-name context))
-                (ignore-errors (context-file-position context)))))))
+(defun undefined-variable-uses ()
+  "Returns the variables that this compilation unit uses and nothing defines, the first one first:
+  lists of a name, and the file and the offset of a form that uses the variable, if known."
+  (loop for warning in (reverse (undefined-warnings))
+        when (eq (undefined-warning-kind warning) :variable)
+          collect (let ((context (first (ignore-errors (undefined-warning-contexts warning)))))
+                    (list (undefined-warning-name warning)
+                          (ignore-errors (context-file-name context))
+                          (ignore-errors (context-file-position context))))))
 
 (defun code-of (function)
   "The code object that FUNCTION is part of, or NIL."

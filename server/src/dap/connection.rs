@@ -70,6 +70,8 @@ pub(super) struct Connection {
     pub(super) evaluations: Mutex<VecDeque<Running>>,
     /// Notified when one of them has ended.
     pub(super) ended: Notify,
+    /// Notified when those that have not begun are to end.
+    pub(super) terminating: Notify,
     /// The package of the client's evaluations, as far as it is known.
     pub(super) package: Mutex<Option<String>>,
     /// True if the client's code asks the client for input.
@@ -137,6 +139,7 @@ impl Connection {
             waiting: Waiting::default(),
             evaluations: Mutex::default(),
             ended: Notify::new(),
+            terminating: Notify::new(),
             package: Mutex::default(),
             takes_input: AtomicBool::new(false),
             cancellable: Mutex::default(),
@@ -164,15 +167,14 @@ impl Connection {
         }
     }
 
-    /// Waits until all evaluations of the client have ended but those that are stopped. `aborted`:
-    /// the thread of one that does not stay stopped.
-    pub(super) async fn evaluations_ended(&self, aborted: Option<u64>) {
+    /// Waits until the evaluations of the client have ended, all of which were interrupted, but for
+    /// those that have stopped since (in a cleanup form). `before`: the stops before that.
+    pub(super) async fn evaluations_ended(&self, before: &BTreeSet<u64>) {
         loop {
             let ended = self.ended.notified();
-            let stopped: BTreeSet<u64> =
-                lock(&self.stops).values().filter(|stop| self.is_own(stop)).map(thread_of).collect();
-            let stay = stopped.iter().filter(|thread| Some(**thread) != aborted).count();
-            if lock(&self.evaluations).len() <= stay {
+            let is_new = |stop: &&Stop| self.is_own(stop) && !before.contains(&stop.number);
+            let stopped: BTreeSet<u64> = lock(&self.stops).values().filter(is_new).map(thread_of).collect();
+            if lock(&self.evaluations).len() <= stopped.len() {
                 return;
             }
             ended.await;

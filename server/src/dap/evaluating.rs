@@ -198,16 +198,18 @@ async fn begin(
     };
     let cancel = number.map(|number| connection.cancellable(number));
     let mut cancelled = false;
-    let answer = {
+    let queued = async {
         let _order = connection.beginning.lock().await;
-        tokio::select! {
-            biased;
-            () = new_image::wait_until_set(connection) => {}
-            () = async { if let Some(cancel) = &cancel { cancel.requested().await } }, if cancel.is_some() => {
-                return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message: CANCELLED.into() });
-            }
+        new_image::wait_until_set(connection).await?;
+        Ok(connection.session.evaluate(connection.client, request))
+    };
+    let answer = tokio::select! {
+        biased;
+        () = async { if let Some(cancel) = &cancel { cancel.requested().await } }, if cancel.is_some() => {
+            return Err(not_begun());
         }
-        connection.session.evaluate(connection.client, request)
+        () = connection.terminating.notified() => return Err(not_begun()),
+        queued = queued => queued?,
     };
     tokio::pin!(answer);
     loop {
@@ -237,13 +239,18 @@ async fn begin(
             () = async { if let Some(cancel) = &cancel { cancel.requested().await } }, if cancel.is_some() && !cancelled => {
                 cancelled = true;
                 let Some(begun) = begun.get() else {
-                    return Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message: CANCELLED.into() });
+                    return Err(not_begun());
                 };
                 // The evaluation's own answer says that it was interrupted.
                 connection.session.interrupt_evaluation(begun.number);
             }
         }
     }
+}
+
+/// The error of an evaluation that was cancelled before it began.
+fn not_begun() -> ImageError {
+    ImageError::Refused { kind: ErrorKind::INTERRUPTED, message: CANCELLED.into() }
 }
 
 /// Shows the pieces of output that have come.

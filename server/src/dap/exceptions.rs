@@ -72,6 +72,7 @@ pub(super) async fn set_again(connection: &Connection) {
 
 /// Removes the client's filters, from the image too.
 pub(super) async fn clear(connection: &Connection) {
+    let _turn = connection.setting.lock().await;
     let none = std::mem::take(&mut *lock(&connection.break_on)).is_empty();
     if none || !matches!(connection.session.image_state(), ImageState::Ready { .. }) {
         return;

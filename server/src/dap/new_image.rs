@@ -1,9 +1,16 @@
 //! The client's breakpoints and exception filters in a new image: set there before the client's
 //! first evaluation in it.
 
+use std::time::Duration;
+
 use super::connection::{Connection, image_of};
 use super::{breakpoints, exceptions};
 use crate::locked::lock;
+use crate::model::image::ImageError;
+
+/// The time limit for all that a client sets in a new image: the texts and the definitions are read
+/// with reader macros and macros of the user, which may take long.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Sets all breakpoints and filters in the image that answers, unless they are set there.
 /// `anew`: also if they are.
@@ -13,17 +20,29 @@ pub(super) async fn set_all(connection: &Connection, anew: bool) {
     if image.is_none() || (*set_in == image && !anew) {
         return;
     }
-    exceptions::set_again(connection).await;
-    breakpoints::set_again(connection, None).await;
+    let setting = async {
+        exceptions::set_again(connection).await;
+        breakpoints::set_again(connection, None).await;
+    };
+    if crate::steady::timeout(LIMIT, setting).await.is_err() {
+        let seconds = LIMIT.as_secs();
+        connection.say(&format!(
+            "Not all breakpoints were set in the new image: it took longer than {seconds} s. Set them again.\n"
+        ));
+    }
     *set_in = image;
 }
 
 /// Waits until an evaluation that begins now would stop where the client wants: starts the image if
 /// there is something to set in it.
-pub(super) async fn wait_until_set(connection: &Connection) {
+///
+/// # Errors
+/// The image does not start.
+pub(super) async fn wait_until_set(connection: &Connection) -> Result<(), ImageError> {
     if lock(&connection.wanted).files.is_empty() && lock(&connection.break_on).is_empty() {
-        return;
+        return Ok(());
     }
-    connection.session.image_started().await;
+    connection.session.image_is_there().await?;
     set_all(connection, false).await;
+    Ok(())
 }

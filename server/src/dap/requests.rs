@@ -251,14 +251,15 @@ pub(super) fn exception(condition: Option<&Condition>, restarts: &[Restart]) -> 
 }
 
 async fn terminate(connection: &Connection) -> Answer {
-    let stop = connection.own_stop();
-    if let Some(stop) = &stop {
+    let stops = connection.stops().iter().map(|stop| stop.number).collect();
+    connection.terminating.notify_waiters();
+    if let Some(stop) = connection.own_stop() {
         // A stop that was left meanwhile needs no abort.
         let _ = connection.session.at_stop(DebugAbort { stop: stop.number }).await;
     }
     connection.session.interrupt(connection.client, false).await.map_err(text)?;
     // Clients leave at `terminated`: what cleanup forms print comes before.
-    if crate::steady::timeout(END_TIMEOUT, connection.evaluations_ended(stop.as_ref().map(thread_of))).await.is_err() {
+    if crate::steady::timeout(END_TIMEOUT, connection.evaluations_ended(&stops)).await.is_err() {
         connection.say("The evaluation has not ended yet.\n");
     }
     connection.terminated();

@@ -37,6 +37,8 @@ pub(super) struct Connection {
     pub(super) options: OnceLock<Value>,
     /// The number of requests so far for the client's settings.
     pub(super) settings_asked: AtomicU64,
+    /// The number of the newest of them whose answer was applied.
+    pub(super) settings_applied: AtomicU64,
     /// The client's changes that may alter the findings of files that are not open.
     pub(super) changes: ClientChanges,
     /// The semantic tokens last sent for each document.
@@ -67,6 +69,7 @@ impl Connection {
             feedback: Mutex::new(Some(feedback)),
             options: OnceLock::new(),
             settings_asked: AtomicU64::new(0),
+            settings_applied: AtomicU64::new(0),
             changes: ClientChanges::default(),
             tokens: SentTokens::default(),
             limits: Mutex::default(),

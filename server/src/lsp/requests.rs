@@ -341,8 +341,8 @@ impl Connection {
         let items = json!({"items": [{"section": "consort"}]});
         let number = self.settings_asked.fetch_add(1, Ordering::SeqCst) + 1;
         match self.peer.request("workspace/configuration", items).await {
-            // The answer to a newer request is there, or comes.
-            Ok(_) if self.settings_asked.load(Ordering::SeqCst) != number => {}
+            // The answer to a newer request was applied.
+            Ok(_) if self.settings_applied.fetch_max(number, Ordering::SeqCst) > number => {}
             Ok(answer) => {
                 let settings = from_proto::settings(answer.get(0).cloned()).or_else(|| self.options.get().cloned());
                 if let Some(settings) = settings {

@@ -21,6 +21,9 @@ pub(super) async fn forward(notifier: Notifier, mut stops: StopsOf) {
             () = notifier.peer.closed() => None,
         };
         let Some(stop) = next else { return };
+        if !notifier.session.is_of_image(&stop) {
+            continue;
+        }
         let setting = notifier.session.settings(notifier.client).await.on_error;
         let wanted = answered.filter(|_| setting == OnError::Ask).unwrap_or(setting);
         let wanted = match wanted {
