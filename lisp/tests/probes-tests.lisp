@@ -291,6 +291,22 @@
     (points-set image file text)
     (eventually (string= "NIL" (first-value image "(find-if #'consort::unit-p (consort::function-constants #'probed::square))")))))
 
+;;; Units that nobody uses are taken out in a helper thread, which may be late.
+(deftest a-callees-probes-stay-until-the-step-begins
+  (with-probed (image file text)
+    (prepare image "(sb-int:encapsulate 'consort::begin-step 'late
+                      (lambda (function &rest arguments)
+                        (sb-thread:with-mutex (consort::*probes-lock*) (consort::settle-units))
+                        (apply function arguments)))"
+             :session "others")
+    (points-set image file text '("(list :spun"))
+    (first-value image "(setf probed::*go-on* nil)")
+    (multiple-value-bind (stop id) (stopped-at image "(probed::spin 3)")
+      (let* ((argument (stepped image stop "into"))
+             (into (stepped image argument "into")))
+        (is string= "(* x x)" (span-text (path into "at") text))
+        (is string= "(:SPUN 9)" (went-on image into id))))))
+
 (deftest other-threads-do-not-step-along
   (with-probed (image file text)
     (points-set image file text '("(square i)"))

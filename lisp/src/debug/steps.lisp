@@ -27,13 +27,22 @@
   (with-lock (*stepping-lock*)
     (when *stepping* (set-step-flags unit t))))
 
+(defun announce-step (evaluation)
+  "EVALUATION is about to step: units that nobody else uses stay in place from now on."
+  (with-lock (*stepping-lock*)
+    (setf *stepping* (adjoin evaluation *stepping* :test #'eq))))
+
+(defun forget-step (evaluation)
+  "Takes EVALUATION from those that step, or are about to."
+  (with-lock (*stepping-lock*)
+    (setf *stepping* (remove evaluation *stepping* :test #'eq))
+    (unless *stepping*
+      (dolist (unit *units*) (set-step-flags unit nil)))))
+
 (defun end-step (evaluation)
   "EVALUATION does not step any more."
   (when (shiftf (evaluation-stepper evaluation) nil)
-    (with-lock (*stepping-lock*)
-      (setf *stepping* (remove evaluation *stepping* :test #'eq))
-      (unless *stepping*
-        (dolist (unit *units*) (set-step-flags unit nil))))))
+    (forget-step evaluation)))
 
 (defun begin-step (stop mode)
   "Has the evaluation that waits in STOP stop again after a step, once it goes on. MODE is as in

@@ -66,7 +66,13 @@
     (give-work stop id
                (lambda (work)
                  (when (and (eq mode :into) (stopped-moment stop))
-                   (call-for-work stop work +stop-work-time+ (lambda () (probe-callees (stopped-moment stop)))))
+                   (announce-step (stopped-evaluation stop))
+                   (let ((probed nil))
+                     (unwind-protect
+                          (progn
+                            (call-for-work stop work +stop-work-time+ (lambda () (probe-callees (stopped-moment stop))))
+                            (setf probed t))
+                       (unless probed (forget-step (stopped-evaluation stop))))))
                  (begin-step stop mode)
                  (leave-stop stop "step" work)
                  (invoke-restart restart)))))

@@ -201,7 +201,7 @@ async fn begin(
     let queued = async {
         let _order = connection.beginning.lock().await;
         new_image::wait_until_set(connection).await?;
-        Ok(connection.session.evaluate(connection.client, request))
+        Ok::<_, ImageError>(connection.session.evaluate(connection.client, request))
     };
     let answer = tokio::select! {
         biased;
