@@ -25,7 +25,7 @@ fn text_of(package: &ManualPackage) -> String {
     }
     let _ = write!(text, "\n{}\n", "=".repeat(text.chars().count()));
     if let Some(documentation) = &package.documentation {
-        let _ = write!(text, "{}\n", indented(documentation));
+        let _ = writeln!(text, "{}", indented(documentation));
     }
     for export in &package.exports {
         text.push('\n');
