@@ -307,6 +307,23 @@
         (is string= "(* x x)" (span-text (path into "at") text))
         (is string= "(:SPUN 9)" (went-on image into id))))))
 
+;;; The request is cancelled after the callee's probes are there.
+(deftest a-step-that-does-not-begin-leaves-nothing
+  (with-probed (image file text)
+    (prepare image "(sb-int:encapsulate 'consort::begin-step 'cancelled
+                      (lambda (function &rest arguments)
+                        (declare (ignore function arguments))
+                        (sb-int:unencapsulate 'consort::begin-step 'cancelled)
+                        (throw consort::*current-work* (consort::object \"status\" \"interrupted\"))))"
+             :session "others")
+    (points-set image file text '("(list :spun"))
+    (first-value image "(setf probed::*go-on* nil)")
+    (multiple-value-bind (stop id) (stopped-at image "(probed::spin 3)")
+      (call image "debug-step" "stop" (path stop "stop") "how" "into")
+      (is string= "1" (first-value image "(length consort::*stepping*)" :session "others"))
+      (is string= "(:SPUN 9)" (went-on image stop id)))
+    (is string= "0" (first-value image "(length consort::*stepping*)" :session "others"))))
+
 (deftest other-threads-do-not-step-along
   (with-probed (image file text)
     (points-set image file text '("(square i)"))

@@ -264,12 +264,16 @@ impl Session {
         self.inner.image.started().await;
     }
 
-    /// Acts as [`Session::image_started`].
+    /// Acts as [`Session::image_started`]. The image's state is then that of the image that answers.
     ///
     /// # Errors
     /// The image is not ready: it cannot start, or the time to wait for it is over.
-    pub async fn image_is_there(&self) -> Result<(), crate::model::image::ImageError> {
-        self.inner.image.runtime().instance().await.map(drop)
+    pub async fn image_is_there(&self) -> Result<(), ImageError> {
+        let mut state = self.inner.image.watch();
+        self.inner.image.runtime().instance().await?;
+        // The state follows a moment after; the sender lives as long as the image.
+        let _ = state.wait_for(|state| !matches!(state, ImageState::Idle | ImageState::Starting { .. })).await;
+        Ok(())
     }
 
     /// Returns the image's state.

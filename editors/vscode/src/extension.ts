@@ -230,13 +230,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   })
   command('packageManual', async () => {
     const name = await vscode.window.showInputBox({ title: 'Documentation of a Package or System', value: currentPackage() ?? '' })
-    if (name === undefined || name.trim() === '') return
-    try {
-      const page = await server.run<Told>('packageManual', { name: name.trim() })
-      await documents.open('manual/package.txt', `${page.text}\n`, { language: 'plaintext' })
-    } catch (error) {
-      complain(error)
-    }
+    if (name !== undefined && name.trim() !== '') await tell(server, documents, 'packageManual', name.trim())
   })
   reload('undoReload', 'undoReload', () => ({}))
   reload('compileForm', 'compileForm', here)

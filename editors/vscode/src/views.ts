@@ -142,8 +142,11 @@ export async function named(title: string): Promise<object | undefined> {
  */
 const told = { asked: 0, shown: 0 }
 
-/** Shows `describe` or `disassemble` of a symbol, by default the one at the cursor. */
-export async function tell(server: Server, documents: Documents, what: 'describe' | 'disassemble', name?: string): Promise<void> {
+/**
+ * Shows `describe` or `disassemble` of a symbol, by default the one at the cursor, or the
+ * documentation of a package.
+ */
+export async function tell(server: Server, documents: Documents, what: 'describe' | 'disassemble' | 'packageManual', name?: string): Promise<void> {
   const argument = name === undefined ? await named(what === 'describe' ? 'Describe' : 'Disassemble') : { name }
   if (argument === undefined) return
   const asked = ++told.asked

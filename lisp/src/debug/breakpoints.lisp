@@ -275,9 +275,19 @@
                           (declare (ignore holder))
                           (refuse-probe "the text of ~A was not read within ~A s: a reader macro may not end" file timeout))))
 
+(defun forget-breakpoints (owner file timeout)
+  "Takes out the breakpoints of OWNER in FILE, which are to be set again when it can be."
+  (call-setting-breakpoints owner file (constantly nil) (constantly nil) (constantly "") #() timeout)
+  (sb-thread:with-mutex (*probes-lock*)
+    (pushnew (cons owner file) *unverified* :test #'equal)))
+
 (defun set-breakpoints (owner file text points timeout)
   "Makes POINTS in TEXT the breakpoints of OWNER in FILE, in place of all earlier ones."
-  (let ((pieces (and (plusp (length points)) (pieces-in-time file text timeout))))
+  (let ((pieces (and (plusp (length points))
+                     (handler-bind ((unprobed (lambda (condition)
+                                                (declare (ignore condition))
+                                                (forget-breakpoints owner file timeout))))
+                       (pieces-in-time file text timeout)))))
     (flet ((piece-of (point)
              (let* ((line (field point "line")) (start (and (typep line '(integer 1)) (point-offset text line 1))))
                (and start (piece-at pieces start)))))

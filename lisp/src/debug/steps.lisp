@@ -40,9 +40,11 @@
       (dolist (unit *units*) (set-step-flags unit nil)))))
 
 (defun end-step (evaluation)
-  "EVALUATION does not step any more."
-  (when (shiftf (evaluation-stepper evaluation) nil)
-    (forget-step evaluation)))
+  "EVALUATION does not step any more, and is not about to. Returns true if it did, or was."
+  (when (or (shiftf (evaluation-stepper evaluation) nil)
+            (member evaluation *stepping* :test #'eq))
+    (forget-step evaluation)
+    t))
 
 (defun begin-step (stop mode)
   "Has the evaluation that waits in STOP stop again after a step, once it goes on. MODE is as in

@@ -63,8 +63,7 @@
 
 (defun end-started-thread (evaluation)
   (forget-started-thread evaluation)
-  (when (evaluation-stepper evaluation)
-    (end-step evaluation)
+  (when (end-step evaluation)
     (settle-after-thread evaluation)))
 
 (defun settle-after-thread (evaluation)

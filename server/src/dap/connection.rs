@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::{Notify, broadcast, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::outgoing::Sender;
@@ -70,8 +70,9 @@ pub(super) struct Connection {
     pub(super) evaluations: Mutex<VecDeque<Running>>,
     /// Notified when one of them has ended.
     pub(super) ended: Notify,
-    /// Notified when those that have not begun are to end.
-    pub(super) terminating: Notify,
+    /// The number of `terminate` requests so far: evaluations of before that have not begun are to
+    /// end.
+    pub(super) terminations: watch::Sender<u64>,
     /// The package of the client's evaluations, as far as it is known.
     pub(super) package: Mutex<Option<String>>,
     /// True if the client's code asks the client for input.
@@ -139,7 +140,7 @@ impl Connection {
             waiting: Waiting::default(),
             evaluations: Mutex::default(),
             ended: Notify::new(),
-            terminating: Notify::new(),
+            terminations: watch::Sender::default(),
             package: Mutex::default(),
             takes_input: AtomicBool::new(false),
             cancellable: Mutex::default(),

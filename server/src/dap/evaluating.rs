@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::answers::{Answer, MAX_PAGE, text, trouble};
 use super::connection::{Connection, Running};
@@ -26,6 +26,7 @@ const CANCELLED: &str = "cancelled";
 /// `evaluate`: in a frame, in the innermost stop of the client's own evaluation, or as a new
 /// evaluation. `number`: the number of the request.
 pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
+    let terminations = connection.terminations.subscribe();
     if let Some(frame) = wanted.frame_id {
         let place = connection.frame_of(frame)?;
         return at_frame(connection, number, place, &wanted).await.map_err(Failed::message);
@@ -39,7 +40,7 @@ pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evalu
             answer => return answer.map_err(Failed::message),
         }
     }
-    evaluate_new(connection, number, wanted).await
+    evaluate_new(connection, terminations, number, wanted).await
 }
 
 /// The failure of code at a frame.
@@ -90,12 +91,17 @@ async fn at_frame(
 }
 
 /// Evaluates code while no evaluation of the client is stopped.
-async fn evaluate_new(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
+async fn evaluate_new(
+    connection: &Connection,
+    terminations: watch::Receiver<u64>,
+    number: u64,
+    wanted: Evaluate,
+) -> Answer {
     if wanted.context == "hover" {
         return Err("Nothing is stopped.".into());
     }
     let evaluation = NewEvaluation { code: wanted.expression, package: None, stops: true, threads: true };
-    let outcome = begin(connection, Some(number), evaluation).await.map_err(text)?;
+    let outcome = begin(connection, terminations, Some(number), evaluation).await.map_err(text)?;
     match outcome.status {
         EvalStatus::Ok => {
             let reference = outcome.references.first().copied().unwrap_or_default();
@@ -123,8 +129,9 @@ pub(super) fn shown_values(done: &Done) -> String {
 /// `consort/evaluate`: a new evaluation, answered with its status, values, warnings, error and
 /// package.
 pub(super) async fn report(connection: &Connection, number: u64, wanted: Report) -> Answer {
+    let terminations = connection.terminations.subscribe();
     let evaluation = NewEvaluation { code: wanted.code, package: wanted.package, stops: wanted.stops, threads: false };
-    let outcome = begin(connection, Some(number), evaluation).await.map_err(text)?;
+    let outcome = begin(connection, terminations, Some(number), evaluation).await.map_err(text)?;
     Ok(reported(outcome))
 }
 
@@ -161,9 +168,10 @@ struct NewEvaluation {
 }
 
 /// Evaluates code, and shows its output as it is printed. `number`: the request that may be
-/// cancelled.
+/// cancelled. `terminations`: of `terminate` requests since the evaluation was asked for.
 async fn begin(
     connection: &Connection,
+    mut terminations: watch::Receiver<u64>,
     number: Option<u64>,
     evaluation: NewEvaluation,
 ) -> Result<EvalOutcome, ImageError> {
@@ -208,9 +216,14 @@ async fn begin(
         () = async { if let Some(cancel) = &cancel { cancel.requested().await } }, if cancel.is_some() => {
             return Err(not_begun());
         }
-        () = connection.terminating.notified() => return Err(not_begun()),
+        // The sender lives as long as the connection.
+        _ = terminations.changed() => return Err(not_begun()),
         queued = queued => queued?,
     };
+    // Dropping the answer interrupts an evaluation that was queued after the interrupt.
+    if terminations.has_changed().unwrap_or_default() {
+        return Err(not_begun());
+    }
     tokio::pin!(answer);
     loop {
         tokio::select! {
@@ -264,22 +277,29 @@ fn show_all(chunks: &mut mpsc::UnboundedReceiver<OutputChunk>, show: impl Fn(Out
 pub(super) async fn launch(connection: &Connection) {
     let Begin { code, package, .. } = std::mem::take(&mut *lock(&connection.begin));
     let Some(code) = code else { return };
-    let (category, shown) =
-        match begin(connection, None, NewEvaluation { code, package, stops: true, threads: true }).await {
-            Ok(outcome) => match &outcome.error {
-                None => ("console", values(&outcome)),
-                Some(error) => (
-                    "stderr",
-                    format!(
-                        "{}: {}\n{}",
-                        error.kind,
-                        error.message,
-                        stack_frame::texts(error.backtrace.clone()).join("\n")
-                    ),
+    let terminations = connection.terminations.subscribe();
+    let (category, shown) = match begin(
+        connection,
+        terminations,
+        None,
+        NewEvaluation { code, package, stops: true, threads: true },
+    )
+    .await
+    {
+        Ok(outcome) => match &outcome.error {
+            None => ("console", values(&outcome)),
+            Some(error) => (
+                "stderr",
+                format!(
+                    "{}: {}\n{}",
+                    error.kind,
+                    error.message,
+                    stack_frame::texts(error.backtrace.clone()).join("\n")
                 ),
-            },
-            Err(error) => ("stderr", error.to_string()),
-        };
+            ),
+        },
+        Err(error) => ("stderr", error.to_string()),
+    };
     connection.event("output", json!({"category": category, "output": format!("{shown}\n")}));
     connection.terminated();
 }

@@ -252,7 +252,7 @@ pub(super) fn exception(condition: Option<&Condition>, restarts: &[Restart]) -> 
 
 async fn terminate(connection: &Connection) -> Answer {
     let stops = connection.stops().iter().map(|stop| stop.number).collect();
-    connection.terminating.notify_waiters();
+    connection.terminations.send_modify(|number| *number += 1);
     if let Some(stop) = connection.own_stop() {
         // A stop that was left meanwhile needs no abort.
         let _ = connection.session.at_stop(DebugAbort { stop: stop.number }).await;

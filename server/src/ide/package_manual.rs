@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::context::Backend;
 use crate::image::api::contents::{Manual, ManualPackage, SymbolFact};
 use crate::model::image::ImageError;
+use crate::shown;
 
 /// The columns before a documentation string.
 const INDENT: &str = "    ";
@@ -19,9 +20,10 @@ pub async fn page<B: Backend>(backend: &B, name: String) -> Result<String, Image
 }
 
 fn text_of(package: &ManualPackage) -> String {
-    let mut text = format!("Package {}", package.name.to_lowercase());
+    let mut text = format!("Package {}", written(&package.name));
     if !package.nicknames.is_empty() {
-        let _ = write!(text, ", also {}", package.nicknames.join(", ").to_lowercase());
+        let nicknames: Vec<String> = package.nicknames.iter().map(|name| written(name)).collect();
+        let _ = write!(text, ", also {}", nicknames.join(", "));
     }
     let _ = write!(text, "\n{}\n", "=".repeat(text.chars().count()));
     if let Some(documentation) = &package.documentation {
@@ -38,20 +40,25 @@ fn text_of(package: &ManualPackage) -> String {
     text
 }
 
+/// A name as it is written, in lower case: between bars if it would be read as another one.
+fn written(name: &str) -> String {
+    let is_plain = |char: char| !char.is_lowercase() && !char.is_whitespace() && !"()\"'`,;:|\\#".contains(char);
+    if !name.is_empty() && name.chars().all(is_plain) {
+        return name.to_lowercase();
+    }
+    format!("|{}|", shown::line(name))
+}
+
 /// One symbol: a line for each kind of thing that it names, followed by the documentation.
 fn entry(text: &mut String, symbol: &SymbolFact) {
-    let name = if symbol.name.chars().any(char::is_lowercase) {
-        format!("|{}|", symbol.name)
-    } else {
-        symbol.name.to_lowercase()
-    };
+    let name = written(&symbol.name);
     if symbol.kinds.is_empty() {
         let _ = writeln!(text, "{name}");
     }
     for meaning in &symbol.kinds {
         let is_operator = ["function", "macro", "operator"].iter().any(|kind| meaning.kind.ends_with(kind));
         let called = match &symbol.lambda_list {
-            Some(list) if is_operator => match list.trim_start_matches('(') {
+            Some(list) if is_operator => match list.strip_prefix('(').unwrap_or(list) {
                 ")" => format!("({name})"),
                 rest => format!("({name} {rest}"),
             },
@@ -90,7 +97,7 @@ mod tests {
     #[test]
     fn a_page_has_each_meaning_of_each_export() {
         let package: ManualPackage = serde_json::from_value(json!({
-            "name": "SHOP", "nicknames": ["S"], "documentation": "Things\n  that are sold.", "count": 5,
+            "name": "SHOP", "nicknames": ["S", "s"], "documentation": "Things\n  that are sold.", "count": 6,
             "exports": [
                 {"name": "PRICE", "package": "SHOP", "external": true, "lambda_list": "(item &key (vat 0))",
                  "kinds": [{"kind": "generic function", "documentation": "The price.\n\n   With VAT.\n     Twice."},
@@ -99,12 +106,14 @@ mod tests {
                  "kinds": [{"kind": "variable", "documentation": "A rate."}]},
                 {"name": "now", "package": "SHOP", "external": true, "lambda_list": "()",
                  "kinds": [{"kind": "function", "documentation": null}]},
+                {"name": "WITH IT", "package": "SHOP", "external": true, "lambda_list": "((it item) &body body)",
+                 "kinds": [{"kind": "macro", "documentation": null}]},
                 {"name": "TAG", "package": "SHOP", "external": true, "lambda_list": null, "kinds": []},
             ],
         }))
         .unwrap();
-        let wanted = "Package shop, also s
-====================
+        let wanted = "Package shop, also s, |s|
+=========================
     Things
     that are sold.
 
@@ -119,6 +128,8 @@ price  [class]
     A rate.
 
 (|now|)  [function]
+
+(|WITH IT| (it item) &body body)  [macro]
 
 tag
 

@@ -155,14 +155,8 @@ impl Runtime {
         // The session is told first: whoever sees the new state and then asks the session is
         // answered in that state.
         self.emit(ImageEvent::State(state.clone()));
-        // Whoever has waited for an image that answers finds it in the state, too.
-        if matches!(phase, Phase::Ready(_)) {
-            self.state.send_replace(state);
-            self.phase.send_replace(phase);
-        } else {
-            self.phase.send_replace(phase);
-            self.state.send_replace(state);
-        }
+        self.phase.send_replace(phase);
+        self.state.send_replace(state);
     }
 }
 
