@@ -264,7 +264,8 @@ impl Session {
         self.inner.image.started().await;
     }
 
-    /// Acts as [`Session::image_started`]. The image's state is then that of the image that answers.
+    /// Acts as [`Session::image_started`]. The image's state is then that of the image that
+    /// answers.
     ///
     /// # Errors
     /// The image is not ready: it cannot start, or the time to wait for it is over.
