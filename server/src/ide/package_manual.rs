@@ -6,6 +6,7 @@ use super::context::Backend;
 use crate::image::api::contents::{Manual, ManualPackage, SymbolFact};
 use crate::model::image::ImageError;
 use crate::shown;
+use crate::text::names::as_written;
 
 /// The columns before a documentation string.
 const INDENT: &str = "    ";
@@ -33,20 +34,16 @@ fn text_of(package: &ManualPackage) -> String {
         text.push('\n');
         entry(&mut text, export);
     }
-    match package.count - package.exports.len().min(package.count) {
-        0 => {}
-        more => drop(write!(text, "\n... and {more} more\n")),
+    let more = package.count.saturating_sub(package.exports.len());
+    if more > 0 {
+        let _ = writeln!(text, "\n... and {more} more");
     }
     text
 }
 
-/// A name as it is written, in lower case: between bars if it would be read as another one.
+/// A name as it is written, in one line.
 fn written(name: &str) -> String {
-    let is_plain = |char: char| !char.is_lowercase() && !char.is_whitespace() && !"()\"'`,;:|\\#".contains(char);
-    if !name.is_empty() && name.chars().all(is_plain) {
-        return name.to_lowercase();
-    }
-    format!("|{}|", shown::line(name))
+    shown::line(&as_written(name))
 }
 
 /// One symbol: a line for each kind of thing that it names, followed by the documentation.
