@@ -118,7 +118,7 @@ impl Drop for Connection {
 
 impl Connection {
     pub(super) fn new(session: Session, client: ClientId, out: Sender) -> Connection {
-        let set_in = tokio::sync::Mutex::new(image_of(&session.image_state()));
+        let set_in = tokio::sync::Mutex::new(session.image_state().image().map(str::to_owned));
         Connection {
             own: Frontend::Cli.session(client),
             session,
@@ -433,14 +433,6 @@ impl Connection {
 
     fn innermost(&self, is_wanted: impl Fn(&Stop) -> bool) -> Option<Stop> {
         lock(&self.stops).values().rev().find(|stop| is_wanted(stop)).cloned()
-    }
-}
-
-/// The id of the image that answers.
-pub(super) fn image_of(state: &ImageState) -> Option<String> {
-    match state {
-        ImageState::Ready { image, .. } => Some(image.clone()),
-        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::connection::{Connection, image_of};
+use super::connection::Connection;
 use super::{breakpoints, exceptions};
 use crate::locked::lock;
 use crate::model::image::ImageError;
@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// `anew`: also if they are.
 pub(super) async fn set_all(connection: &Connection, anew: bool) {
     let mut set_in = connection.set_in.lock().await;
-    let image = image_of(&connection.session.image_state());
+    let image = connection.session.image_state().image().map(str::to_owned);
     if image.is_none() || (*set_in == image && !anew) {
         return;
     }

@@ -35,6 +35,16 @@ pub enum ImageState {
     },
 }
 
+impl ImageState {
+    /// The id of the image that answers.
+    pub fn image(&self) -> Option<&str> {
+        match self {
+            ImageState::Ready { image, .. } => Some(image),
+            _ => None,
+        }
+    }
+}
+
 /// An event that the image or its supervisor reports unasked.
 #[derive(Debug, Clone)]
 pub enum ImageEvent {

@@ -101,13 +101,13 @@ impl Session {
         tokio::select! {
             () = left => {}
             // The sender lives as long as the session's image.
-            _ = image.wait_for(|state| id_of(state) != stopped.image.as_deref()) => {}
+            _ = image.wait_for(|state| state.image() != stopped.image.as_deref()) => {}
         }
     }
 
     /// Returns true while the image of a stop runs. The next one numbers its stops anew.
     pub fn is_of_image(&self, stopped: &Stopped) -> bool {
-        stopped.image.is_some() && id_of(&self.image_state()) == stopped.image.as_deref()
+        stopped.image.is_some() && self.image_state().image() == stopped.image.as_deref()
     }
 
     /// Ends a stopped evaluation with its report, as if it had not stopped. Does nothing if its
@@ -191,20 +191,12 @@ pub fn with_thread(stop: &Stop, text: String) -> String {
     if stop.started_by.is_some() { format!("{text} (in the thread {})", stop.thread) } else { text }
 }
 
-/// The id of the image that answers.
-fn id_of(state: &ImageState) -> Option<&str> {
-    match state {
-        ImageState::Ready { image, .. } => Some(image),
-        _ => None,
-    }
-}
-
 impl Stopped {
     fn of(stop: &Stop, image: &ImageState) -> Stopped {
         let text = stop.condition.as_ref().map(|condition| format!("{}: {}", condition.kind, condition.message));
         Stopped {
             stop: stop.number,
-            image: id_of(image).map(str::to_owned),
+            image: image.image().map(str::to_owned),
             thread: stop.evaluation.as_u64().unwrap_or_default(),
             reason: stop.reason.clone(),
             text: with_thread(stop, text.unwrap_or_else(|| stop.reason.clone())),

@@ -61,9 +61,9 @@ impl RegisteredSystems {
         let told = WorkspaceSystems { asd_files: asd_files.clone(), root: self.root.clone() };
         match image.query(&told).await {
             Ok(_) => {
-                if let ImageState::Ready { image: id, .. } = image.state() {
+                if let Some(id) = image.state().image() {
                     let mut registered = self.lock();
-                    (registered.image, registered.files) = (id, Some(asd_files));
+                    (registered.image, registered.files) = (id.to_owned(), Some(asd_files));
                 }
             }
             Err(error) => tracing::debug!(%error, "the image was not told of the workspace's systems"),
@@ -71,9 +71,8 @@ impl RegisteredSystems {
     }
 
     fn knows(&self, image: &Image) -> bool {
-        let ImageState::Ready { image, .. } = image.state() else { return false };
         let registered = self.lock();
-        registered.image == image && registered.files.is_some()
+        image.state().image() == Some(registered.image.as_str()) && registered.files.is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, Registered> {
