@@ -36,9 +36,11 @@ pub(super) async fn forward(notifier: Notifier, mut stops: StopsOf) {
             }
             wanted => wanted,
         };
+        // The image may have ended while the question was open.
         if !notifier.session.is_of_image(&stop) {
-            // It has ended, also while the question was open.
-        } else if wanted == OnError::Stop {
+            continue;
+        }
+        if wanted == OnError::Stop {
             let text = shown::line(&stop.text);
             let params = json!({"stop": stop.stop, "thread": stop.thread, "reason": stop.reason, "text": text});
             notifier.peer.notify(ext::STOPPED, params);

@@ -159,21 +159,14 @@ impl Bridge {
             Some("notifications/initialized") => self.handshake.initialized = Some(line.to_vec()),
             _ => {}
         }
+        if !self.expect_answer(&peek) {
+            return self.refuse(&peek, &lost());
+        }
+        if peek.method.as_deref() == Some("notifications/cancelled")
+            && let Some(id) = cancelled(line)
         {
-            let mut link = self.shared.lock();
-            if let Some((id, method)) = peek.request() {
-                if !link.connected {
-                    drop(link);
-                    return self.refuse(&peek, &lost());
-                }
-                link.pending.insert(id, method);
-                link.last_activity = Some(Instant::now());
-            } else if peek.method.as_deref() == Some("notifications/cancelled")
-                && let Some(id) = cancelled(line)
-            {
-                // Not answered, by the specification.
-                link.pending.remove(&id);
-            }
+            // Not answered, by the specification.
+            self.shared.lock().pending.remove(&id);
         }
         let whole = if line.ends_with(b"\n") { line.to_vec() } else { [line, b"\n"].concat() };
         let write = |host: &mut UnixStream| fault::point(Call::Write).and_then(|()| host.write_all(&whole));
@@ -195,17 +188,24 @@ impl Bridge {
         if let Err(message) = self.connect() {
             return self.refuse(&peek, &message);
         }
-        if let Some((id, method)) = peek.request() {
-            let mut link = self.shared.lock();
-            if !link.connected {
-                drop(link);
-                return self.refuse(&peek, &lost());
-            }
-            link.pending.insert(id, method);
+        if !self.expect_answer(&peek) {
+            return self.refuse(&peek, &lost());
         }
         // A second failure in a row is answered by the other direction.
         let _ = self.host.as_mut().map(|host| host.write_all(&whole));
         Ok(())
+    }
+
+    /// Notes a request that the host is to answer. Returns false if there is one, and the host has
+    /// ended.
+    fn expect_answer(&self, peek: &Peek) -> bool {
+        let Some((id, method)) = peek.request() else { return true };
+        let mut link = self.shared.lock();
+        if link.connected {
+            link.pending.insert(id, method);
+            link.last_activity = Some(Instant::now());
+        }
+        link.connected
     }
 
     /// Waits until the other direction has noticed the host's end.
