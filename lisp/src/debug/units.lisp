@@ -211,10 +211,9 @@
 (defun call-without-probes-in-time (function)
   "CALL-WITHOUT-PROBES, for a thread that cannot be interrupted: when others install probes for
   longer than two seconds, FUNCTION is called all the same."
-  (let ((done nil) (value nil))
-    (sb-thread:with-mutex (*probes-lock* :timeout 2)
-      (setf value (call-without-probes function) done t))
-    (if done value (funcall function))))
+  (let ((in-time (sb-thread:with-mutex (*probes-lock* :timeout 2)
+                   (list (call-without-probes function)))))
+    (if in-time (first in-time) (funcall function))))
 
 (defun take-out-all ()
   "Installs all plain definitions again."

@@ -17,15 +17,12 @@
           #'string< :key #'package-name)))
 
 (defun package-manual (package)
-  (let ((exports '()))
-    (do-external-symbols (symbol package)
-      (push symbol exports))
-    (setf exports (sort exports #'string<))
+  (let ((exports (sorted-exports package)))
     (object "name" (package-name package)
             "nicknames" (copy-list (package-nicknames package))
             "documentation" (or-null (documentation package t))
             "count" (length exports)
-            "exports" (mapcar #'symbol-object (subseq exports 0 (min (length exports) +most-names+))))))
+            "exports" (most-names exports #'symbol-object))))
 
 (define-operation "manual" :interruptible (id params)
   (let* ((name (param params "name" 'string))

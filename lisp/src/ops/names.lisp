@@ -48,13 +48,21 @@
             "kinds" (mapcar (lambda (kind) (field kind "kind")) kinds)
             "documentation" (if text (first-line text) :null))))
 
+(defun sorted-exports (package)
+  "The external symbols of PACKAGE, by name."
+  (let ((exports '()))
+    (do-external-symbols (symbol package)
+      (push symbol exports))
+    (sort exports #'string<)))
+
+(defun most-names (symbols function)
+  "The values of FUNCTION for SYMBOLS, as many as an answer may have."
+  (mapcar function (subseq symbols 0 (min (length symbols) +most-names+))))
+
 (define-operation "package-contents" :interruptible (id params)
   (let* ((name (param params "name" 'string))
          (package (find-package-named name))
-         (exports '()))
-    (do-external-symbols (symbol package)
-      (push symbol exports))
-    (setf exports (sort exports #'string<))
+         (exports (sorted-exports package)))
     (flet ((names (packages) (sort (mapcar #'package-name packages) #'string<)))
       (object "name" (package-name package)
               "nicknames" (copy-list (package-nicknames package))
@@ -62,7 +70,7 @@
               "uses" (names (package-use-list package))
               "used_by" (names (package-used-by-list package))
               "count" (length exports)
-              "exports" (mapcar #'exported-object (subseq exports 0 (min (length exports) +most-names+)))))))
+              "exports" (most-names exports #'exported-object)))))
 
 (defun symbols-written (written)
   "The symbols that WRITTEN, such as `cl:car`, `foo::bar` or `bar`, may denote. Without a package
