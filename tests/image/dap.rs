@@ -245,7 +245,7 @@ async fn pause_continue_and_fix() {
     fixture.close().await;
 }
 
-/// The output or the stop, whichever comes first; the end, if it comes first of all.
+/// The next event of one of these names.
 async fn next_of(client: &mut Client, names: &[&str]) -> Value {
     client.wait(|message| message["event"].as_str().is_some_and(|name| names.contains(&name))).await
 }

@@ -65,6 +65,12 @@ impl World {
         }
     }
 
+    /// Waits until the image is ready, and kills it.
+    pub async fn kill_image(&self) {
+        let pid = rustix::process::Pid::from_raw(self.is_ready().await.cast_signed()).expect("a process id");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("the image runs");
+    }
+
     /// A file's path in the workspace.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join("workspace").join(name)

@@ -19,25 +19,16 @@ import { deleteStrictly, structure } from '../src/structure.js'
 import { TracedView } from '../src/traced.js'
 import { undefine } from '../src/undefine.js'
 import { Expansions } from '../src/views.js'
+import { cursor, open, range } from './fakes/editors.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
-import { choices, debug, Document, Editor, Position, Range, seen, Selection, SourceBreakpoint, window, workspace } from './fakes/vscode.js'
+import { choices, debug, Position, Range, seen, Selection, SourceBreakpoint } from './fakes/vscode.js'
 
 const server = fakeServer()
 /** The documents that are shown: the last text of each name. */
 const texts = new Map<string, string>()
 const documents = { open: (name: string, text: string) => texts.set(name, text), set: () => ({}) } as unknown as Documents
 
-const cursor = (line: number, character: number): Selection => new Selection(line, character, line, character)
 const above = new Range(0, 0, 0, 0)
-function open(text: string, path = '/a.lisp'): { document: Document; editor: Editor } {
-  const document = new Document(path, text)
-  const editor = new Editor(document, cursor(0, 1))
-  workspace.textDocuments = [document]
-  window.visibleTextEditors = [editor]
-  window.activeTextEditor = editor
-  return { document, editor }
-}
-const range = (line: number, from: number, to: number): object => ({ start: { line, character: from }, end: { line, character: to } })
 const value = (text: string, at?: object): object => ({ status: 'ok', values: [text], error: null, range: at })
 
 beforeEach(() => {

@@ -18,8 +18,9 @@ import { TracedView } from '../src/traced.js'
 import { LogTree } from '../src/trees.js'
 import { tell } from '../src/views.js'
 import { clients } from './fakes/languageclient.js'
+import { cursor, open, range } from './fakes/editors.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
-import { commands, debug, Document, Editor, EventEmitter, lists, Position, Range, seen, Selection, SourceBreakpoint, TabInputTextDiff, tests, Uri, window, workspace } from './fakes/vscode.js'
+import { commands, debug, Document, EventEmitter, lists, Position, Range, seen, SourceBreakpoint, TabInputTextDiff, tests, Uri, window, workspace } from './fakes/vscode.js'
 
 const server = fakeServer()
 const texts: string[] = []
@@ -27,17 +28,6 @@ const documents = {
   open: (name: string) => Promise.resolve(texts.push(name)), set: (name: string) => Uri.from({ scheme: 'consort', path: `/${name}` }),
 } as unknown as Documents
 const never = { onCancellationRequested: () => undefined } as never
-const cursor = (line: number, character: number): Selection => new Selection(line, character, line, character)
-const range = (line: number, from: number, to: number): object => ({ start: { line, character: from }, end: { line, character: to } })
-
-function open(text: string, path = '/a.lisp'): { document: Document; editor: Editor } {
-  const document = new Document(path, text)
-  const editor = new Editor(document, cursor(0, 1))
-  workspace.textDocuments = [document]
-  window.visibleTextEditors = [editor]
-  window.activeTextEditor = editor
-  return { document, editor }
-}
 
 beforeEach(() => {
   asked.questions.length = texts.length = lists.length = 0

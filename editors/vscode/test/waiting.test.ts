@@ -5,21 +5,11 @@ import { beforeEach, test } from 'node:test'
 import { MacroStepper } from '../src/macro_stepper.js'
 import { begun } from '../src/macrosteps.js'
 import { Repl } from '../src/repl.js'
+import { cursor, open, range } from './fakes/editors.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
-import { closed, Document, Editor, seen, Selection, window, workspace } from './fakes/vscode.js'
+import { closed, Document, Editor, seen, window, workspace } from './fakes/vscode.js'
 
 const server = fakeServer()
-const cursor = (line: number, character: number): Selection => new Selection(line, character, line, character)
-const range = (line: number, from: number, to: number): object => ({ start: { line, character: from }, end: { line, character: to } })
-
-function open(text: string, path = '/a.lisp'): { document: Document; editor: Editor } {
-  const document = new Document(path, text)
-  const editor = new Editor(document, cursor(0, 1))
-  workspace.textDocuments = [document]
-  window.visibleTextEditors = [editor]
-  window.activeTextEditor = editor
-  return { document, editor }
-}
 
 beforeEach(() => {
   asked.questions.length = 0
@@ -79,6 +69,17 @@ function showCopies(steps: MacroStepper): () => void {
   }
 }
 
+/** A stepper whose first key has made a copy, with the text `(b)`. */
+async function stepped(): Promise<{ steps: MacroStepper; undo: () => void }> {
+  open('(a)')
+  const steps = new MacroStepper(server)
+  const undo = showCopies(steps)
+  const first = steps.step()
+  await answer(0, 'macrostep', { expansion: '(b)', expanded: true, omitted: 0, error: null, range: range(0, 0, 3) })
+  await first
+  return { steps, undo }
+}
+
 test('a second key in the text goes to the copy that the first one makes', async () => {
   const { editor } = open('(a)')
   const steps = new MacroStepper(server)
@@ -96,12 +97,7 @@ test('a second key in the text goes to the copy that the first one makes', async
 })
 
 test('a key of a stepper that was quit makes no other copy', async () => {
-  open('(a)')
-  const steps = new MacroStepper(server)
-  const undo = showCopies(steps)
-  const first = steps.step()
-  await answer(0, 'macrostep', { expansion: '(b)', expanded: true, omitted: 0, error: null, range: range(0, 0, 3) })
-  await first
+  const { steps, undo } = await stepped()
   const done = [steps.step(), steps.step()]
   await steps.quit()
   await answer(0, 'macrostep', { expansion: '(c)', expanded: true, omitted: 0, error: null, range: range(0, 0, 3) })
@@ -112,12 +108,7 @@ test('a key of a stepper that was quit makes no other copy', async () => {
 })
 
 test('a key in the text waits for none of a copy whose tab was closed', async () => {
-  open('(a)')
-  const steps = new MacroStepper(server)
-  const undo = showCopies(steps)
-  const first = steps.step()
-  await answer(0, 'macrostep', { expansion: '(b)', expanded: true, omitted: 0, error: null, range: range(0, 0, 3) })
-  await first
+  const { steps, undo } = await stepped()
   void steps.step() // without an answer
   const copy = window.activeTextEditor?.document
   window.activeTextEditor = window.visibleTextEditors[0]

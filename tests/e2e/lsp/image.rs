@@ -50,8 +50,7 @@ async fn pulled_diagnostics_wait_for_the_image_that_replaces_a_lost_one() {
     let uri = world.uri("pulled.lisp");
     editor.open(&uri, "").await;
     for round in 1..=4 {
-        let pid = i32::try_from(world.is_ready().await).unwrap();
-        kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+        world.kill_image().await;
         let change = json!({"text": format!("(defun f{round} () (no-such-function))\n(")});
         let document = json!({"uri": uri, "version": round + 1});
         editor.notify("textDocument/didChange", json!({"textDocument": document, "contentChanges": [change]})).await;

@@ -60,12 +60,7 @@ async fn the_question_about_a_stop_ends_with_its_image() {
     let mut editor = editor(&world, "ask").await;
     let id = editor.ask_command("consort.eval", json!({"code": FAILS})).await;
     let question = editor.question().await;
-    let pid = world.is_ready().await;
-    rustix::process::kill_process(
-        rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(),
-        rustix::process::Signal::KILL,
-    )
-    .unwrap();
+    world.kill_image().await;
     editor.wait_for("$/cancelRequest", |params| params["id"] == question["id"]).await;
     editor.answer(id).await.unwrap_err();
     for part in ["is being started", "A new image is running"] {

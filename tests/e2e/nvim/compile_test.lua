@@ -63,8 +63,5 @@ T.it('the documentation of a package is a page', function()
   T.wait('that there is none', function() return (last() or ''):find('There is no package no-such-thing', 1, true) end, function() return said end)
 end)
 
-for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
-T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
-T.run({ 'consort', 'stop' }, { cwd = workspace })
-vim.fn.delete(workspace, 'rf')
+T.leave(workspace)
 T.finish()

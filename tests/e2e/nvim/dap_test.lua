@@ -212,8 +212,5 @@ T.it('a recording is stepped through, back from where it failed', function()
   T.eq(0, session.process:wait(T.patience).code)
 end)
 
-for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
-T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
-T.run({ 'consort', 'stop' }, { cwd = workspace })
-vim.fn.delete(workspace, 'rf')
+T.leave(workspace)
 T.finish()

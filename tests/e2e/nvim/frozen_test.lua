@@ -82,8 +82,5 @@ T.it('what goes on is refused, and q leaves it as it is', function()
   T.wait('the end of the buffer', function() return not buffer() end, function() return { text(), said } end)
 end)
 
-for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
-T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
-T.run({ 'consort', 'stop' }, { cwd = workspace })
-vim.fn.delete(workspace, 'rf')
+T.leave(workspace)
 T.finish()

@@ -107,6 +107,14 @@ function T.it(name, fn)
   end
 end
 
+--- Stops the language clients and the workspace's host, and removes the workspace.
+function T.leave(workspace)
+  for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
+  T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
+  T.run({ 'consort', 'stop' }, { cwd = workspace })
+  vim.fn.delete(workspace, 'rf')
+end
+
 function T.finish()
   io.write(('%d passed, %d failed\n'):format(passed, failed))
   vim.cmd('cquit ' .. ((failed == 0 and passed > 0) and 0 or 1))

@@ -182,8 +182,5 @@ T.it('traced calls are a tree, live, with values to inspect', function()
   T.wait('the end of the trace', function() return (last() or ''):find('Not traced any more', 1, true) end, function() return said end)
 end)
 
-for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
-T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
-T.run({ 'consort', 'stop' }, { cwd = workspace })
-vim.fn.delete(workspace, 'rf')
+T.leave(workspace)
 T.finish()

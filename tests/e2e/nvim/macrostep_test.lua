@@ -208,8 +208,5 @@ T.it('a copy that is left otherwise leaves nothing behind', function()
   T.eq('', vim.wo.winbar)
 end)
 
-for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
-T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
-T.run({ 'consort', 'stop' }, { cwd = workspace })
-vim.fn.delete(workspace, 'rf')
+T.leave(workspace)
 T.finish()

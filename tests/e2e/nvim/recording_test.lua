@@ -142,8 +142,5 @@ T.it('the wait for a call is cancelled', function()
   T.eq(nil, (float()))
 end)
 
-for _, client in ipairs(vim.lsp.get_clients()) do client:stop() end
-T.wait('the clients to stop', function() return #vim.lsp.get_clients() == 0 end)
-T.run({ 'consort', 'stop' }, { cwd = workspace })
-vim.fn.delete(workspace, 'rf')
+T.leave(workspace)
 T.finish()
