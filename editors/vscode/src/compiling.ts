@@ -6,11 +6,9 @@ import { Refused, type Server } from './server.js'
 
 const ANYWAY = 'Load Anyway'
 
-/** The document of the request, and its version. */
-function version(what: object): string | undefined {
-  const uri = (what as { uri?: string }).uri
-  const document = vscode.workspace.textDocuments.find((one) => one.uri.toString() === uri)
-  return document && `${document.version}`
+/** The version of the document of a request. */
+function version(what: { uri?: string }): number | undefined {
+  return vscode.workspace.textDocuments.find((one) => one.uri.toString() === what.uri)?.version
 }
 
 /**

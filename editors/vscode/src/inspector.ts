@@ -5,6 +5,7 @@ import { plain } from './convert.js'
 import type { Documents } from './documents.js'
 import { label } from './format.js'
 import { comparisonText, definitionItems, descriptionText, tableText } from './inspected.js'
+import { Latest } from './latest.js'
 import type { Comparison, Described, EvalResult, Inspected, InspectedValue, ValueDefinitions, ValueTable } from './lsp_ext.js'
 import { complain, withUnmovedFocus, trackFocus, isLisp, type Server } from './server.js'
 import { Tree } from './trees.js'
@@ -36,8 +37,7 @@ export class Inspector extends Tree<Inspecting> {
   /** The requests so far whose answers are inspected. */
   private asked = 0
   private marked: Inspecting | undefined
-  /** The requests so far for texts about values, and the last one whose text is shown. */
-  private readonly texts = { asked: 0, shown: 0 }
+  private readonly texts = new Latest()
   private readonly view: vscode.TreeView<Inspecting>
 
   constructor(
@@ -160,10 +160,10 @@ export class Inspector extends Tree<Inspecting> {
 
   /** Shows a text about a value, unless one that was requested later is shown. */
   private async tell<T>(name: string, answer: Promise<T>, text: (answer: T) => string): Promise<void> {
-    const mine = ++this.texts.asked
+    const request = this.texts.begin()
     const shown = text(await answer)
-    if (mine < this.texts.shown) return
-    this.texts.shown = mine
+    if (request.isLate()) return
+    request.show()
     await this.documents.open(`inspector/${name}.txt`, `${shown}\n`, { language: 'plaintext' })
   }
 

@@ -4,6 +4,7 @@ import * as vscode from 'vscode'
 import type { Documents } from './documents.js'
 import { plain, toRange } from './convert.js'
 import { lispEditor, rangeOf } from './evaluate.js'
+import { Latest } from './latest.js'
 import type { Expansion, Position, Told } from './lsp_ext.js'
 import { complain, isLisp, type Server } from './server.js'
 
@@ -136,11 +137,8 @@ export async function named(title: string): Promise<object | undefined> {
   return name === undefined || name === '' ? undefined : { name }
 }
 
-/**
- * The number of calls of `tell`, and the last one whose document is shown: they take each other's
- * place beside the editor.
- */
-const told = { asked: 0, shown: 0 }
+/** The calls of `tell`: their documents take each other's place beside the editor. */
+const told = new Latest()
 
 /**
  * Shows `describe` or `disassemble` of a symbol, by default the one at the cursor, or the
@@ -149,12 +147,12 @@ const told = { asked: 0, shown: 0 }
 export async function tell(server: Server, documents: Documents, what: 'describe' | 'disassemble' | 'packageManual', name?: string): Promise<void> {
   const argument = name === undefined ? await named(what === 'describe' ? 'Describe' : 'Disassemble') : { name }
   if (argument === undefined) return
-  const asked = ++told.asked
+  const request = told.begin()
   try {
     const answer = await server.run<Told>(what, argument)
-    if (asked < told.shown) return
+    if (request.isLate()) return
     if (answer.error != null) throw new Error(typeof answer.error === 'string' ? answer.error : answer.error.message)
-    told.shown = asked
+    request.show()
     const name = (answer.name ?? 'name').replace(/[^\w.+*<>=!?-]/g, '_')
     await documents.open(`${what}/${name}.txt`, answer.text, { language: 'plaintext' })
   } catch (error) {

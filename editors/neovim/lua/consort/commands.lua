@@ -111,7 +111,7 @@ M.table = {
   reload = { about = 'reload what changed of a system', choices = systems, run = on_system('reloadSystem', reloaded) },
   compile = {
     about = 'compile and load the form: file, debug (3), anyway (with errors)',
-    choices = { 'form', 'file', 'debug', 'anyway' },
+    choices = function() return require('consort.compiling').CHOICES end,
     run = of_name('compiling', 'compile'),
   },
   callers = { about = 'compile what uses the definition again', run = of_name('views', 'callers') },

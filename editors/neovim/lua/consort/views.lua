@@ -88,14 +88,11 @@ end
 M.describe = show_text('describe', { hint = 'q closes' }, 'describe')
 M.disassemble = show_text('disassemble', { filetype = 'asm', hint = 'q closes' }, 'disassemble')
 
+local show_manual = show_text('packageManual', { hint = 'q closes' }, 'packageManual')
+
 --- Shows the documentation of a package, by default that of the text at the cursor, or of a system.
 ---@param name? string
-function M.package_manual(name)
-  name = name or require('consort.repl').package_here() or 'CL-USER'
-  client_of.execute('packageManual', { name = name }, function(result, _, is_here)
-    float.open(result.text, { title = result.name, is_here = is_here, hint = 'q closes' })
-  end, { latest = 'packageManual' })
-end
+function M.package_manual(name) show_manual(name or require('consort.repl').package_here() or 'CL-USER') end
 
 --- Compiles the users of a definition again: of one by its name, or of the one at the cursor.
 M.callers = show_text('recompileCallers', { hint = 'q closes' })
