@@ -124,5 +124,5 @@
     (leave-locked-out lock))
   (apply wait lock timeout more))
 
-(when (and (internal-p 'wait-for-lock) (internal-p 'encapsulate))
+(when (and (internal-p 'wait-for-lock) (internal-p '%encapsulate))
   (encapsulate wait-for-lock 'consort-copies #'leave-when-locked-out))

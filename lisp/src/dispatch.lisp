@@ -207,6 +207,24 @@
     (sb-posix:unsetenv "CONSORT_WORK")
     (and text (plusp (length text)) (string-right-trim "/" text))))
 
+(define-global *functions-replaced* nil "True once REPLACE-FUNCTIONS has run, here or before the core was saved.")
+
+(defun replace-functions ()
+  "Has functions of SBCL call ours from now on. Part of the build of a core: the first encapsulation
+  of a function takes some ten milliseconds, and far longer on some machines
+  (sbcl/encapsulation.lisp)."
+  (unless *functions-replaced*
+    (publish-what-is-loaded)
+    (spare-files-of-debugging)
+    (have-threads-stop)
+    (keep-own-threads)
+    (end-frozen-before-collections)
+    (refuse-exits #'refuse-exit)
+    (refuse-package-loss '("COMMON-LISP" "COMMON-LISP-USER" "CONSORT" "KEYWORD") #'refuse-loss-of-package)
+    (replace-debugger #'evaluation-debugger)
+    (after-collections 'guard-heap)
+    (setf *functions-replaced* t)))
+
 (defun prepare-image ()
   "Makes the global state what user code may expect, in threads of its own too."
   (setf *package* (user-package))
@@ -224,19 +242,12 @@
   ;; Finds this user's cache again, and sets UIOP's variables for the streams above.
   (uiop:call-image-restore-hook)
   (take-image-settings)
-  (publish-what-is-loaded)
-  (spare-files-of-debugging)
-  (have-threads-stop)
-  (keep-own-threads)
-  (end-frozen-before-collections)
+  (replace-functions)
+  (setf *serves-host* t)
   (print-parts-when-inspected)
   (note-methods)
-  (refuse-exits #'refuse-exit)
-  (refuse-package-loss '("COMMON-LISP" "COMMON-LISP-USER" "CONSORT" "KEYWORD") #'refuse-loss-of-package)
-  (replace-debugger #'evaluation-debugger)
   (prepare-signals)
   (line-buffer-stdout)
-  (after-collections 'guard-heap)
   (rehearse-evaluation)
   (note-locks-of-process))
 

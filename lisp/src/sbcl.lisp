@@ -166,17 +166,20 @@ KIND is one of
 
 ;;; Refusing to exit, in every thread: the image is shared.
 
-(define-internal encapsulate :function "refusing (sb-ext:exit)" ("SB-INT" "ENCAPSULATE"))
 (define-internal os-exit :symbol "refusing (sb-ext:exit)" ("SB-EXT" "OS-EXIT") ("SB-SYS" "OS-EXIT") ("SB-IMPL" "OS-EXIT"))
+
+(define-global *serves-host* nil "True once this process is an image that serves a host, and in its copies.")
 
 (defun refuse-exits (refuse)
   "From now on, whoever calls a function of SBCL that ends the process calls REFUSE instead, with
-  the function's name and its arguments."
+  the function's name and its arguments, if the process serves a host."
   (dolist (name (list 'sb-ext:exit 'sb-ext:quit 'sb-ext:save-lisp-and-die os-exit))
     (when (fboundp name)
       (encapsulate name 'consort (lambda (function &rest arguments)
-                                   (declare (ignore function))
-                                   (apply refuse name arguments))))))
+                                   (declare (function function))
+                                   (if *serves-host*
+                                       (apply refuse name arguments)
+                                       (apply function arguments)))))))
 
 ;;; Refusing to lose a package on which everything stands.
 
@@ -294,11 +297,13 @@ KIND is one of
 
 (defun replace-debugger (debugger)
   "From now on, where the debugger would talk to a terminal, DEBUGGER is called with the condition
-  and NIL."
+  and NIL, if the process serves a host."
   (when (internal-p '%invoke-debugger)
     (encapsulate %invoke-debugger 'consort (lambda (function condition)
-                                             (declare (ignore function))
-                                             (funcall debugger condition nil)))))
+                                             (declare (function function))
+                                             (if *serves-host*
+                                                 (funcall debugger condition nil)
+                                                 (funcall function condition))))))
 
 (defvar *internal-packages*
   (remove nil (mapcar #'find-package '("CONSORT" "SB-KERNEL" "SB-IMPL" "SB-INT" "SB-SYS" "SB-DEBUG" "SB-DI" "SB-VM" "SB-C" "SB-UNIX" "SB-FORMAT"

@@ -63,6 +63,7 @@
     (sb-bsd-sockets:socket-listen listener 1)
     (let* ((pid (call-in-copy (lambda ()
                                 (refuse-exits #'refuse-exit)
+                                (setf *serves-host* t)
                                 (funcall runner params))
                               :patience *patience*))
            (connection (progn (await-connection listener pid) (sb-bsd-sockets:socket-accept listener)))

@@ -78,6 +78,7 @@
        (sb-bsd-sockets:socket-listen listener 1)
        (let ((pid (call-in-copy (lambda ()
                                   (refuse-exits #'refuse-exit) ; as the image does when it serves
+                                  (setf *serves-host* t)
                                   (funcall runner (if warm (warm-params params) params)))
                                 :patience *patience*)))
          (unwind-protect

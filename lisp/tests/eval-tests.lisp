@@ -221,6 +221,19 @@
     (is equal "CONSORT:EXIT-REFUSED" (path (await-event image "thread-error") "type"))
     (is equal "3" (first-value image "(+ 1 2)"))))
 
+(deftest functions-replaced-in-the-core
+  (with-image (image)
+    ;; Their first encapsulation rewrites the calls that SBCL has linked, if it links any: not at
+    ;; each start.
+    (is equal "NIL" (first-value image "(remove-if (lambda (name)
+                                                     (or (not (find-symbol \"REMOVE-STATIC-LINKS\" \"SB-VM\"))
+                                                         (consort::part-of-core-p (sb-kernel:fdefn-fun (sb-int:find-fdefn name)))))
+                                                   '(load compile-file exit gc delete-package
+                                                     sb-thread:make-thread sb-thread:interrupt-thread))"))
+    ;; The prefix of the locked write is there again, where this SBCL has that write.
+    (is equal "T" (first-value image "(eq (and (find-symbol \"REMOVE-STATIC-LINKS\" \"SB-VM\") t)
+                                          (and (consort::lock-prefix-of-links) t))"))))
+
 (deftest timing
   (with-image (image)
     (let ((timing (path (evaluated image "(sleep 0.05) (make-array 1000000)" :timing t) "timing")))

@@ -47,7 +47,6 @@
                             (lambda (landlock) (confine-calls-of-chain landlock (pipe-writer (chain-keys chain)))))
         (finish-check check report nil "the filter of a chain could not be applied")
         (exit-process 0))
-      (hook-compiler)
       (hook-interruptions)
       (setf *chain* chain)
       (finish-check check report t)

@@ -82,7 +82,8 @@
                  t)))))
 
 (defun hook-compiler ()
-  "Has changes of the compiler's knowledge noted from now on, in this process."
+  "Has changes of the compiler's knowledge noted from now on, where a form is recorded. Part of the
+  build, as HOOK is."
   (encapsulate update-symbol-info-name 'consort-chain
                (lambda (original symbol update)
                  (declare (type function original))
@@ -100,6 +101,9 @@
                  (when (and *form-recorder* (notevery #'evaluation-of-definition-p body))
                    (setf (recording-opaque *form-recorder*) t))
                  (funcall original body path))))
+
+(when (chain-internals-p)
+  (hook-compiler))
 
 (defun system-owned-p (symbol)
   "Returns true if SYMBOL is of a package of SBCL's own: what is known of it does not change. A lock
