@@ -205,6 +205,7 @@
                     "sub/deep.lisp" "(in-package :mine-package) (f)"
                     "for-others.lisp" "(in-package :no-such-lisp-package) (f)"
                     "alone.lisp" "(in-package :package-of-no-system) (f)"
+                    "prefix.lisp" "(in-package :cl-user) (defun f () (no-such-function)) (defun g () (no-such-package:f))"
                     "syntax.lisp" "(defpackage :syntax-of-no-system (:use :cl :package-of-no-system)) (in-package :syntax-of-no-system) (in-readtable :curly)
 (defun f (list) (mapcar [{list :name} #'intern #'string-upcase {getf _ :name}] list))")
        (dotimes (i 20)
@@ -220,6 +221,8 @@
            (expect (equal (check "sub/deep.lisp") '("system-not-loaded")) "a file of it in a directory below")
            (expect (equal (check "for-others.lisp") '("not-for-this-lisp")) "a file for another Lisp")
            (expect (equal (check "alone.lisp") '("no-system")) "a file of no system")
+           (expect (equal (sort (check "prefix.lisp") #'string<) '("undefined-function" "unknown-package"))
+                   (format nil "an unknown prefix holds nothing back: ~S" (check "prefix.lisp")))
            (expect (equal (check "syntax.lisp") '("no-system")) (format nil "a file of no system, in a syntax of its own: ~S" (check "syntax.lisp")))
            (expect (not (probe-file (in-root "read"))) "definitions that cannot have the file are not loaded")))))))
 

@@ -212,6 +212,21 @@
     (is equal "NO-SUCH-FUNCTION" (path (evaluated image "(no-such-function 1)") "error" "operation"))
     (is equal nil (path-if-any (evaluated image "(car 1)") "error" "operation"))))
 
+(deftest code-that-cannot-be-read
+  (with-image (image)
+    (flet ((told (code) (path (evaluated image code) "error")))
+      (loop for (code message unread) in '(("(list 1) (+ 1" "The code ends within a form." 13)
+                                           ("(+ 1))" "unmatched close parenthesis" 6)
+                                           ("(no-such-package:f)" "Package NO-SUCH-PACKAGE does not exist." 18)
+                                           ("(cl:no-such-name)" "Symbol \"NO-SUCH-NAME\" not found in the COMMON-LISP package." 16))
+            for error = (told code)
+            do (is equal message (path error "message"))
+               (is eql unread (path error "unread"))
+               (is equalp #() (path error "backtrace")))
+      ;; What the code itself reads is another text.
+      (is eq nil (path-if-any (told "(read-from-string \"(\")") "unread"))
+      (is eq nil (path-if-any (told "#.(read-from-string \"(\")") "unread")))))
+
 (deftest exits-refused
   (with-image (image)
     (dolist (code '("(sb-ext:exit)" "(sb-ext:quit)" "(sb-ext:exit :abort t)" "(uiop:quit)" "(sb-ext:exit :code 3)"

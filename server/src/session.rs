@@ -51,6 +51,7 @@ mod timestamp;
 pub mod trust;
 mod trust_prompt;
 mod types;
+mod unread;
 mod unsaved_marks;
 pub mod unsaved_sources;
 mod workspace_checks;

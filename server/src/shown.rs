@@ -50,6 +50,19 @@ pub fn line(text: &str) -> String {
     line_of(text, LINE)
 }
 
+/// Returns a path for a message or a list: the whole path, in one line, which no other path is
+/// shown as.
+pub fn path(path: &std::path::Path) -> String {
+    safe(&path.to_string_lossy()).replace('\n', "\\u{a}").replace('\t', "\\u{9}")
+}
+
+/// Returns a record of a log, with its line break: further lines are indented, so that no text in
+/// it looks like a record of its own.
+pub fn record(text: &str) -> String {
+    let (body, end) = text.strip_suffix('\n').map_or((text, ""), |body| (body, "\n"));
+    body.replace('\n', "\n    ") + end
+}
+
 /// [`line`] with the limit of a message.
 pub fn long_line(text: &str) -> String {
     line_of(text, LONG_LINE)

@@ -303,7 +303,8 @@
                                (format nil "The system definition ~A was left after ~A, so it is not known whether this file's names are a loaded system's. ~
                                             They are not checked. Does something in the definition never end?"
                                        (file-namestring late) (seconds-text +definition-limit+))))
-              ((and (null system) (find "unknown-package" held :key #'finding-code :test #'string=))
+              ;; An unknown prefix says nothing of other names.
+              ((and (null system) (check-lost-package check) (find "unknown-package" held :key #'finding-code :test #'string=))
                (tell-held-back check "no-system"
                                (format nil "~A This file is of no system that is known here, so what its names mean is not known either: ~
                                             load what defines its package." (finding-message (find "unknown-package" held :key #'finding-code :test #'string=)))))

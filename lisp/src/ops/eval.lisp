@@ -89,7 +89,7 @@
     (loop
       (let* ((debug (evaluation-debug *evaluation*))
              (position (if (or origin debug) (skip-blanks text (file-position in)) 0))
-             (form (read in nil in)))
+             (form (let ((*code-stream* in)) (read in nil in))))
         (when (eq form in)
           (return values))
         (when (and origin (consp form))

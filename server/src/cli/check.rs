@@ -111,7 +111,7 @@ impl Run {
 
     /// Checks one argument.
     fn check(&mut self, path: &Path) -> Result<(), Failure> {
-        let cannot = |error: io::Error| Failure::cannot(format!("{}: {error}", path.display()));
+        let cannot = |error: io::Error| Failure::cannot(format!("{}: {error}", shown::path(path)));
         let real = path.canonicalize().map_err(cannot)?;
         let place = workspace::find_running(&real).and_then(|workspace| Place::of(&workspace)).map_err(cannot)?;
         if self.workspaces.insert(place.workspace.clone()) {
@@ -120,7 +120,7 @@ impl Run {
         if real.is_dir() {
             let (files, errors) = files::below(path);
             if files.is_empty() && errors.is_empty() {
-                let message = format!("{}: no Lisp files are below it (.lisp, .lsp, .cl, .asd)", path.display());
+                let message = format!("{}: no Lisp files are below it (.lisp, .lsp, .cl, .asd)", shown::path(path));
                 return Err(Failure::Cannot(message));
             }
             self.failures.extend(errors);
@@ -146,7 +146,7 @@ impl Run {
                         Some(system) => unloaded.entry(system.clone()).or_default().push(file.clone()),
                         None => self.done(&checked)?,
                     },
-                    Err(message) => self.failures.push(format!("{}: {message}", file.display())),
+                    Err(message) => self.failures.push(format!("{}: {message}", shown::path(file))),
                 }
                 Ok(())
             },
@@ -172,7 +172,7 @@ impl Run {
         let mut names = BTreeMap::new();
         for file in only {
             names.insert(
-                file.canonicalize().map_err(|error| Failure::cannot(format!("{}: {error}", file.display())))?,
+                file.canonicalize().map_err(|error| Failure::cannot(format!("{}: {error}", shown::path(file))))?,
                 file.display().to_string(),
             );
         }
@@ -253,7 +253,7 @@ fn each_in_order<T>(
             done(&items[due], result)?;
             due += 1;
         }
-        line.show(&format!("{} of {} files, {}", count + 1, items.len(), items[number].display()))?;
+        line.show(&format!("{} of {} files, {}", count + 1, items.len(), shown::path(&items[number])))?;
     }
     line.clear()?;
     Ok(())
@@ -279,13 +279,18 @@ fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request, line
 
 /// Returns a file's text and real path.
 fn read(file: &Path) -> Result<(String, PathBuf), String> {
+    let path = file.canonicalize().map_err(|error| error.to_string())?;
+    // What is wrong with a text is shown with its lines.
+    if files::is_lisp(file) && !files::is_lisp(&path) {
+        return Err(format!("it leads to {}, which is no Lisp source", shown::path(&path)));
+    }
     let bytes = bounded_file::read(file, SOURCE_LIMIT).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
         format!("line {line} is not UTF-8; convert the file (`iconv -f LATIN1 -t UTF-8`) to have it checked")
     })?;
-    Ok((text, file.canonicalize().map_err(|error| error.to_string())?))
+    Ok((text, path))
 }
 
 /// Returns a path relative to the current directory where possible.

@@ -69,7 +69,7 @@ impl io::Write for TerminalWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(line);
         let text = if self.colour { escape_controls(&text) } else { shown::terminal(&text) };
-        io::stderr().lock().write_all(text.as_bytes())?;
+        io::stderr().lock().write_all(shown::record(&text).as_bytes())?;
         Ok(line.len())
     }
 
@@ -82,7 +82,9 @@ struct LogWriter(Arc<Log>);
 
 impl io::Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        (&*self.0).write(line)
+        let text = shown::record(&shown::terminal(&String::from_utf8_lossy(line)));
+        (&*self.0).write_all(text.as_bytes())?;
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -93,6 +95,11 @@ impl io::Write for LogWriter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_with_line_breaks_is_one_record() {
+        assert_eq!(shown::record("INFO of /x\nINFO fake\n"), "INFO of /x\n    INFO fake\n");
+    }
 
     #[test]
     fn a_line_of_the_log_has_its_own_colours_alone() {

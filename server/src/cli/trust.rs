@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return revoke(&store, &start);
     }
     let workspace = find(&start)?;
-    let shown = shown::line(&workspace.to_string_lossy());
+    let shown = shown::path(&workspace);
     let config = Config::load(&workspace);
     for problem in &config.problems {
         print_error(&format!("{problem}\n"))?;
@@ -83,7 +83,7 @@ fn agreed() -> Result<bool, Failure> {
 fn list(store: &TrustStore) -> Result<ExitCode, Failure> {
     let records = store.list().map_err(|error| Failure::cannot(error.to_string()))?;
     for record in &records {
-        print(&format!("{}\n", shown::line(&record.path)))?;
+        print(&format!("{}\n", shown::path(Path::new(&record.path))))?;
         for line in &record.keys {
             print(&format!("    {line}\n"))?;
         }
@@ -98,7 +98,7 @@ fn revoke(store: &TrustStore, start: &Path) -> Result<ExitCode, Failure> {
         Err(_) if start.is_absolute() => start.to_path_buf(),
         Err(failure) => return Err(failure),
     };
-    let shown = shown::line(&workspace.to_string_lossy());
+    let shown = shown::path(&workspace);
     if !store.revoke(&workspace).map_err(|error| Failure::cannot(error.to_string()))? {
         print(&format!("{shown} was not trusted with anything\n"))?;
         return Ok(ExitCode::FAILURE);
@@ -109,7 +109,7 @@ fn revoke(store: &TrustStore, start: &Path) -> Result<ExitCode, Failure> {
 }
 
 fn find(start: &Path) -> Result<PathBuf, Failure> {
-    workspace::find_running(start).map_err(|error| Failure::cannot(format!("{}: {error}", start.display())))
+    workspace::find_running(start).map_err(|error| Failure::cannot(format!("{}: {error}", shown::path(start))))
 }
 
 /// Asks the running host to reload the trust records.

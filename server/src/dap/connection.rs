@@ -291,6 +291,11 @@ impl Connection {
     async fn catch_up_after(&self, missed: u64) {
         tracing::info!(missed, "events of stops were missed by a debugger");
         let answer = crate::steady::timeout(LIST_TIMEOUT, self.session.query(DebugStops {})).await;
+        if missed > 0 {
+            self.say(&format!(
+                "{missed} events came faster than they could be told: messages of breakpoints are among them. A condition or a hit condition on the breakpoint makes them fewer.\n"
+            ));
+        }
         let Ok(Ok(answer)) = answer else {
             return self.say(&format!(
                 "{missed} events of stops were missed, and the image does not answer. Start the debugger again to see the stops that there are.\n"

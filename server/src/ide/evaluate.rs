@@ -221,6 +221,7 @@ mod tests {
             message: "arithmetic error DIVISION-BY-ZERO signalled".into(),
             operation: None,
             backtrace: ["(/ 1 0)", "(F)"].map(|text| StackFrame { text: text.into(), ..StackFrame::default() }).into(),
+            unread: None,
         });
         let facts = Evaluation::from(failed);
         assert_eq!(facts.outcome.status, EvalStatus::Error);

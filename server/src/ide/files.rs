@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::bounded_file;
+use crate::shown;
 use crate::text::decode;
 
 /// File extensions of Common Lisp sources.
@@ -26,7 +27,7 @@ pub fn below(dir: &Path) -> (Vec<PathBuf>, Vec<String>) {
 fn walk(dir: &Path, files: &mut Vec<PathBuf>, errors: &mut Vec<String>) {
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
-        Err(error) => return errors.push(format!("{}: {error}", dir.display())),
+        Err(error) => return errors.push(format!("{}: {error}", shown::path(dir))),
     };
     for entry in entries.flatten() {
         let (name, path) = (entry.file_name(), entry.path());
@@ -54,7 +55,8 @@ fn is_secret(path: &Path) -> bool {
     path.components().any(|part| SECRETS.iter().any(|secret| part.as_os_str() == *secret))
 }
 
-fn is_lisp(path: &Path) -> bool {
+/// Returns true if a path has the extension of a Common Lisp source.
+pub fn is_lisp(path: &Path) -> bool {
     path.extension().and_then(OsStr::to_str).is_some_and(|extension| EXTENSIONS.contains(&extension))
 }
 

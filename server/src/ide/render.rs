@@ -6,12 +6,16 @@ use std::ops::Range;
 use std::path::Path;
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use ropey::Rope;
 
 use crate::model::diagnostic::{Diagnostic, Related, Severity};
 use crate::shown;
 use crate::text::Span;
+use crate::text::position::{LineColumn, line_column};
+
+/// The maximum length of the lines that are shown of one place, in bytes.
+const MAX_LINES_BYTES: usize = 1 << 16;
 
 /// A file as it is shown.
 #[derive(Debug, Clone)]
@@ -98,42 +102,41 @@ fn level(severity: Severity) -> Level<'static> {
     }
 }
 
-fn context<'a>(
-    name: &'a str,
-    text: &Rope,
-    related: &Related,
-    label: &'a str,
-) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+fn context<'a>(name: &'a str, text: &Rope, related: &Related, label: &'a str) -> Element<'a> {
     snippet(name, text, related.span, AnnotationKind::Context, Some(label))
 }
 
-/// The lines that a span covers, with the span marked. Only these lines are passed on, so that the
-/// cost does not grow with the file.
+/// The lines that a span covers, with the span marked; of long lines the place alone. Only these
+/// lines are passed on, so that the cost does not grow with the file.
 fn snippet<'a>(
     name: &'a str,
     text: &Rope,
     span: Span,
     kind: AnnotationKind,
     label: Option<&'a str>,
-) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
-    let (lines, first_line, bytes) = cut(text, span);
+) -> Element<'a> {
+    let Some((lines, first_line, bytes)) = cut(text, span) else {
+        let LineColumn { line, column } = line_column(text, span.start.min(text.len_chars()));
+        return Origin::path(name).line(line).char_column(column).into();
+    };
     let mut annotation = kind.span(bytes);
     if let Some(label) = label {
         annotation = annotation.label(label);
     }
-    Snippet::source(lines).path(name).line_start(first_line).annotation(annotation)
+    Snippet::source(lines).path(name).line_start(first_line).annotation(annotation).into()
 }
 
 /// The text of a span's lines, the number of the first line (1-based), and the span in
-/// bytes of that text.
-fn cut(text: &Rope, span: Span) -> (String, usize, Range<usize>) {
+/// bytes of that text. `None`: they are longer than [`MAX_LINES_BYTES`].
+fn cut(text: &Rope, span: Span) -> Option<(String, usize, Range<usize>)> {
     let start = span.start.min(text.len_chars());
     let end = span.end.clamp(start, text.len_chars());
     let first = text.char_to_line(start);
     let last = text.char_to_line(if end > start { end - 1 } else { end });
     let offset = text.line_to_byte(first);
     let lines = text.slice(text.line_to_char(first)..text.line_to_char((last + 1).min(text.len_lines())));
-    (shown::source(&lines.to_string()), first + 1, text.char_to_byte(start) - offset..text.char_to_byte(end) - offset)
+    let marked = text.char_to_byte(start) - offset..text.char_to_byte(end) - offset;
+    (lines.len_bytes() <= MAX_LINES_BYTES).then(|| (shown::source(&lines.to_string()), first + 1, marked))
 }
 
 /// The numbers of checked files and of diagnostics.

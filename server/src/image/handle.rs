@@ -13,6 +13,7 @@ use super::evaluate;
 use super::instance::Instance;
 use super::link::CallError;
 use super::plan::Replay;
+use super::silence::Unanswered;
 use super::runtime::{Command, Phase, Runtime, lost};
 use super::stops::StopEvent;
 use super::supervisor::{LEAVING, Supervisor};
@@ -24,8 +25,6 @@ use crate::model::input::{InputAnswer, InputTarget};
 
 /// The time limit of an answer by the dispatcher, which never waits for the user's code.
 const DISPATCHER_TIMEOUT: Duration = Duration::from_secs(30);
-/// The time limit of a query.
-const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A handle on the workspace's image. Clones refer to the same image. Calls wait a bounded time
 /// while the image starts. When the last handle is dropped, the image is ended.
@@ -169,7 +168,7 @@ impl Image {
     ///
     /// # Errors
     /// Fails at once when there is no image, or one that is being started; after 10 s when the
-    /// image does not answer; when the image ends meanwhile, once the next one runs.
+    /// image does not answer, or 0.1 s when it sends nothing at all; when the image ends meanwhile, once the next one runs.
     pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         self.runtime.need();
         let instance = match &*self.runtime.phase.borrow() {
@@ -190,15 +189,16 @@ impl Image {
     }
 
     async fn query_instance<O: Operation>(&self, instance: &Instance, operation: &O) -> Result<O::Answer, ImageError> {
-        match crate::steady::timeout(QUERY_TIMEOUT, instance.link.ask(O::NAME, operation)).await {
+        match instance.link.silence.within(instance.link.ask(O::NAME, operation)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
             // Waits for the next image, so that the caller's next call reaches it.
             Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, instance).await),
-            Err(_) => Err(ImageError::Busy(format!(
-                "The Lisp image did not answer {} within {} s.",
+            Err(Unanswered { waited, silent }) => Err(ImageError::Busy(format!(
+                "The Lisp image did not answer {} within {} s.{}",
                 O::NAME,
-                QUERY_TIMEOUT.as_secs()
+                waited.as_secs_f64(),
+                if silent { " It has sent nothing for some seconds." } else { "" }
             ))),
         }
     }

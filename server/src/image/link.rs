@@ -28,6 +28,7 @@ use super::frames::{
     Refusal, Request, ThreadErrorFrame, TraceFrame,
 };
 use super::lines::{LineError, Lines};
+use super::silence::Silence;
 use super::stops::StopEvent;
 use crate::fault;
 // Imported from here by `restore.rs` and `link/call.rs`.
@@ -112,6 +113,8 @@ pub(crate) struct Link {
     /// The length limit of a frame; tests set a smaller one.
     frame_limit: usize,
     why: Mutex<Option<String>>,
+    /// Whether frames come.
+    pub(super) silence: Silence,
 }
 
 impl Link {
@@ -143,6 +146,7 @@ impl Link {
             closed: CancellationToken::new(),
             frame_limit,
             why: Mutex::default(),
+            silence: Silence::default(),
         });
         runtime.spawn(read_frames(link.clone(), read, on_unsolicited));
         runtime.spawn(write_backlog(link.clone()));
@@ -344,6 +348,7 @@ impl Link {
 
     /// Handles one frame. `Err`: the fault of a frame that cannot be used.
     fn receive(&self, line: &[u8], on_unsolicited: &impl Fn(Unsolicited)) -> Result<(), String> {
+        self.silence.frame();
         let frame: Frame<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
         match (frame.id, frame.event.as_deref()) {
             (id, Some(event)) => {

@@ -22,6 +22,7 @@ pub mod process_table;
 pub(crate) mod program;
 pub mod programs;
 mod rate;
+mod silence;
 pub(crate) mod restore;
 pub(crate) mod running;
 pub(crate) mod runtime;

@@ -172,10 +172,11 @@ async fn quick_fixes(
                 .map(|o| (o.uri.clone(), o.document.clone()))
                 .collect();
             fixes.extend(fixes::of_name(document, item, &question, &found, &others));
-            if let Some(like) = fixes::meant::question(document, item, first) {
-                let names = connection.session.query(like).await.unwrap_or_default();
-                fixes.extend(fixes::meant::fixes(document, item, &names.items));
-            }
+        }
+        if let Some(like) = fixes::meant::question(document, item, first).filter(|_| looked_up < MAX_QUERIES) {
+            looked_up += 1;
+            let names = connection.session.query(like).await.unwrap_or_default();
+            fixes.extend(fixes::meant::fixes(document, item, &names.items));
         }
         if fixes.is_empty() {
             continue;

@@ -59,11 +59,10 @@ fn beside(label: &str, kind: &str, parameters: &str, package: Option<&str>) -> C
         None => format!(" {text}"),
     };
     let package = package.filter(|package| *package != "COMMON-LISP" && !label.contains(':'));
+    let description = package.map_or_else(|| kind.to_owned(), |package| format!("{kind} · {package}"));
     CompletionItemLabelDetails {
         detail: (!parameters.is_empty()).then(|| cut(&to_proto::label(parameters))),
-        description: Some(to_proto::label(
-            &package.map_or_else(|| kind.to_owned(), |package| format!("{kind} · {package}")),
-        )),
+        description: (!description.is_empty()).then(|| to_proto::label(&description)),
     }
 }
 
@@ -74,7 +73,7 @@ fn item(one: Item) -> CompletionItem {
         label: to_proto::label(&one.label),
         kind: Some(kind(&one.kind)),
         label_details: Some(beside),
-        detail: Some(shown::line(&one.detail)),
+        detail: (!one.detail.is_empty()).then(|| shown::line(&one.detail)),
         data: one.symbol.map(|symbol| json!({"symbol": symbol})),
         ..CompletionItem::default()
     }

@@ -40,12 +40,15 @@ pub struct EvalError {
     /// Up to 20 relevant frames, innermost first.
     #[serde(default)]
     pub backtrace: Vec<StackFrame>,
+    /// The code itself cannot be read, from this character on.
+    #[serde(default, skip_serializing)]
+    pub unread: Option<usize>,
 }
 
 impl EvalError {
     /// An error that no code of the user's signalled, so without a backtrace.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> EvalError {
-        EvalError { kind: kind.into(), message: message.into(), operation: None, backtrace: Vec::new() }
+        EvalError { kind: kind.into(), message: message.into(), operation: None, backtrace: Vec::new(), unread: None }
     }
 }
 

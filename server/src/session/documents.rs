@@ -18,7 +18,6 @@ use super::{ClientId, OpenDocument, Session, Snapshot, path_of_uri};
 use crate::ide::diagnostics::Findings;
 use crate::ide::structure::{self, Structure};
 use crate::model::diagnostic::Diagnostic;
-use crate::text::Span;
 use crate::text::document::Document;
 use index::{Facts, Index};
 
@@ -209,9 +208,8 @@ impl Open {
 
     /// Returns true if the current text has a form that a check reads.
     pub(super) fn has_forms(&self) -> bool {
-        let withheld = self.structure().withheld;
-        let is_withheld = |form: Span| withheld.iter().any(|span| span.start <= form.start && form.end <= span.end);
-        self.document.scan().forms().iter().any(|form| !is_withheld(form.span))
+        // The others are withheld from it.
+        self.document.scan().forms().iter().any(|form| form.fault.is_none())
     }
 
     /// Begins a check of the current text in the current image.

@@ -2,7 +2,7 @@
 
 use super::event::{Event, Place};
 use super::log::{self, Log, LogContext, Status as Ended};
-use super::{ClientId, EvalRequest, Provenance, Session, settle_kept};
+use super::{ClientId, EvalRequest, Provenance, Session, settle_kept, unread};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 
@@ -73,7 +73,15 @@ impl Session {
         let how = log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
         let work =
             settle_kept(self.ask_job(|reply| Event::Evaluate { client, request, place, invoked_by: how, reply }));
-        self.logged(client, "evaluate", Some(&code), work, outcome_line)
+        let explained = {
+            let code = code.clone();
+            async move {
+                let mut outcome = work.await?;
+                unread::explain(|| code, 0, &mut outcome);
+                Ok(outcome)
+            }
+        };
+        self.logged(client, "evaluate", Some(&code), explained, outcome_line)
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use super::event::{Event, Place, Reply};
 use super::part::{Part, RequestedPart, Selected};
 use super::requests::in_place;
-use super::{ClientId, EvalRequest, Session, actor::Actor};
+use super::{ClientId, EvalRequest, Session, actor::Actor, unread};
 use crate::ide::evaluate_part;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
@@ -44,7 +44,11 @@ impl Session {
             let found = found.await.ok().flatten()?;
             let code = found.text.slice(found.span.start..found.span.end).to_string();
             let outcome = session.logged(client, "evaluate", Some(&code), outcome, super::record::outcome_line);
-            Some((found, outcome.await))
+            let mut outcome = outcome.await;
+            if let Ok(outcome) = &mut outcome {
+                unread::explain(|| found.text.slice(..found.span.end).to_string(), found.span.start, outcome);
+            }
+            Some((found, outcome))
         }
     }
 }

@@ -23,6 +23,24 @@ pub struct Scan {
     forms: Arc<[TopForm]>,
 }
 
+/// Returns the top-level forms of a text, each as it is written. A text that cannot be read as a
+/// whole is one form, so that its errors are about all of it.
+pub fn written_forms(text: &str) -> Vec<String> {
+    let scan = Scan::of(text);
+    if scan.broken().next().is_some() {
+        return vec![text.to_owned()];
+    }
+    let mut chars = text.chars();
+    let mut at = 0;
+    let form = |form: &TopForm| {
+        let (start, end) = (form.span.start, form.span.end);
+        let written: String = chars.by_ref().skip(start - at).take(end - start).collect();
+        at = end;
+        written
+    };
+    scan.forms().iter().map(form).collect()
+}
+
 /// The number of bytes an update scans beyond the damage before it scans the rest of the text.
 const WINDOW: usize = 16 * 1024;
 
@@ -153,6 +171,13 @@ mod tests {
         let chars: Vec<char> = text.chars().collect();
         let scan = Scan::of(text);
         scan.forms().iter().map(|form| (chars[form.span.start..form.span.end].iter().collect(), form.fault)).collect()
+    }
+
+    #[test]
+    fn a_text_may_have_several_forms() {
+        assert_eq!(written_forms("(in-package :a) 'b ; c\n#+d \"é\"(e)"), ["(in-package :a)", "'b", "#+d \"é\"", "(e)"]);
+        assert_eq!(written_forms("(a) )"), ["(a) )"]);
+        assert_eq!(written_forms(" ; only a comment"), [""; 0]);
     }
 
     fn whole(text: &str, expected: &[&str]) {

@@ -1,10 +1,10 @@
 //! The prompt at a stop: restarts by number, frames, variables, and code in a frame.
 
+use consort::text::toplevel::written_forms;
 use serde_json::{Value, json};
 
 use super::commands::{self, Command};
 use super::entry::Entry;
-use super::reading::forms;
 use super::session::{Repl, ReplError, elements, text};
 use super::stop;
 
@@ -116,7 +116,7 @@ impl Prompt {
                 _ => return Ok(repl.screen.print("; not invoked\n")?),
             }
         }
-        let arguments = forms(&arguments);
+        let arguments = written_forms(&arguments);
         let wanted = json!({"threadId": self.thread, "stop": restart["stop"], "index": number, "name": restart["name"], "arguments": arguments});
         self.leave(repl, "consort/invokeRestart", wanted)
     }
@@ -161,7 +161,7 @@ impl Prompt {
     }
 
     fn evaluate(&self, repl: &mut Repl, code: &str) -> Result<(), ReplError> {
-        for form in forms(code) {
+        for form in written_forms(code) {
             let wanted = json!({"expression": form, "frameId": self.number, "context": "repl"});
             match repl.ask("evaluate", wanted)? {
                 Ok(answer) => {

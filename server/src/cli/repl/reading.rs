@@ -18,24 +18,6 @@ pub(super) fn is_sound(text: &str) -> bool {
     Scan::of(text).broken().next().is_none()
 }
 
-/// The top-level forms of a text, each as it is written. A text that cannot be read as a whole is
-/// one form, so that its errors are about all of it.
-pub(super) fn forms(text: &str) -> Vec<String> {
-    let scan = Scan::of(text);
-    if scan.broken().next().is_some() {
-        return vec![text.to_owned()];
-    }
-    let mut chars = text.chars();
-    let mut at = 0;
-    let form = |form: &consort::text::toplevel::TopForm| {
-        let (start, end) = (form.span.start, form.span.end);
-        let written: String = chars.by_ref().skip(start - at).take(end - start).collect();
-        at = end;
-        written
-    };
-    scan.forms().iter().map(form).collect()
-}
-
 /// The white space with which the line begins that follows a text.
 pub(super) fn indentation(text: &str) -> String {
     if text.len() > INDENTED {
@@ -66,13 +48,6 @@ mod tests {
         {
             assert!(!is_whole(part), "{part}");
         }
-    }
-
-    #[test]
-    fn an_entry_may_have_several_forms() {
-        assert_eq!(forms("(in-package :a) 'b ; c\n#+d \"é\"(e)"), ["(in-package :a)", "'b", "#+d \"é\"", "(e)"]);
-        assert_eq!(forms("(a) )"), ["(a) )"]);
-        assert_eq!(forms(" ; only a comment"), [""; 0]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use consort::text::toplevel::written_forms;
 use serde_json::{Value, json};
 
 use super::super::eval::unread;
@@ -14,7 +15,7 @@ use super::entry::{Entry, Kind};
 use super::link::{Arrived, HostEnded, Link, answer, is_answer};
 use super::prompt;
 use super::read::Reader;
-use super::reading::{forms, is_sound};
+use super::reading::is_sound;
 use super::screen::Screen;
 use super::stop::Stop;
 
@@ -120,7 +121,7 @@ impl Repl {
 
     /// Evaluates the forms of a text one by one, up to one that fails. Returns false when one does.
     pub(super) fn run(&mut self, text: &str) -> Result<bool, Failure> {
-        for form in forms(text) {
+        for form in written_forms(text) {
             match self.evaluate(&form) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),

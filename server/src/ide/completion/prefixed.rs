@@ -54,11 +54,16 @@ pub(super) fn symbols(
         (symbol_item(label, symbol, &home.name), score)
     };
     let mut found: Vec<(Item, f32)> = scored.into_iter().map(item).collect();
-    // The texts know the names of a package that the image does not have.
-    if let Some(named) = named.filter(|_| target.is_none()) {
+    // The texts know the names of a package that the image does not have, and what a changed
+    // DEFPACKAGE exports.
+    let named = target.map_or(named, |target| (!internal).then(|| target.name.clone()));
+    if let Some(named) = named {
         for name in workspace::of_package(workspace, &named, !internal) {
             let Some(fit) = pattern.score(&name) else { continue };
             let label = format!("{prefix}{name}");
+            if labels.contains(&label.to_lowercase()) {
+                continue;
+            }
             let used = words.get(&label.to_lowercase());
             let known = Known { used, ..Known::of(fit, Source::Workspace) };
             let score = rank::score(&known, wanted) + of_prefix(used);
@@ -66,6 +71,10 @@ pub(super) fn symbols(
             let detail = format!("symbol of {named}");
             found.push((Item { label, kind: "symbol".into(), detail, ..Item::default() }, score));
         }
+    }
+    // What a known package exports is known: another word of the text is a mistake.
+    if target.is_some() && !internal {
+        return found;
     }
     let typed = Pattern::new(typed);
     for (word, used) in words.iter().filter(|(word, _)| word.starts_with(&prefix.to_lowercase())) {

@@ -242,6 +242,14 @@ fn names_of_other_packages_come_with_their_prefix_or_an_import() {
     "#]],
     );
     check(image(), "(nowhere:fl‸)", expect![[""]]);
+    // A package that the image has: another word of the text is no name in it.
+    check(
+        image(),
+        "(a:flattne x)\n(a:fl‸)",
+        expect![[r#"
+        a:flatten (function, ALEXANDRIA)
+    "#]],
+    );
 }
 
 #[test]

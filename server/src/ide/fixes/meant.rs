@@ -13,43 +13,90 @@ const OFFERED: usize = 3;
 /// The maximum number of names that the image is asked for.
 const MAX_COMPARED: usize = 2_000;
 
-/// Returns true if a function is unknown, false if a variable is; `None` for other diagnostics.
-fn operator(item: &Diagnostic) -> Option<bool> {
-    match item.code.as_str() {
-        "undefined-function" => Some(true),
-        "undefined-variable" => Some(false),
-        _ => None,
+/// The kind of name that a diagnostic says is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unknown {
+    Function,
+    Variable,
+    Type,
+    /// A symbol that its package does not export, or does not have.
+    Symbol,
+    /// The package of a prefix.
+    Package,
+}
+
+impl Unknown {
+    fn of(item: &Diagnostic) -> Option<Unknown> {
+        Some(match item.code.as_str() {
+            "undefined-function" => Unknown::Function,
+            "undefined-variable" => Unknown::Variable,
+            "undefined-type" | "unknown-class" => Unknown::Type,
+            "unknown-symbol" => Unknown::Symbol,
+            "unknown-package" => Unknown::Package,
+            _ => return None,
+        })
+    }
+
+    /// Returns true if a name of this kind (in the image's terms) may be meant.
+    fn fits(self, kind: &str) -> bool {
+        match self {
+            Unknown::Function => matches!(kind, "function" | "generic function" | "macro" | "special operator"),
+            Unknown::Variable => matches!(kind, "variable" | "global variable" | "constant" | "symbol macro"),
+            Unknown::Type => matches!(kind, "class" | "structure" | "condition" | "type"),
+            Unknown::Symbol => kind != "package",
+            Unknown::Package => kind == "package",
+        }
+    }
+}
+
+/// The part of a token that is misspelt: a prefix without its colon, or a name with its prefix.
+fn misspelt(unknown: Unknown, token: &Token) -> Option<&str> {
+    match unknown {
+        Unknown::Package => token.package.as_deref().filter(|package| !package.is_empty()),
+        _ => Some(&token.written),
     }
 }
 
 /// The prefix by which similar names are found: the package prefix and the first character.
-fn start(token: &Token) -> String {
-    let prefix = token.written.len() - token.name.len();
-    let first = token.name.chars().next().map_or(0, char::len_utf8);
-    token.written[..prefix + first].to_owned()
+fn start(unknown: Unknown, token: &Token) -> Option<String> {
+    let misspelt = misspelt(unknown, token)?;
+    let prefix = if unknown == Unknown::Package { 0 } else { misspelt.len() - token.name.len() };
+    let first = misspelt[prefix..].chars().next().map_or(0, char::len_utf8);
+    Some(misspelt[..prefix + first].to_owned())
 }
 
 /// The query to the image for names similar to an unknown one.
 pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<Complete> {
-    let operator = operator(item)?;
+    let unknown = Unknown::of(item)?;
     let package = package_at(document, item.span.start).unwrap_or_else(|| first_package.to_owned());
-    let text = start(&token(document, item)?);
-    Some(Complete { text, package: Some(package), limit: MAX_COMPARED, operator, packages: false })
+    Some(Complete {
+        text: start(unknown, &token(document, item)?)?,
+        package: Some(package),
+        limit: MAX_COMPARED,
+        operator: unknown == Unknown::Function,
+        packages: unknown == Unknown::Package,
+    })
 }
 
 /// The fixes, from the names of the image and those of the text, best first.
 pub fn fixes(document: &Document, item: &Diagnostic, image: &[Completion]) -> Vec<Fix> {
-    let (Some(operator), Some(token)) = (operator(item), token(document, item)) else { return Vec::new() };
-    let context = PartialName { typed: start(&token), replace: item.span, package: None, operator, packages: false };
-    let own = partial_name::locals(document, item.span.end, &context);
-    let own = own.into_iter().filter(|one| one.operator == operator).map(|one| one.label);
-    let function = |kind: &str| matches!(kind, "function" | "generic function" | "macro" | "special operator");
-    let variable = |kind: &str| matches!(kind, "variable" | "global variable" | "constant" | "symbol macro");
-    let fits = |one: &&Completion| if operator { function(&one.kind) } else { variable(&one.kind) };
-    let names = own.chain(image.iter().filter(fits).map(|one| one.label.clone()));
+    let (Some(unknown), Some(token)) = (Unknown::of(item), token(document, item)) else { return Vec::new() };
+    let (Some(misspelt), Some(typed)) = (misspelt(unknown, &token), start(unknown, &token)) else { return Vec::new() };
+    let own = match unknown {
+        Unknown::Function | Unknown::Variable => {
+            let operator = unknown == Unknown::Function;
+            let context = PartialName { typed, replace: item.span, package: None, operator, packages: false };
+            let own = partial_name::locals(document, item.span.end, &context);
+            own.into_iter().filter(|one| one.operator == operator).map(|one| one.label).collect()
+        }
+        _ => Vec::new(),
+    };
+    let names =
+        own.into_iter().chain(image.iter().filter(|one| unknown.fits(&one.kind)).map(|one| one.label.clone()));
     let upper_case = !token.written.chars().any(char::is_lowercase);
-    let written = token.written.to_lowercase();
-    let most = if token.name.chars().count() < 4 { 1 } else { 2 };
+    let written = misspelt.to_lowercase();
+    let compared = if unknown == Unknown::Package { misspelt } else { &token.name };
+    let most = if compared.chars().count() < 4 { 1 } else { 2 };
     let mut near: Vec<(usize, String)> = names
         .map(|name| (strsim::damerau_levenshtein(&written, &name.to_lowercase()), name))
         .filter(|(distance, _)| (1..=most).contains(distance))
@@ -61,7 +108,8 @@ pub fn fixes(document: &Document, item: &Diagnostic, image: &[Completion]) -> Ve
     let nearest = near.first().map(|(distance, _)| *distance);
     let sure = near.iter().filter(|(distance, _)| Some(*distance) == nearest).count() == 1;
     let fix = |(index, (_, name)): (usize, (usize, String))| {
-        let fix = Fix::new(format!("Change to {name}"), vec![Change { span: item.span, text: name }]);
+        let text = format!("{name}{}", &token.written[misspelt.len()..]);
+        let fix = Fix::new(format!("Change to {text}"), vec![Change { span: item.span, text }]);
         if sure && index == 0 { fix.preferred() } else { fix }
     };
     near.into_iter().enumerate().map(fix).collect()
@@ -105,5 +153,21 @@ mod tests {
         assert_eq!(fixes(&document, &item, &[])[0].title, "Change to height");
         let (document, item) = marked("(list «zzz»)", "undefined-variable");
         assert!(fixes(&document, &item, &[known("zoo", "variable")]).is_empty());
+    }
+
+    #[test]
+    fn a_symbol_a_type_and_a_package_are_looked_for_among_their_kind() {
+        let change = |text: &str, code: &str, image: &[Completion]| {
+            let (document, item) = marked(text, code);
+            fixes(&document, &item, image).into_iter().map(|fix| fix.title).collect::<Vec<_>>()
+        };
+        let image = [known("shop:discount", "function"), known("shop:discounts", "package")];
+        assert_eq!(change("(list «shop:dicsount»)", "unknown-symbol", &image), ["Change to shop:discount"]);
+        let image = [known("fixnum", "class"), known("fixnums", "function")];
+        assert_eq!(change("(the «fixnm» x)", "undefined-type", &image), ["Change to fixnum"]);
+        assert_eq!(change("(defmethod f ((x «fixnm»)) x)", "unknown-class", &image), ["Change to fixnum"]);
+        let image = [known("alexandria", "package"), known("alexandra", "variable")];
+        assert_eq!(change("(«alexandra:flatten» x)", "unknown-package", &image), ["Change to alexandria:flatten"]);
+        assert!(change("(«flatten» x)", "unknown-package", &image).is_empty());
     }
 }

@@ -25,7 +25,7 @@ fn wanted(code: &str) -> Option<&'static [&'static str]> {
 /// A symbol as written: its package, if it names one, and its name.
 pub(super) struct Token {
     pub(super) written: String,
-    package: Option<String>,
+    pub(super) package: Option<String>,
     pub(super) name: String,
 }
 

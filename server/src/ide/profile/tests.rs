@@ -189,6 +189,7 @@ fn an_error_says_that_profiling_stopped() {
         message: "intentional error".into(),
         operation: None,
         backtrace: vec![StackFrame { text: "(ERROR \"intentional error\")".into(), ..StackFrame::default() }],
+        unread: None,
     });
     let asked = asked(ProfileMode::Cpu, ReportFormat::Flat);
     insta::assert_snapshot!(render(&ProfileReport::new(failed, &asked), &asked), @r#"

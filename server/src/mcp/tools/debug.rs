@@ -19,6 +19,7 @@ use crate::model::image::{ImageError, ImageState};
 use crate::session::Session;
 use crate::session::approval::{Class, Subject};
 use crate::session::failures::STOP;
+use crate::text::toplevel::written_forms;
 
 /// The tool `debug`.
 pub(crate) struct Debug;
@@ -243,7 +244,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
                 }
                 None => None, // it is gone, which is told below
             };
-            let arguments = code.into_iter().collect();
+            let arguments = code.as_deref().map(written_forms).unwrap_or_default();
             let wanted = DebugRestart { stop, index: restart, name, arguments, input: None };
             session.try_at_failure(failure, wanted).await?
         }
@@ -306,7 +307,7 @@ async fn perform(session: &Session, at: &Stop, action: StopAction) -> Result<Don
         StopAction::Return { frame, code } => session.at_stop(DebugReturn { stop, frame, code }).await,
         StopAction::Restart { restart, code } => {
             let name = at.restarts.get(restart).and_then(|restart| restart.name.clone());
-            let arguments = code.into_iter().collect();
+            let arguments = code.as_deref().map(written_forms).unwrap_or_default();
             session.at_stop(DebugRestart { stop, index: restart, name, arguments, input: None }).await
         }
         StopAction::RestartFrame { frame } => session.at_stop(DebugRestartFrame { stop, frame }).await,

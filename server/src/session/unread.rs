@@ -1,0 +1,57 @@
+//! Code that was to be evaluated and cannot be read, said in the words of the diagnostics.
+
+use super::requests::in_place;
+use crate::ide::structure;
+use crate::model::evaluation::EvalOutcome;
+use crate::text::document::Document;
+use crate::text::position::{LineColumn, line_column};
+
+/// Has the error of an outcome tell the place where the code cannot be read, if that is the error,
+/// and what is wrong with the structure as the code's diagnostics tell it. The code is all of `text`
+/// from the character `start` on.
+pub(super) fn explain(text: impl FnOnce() -> String, start: usize, outcome: &mut EvalOutcome) {
+    let Some(error) = &mut outcome.error else { return };
+    let Some(unread) = error.unread else { return };
+    let text = text();
+    error.message = in_place(text.len(), || {
+        let document = Document::new(&text, 0);
+        let mut found = structure::check(&document).diagnostics;
+        found.retain(|found| found.span.start >= start);
+        let (message, at) = match found.into_iter().next() {
+            Some(found) => (found.message, found.span.start),
+            None => (std::mem::take(&mut error.message), start + unread),
+        };
+        let LineColumn { line, column } = line_column(document.text(), at);
+        format!("{message} (line {line}, column {column})")
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::evaluation::{EvalError, EvalStatus};
+
+    fn explained(text: &str, start: usize, error: EvalError) -> String {
+        let mut outcome = EvalOutcome::empty(EvalStatus::Error, Some(error));
+        explain(|| text.to_owned(), start, &mut outcome);
+        outcome.error.map(|error| error.message).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_said_as_diagnostics_say_it() {
+        let unread = |message: &str, at| EvalError { unread: Some(at), ..EvalError::new("READER-ERROR", message) };
+        insta::assert_snapshot!(
+            explained("(+ 1", 0, unread("The code ends within a form.", 4)),
+            @"This list is never closed; one `)` is missing here. (line 1, column 5)"
+        );
+        insta::assert_snapshot!(
+            explained("\n(list 1)\n(+ 1))", 10, unread("unmatched close parenthesis", 6)),
+            @"This `)` closes nothing. (line 3, column 6)"
+        );
+        insta::assert_snapshot!(
+            explained("(foo:bar)", 0, unread("Package FOO does not exist.", 8)),
+            @"Package FOO does not exist. (line 1, column 9)"
+        );
+        assert_eq!(explained("(f)", 0, EvalError::new("UNDEFINED-FUNCTION", "as it is")), "as it is");
+    }
+}
