@@ -100,6 +100,11 @@ impl From<EvalOutcome> for Evaluation {
         let mut left = clip::LIMIT;
         let EvalOutcome { values, stdout, stderr, .. } = &mut outcome;
         for part in values.iter_mut().chain([stdout, stderr]) {
+            // The image has cut it to its own limit, and says so within it.
+            if part.omitted > 0 && left == clip::LIMIT {
+                left = 0;
+                continue;
+            }
             let clipped = clip(&part.text, left.max(200));
             left = left.saturating_sub(clipped.text.chars().count());
             *part = Clipped { omitted: part.omitted + clipped.omitted, ..clipped };
@@ -210,6 +215,16 @@ mod tests {
 
         ; Timing: 12ms real, 12ms run, 0ms GC, 32768 bytes consed
         ");
+    }
+
+    #[test]
+    fn output_that_the_image_has_cut_keeps_its_mark() {
+        let mut long = outcome(EvalStatus::Ok);
+        let half = "x".repeat(clip::LIMIT / 2);
+        let text = format!("{half}\n...[7 characters left out]...\n{half}");
+        long.stdout = Clipped { text: text.clone(), omitted: 7 };
+        let facts = Evaluation::from(long);
+        assert_eq!((facts.outcome.stdout.text, facts.outcome.stdout.omitted), (text, 7));
     }
 
     #[test]

@@ -114,8 +114,22 @@ fn rows(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// The words about a part of a text that was left out where it was written, for a heading.
+fn gap(text: &str) -> String {
+    let marks = |line: &&str| {
+        let line = line.trim_matches('.');
+        line.len() < 80 && line.starts_with('[') && line.ends_with(']') && line.contains(" left out")
+    };
+    let gap = text.lines().enumerate().find(|(_, line)| marks(line));
+    gap.map(|(index, line)| format!(", not all is kept: line {} is {line}", index + 1)).unwrap_or_default()
+}
+
 fn page(text: &str, from: usize, limit: usize) -> Reply<Output> {
     let lines: Vec<&str> = rows(text).collect();
+    if from > lines.len() {
+        let told = format!("[there are {} lines{}]", lines.len(), gap(text));
+        return Reply::new(told, Output { lines: lines.len(), ..Output::default() }, false);
+    }
     let mut shown = String::new();
     let mut next = from;
     for line in lines.iter().skip(from - 1) {
@@ -129,7 +143,7 @@ fn page(text: &str, from: usize, limit: usize) -> Reply<Output> {
     let next_line = (next <= lines.len()).then_some(next);
     let last = next.saturating_sub(1).max(from);
     let rest = next_line.map(|line| format!(", go on with line={line}")).unwrap_or_default();
-    let text = format!("[lines {from}-{last} of {}{rest}]\n{}", lines.len(), shown.trim_end());
+    let text = format!("[lines {from}-{last} of {}{rest}{}]\n{}", lines.len(), gap(text), shown.trim_end());
     Reply::new(text, Output { lines: lines.len(), next_line, ..Output::default() }, false)
 }
 
@@ -152,7 +166,7 @@ fn search(text: &str, wanted: &str, from: usize, limit: usize) -> Reply<Output> 
         shown.push_str(&format!("{}: {line}\n", index + 1));
     }
     let rest = if more > 0 { format!(", {more} more from line={}", next_line.unwrap_or(from)) } else { String::new() };
-    let text = format!("[{found} of {lines} lines{rest}]\n{}", shown.trim_end());
+    let text = format!("[{found} of {lines} lines{rest}{}]\n{}", gap(text), shown.trim_end());
     Reply::new(text, Output { lines, next_line, found: Some(found), error: None }, false)
 }
 
@@ -176,6 +190,15 @@ mod tests {
         assert_eq!(page(&text, 1000, 1000).facts.next_line, None);
         let wide = page(&"x".repeat(10_000), 2, 1500);
         assert_eq!((wide.facts.lines, wide.facts.next_line), (10, Some(3)));
+    }
+
+    #[test]
+    fn a_gap_in_the_text_is_told() {
+        let text = "line 1\n...[39 characters left out]...\nline 9\n";
+        let gap = "not all is kept: line 2 is ...[39 characters left out]...";
+        assert_eq!(search(text, "line 5", 1, 4000).text, format!("[0 of 3 lines, {gap}]\n"));
+        assert!(page(text, 1, 4000).text.starts_with(&format!("[lines 1-3 of 3, {gap}]\nline 1\n")));
+        assert_eq!(page("a\nb\n", 9, 4000).text, "[there are 2 lines]");
     }
 
     #[test]
