@@ -28,6 +28,8 @@ export class LineEditor {
   private recalled = 0
   private draft = ''
   private pending = ''
+  /** What was typed at the prompt when `run` submitted another text. */
+  private aside: { text: string; cursor: number; draft: string; recalled: number | undefined } | undefined
   /** Takes the line that running code reads: no form, and nothing for the history. */
   private question: ((text: string | undefined) => void) | undefined
 
@@ -48,13 +50,20 @@ export class LineEditor {
     this.columns = Math.max(columns, 20)
   }
 
-  /** Shows the prompt and starts editing, with the keys that were typed meanwhile. */
+  /**
+   * Shows the prompt and starts editing, with what `run` has set aside and the keys that were typed
+   * meanwhile.
+   */
   begin(prompt: string): void {
     this.prompt = prompt
-    this.text = ''
-    this.cursor = 0
+    // A line that running code reads is none of it.
+    const aside = this.question === undefined ? this.aside : undefined
+    if (this.question === undefined) this.aside = undefined
+    this.text = aside?.text ?? ''
+    this.cursor = aside?.cursor ?? 0
+    this.draft = aside?.draft ?? ''
+    this.recalled = aside?.recalled ?? this.history.length
     this.row = 0
-    this.recalled = this.history.length
     this.active = true
     this.draw()
     const typed = this.pending
@@ -85,11 +94,25 @@ export class LineEditor {
     question?.(text)
   }
 
-  /** Writes something above the line that is being edited. */
-  above(text: string): void {
+  /**
+   * Submits another text than what is typed. What is typed is set aside, and `begin` gives it back.
+   */
+  run(text: string): void {
+    const recalled = this.recalled === this.history.length ? undefined : this.recalled
+    this.aside = { text: this.text, cursor: this.cursor, draft: this.draft, recalled }
+    this.text = text.replace(/\r\n?/g, '\n')
+    this.submit()
+  }
+
+  /**
+   * Writes something above the line that is being edited. `prompt`: another one for that line,
+   * unless running code reads it.
+   */
+  above(text: string, prompt?: string): void {
     const lines = crlf(text.endsWith('\n') ? text : `${text}\n`)
     if (!this.active) return this.host.write(lines)
     this.erase()
+    if (prompt !== undefined && this.question === undefined) this.prompt = prompt
     this.host.write(lines)
     this.draw()
   }
@@ -210,6 +233,9 @@ export class LineEditor {
       this.insert(`\n${indentation(this.text.slice(0, this.cursor))}`)
       return this.redraw()
     }
+    this.submit()
+  }
+  private submit(): void {
     this.cursor = this.text.length
     this.redraw()
     this.host.write('\r\n')
