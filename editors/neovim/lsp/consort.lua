@@ -36,7 +36,10 @@ return {
     ['consort/input'] = function(...) return require('consort.input').on_request(...) end,
     ['consort/inputOver'] = function(...) return require('consort.input').on_over(...) end,
     ['consort/stopped'] = function(...) return require('consort.debugger').on_stopped(...) end,
-    ['consort/imageState'] = function(_, state) vim.g.consort_image = state.state end,
+    ['consort/imageState'] = function(_, state, context)
+      vim.g.consort_image = state.state
+      require('consort.undo').on_image_state(nil, state, context)
+    end,
     ['consort/output'] = function(...) return require('consort.running').on_output(...) end,
     ['window/showMessage'] = function(_, params)
       local levels = { vim.log.levels.ERROR, vim.log.levels.WARN, vim.log.levels.INFO, vim.log.levels.DEBUG }

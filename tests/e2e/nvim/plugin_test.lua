@@ -390,7 +390,7 @@ T.it('what a name stands for is removed after two questions, and put back', func
   T.eq({ 'Remove from the image', 'Remove the function FIXTURE::DOUBLE? ' }, asked)
   vim.ui.select = select
   vim.cmd('Consort undo')
-  T.wait('the undo', function() return last_said():find('put back', 1, true) end, last_said)
+  T.wait('the undo', function() return last_said():find('undone: function of FIXTURE::DOUBLE; there again: function FIXTURE::DOUBLE', 1, true) end, last_said)
   vim.cmd('Consort eval (fixture::double 4)')
   T.eq('⇒ 8', T.wait('the value', float_text, last_said))
   vim.api.nvim_feedkeys('q', 'x', false)

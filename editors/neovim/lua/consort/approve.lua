@@ -124,12 +124,15 @@ local function finish(choice)
     choice = choice or choices[3]
     local done = choice.done
     if choice.decision ~= 'deny' and asked.question.params.class == 'modify-running-code' then
-      local ways = { require('consort.maps').key('undo') .. ' undoes' }
+      local ways = {}
+      if require('consort.undo').allow(asked.question.params, asked.question.client) then
+        table.insert(ways, require('consort.maps').key('undo') .. ' undoes')
+      end
       if asked.question.replaced then
         require('consort.replacing').allow(asked.question.replaced, asked.question.params)
         table.insert(ways, ':Consort write puts it into ' .. vim.fs.basename(asked.question.replaced.file))
       end
-      done = ('%s (%s)'):format(done, table.concat(ways, ', '))
+      if #ways > 0 then done = ('%s (%s)'):format(done, table.concat(ways, ', ')) end
     end
     asked.question.answer(choice.decision)
     vim.schedule(function()

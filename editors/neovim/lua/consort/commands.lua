@@ -35,7 +35,8 @@ local function loaded(result) return result.loaded and 'loaded' end
 local function on_system(command, done)
   return function(rest)
     require('consort.systems').choose(rest, function(system)
-      require('consort.client').execute(command, { system = system }, function(result)
+      local execute = command == 'reloadSystem' and require('consort.undo').reload or require('consort.client').execute
+      execute(command, { system = system }, function(result)
         local words = done(result)
         if words then require('consort.client').say(words == 'loaded' and system .. ' is loaded' or words) end
       end)
@@ -117,7 +118,7 @@ M.table = {
   callers = { about = 'compile what uses the definition again', run = of_name('views', 'callers') },
   changed = { about = 'load what changed: evaluate the forms that the image has otherwise', run = lazy('differences', 'load') },
   undefine = { about = 'remove what the name stands for from the image', run = lazy('undefine', 'ask') },
-  undo = { about = 'put back what the last reload replaced', run = plain('undoReload', function(report) return 'put back ' .. reloaded(report) end) },
+  undo = { about = 'undo the reload that you were told of last', run = lazy('undo', 'undo') },
   test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
   answer = {
     about = 'answer what an agent asks: in the code, or allow, allow-session, deny',

@@ -30,7 +30,7 @@ function M.compile(words)
   local what = client_of.place(client)
   if chosen.file then what = { uri = what.uri } end
   what.debug, what.anyway = chosen.debug, chosen.anyway
-  client_of.execute(chosen.file and 'compileFile' or 'compileForm', what, function(report) client_of.say(said(report)) end, {
+  require('consort.undo').reload(chosen.file and 'compileFile' or 'compileForm', what, function(report) client_of.say(said(report)) end, {
     on_error = function(error)
       local refused = type(error.data) == 'table' and error.data.type == 'COMPILATION_ERROR'
       if not refused or chosen.anyway then return client_of.failed(error) end

@@ -76,11 +76,13 @@ end
 ---@param command string
 ---@param options table for the float
 ---@param latest? string as of client.execute()
-local function show_text(command, options, latest)
+---@param execute? function instead of client.execute()
+local function show_text(command, options, latest, execute)
   return function(name)
     local argument = asked(name)
     if not argument then return end
-    client_of.execute(command, argument, function(result, _, is_here)
+    local run = execute or client_of.execute
+    run(command, argument, function(result, _, is_here)
       float.open(result.text, vim.tbl_extend('keep', { title = result.name, is_here = is_here }, options))
     end, { latest = latest })
   end
@@ -95,7 +97,7 @@ local show_manual = show_text('packageManual', { hint = 'q closes' }, 'packageMa
 function M.package_manual(name) show_manual(name or require('consort.repl').package_here() or 'CL-USER') end
 
 --- Compiles the users of a definition again: of one by its name, or of the one at the cursor.
-M.callers = show_text('recompileCallers', { hint = 'q closes' })
+M.callers = show_text('recompileCallers', { hint = 'q closes' }, nil, function(...) require('consort.undo').reload(...) end)
 
 --- Traces a function, or all of a package (`in PACKAGE`), or ends that; `untrace` without a name is
 --- for all of them.
