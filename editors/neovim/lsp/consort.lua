@@ -39,6 +39,7 @@ return {
     ['consort/imageState'] = function(_, state, context)
       vim.g.consort_image = state.state
       require('consort.undo').on_image_state(nil, state, context)
+      require('consort.repl').on_image_state(nil, state, context)
     end,
     ['consort/output'] = function(...) return require('consort.running').on_output(...) end,
     ['window/showMessage'] = function(_, params)

@@ -13,12 +13,16 @@ local M = {}
 ---@field package string
 ---@field history string[]
 ---@field at integer position in the history; one past its end: no entry
+---@field edited table<integer, string> what was typed at the positions that were left
 ---@field prompt integer extmark where the input begins
 ---@field busy? fun() interrupts the evaluation
 ---@field entering? table the last request for another package, while there is no answer
 
+local NAME = 'consort://repl'
 ---@type consort.Repl?
 local repl
+---@type table<integer, string> the identity of the image, by client
+local images = {}
 local namespace = vim.api.nvim_create_namespace('consort.repl')
 
 --- Returns true if a text is one or more complete forms, by its parentheses, strings and comments
@@ -92,18 +96,27 @@ local function print_lines(text, group)
 end
 
 --- Shows the prompt behind the output. The text that was typed while an evaluation ran becomes the
---- input.
+--- input. The cursor stays where it is in that text, and with a person who reads above it.
 local function prompt()
   local buf = repl.buf
   local text = repl.package .. '> '
   local row = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, repl.prompt, {})[1]
   local typed = row and vim.api.nvim_buf_get_lines(buf, row, -1, false) or { '' }
   row = row or vim.api.nvim_buf_line_count(buf)
+  local cursors = {}
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local at = vim.api.nvim_win_get_cursor(win)
+    if at[1] > row then
+      cursors[win] = { at[1], at[2] + (at[1] == row + 1 and #text or 0) }
+    elseif win ~= vim.api.nvim_get_current_win() then
+      cursors[win] = { row + #typed, #text + #typed[#typed] }
+    end
+  end
   typed[1] = text .. typed[1]
   vim.api.nvim_buf_set_lines(buf, row, -1, false, typed)
   vim.api.nvim_buf_set_extmark(buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
   repl.prompt = vim.api.nvim_buf_set_extmark(buf, namespace, row, #text, { right_gravity = false })
-  for _, win in ipairs(vim.fn.win_findbuf(buf)) do vim.api.nvim_win_set_cursor(win, { row + #typed, #typed[#typed] }) end
+  for win, at in pairs(cursors) do vim.api.nvim_win_set_cursor(win, at) end
 end
 
 local function short(package)
@@ -144,7 +157,7 @@ local function evaluate(text)
     table.insert(repl.history, text)
     history.add(text)
   end
-  repl.at = #repl.history + 1
+  repl.at, repl.edited = #repl.history + 1, {}
   local row = vim.api.nvim_buf_line_count(repl.buf)
   vim.api.nvim_buf_set_lines(repl.buf, row, row, false, { '' })
   -- Output is inserted before this mark, and so stays in order.
@@ -195,6 +208,10 @@ local function enter()
   if M.is_whole(text) then
     evaluate(text)
   else
+    if vim.api.nvim_win_get_cursor(0)[1] <= input_start() then
+      local last = vim.api.nvim_buf_line_count(0)
+      vim.api.nvim_win_set_cursor(0, { last, #vim.fn.getline(last) })
+    end
     if vim.fn.mode() ~= 'i' then vim.cmd.startinsert({ bang = true }) end
     vim.api.nvim_feedkeys('\r', 'ni', false) -- goes before the keys that were typed since; 'lisp' indents
   end
@@ -202,30 +219,35 @@ end
 
 local function recall(step)
   local at = math.max(1, math.min(#repl.history + 1, repl.at + step))
+  if at == repl.at then return end
+  repl.edited[repl.at] = input()
   repl.at = at
-  set_input(repl.history[at] or '')
+  set_input(repl.edited[at] or repl.history[at] or '')
 end
 
 local HINT = '; <CR> evaluates a form when it is whole, <C-p> and <C-n> recall, <C-c> interrupts'
 
 local function make()
+  local old = vim.fn.bufnr(('^%s$'):format(NAME)) -- of `:bdelete`
+  if old ~= -1 then vim.api.nvim_buf_delete(old, { force = true }) end
   local buf = vim.api.nvim_create_buf(false, true)
-  vim.api.nvim_buf_set_name(buf, 'consort://repl')
+  vim.api.nvim_buf_set_name(buf, NAME)
   vim.bo[buf].buftype = 'nofile'
   vim.bo[buf].bufhidden = 'hide'
   vim.bo[buf].syntax = 'lisp'
   vim.bo[buf].lisp = true
   vim.bo[buf].expandtab = true
-  repl = { buf = buf, package = 'CL-USER', history = history.read(), at = 1, prompt = 0 }
+  repl = { buf = buf, package = 'CL-USER', history = history.read(), at = 1, edited = {}, prompt = 0 }
   repl.at = #repl.history + 1
   local function map(mode, key, action) vim.keymap.set(mode, key, action, { buffer = buf }) end
   map({ 'i', 'n' }, '<CR>', enter)
   map({ 'i', 'n' }, '<C-p>', function() recall(-1) end)
   map({ 'i', 'n' }, '<C-n>', function() recall(1) end)
   map({ 'i', 'n' }, '<C-c>', function()
-    if repl.busy then client_of.execute('interrupt', {}, nil, { buf = buf }) end
+    if not repl.busy then return client_of.say('no evaluation of the REPL is running') end
+    client_of.execute('interrupt', {}, nil, { buf = buf })
   end)
-  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buf, callback = function() repl = nil end })
+  vim.api.nvim_create_autocmd('BufUnload', { buffer = buf, callback = function() repl = nil end })
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, { HINT })
   prompt()
 end
@@ -245,6 +267,28 @@ function M.package_here()
   end
 end
 
+--- Changes the package in the prompt.
+local function show_package(name)
+  local row, column = input_start()
+  repl.package = short(name)
+  if repl.busy then return end
+  local text = repl.package .. '> '
+  vim.api.nvim_buf_set_text(repl.buf, row, 0, row, column, { text })
+  vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
+  repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, #text, { right_gravity = false })
+end
+
+--- `consort/imageState`: what is typed is read in CL-USER when the image is a new one.
+function M.on_image_state(_, state, context)
+  if state.state ~= 'ready' then return end
+  local before = images[context.client_id]
+  images[context.client_id] = state.image
+  local client = repl and client_of.of(repl.buf)
+  if not before or before == state.image or not client or client.id ~= context.client_id then return end
+  print_lines('; a new image is running', 'ConsortPlainWarn')
+  show_package('COMMON-LISP-USER')
+end
+
 --- Switches the REPL to a package, if the image has it.
 local function enter_package(name)
   -- A request without an answer does not stand in the way: its server may have ended.
@@ -255,13 +299,7 @@ local function enter_package(name)
   local cancel = client_of.execute('eval', { code = code }, function(result)
     if repl ~= here or repl.entering ~= entering then return end -- another package was requested since, or code
     repl.entering = nil
-    if result.status ~= 'ok' or short(result.package) == repl.package then return end
-    local row, column = input_start()
-    repl.package = short(result.package)
-    local text = repl.package .. '> '
-    vim.api.nvim_buf_set_text(repl.buf, row, 0, row, column, { text })
-    vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
-    repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, #text, { right_gravity = false })
+    if result.status == 'ok' and short(result.package) ~= repl.package then show_package(result.package) end
   end, {
     buf = repl.buf,
     on_error = function(error)
