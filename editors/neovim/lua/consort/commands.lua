@@ -153,7 +153,11 @@ M.table = {
       'slurpForward', 'slurpBackward', 'barfForward', 'barfBackward', 'raise', 'wrap', 'splice', 'dragForward', 'dragBackward',
       'killSexp', 'killLine', 'split', 'join', 'convolute', 'transpose', 'moveForward', 'moveBackward', 'moveUp', 'moveDown',
     },
-    run = function(rest) require('consort.structure').act(rest) end,
+    run = function(rest)
+      local choices = M.table.structure.choices
+      if vim.list_contains(choices, rest) then return require('consort.structure').act(rest) end
+      require('consort.client').fail('`:Consort structure` takes the name of an edit: ' .. table.concat(choices, ', '))
+    end,
   },
 }
 

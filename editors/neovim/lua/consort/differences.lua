@@ -23,7 +23,10 @@ end
 ---@param on_error? fun(error: lsp.ResponseError)
 local function ask(buf, on_answer, on_error)
   local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
-  if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then return end
+  if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then
+    if on_error then client_of.fail('this is no Lisp file that the server has; `:Consort changed` is for those') end
+    return
+  end
   client_of.request(client, 'differences', { uri = vim.uri_from_bufnr(buf) }, function(error, answer)
     if not error then return on_answer(answer) end
     if on_error then on_error(error) end

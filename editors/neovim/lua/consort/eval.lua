@@ -216,7 +216,12 @@ end
 --- Evaluates the form and writes its value behind it as a comment.
 function M.to_comment()
   local client = client_of.need()
-  if client then client_of.execute('evalToComment', place_of_form(client)) end
+  if not client then return end
+  client_of.execute('evalToComment', place_of_form(client), function(result)
+    if result.applied ~= false then return end
+    local reason = type(result.reason) == 'string' and result.reason or 'the editor did not take the edit'
+    client_of.say(('%s. It was not written: %s'):format((inline.summary(result)), reason), vim.log.levels.WARN)
+  end)
 end
 
 --- Evaluates code that a person types.

@@ -95,7 +95,7 @@ local function further(page, value) return vim.list_extend(vim.list_slice(page.p
 
 local function enter()
   local page, part, i = inspector.shown, part_here()
-  if not part then return end
+  if not part then return client_of.say('put the cursor on a part') end
   if (part.variablesReference or 0) == 0 then return client_of.say('there is nothing more to see in it') end
   if part.name:match('^%[%d+%.%.%.%]$') then
     -- The next page takes the place of the line that stands for it.
@@ -121,7 +121,7 @@ local function read_anew() show(inspector.wanted.adapter, inspector.wanted.path,
 --- Sets the part of the cursor's line to another value.
 local function set()
   local page, part = inspector.shown, part_here()
-  if not part then return end
+  if not part then return client_of.say('put the cursor on a part') end
   vim.ui.input({ prompt = ('New value of %s, a Lisp form: '):format(shown.line(part.name)) }, function(typed)
     if not typed or vim.trim(typed) == '' then return end
     part.last = typed
