@@ -8,14 +8,14 @@ import { compileAndLoad } from './compiling.js'
 import { Debugger } from './debugger.js'
 import { Documents, SCHEME } from './documents.js'
 import { DifferenceMarks } from './differences.js'
-import { Evaluator, lispEditor, rangeOf, type What } from './evaluate.js'
+import { chosenText, Evaluator, lispEditor, placeHere, type What } from './evaluate.js'
 import { label, reportText } from './format.js'
 import type { Sourced } from './frames.js'
 import { failures, tellOfTests } from './frozen.js'
 import { askInBox } from './input.js'
 import { Inspector, type Inspecting } from './inspector.js'
 import { keySheet, type Contributions } from './keys.js'
-import type { ImageState, LispError, Name, Position, Recompiled, Status, TestReport, Thread, Told } from './lsp_ext.js'
+import type { ImageState, LispError, Name, Recompiled, Status, TestReport, Thread, Told } from './lsp_ext.js'
 import { MacroStepper } from './macro_stepper.js'
 import { moveDefinition } from './moving.js'
 import { openManual, referencesByKind } from './names.js'
@@ -135,12 +135,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
       }
     })
   const evaluate = (name: string, what: What): void => command(name, () => evaluator.evaluate(what))
-  const here = (): { uri: string; position: Position } | undefined => {
-    const editor = vscode.window.activeTextEditor
-    if (editor === undefined || !isLisp(editor.document)) return undefined
-    const { line, character } = editor.selection.active
-    return { uri: editor.document.uri.toString(), position: { line, character } }
-  }
+  const here = placeHere
 
   evaluate('evalForm', 'form')
   evaluate('evalTopLevelForm', 'top-level')
@@ -213,10 +208,8 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   })
   command('repl', () => repl.show())
   command('sendToRepl', () => {
-    const editor = vscode.window.activeTextEditor
-    if (editor === undefined || !isLisp(editor.document)) return
-    const range = rangeOf(editor, editor.selection.isEmpty ? 'top-level' : 'region')
-    if (range !== undefined) repl.send(editor.document.getText(range))
+    const chosen = chosenText(({ selection }) => (selection.isEmpty ? 'top-level' : 'region'))
+    if (chosen !== undefined) repl.send(chosen.editor.document.getText(chosen.range))
   })
 
   command('loadSystem', (system?: System) => loadSystem(server, systems, system, output))

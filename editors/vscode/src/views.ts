@@ -3,7 +3,7 @@
 import * as vscode from 'vscode'
 import type { Documents } from './documents.js'
 import { plain, toRange } from './convert.js'
-import { lispEditor, rangeOf } from './evaluate.js'
+import { chosenText } from './evaluate.js'
 import { Latest } from './latest.js'
 import type { Expansion, Position, Told } from './lsp_ext.js'
 import { complain, isLisp, type Server } from './server.js'
@@ -36,9 +36,9 @@ export class Expansions {
 
   /** Shows the expansion of the form at the cursor. */
   async expand(how: How): Promise<void> {
-    const editor = lispEditor()
-    const range = editor && rangeOf(editor, 'form')
-    if (editor === undefined || range === undefined) return
+    const chosen = chosenText(() => 'form')
+    if (chosen === undefined) return
+    const { editor, range } = chosen
     const { document } = editor
     const { version } = document
     const uri = document.uri.toString()
@@ -90,10 +90,12 @@ export class Expansions {
   /** Replaces the form by the expansion that is shown. */
   async inPlace(): Promise<void> {
     const { shown } = this
-    if (shown === undefined || !(await isThere(shown))) return
+    if (shown === undefined) return
     await this.attempt(async () => {
+      if (!(await isThere(shown))) return
       const { uri, position, how, steps } = shown
-      await this.server.run<Expansion>('macroexpand', { uri, position, how, steps, inPlace: true })
+      const { expanded, applied } = await this.server.run<Expansion>('macroexpand', { uri, position, how, steps, inPlace: true })
+      if (expanded && applied === false) throw new Error('The form was not replaced by its expansion. If no other message says why, its file cannot be edited, or was edited meanwhile.')
     })
   }
 

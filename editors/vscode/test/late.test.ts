@@ -7,7 +7,7 @@ import { compileAndLoad } from '../src/compiling.js'
 import { Debugger } from '../src/debugger.js'
 import { DifferenceMarks } from '../src/differences.js'
 import type { Documents } from '../src/documents.js'
-import { Evaluator } from '../src/evaluate.js'
+import { chosenText, Evaluator, placeHere } from '../src/evaluate.js'
 import { Inspector } from '../src/inspector.js'
 import { MacroStepper } from '../src/macro_stepper.js'
 import { moveDefinition } from '../src/moving.js'
@@ -21,7 +21,7 @@ import { undefine } from '../src/undefine.js'
 import { Expansions } from '../src/views.js'
 import { cursor, open, range } from './fakes/editors.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
-import { choices, debug, Position, Range, seen, Selection, SourceBreakpoint } from './fakes/vscode.js'
+import { choices, debug, Position, Range, seen, Selection, SourceBreakpoint, window, workspace } from './fakes/vscode.js'
 
 const server = fakeServer()
 /** The documents that are shown: the last text of each name. */
@@ -65,6 +65,27 @@ test('a comment is not written into a form that was edited', async () => {
   await done
   assert.equal(document.getText(), '(c)\n(b)')
   assert.match(seen.messages[0] ?? '', /^Consort: 42\. It was not written/)
+})
+
+test('a comment that cannot be written is told of, and so is a text without a form', async () => {
+  const { editor } = open('(a)')
+  editor.edit = () => Promise.resolve(false)
+  const done = evaluator().evaluateToComment()
+  await settle()
+  await answer(0, 'evalForm', value('42', range(0, 0, 3)))
+  await done
+  assert.deepEqual(seen.messages, ['Consort: 42. It was not written: the file cannot be edited.'])
+  seen.messages.length = 0
+  open('')
+  await evaluator().evaluateToComment()
+  await new Expansions(server, documents).expand('one')
+  assert.equal(chosenText(() => 'top-level'), undefined)
+  assert.deepEqual(seen.messages, Array(3).fill('Consort: there is no form here.'))
+  seen.messages.length = 0
+  window.activeTextEditor = undefined
+  assert.equal(placeHere(), undefined)
+  assert.deepEqual(seen.messages, ['Consort: open a Common Lisp file first.'])
+  assert.deepEqual(asked.questions, [])
 })
 
 test('nothing is evaluated at a place of a text that is another when the server is there', async () => {
@@ -154,6 +175,28 @@ test('the form of an expansion is that of the text that was expanded', async () 
 })
 
 // The debugger
+
+test('an expansion that is not put in the place of its form is told of', async () => {
+  const { editor } = open('(m)')
+  editor.selection = cursor(0, 1)
+  const expansions = new Expansions(server, documents)
+  void expansions.expand('one')
+  await answer(0, 'macroexpand', { expansion: '(x)', expanded: true, range: range(0, 0, 3) })
+  for (const [applied, told] of [[true, []], [false, [/^Consort: The form was not replaced by its expansion\./]]] as const) {
+    void expansions.inPlace()
+    await settle()
+    await answer(0, 'macroexpand', { expansion: '(x)', expanded: true, range: range(0, 0, 3), applied })
+    assert.equal(seen.messages.length, told.length)
+    told.forEach((one, at) => assert.match(seen.messages[at] ?? '', one))
+  }
+  // The file is no longer there.
+  seen.messages.length = 0
+  const { openTextDocument } = workspace
+  workspace.openTextDocument = () => Promise.reject(new Error('cannot open a.lisp'))
+  await expansions.inPlace()
+  workspace.openTextDocument = openTextDocument
+  assert.deepEqual(seen.messages, ['Consort: cannot open a.lisp'])
+})
 
 test('evaluations that begin together wait for the same debug session', async () => {
   debug.breakpoints = [new SourceBreakpoint()]
