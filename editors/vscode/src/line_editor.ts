@@ -26,10 +26,11 @@ export class LineEditor {
   private columns = 80
   private readonly history: string[] = []
   private recalled = 0
-  private draft = ''
+  /** What was typed at the positions of the history that were left; behind its end, the draft. */
+  private edited = new Map<number, string>()
   private pending = ''
   /** What was typed at the prompt when `run` submitted another text. */
-  private aside: { text: string; cursor: number; draft: string; recalled: number | undefined } | undefined
+  private aside: { text: string; cursor: number; edited: Map<number, string>; recalled: number; length: number } | undefined
   /** Takes the line that running code reads: no form, and nothing for the history. */
   private question: ((text: string | undefined) => void) | undefined
 
@@ -61,8 +62,15 @@ export class LineEditor {
     if (this.question === undefined) this.aside = undefined
     this.text = aside?.text ?? ''
     this.cursor = aside?.cursor ?? 0
-    this.draft = aside?.draft ?? ''
-    this.recalled = aside?.recalled ?? this.history.length
+    this.edited = aside?.edited ?? new Map<number, string>()
+    this.recalled = this.history.length
+    if (aside !== undefined) {
+      // What was submitted since is an entry before the draft.
+      const draft = this.edited.get(aside.length)
+      this.edited.delete(aside.length)
+      if (draft !== undefined) this.edited.set(this.history.length, draft)
+      if (aside.recalled < aside.length) this.recalled = aside.recalled
+    }
     this.row = 0
     this.active = true
     this.draw()
@@ -98,8 +106,8 @@ export class LineEditor {
    * Submits another text than what is typed. What is typed is set aside, and `begin` gives it back.
    */
   run(text: string): void {
-    const recalled = this.recalled === this.history.length ? undefined : this.recalled
-    this.aside = { text: this.text, cursor: this.cursor, draft: this.draft, recalled }
+    const { text: typed, cursor, edited, recalled } = this
+    this.aside = { text: typed, cursor, edited, recalled, length: this.history.length }
     this.text = text.replace(/\r\n?/g, '\n')
     this.submit()
   }
@@ -261,9 +269,9 @@ export class LineEditor {
     if (this.question !== undefined) return
     const to = this.recalled + step
     if (to < 0 || to > this.history.length) return
-    if (this.recalled === this.history.length) this.draft = this.text
+    this.edited.set(this.recalled, this.text)
     this.recalled = to
-    this.text = this.history[to] ?? this.draft
+    this.text = this.edited.get(to) ?? this.history[to] ?? ''
     this.cursor = this.text.length
   }
 

@@ -61,6 +61,21 @@ test('history, and back to the draft', () => {
   assert.deepEqual(submitted, ['(two\n three)'])
 })
 
+test('an entry of the history that was changed is there again, until something is submitted', () => {
+  const { editor, submitted, screen } = session(40, ['(one)', '(two)'])
+  editor.input(`draft${UP} changed${UP}`)
+  assert.equal(screen.text, '> (one)')
+  editor.input(DOWN)
+  assert.equal(screen.text, '> (two) changed')
+  editor.input(DOWN)
+  assert.equal(screen.text, '> draft')
+  editor.input(`${UP}${UP}\r`)
+  assert.deepEqual(submitted, ['(one)'])
+  editor.begin('> ')
+  editor.input(`${UP}${UP}`)
+  assert.match(screen.text, /\n> \(two\)$/)
+})
+
 test('a line that wraps', () => {
   const { editor, screen, submitted } = session(20)
   const form = '(list 1234567890 1234567890 1234567890)'
