@@ -3,6 +3,7 @@ import * as vscode from 'vscode'
 import type { Name, ReloadReport } from './lsp_ext.js'
 import { plain } from './format.js'
 import { Refused, type Server } from './server.js'
+import { runReload } from './undo.js'
 
 const ANYWAY = 'Load Anyway'
 
@@ -18,11 +19,11 @@ function version(what: { uri?: string }): number | undefined {
 export async function compileAndLoad(server: Server, ask: Name, what: object): Promise<ReloadReport | undefined> {
   const before = version(what)
   try {
-    return await server.run<ReloadReport>(ask, what)
+    return await runReload<ReloadReport>(server, ask, what)
   } catch (error) {
     if (!(error instanceof Refused) || error.kind !== 'COMPILATION_ERROR') throw error
     if ((await vscode.window.showErrorMessage(`Consort: ${plain(error.message)}`, ANYWAY)) !== ANYWAY) return undefined
     if (version(what) !== before) throw new Error('The text has changed since: compile it again.')
-    return await server.run<ReloadReport>(ask, { ...what, anyway: true })
+    return await runReload<ReloadReport>(server, ask, { ...what, anyway: true })
   }
 }

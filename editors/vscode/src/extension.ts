@@ -35,6 +35,7 @@ import { Tests } from './testing.js'
 import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System } from './trees.js'
 import { registerIndentation } from './typing.js'
 import { undefine } from './undefine.js'
+import { runReload, undoReload } from './undo.js'
 import { Unbalanced } from './untrusted.js'
 import { Expansions, named, tell } from './views.js'
 
@@ -98,12 +99,13 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
       try {
         const what = await argument(given)
         if (what === undefined) return
-        const report = await compileAndLoad(server, ask, what)
+        const isUndo = ask === 'undoReload'
+        const report = isUndo ? await undoReload(server) : await compileAndLoad(server, ask, what)
         if (report === undefined) return
-        vscode.window.setStatusBarMessage(`$(check) ${label(report.what)}`, 4000)
+        vscode.window.setStatusBarMessage(`$(check) ${isUndo ? 'Undone: ' : ''}${label(report.what)}`, 4000)
         const notable = [report.gone, report.stale, report.layouts, report.not_undone, report.warnings, report.errors ?? []].some((list) => list.length > 0)
         if (ask === 'compileForm' && report.stale.length > 0) void offerUsers(report.stale.length, what)
-        if (notable || ask === 'reloadSystem' || ask === 'reloadPackage') await documents.open('report/reload.txt', `${reportText(report)}\n`, { language: 'plaintext' })
+        if (notable || ask === 'reloadSystem' || ask === 'reloadPackage') await documents.open('report/reload.txt', `${reportText(report, isUndo)}\n`, { language: 'plaintext' })
       } catch (error) {
         complain(error)
       }
@@ -112,7 +114,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const recompile = async (place: object | undefined): Promise<void> => {
     if (place === undefined) return
     try {
-      const done = await server.run<Recompiled>('recompileCallers', place)
+      const done = await runReload<Recompiled>(server, 'recompileCallers', place)
       await documents.open('report/callers.txt', `${done.text}\n`, { language: 'plaintext' })
     } catch (error) {
       complain(error)

@@ -143,18 +143,18 @@ export function doneText(entry: LogEntry): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}${about}${time}`
 }
 
-/** The outcome of a reload, as a document. */
-export function reportText(report: ReloadReport): string {
+/** The outcome of a reload, or of the undoing of one, as a document. */
+export function reportText(report: ReloadReport, isUndo = false): string {
   const item = (one: unknown): string => (typeof one === 'string' ? one : warningText(one))
   const part = (title: string, items: unknown[]): string[] => (items.length === 0 ? [] : [`${title}:\n${items.map((one) => `  ${item(one)}`).join('\n')}`])
   // The compiler's progress messages for each file are left out.
   const output = report.output.replace(/^; (?:compiling file|wrote|compilation finished) .*\n?/gm, '').trim()
   return [
-    `Reloaded ${report.what}.`,
+    `${isUndo ? 'Undone:' : 'Reloaded'} ${report.what}.`,
     ...part('Files', report.files),
-    ...part('Redefined', report.redefined),
-    ...part('New', report.new),
-    ...part('No longer in the source, but still in the image', report.gone),
+    ...part(isUndo ? 'Put back' : 'Redefined', report.redefined),
+    ...part(isUndo ? 'There again' : 'New', report.new),
+    ...part(isUndo ? 'Taken away' : 'No longer in the source, but still in the image', report.gone),
     ...part('Loaded with errors', report.errors ?? []),
     ...part('Callers that still hold old code', report.stale),
     ...part('Layouts that changed', report.layouts),

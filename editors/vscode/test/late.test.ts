@@ -254,7 +254,7 @@ test('a text that does not compile is loaded anyway if it is as it was', async (
   const refused = (): Promise<never> => Promise.reject(new Refused('malformed', 'COMPILATION_ERROR'))
   const requests: object[] = []
   const compiler = (answers: (() => Promise<unknown>)[]): Server =>
-    ({ run: (_: string, what: object) => (requests.push(what), answers.shift()?.()) }) as unknown as Server
+    ({ ...fakeServer(), run: (_: string, what: object) => (requests.push(what), answers.shift()?.()) }) as unknown as Server
   choices.button = 'Load Anyway'
   const report = { what: 'code' }
   assert.equal(await compileAndLoad(compiler([refused, () => Promise.resolve(report)]), 'compileFile', { uri }), report)
