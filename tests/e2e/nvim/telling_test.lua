@@ -1,5 +1,5 @@
--- nvim --headless -u NONE -i NONE -l telling_test.lua: commands and keys that find nothing to do, or
--- whose work came to nothing, say so, and typed text that is not used is named.
+-- nvim --headless -u NONE -i NONE -l telling_test.lua: commands and keys that find nothing to do,
+-- or whose work came to nothing, say so, and typed text that is not used is named.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')

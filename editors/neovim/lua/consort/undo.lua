@@ -47,7 +47,7 @@ end
 
 ---@class consort.Reloads of one server
 ---@field told consort.Told[] the newest last
----@field nothing (fun(entry: table): boolean)[] about this editor's commands that have changed nothing
+---@field nothing (fun(entry: table): boolean)[] of own commands that changed nothing
 ---@field image? string the identity of the image
 
 ---@type table<integer, consort.Reloads> by client
