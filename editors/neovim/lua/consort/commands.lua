@@ -121,7 +121,7 @@ M.table = {
   test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
   answer = {
     about = 'answer what an agent asks: in the code, or allow, allow-session, deny',
-    choices = { 'allow', 'allow-session', 'deny' },
+    choices = function() return require('consort.approve').decisions() end,
     run = of_name('approve', 'answer'),
   },
   write = { about = 'put what an agent replaced last into its file', run = lazy('replacing', 'write') },
