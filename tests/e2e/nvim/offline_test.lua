@@ -125,6 +125,13 @@ T.it('the outcome of a run of tests counts those that were skipped', function()
   T.eq('no test was run', said())
 end)
 
+T.it('both errors about a package that is not there yet say what to do', function()
+  for _, message in ipairs({ 'The package SHOP does not exist yet.', 'Package SHOP not found' }) do
+    local said = require('consort.systems').package_missing({ code = 1, message = message, data = { kind = 'package-not-found' } })
+    T.eq(true, vim.startswith(said or '', 'SHOP does not exist yet: '), said)
+  end
+end)
+
 T.it('a run without tests says why', function()
   require('consort.tests').report({ status = 'error', tests = {}, error = { type = 'SYSTEM-NOT-FOUND', message = 'There is no system "nope".' } })
   T.eq('Consort: no test was run: There is no system "nope".', last_said())

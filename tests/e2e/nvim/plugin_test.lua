@@ -95,7 +95,7 @@ T.it('in the REPL a name is completed by the server, in the package of the promp
   T.wait('the value', function() return vim.endswith(text(), '\n:FOUND\nCOMPLETING> ') end, text)
   type_in("#'multiple-value-b<C-x><C-o>")
   T.eq(true, vim.endswith(text(), "COMPLETING> #'multiple-value-bind"), text())
-  -- What was printed is not completed.
+  -- Printed text is not completed.
   vim.api.nvim_win_set_cursor(0, { 1, 0 })
   local before = text()
   type_in('<C-x><C-o>')

@@ -202,7 +202,7 @@ end
 
 local PATIENCE = 3000 -- ms; Neovim is blocked while it waits for completions
 
---- The 'omnifunc': completes the name before the cursor, by the server, in the package of the prompt.
+--- The 'omnifunc': completes the name before the cursor, by the server, in the prompt's package.
 ---@param findstart integer
 ---@param base string
 ---@return integer|table
@@ -247,8 +247,8 @@ local function make()
   repl.at = #repl.history + 1
   local function map(mode, key, action) vim.keymap.set(mode, key, action, { buffer = buf }) end
   vim.bo[buf].omnifunc = "v:lua.require'consort.repl'.complete"
-  --- Maps a key, which keeps its meaning in the menu of completions. The menu is not drawn yet while
-  --- keys are waiting.
+  --- Maps a key, which keeps its meaning in the menu of completions; the menu is not drawn yet
+  --- while keys are waiting.
   local function map_outside_menu(key, in_menu, action)
     map({ 'i', 'n' }, key, function()
       local completion = vim.fn.complete_info({ 'mode', 'items' })

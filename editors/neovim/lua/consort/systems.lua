@@ -24,8 +24,8 @@ function M.names()
   return names
 end
 
---- Returns the names of the Lisp files that have unsaved changes here: what reads them from the disk
---- does not have these.
+--- Returns the names of the Lisp files that have unsaved changes here: what reads them from the
+--- disk does not have these.
 ---@return string[]
 function M.unsaved()
   local client = client_of.of()
