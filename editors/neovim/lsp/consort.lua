@@ -33,6 +33,8 @@ return {
   handlers = {
     ['consort/approve'] = function(...) return require('consort.approve').on_request(...) end,
     ['consort/approvalOver'] = function(...) return require('consort.approve').on_over(...) end,
+    ['window/showMessageRequest'] = function(...) return require('consort.prompt').on_request(...) end,
+    ['$/cancelRequest'] = function(...) return require('consort.prompt').on_cancel(...) end,
     ['consort/input'] = function(...) return require('consort.input').on_request(...) end,
     ['consort/inputOver'] = function(...) return require('consort.input').on_over(...) end,
     ['consort/stopped'] = function(...) return require('consort.debugger').on_stopped(...) end,

@@ -5,6 +5,7 @@ local M = {}
 ---@field about string
 ---@field run fun(rest: string, context: vim.api.keyset.create_user_command.command_args)
 ---@field choices? string[]|fun(): string[]
+---@field takes? 'one'|'any' 'one': one of the choices must be given; 'any': one of them or nothing
 
 local function lazy(module, name, ...)
   local fixed = { ... }
@@ -36,9 +37,12 @@ local function on_system(command, done)
   return function(rest)
     require('consort.systems').choose(rest, function(system)
       local execute = command == 'reloadSystem' and require('consort.undo').reload or require('consort.client').execute
+      local unsaved = require('consort.systems').unsaved()
       execute(command, { system = system }, function(result)
         local words = done(result)
-        if words then require('consort.client').say(words == 'loaded' and system .. ' is loaded' or words) end
+        if not words then return end
+        words = words == 'loaded' and system .. ' is loaded' or words
+        require('consort.client').say(words .. require('consort.systems').without(unsaved))
       end)
     end)
   end
@@ -77,6 +81,7 @@ M.table = {
   macroexpand = {
     about = 'expand the form: one, step, full; compiler (macro, format string)',
     choices = { 'one', 'step', 'full', 'compiler' },
+    takes = 'any',
     run = of_name('views', 'expand'),
   },
   macrostep = { about = 'expand the form in place, in a copy; again', run = lazy('macrostep', 'step') },
@@ -91,6 +96,7 @@ M.table = {
   references = {
     about = 'references of a kind, in the quickfix list',
     choices = { 'calls', 'macroexpands', 'sets', 'binds', 'references', 'specializes', 'mentions' },
+    takes = 'any',
     run = of_name('names', 'references'),
   },
   hierarchy = {
@@ -107,7 +113,7 @@ M.table = {
     choices = { 'next', 'cancel' },
     run = of_name('recording', 'record'),
   },
-  profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },
+  profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, takes = 'any', run = of_name('views', 'profile') },
   load = { about = 'load a system', choices = systems, run = on_system('loadSystem', loaded) },
   reload = { about = 'reload what changed of a system', choices = systems, run = on_system('reloadSystem', reloaded) },
   compile = {
@@ -122,7 +128,7 @@ M.table = {
   test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
   answer = {
     about = 'answer what an agent asks: in the code, or allow, allow-session, deny',
-    choices = { 'allow', 'allow-session', 'deny' },
+    choices = function() return require('consort.approve').decisions() end,
     run = of_name('approve', 'answer'),
   },
   write = { about = 'put what an agent replaced last into its file', run = lazy('replacing', 'write') },
@@ -153,11 +159,8 @@ M.table = {
       'slurpForward', 'slurpBackward', 'barfForward', 'barfBackward', 'raise', 'wrap', 'splice', 'dragForward', 'dragBackward',
       'killSexp', 'killLine', 'split', 'join', 'convolute', 'transpose', 'moveForward', 'moveBackward', 'moveUp', 'moveDown',
     },
-    run = function(rest)
-      local choices = M.table.structure.choices
-      if vim.list_contains(choices, rest) then return require('consort.structure').act(rest) end
-      require('consort.client').fail('`:Consort structure` takes the name of an edit: ' .. table.concat(choices, ', '))
-    end,
+    takes = 'one',
+    run = function(rest) require('consort.structure').act(rest) end,
   },
 }
 
@@ -186,6 +189,11 @@ function M.run(context)
     local names = vim.tbl_keys(M.table)
     table.sort(names)
     return require('consort.client').fail(('there is no `:Consort %s`; there are %s'):format(name, table.concat(names, ', ')))
+  end
+  local takes = subcommand.takes
+  if takes and not (vim.list_contains(subcommand.choices, rest) or rest == '' and takes == 'any') then
+    local given = rest ~= '' and ', and not ' .. rest or ''
+    return require('consort.client').fail(('`:Consort %s` takes %s%s'):format(name, table.concat(subcommand.choices, ', '), given))
   end
   subcommand.run(rest, context)
 end

@@ -227,7 +227,7 @@ end
 --- Evaluates code that a person types.
 ---@param code string
 function M.code(code)
-  client_of.execute('eval', { code = code }, function(result, _, is_here) M.show_report(result, is_here) end)
+  client_of.execute('eval', { code = code, package = require('consort.repl').package_of_file() }, function(result, _, is_here) M.show_report(result, is_here) end)
 end
 
 --- Shows all of the result that is displayed in the cursor's line.

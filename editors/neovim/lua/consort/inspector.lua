@@ -1,11 +1,12 @@
 --- The inspector's buffer: the parts of a value, a page at a time, and the way back.
 require('consort.colours')
 local client_of = require('consort.client')
+local hints = require('consort.hints')
 local shown = require('consort.shown')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.inspector')
-local HINT = '<CR> goes into the part · u goes back · s sets the part · g reads anew · q closes'
+local HINT = '<CR> goes into the part · u goes back · q closes · s sets the part · g reads anew'
 -- Keys for values of the image, which those of a stop do not have.
 local MORE = ' · e evaluates · t table · m compares · d definition · v describes'
 
@@ -59,7 +60,7 @@ local function render()
     local row = inspector.first + i - 2
     vim.api.nvim_buf_set_extmark(inspector.buf, namespace, row, 0, { end_col = math.min(#lines[row + 1], #shown.line(part.name)), hl_group = 'Identifier' })
   end
-  vim.api.nvim_buf_set_extmark(inspector.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { page.adapter.evaluate and HINT .. MORE or HINT, 'ConsortHint' } } } })
+  hints.show(inspector.buf, namespace, page.adapter.evaluate and HINT .. MORE or HINT)
 end
 
 --- Shows the value at the end of a path, once its parts have arrived. The answer is dropped if the
@@ -223,6 +224,9 @@ function M.open(adapter, name, value, reference, focus, number)
         if_supported(one[1], function() inspector.shown.adapter[one[1]](inspector.shown.adapter, meant()) end)
       end)
     end
+    hints.follow(buf, function()
+      if inspector.buf == buf then render() end
+    end)
     map('g', 'read anew', read_anew)
     map('q', 'close the inspector', function() vim.api.nvim_buf_delete(buf, { force = true }) end)
   end

@@ -217,6 +217,33 @@ local function enter()
   end
 end
 
+local PATIENCE = 3000 -- ms; Neovim is blocked while it waits for completions
+
+--- The 'omnifunc': completes the name before the cursor, by the server, in the prompt's package.
+---@param findstart integer
+---@param base string
+---@return integer|table
+function M.complete(findstart, base)
+  local row, column = input_start()
+  local at = vim.api.nvim_win_get_cursor(0)
+  local line = vim.api.nvim_get_current_line()
+  if findstart == 1 then
+    local from = at[1] - 1 == row and column or 0
+    -- -3: nothing is completed in what was printed.
+    if repl.busy or at[1] - 1 < row or at[2] < from then return -3 end
+    return at[2] - #line:sub(from + 1, at[2]):match('[^%s()"\';`,]*$')
+  end
+  local client = client_of.need()
+  if not client then return {} end
+  local argument = { text = base, package = repl.package, operator = line:sub(1, at[2]):match('%(%s*$') ~= nil }
+  local answer, why = client:request_sync('workspace/executeCommand', { command = 'consort.complete', arguments = { argument } }, PATIENCE, repl.buf)
+  if not answer or answer.err then
+    client_of.fail(answer and answer.err.message or 'no answer: ' .. tostring(why))
+    return {}
+  end
+  return vim.tbl_map(function(item) return { word = item.label, menu = item.kind, icase = 1 } end, answer.result.items)
+end
+
 local function recall(step)
   local at = math.max(1, math.min(#repl.history + 1, repl.at + step))
   if at == repl.at then return end
@@ -225,7 +252,7 @@ local function recall(step)
   set_input(repl.edited[at] or repl.history[at] or '')
 end
 
-local HINT = '; <CR> evaluates a form when it is whole, <C-p> and <C-n> recall, <C-c> interrupts'
+local HINT = '; <CR> evaluates a form when it is whole, <C-p> and <C-n> recall, <C-x><C-o> completes, <C-c> interrupts'
 
 local function make()
   local old = vim.fn.bufnr(('^%s$'):format(NAME)) -- of `:bdelete`
@@ -240,9 +267,19 @@ local function make()
   repl = { buf = buf, package = 'CL-USER', history = history.read(), at = 1, edited = {}, prompt = 0 }
   repl.at = #repl.history + 1
   local function map(mode, key, action) vim.keymap.set(mode, key, action, { buffer = buf }) end
-  map({ 'i', 'n' }, '<CR>', enter)
-  map({ 'i', 'n' }, '<C-p>', function() recall(-1) end)
-  map({ 'i', 'n' }, '<C-n>', function() recall(1) end)
+  vim.bo[buf].omnifunc = "v:lua.require'consort.repl'.complete"
+  --- Maps a key, which keeps its meaning in the menu of completions; the menu is not drawn yet
+  --- while keys are waiting.
+  local function map_outside_menu(key, in_menu, action)
+    map({ 'i', 'n' }, key, function()
+      local completion = vim.fn.complete_info({ 'mode', 'items' })
+      if completion.mode == '' or #(completion.items or {}) < 2 then return action() end
+      vim.api.nvim_feedkeys(vim.keycode(in_menu), 'ni', false)
+    end)
+  end
+  map_outside_menu('<CR>', '<C-y>', enter)
+  map_outside_menu('<C-p>', '<C-p>', function() recall(-1) end)
+  map_outside_menu('<C-n>', '<C-n>', function() recall(1) end)
   map({ 'i', 'n' }, '<C-c>', function()
     if not repl.busy then return client_of.say('no evaluation of the REPL is running') end
     client_of.execute('interrupt', {}, nil, { buf = buf })
@@ -289,6 +326,11 @@ function M.on_image_state(_, state, context)
   show_package('COMMON-LISP-USER')
 end
 
+--- Returns the package of the text at the cursor in a file of Lisp; nil elsewhere, where code is
+--- read in the package of this editor's session.
+---@return string?
+function M.package_of_file() return vim.bo.filetype == 'lisp' and M.package_here() or nil end
+
 --- Switches the REPL to a package, if the image has it.
 local function enter_package(name)
   -- A request without an answer does not stand in the way: its server may have ended.
@@ -314,7 +356,7 @@ end
 --- person comes from.
 function M.open()
   if not client_of.need() then return end
-  local package = vim.bo.filetype == 'lisp' and M.package_here() or nil
+  local package = M.package_of_file()
   if not repl then make() end
   enter_package(package)
   local win = vim.fn.win_findbuf(repl.buf)[1]

@@ -64,11 +64,18 @@ end
 
 -- Symbols
 
+--- Returns the argument of a command on a name that was typed, which is read in the package of the
+--- file unless it names a package.
+---@param name string
+local function named(name)
+  return { name = name, package = not name:find(':', 1, true) and require('consort.repl').package_of_file() or nil }
+end
+
 --- Returns the argument of a command on a name: the name that was typed, or the cursor's position.
 ---@param name? string
 ---@return table? argument
 local function asked(name)
-  if name and name ~= '' then return { name = name } end
+  if name and name ~= '' then return named(name) end
   local client = client_of.need()
   return client and client_of.place(client)
 end
@@ -77,9 +84,10 @@ end
 ---@param options table for the float
 ---@param latest? string as of client.execute()
 ---@param execute? function instead of client.execute()
-local function show_text(command, options, latest, execute)
+---@param argument_of? fun(name?: string): table?
+local function show_text(command, options, latest, execute, argument_of)
   return function(name)
-    local argument = asked(name)
+    local argument = (argument_of or asked)(name)
     if not argument then return end
     local run = execute or client_of.execute
     run(command, argument, function(result, _, is_here)
@@ -90,7 +98,7 @@ end
 M.describe = show_text('describe', { hint = 'q closes' }, 'describe')
 M.disassemble = show_text('disassemble', { filetype = 'asm', hint = 'q closes' }, 'disassemble')
 
-local show_manual = show_text('packageManual', { hint = 'q closes' }, 'packageManual')
+local show_manual = show_text('packageManual', { hint = 'q closes' }, 'packageManual', nil, function(name) return { name = name } end)
 
 --- Shows the documentation of a package, by default that of the text at the cursor, or of a system.
 ---@param name? string
@@ -105,7 +113,7 @@ M.callers = show_text('recompileCallers', { hint = 'q closes' }, nil, function(.
 ---@param name? string
 function M.trace(on, name)
   local package = on and (name or ''):match('^in%s+(%S+)$')
-  local argument = package and { package = package } or on and asked(name) or name and name ~= '' and { name = name } or {}
+  local argument = package and { package = package } or on and asked(name) or name and name ~= '' and named(name) or {}
   if not argument then return end
   client_of.execute(on and 'trace' or 'untrace', argument, function(result) client_of.say(result.text) end)
 end
