@@ -231,4 +231,11 @@ test('a new project is whole', () => {
   for (const [name, text] of Object.entries(files)) assert.ok(complete(text), name)
   for (const name of ['My', '-a', 'a/b', '', 'a b', '../a', 'a-']) assert.notEqual(wrongName(name), undefined, name)
   assert.equal(wrongName('my-project'), undefined)
+  // A file of the project, or a package of Lisp, would be replaced.
+  for (const name of ['package', 'tests']) assert.match(wrongName(name) ?? '', new RegExp(`has a file ${name}\\.lisp`))
+  for (const name of ['asdf', 'uiop', 'cl', 'sb-ext', 'common-lisp']) assert.match(wrongName(name) ?? '', new RegExp(`has a package ${name}$`))
+  for (const name of ['packages', 'test', 'sbcl-tools', 'my-asdf']) {
+    assert.equal(wrongName(name), undefined)
+    assert.equal(Object.keys(projectFiles(name)).length, 4)
+  }
 })
