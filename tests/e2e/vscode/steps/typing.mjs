@@ -29,6 +29,13 @@ export default async function ({ workbench, page, step }) {
     await workbench.picture('13-typed-dark')
   })
 
+  await step('a character that is a delimiter is not closed', async () => {
+    await empty()
+    const line = '(list #\\( #\\" #\\; #\\| 1)'
+    await page.keyboard.type(line)
+    await workbench.until('the line as typed', async () => (await scratch()).trimEnd() === line)
+  })
+
   await step('a form that runs says for how long, and is stopped by a key', async () => {
     await workbench.scratch('(defun square (x) (* x x))\n\n(square 12)\n\n(loop (sleep 1))')
     await workbench.evaluate('scratch.lisp', 'defun square', 'SQUARE')
