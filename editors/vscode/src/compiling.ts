@@ -3,6 +3,7 @@ import * as vscode from 'vscode'
 import type { Name, ReloadReport } from './lsp_ext.js'
 import { plain } from './format.js'
 import { Refused, type Server } from './server.js'
+import { saveFiles } from './unsaved.js'
 
 const ANYWAY = 'Load Anyway'
 
@@ -16,6 +17,8 @@ function version(what: { uri?: string }): number | undefined {
  * undefined if the person does not want that.
  */
 export async function compileAndLoad(server: Server, ask: Name, what: object): Promise<ReloadReport | undefined> {
+  // These read the files.
+  if (ask === 'reloadSystem' || ask === 'reloadPackage') await saveFiles()
   const before = version(what)
   try {
     return await server.run<ReloadReport>(ask, what)

@@ -6,6 +6,7 @@ import { Rows } from './rows.js'
 import { complain, describe, Refused, type Server } from './server.js'
 import { currentPackage } from './status.js'
 import { systemsIn } from './systems.js'
+import { saveFiles } from './unsaved.js'
 
 export interface System {
   name: string
@@ -92,11 +93,15 @@ export class SystemsTree extends Rows<SystemRow> {
   }
 }
 
-/** Loads a system, with progress that can be cancelled. True if it is loaded now. */
+/**
+ * Loads a system, with progress that can be cancelled; files are saved first. True if it is loaded
+ * now.
+ */
 export async function loadSystem(server: Server, tree: SystemsTree, system: System | undefined, output: vscode.OutputChannel): Promise<boolean> {
   const chosen = system?.name ?? (await chooseSystem('Load a System'))
   if (chosen === undefined) return false
   try {
+    await saveFiles()
     const begun = Date.now()
     const options = { location: vscode.ProgressLocation.Notification, title: `Loading ${label(chosen)}`, cancellable: true }
     const result = await vscode.window.withProgress(options, (_, token) =>

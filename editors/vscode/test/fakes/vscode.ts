@@ -106,6 +106,7 @@ export const DebugConfigurationProviderTriggerKind = {}
 /** A document that tests edit. */
 export class Document {
   version = 1
+  isDirty = false
   readonly languageId = 'commonlisp'
   readonly uri: Uri
   constructor(
@@ -113,6 +114,10 @@ export class Document {
     private text: string,
   ) {
     this.uri = Uri.file(path)
+  }
+  save(): Promise<boolean> {
+    this.isDirty = false
+    return Promise.resolve(true)
   }
   get lineCount(): number {
     return this.text.split('\n').length
@@ -208,6 +213,7 @@ export const workspace = {
   fs: { readFile: (_: Uri) => Promise.resolve(new TextEncoder().encode('(defsystem "shop")')) },
   onDidSaveTextDocument: never,
   workspaceFolders: undefined,
+  asRelativePath: ({ path }: Uri) => path.slice(1),
   registerTextDocumentContentProvider: never,
 }
 export const window = {
@@ -274,6 +280,10 @@ export const debug = {
   },
 }
 
+export class TestRunRequest {
+  constructor(readonly include: TestItem[]) {}
+}
+export class TestMessage {}
 /** The rows of the test explorer. */
 export class TestItems {
   private readonly all = new Map<string, TestItem>()
@@ -294,8 +304,14 @@ export class TestItem {
 }
 export const tests = {
   items: new TestItems(),
+  /** What the last run said. */
+  output: '',
   createTestController: () => ({
     items: tests.items, createRunProfile: never, dispose: () => undefined, refreshHandler: undefined,
     createTestItem: (id: string, label: string, uri?: Uri) => new TestItem(id, label, uri),
+    createTestRun: () => {
+      tests.output = ''
+      return { token: new CancellationTokenSource().token, appendOutput: (text: string) => (tests.output += text), passed: never, end: () => undefined }
+    },
   }),
 }
