@@ -164,7 +164,7 @@ export const closed = new EventEmitter<Document>()
 const changed = new EventEmitter<{ document: Document; contentChanges: { range: Range; text: string }[] }>()
 
 /** What the person was told, and the documents and debug sessions that were shown. */
-export const seen = { messages: [] as string[], shown: [] as string[], sessions: [] as object[], commands: [] as string[] }
+export const seen = { messages: [] as string[], buttons: [] as string[], shown: [] as string[], sessions: [] as object[], commands: [] as string[] }
 /** What a person chooses in a list. */
 export const choices = {
   next: (_items: unknown[]): unknown => undefined,
@@ -195,8 +195,9 @@ export class QuickPick {
 }
 /** The lists that were shown. */
 export const lists: QuickPick[] = []
-const say = (message: string): Promise<string | undefined> => {
+const say = (message: string, ...buttons: unknown[]): Promise<string | undefined> => {
   seen.messages.push(message)
+  seen.buttons.push(...buttons.filter((one) => typeof one === 'string'))
   return Promise.resolve(choices.button)
 }
 
