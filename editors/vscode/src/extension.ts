@@ -28,7 +28,7 @@ import { scratch } from './scratch.js'
 import { complain, isLisp, SELECTOR, Server } from './server.js'
 import { FrameLinks, goToFrame, goToSymbol } from './source.js'
 import { registerState } from './state.js'
-import { currentPackage, showMenu, StatusBar } from './status.js'
+import { currentPackage, readIn, showMenu, StatusBar } from './status.js'
 import { ACTIONS, deleteStrictly, structure } from './structure.js'
 import { TracedView } from './traced.js'
 import { Tests } from './testing.js'
@@ -336,7 +336,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     const editor = vscode.window.activeTextEditor
     const range = editor?.document.getWordRangeAtPosition(editor.selection.active)
     const name = await vscode.window.showInputBox({ title: 'Go to a definition', prompt: 'A symbol', value: range && editor ? editor.document.getText(range) : '' })
-    if (name !== undefined && name !== '') await goToSymbol(server, name).catch(complain)
+    if (name !== undefined && name !== '') await goToSymbol(server, name, readIn(name)).catch(complain)
   })
   for (const action of Object.keys(ACTIONS) as (keyof typeof ACTIONS)[]) {
     const strict = action === 'deleteForward' || action === 'deleteBackward'

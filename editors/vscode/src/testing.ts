@@ -5,6 +5,7 @@ import { tellOfTests } from './frozen.js'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
 import type { Recordings } from './recordings.js'
 import { complain, isLisp, type Server } from './server.js'
+import { readIn } from './status.js'
 import { workspaceSystems, type System } from './trees.js'
 import { notTested, saveFiles } from './unsaved.js'
 
@@ -71,7 +72,8 @@ export class Tests implements vscode.Disposable {
 
   async recordTest(test?: vscode.TestItem, token?: vscode.CancellationToken): Promise<void> {
     const name = test === undefined ? await this.chooseTest() : (this.names.get(test.id) ?? test.label)
-    if (name !== undefined && name !== '') await this.recordings.recordTest(name, token)
+    const typed = test === undefined && this.names.size === 0
+    if (name !== undefined && name !== '') await this.recordings.recordTest(name, token, typed ? readIn(name) : {})
   }
 
   /** The whole name of a test that ran, the failed ones first; a typed one if none ran. */

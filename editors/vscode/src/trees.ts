@@ -175,7 +175,7 @@ export class ImageTree extends Tree<Line> {
           ? []
           : [{
               label: 'In progress', description: String(work.length), icon: 'loading~spin', context: 'work',
-              children: work.map((one) => ({ label: oneLine(one.replaceAll(`${status.workspace}/`, ''), 120), icon: 'play', context: 'work' })),
+              children: work.map((one) => ({ label: oneLine(one.replaceAll(`${status.workspace}/`, ''), 120), tooltip: one, icon: 'play', context: 'work' })),
             }]),
       ]
     } catch {

@@ -86,6 +86,11 @@ export class CancellationTokenSource {
   }
 }
 export class MarkdownString {
+  value = ''
+  appendMarkdown(text: string): this {
+    this.value += text
+    return this
+  }
   appendText = (): this => this
   appendCodeblock = (): this => this
 }
