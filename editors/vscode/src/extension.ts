@@ -9,7 +9,7 @@ import { Debugger } from './debugger.js'
 import { Documents, SCHEME } from './documents.js'
 import { DifferenceMarks } from './differences.js'
 import { Evaluator, lispEditor, rangeOf, type What } from './evaluate.js'
-import { label, reportText } from './format.js'
+import { label, reportText, testText } from './format.js'
 import type { Sourced } from './frames.js'
 import { failures, tellOfTests } from './frozen.js'
 import { askInBox } from './input.js'
@@ -290,7 +290,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
       const report = await server.run<TestReport>('runTestAtPoint', place)
       if (report.success) vscode.window.setStatusBarMessage(`$(pass) ${report.passed} passed`, 5000)
       else {
-        await documents.open('report/test.txt', report.text, { language: 'plaintext' })
+        await documents.open('report/test.txt', testText(report), { language: 'plaintext' })
         void tellOfTests(server, report).catch(complain)
       }
     } catch (error) {

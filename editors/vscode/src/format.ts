@@ -1,6 +1,6 @@
 // Results as text. Plain data in, text out.
 import { backtraceLines } from './frames.js'
-import type { ErrorData, EvalResult, LogEntry, ReloadReport, Timing } from './lsp_ext.js'
+import type { ErrorData, EvalResult, LogEntry, ReloadReport, TestReport, Timing } from './lsp_ext.js'
 
 /** A line, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
@@ -152,6 +152,9 @@ export function errorText(message: string, { message: reason, location = {}, not
   const whole = place === undefined ? said : `${said.trimEnd().replace(/\.$/, '')} (${place})`
   return left.length === 0 ? whole : `${whole.replace(/\.$/, '')}. Could not be put back: ${left.join(', ')}.`
 }
+
+/** The outcome of tests, after what was printed: of a system that does not compile, the reason. */
+export const testText = ({ output, text }: TestReport): string => [output?.trim() ?? '', text].filter((part) => part !== '').join('\n\n')
 
 /** The outcome of a reload, as a document. */
 export function reportText(report: ReloadReport): string {

@@ -331,6 +331,8 @@ export interface TestReport {
   failed: number
   errors: number
   text: string
+  /** What the compiler and the tests printed. */
+  output?: string | null
   tests: TestOutcome[]
 }
 export interface TestOutcome {

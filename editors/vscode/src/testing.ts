@@ -1,6 +1,7 @@
 // The test explorer: a row for each system of the workspace, and below it the outcomes of its tests
 // when they ran last.
 import * as vscode from 'vscode'
+import { testText } from './format.js'
 import { tellOfTests } from './frozen.js'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
 import type { Recordings } from './recordings.js'
@@ -199,12 +200,12 @@ export class Tests implements vscode.Disposable {
       try {
         const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.names.get(item.id) ?? item.label }
         const report = await this.server.run<TestReport>('runTests', what, undefined, token)
-        run.appendOutput(`${report.text}\n`.replace(/\r?\n/g, '\r\n'))
+        run.appendOutput(`${testText(report)}\n`.replace(/\r?\n/g, '\r\n'))
         void tellOfTests(this.server, report).catch(complain)
         for (const outcome of report.tests) this.record(controller, run, system, outcome)
         if (item.parent === undefined && report.tests.length === 0) {
           if (report.success) run.passed(item)
-          else run.errored(item, new vscode.TestMessage(report.text))
+          else run.errored(item, new vscode.TestMessage(testText(report)))
         }
       } catch (error) {
         run.errored(item, new vscode.TestMessage(error instanceof Error ? error.message : String(error)))

@@ -109,7 +109,11 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
     )
     output.append(result.stdout + result.stderr)
     server.log.info(`Load system ${chosen}: ${result.loaded ? 'loaded' : 'not loaded'}, ${((Date.now() - begun) / 1000).toFixed(1)} s`)
-    if (!result.loaded) throw new Refused(`${chosen} was not loaded. ${result.error?.message ?? ''}`, undefined)
+    if (!result.loaded) {
+      // What the compiler said has the reason; the error only names the file.
+      output.show(true)
+      throw new Refused(`${chosen} was not loaded. ${result.error?.message ?? ''}`, undefined)
+    }
     tree.refresh()
     vscode.window.setStatusBarMessage(`$(check) ${label(chosen)} is loaded`, 4000)
     return true

@@ -1,4 +1,4 @@
-// Names that are typed into an input box, and texts that are shown in part. `vscode` is a fake here
+// Names that are typed into an input box, texts that are shown in part, and reasons of failures. `vscode` is a fake here
 // (build.mjs).
 import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
@@ -9,10 +9,11 @@ import { hover } from '../src/results.js'
 import { goToSymbol } from '../src/source.js'
 import { readIn } from '../src/status.js'
 import { Tests } from '../src/testing.js'
+import { loadSystem, type SystemsTree } from '../src/trees.js'
 import { Expansions, named } from '../src/views.js'
 import { open, range } from './fakes/editors.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
-import { Document, Selection, window } from './fakes/vscode.js'
+import { Document, Selection, tests as explorer, Uri, window, workspace } from './fakes/vscode.js'
 
 const server = fakeServer()
 const { showInputBox } = window
@@ -65,4 +66,32 @@ test('a result that a link opens in part says so', () => {
   const opened = (length: number): string => (JSON.parse(decodeURIComponent(/consort\.editor\.openResult\?([^)]*)/.exec(hover(result(length)).value)?.[1] ?? '')) as string[])[0] ?? ''
   assert.equal(opened(50_000), 'x'.repeat(50_000))
   assert.match(opened(50_003), /^x{50000}\n;; … 3 more characters\. "Consort: Open the Last Result" shows all/)
+})
+
+test('tests of a system that does not compile say why', async () => {
+  workspace.findFiles = () => Promise.resolve([Uri.file('/shop.asd')])
+  const tests = new Tests(server, {} as never)
+  await settle()
+  workspace.findFiles = () => Promise.resolve([])
+  const done = tests.runSystem('shop')
+  await settle()
+  await answer(0, 'runTests', { success: false, text: '[ERROR] COMPILE-FILE-ERROR', output: '\nERROR in DEFUN F: malformed.', tests: [] })
+  await done
+  const text = 'ERROR in DEFUN F: malformed.\n\n[ERROR] COMPILE-FILE-ERROR'
+  assert.deepEqual([explorer.message, explorer.output], [text, `${text.replaceAll('\n', '\r\n')}\r\n`])
+  tests.dispose()
+})
+
+test('what the compiler says is shown when a system is not loaded', async () => {
+  const said: string[] = []
+  const output = { append: (text: string) => said.push(text), show: (keepsFocus: boolean) => said.push(`shown ${keepsFocus}`) }
+  const logging = { ...server, log: { info: () => undefined } } as unknown as typeof server
+  const load = (): Promise<boolean> => loadSystem(logging, { refresh: () => undefined } as SystemsTree, { name: 'shop', uri: Uri.file('/shop.asd') as never }, output as never)
+  for (const loaded of [true, false]) {
+    const done = load()
+    await settle()
+    await answer(0, 'loadSystem', { loaded, stdout: '', stderr: 'malformed', error: null })
+    assert.equal(await done, loaded)
+  }
+  assert.deepEqual(said, ['malformed', 'malformed', 'shown true'])
 })

@@ -289,7 +289,9 @@ export const debug = {
 export class TestRunRequest {
   constructor(readonly include: TestItem[]) {}
 }
-export class TestMessage {}
+export class TestMessage {
+  constructor(readonly message: string) {}
+}
 /** The rows of the test explorer. */
 export class TestItems {
   private readonly all = new Map<string, TestItem>()
@@ -312,12 +314,14 @@ export const tests = {
   items: new TestItems(),
   /** What the last run said. */
   output: '',
+  /** The message of the system whose tests could not be run. */
+  message: '',
   createTestController: () => ({
     items: tests.items, createRunProfile: never, dispose: () => undefined, refreshHandler: undefined,
     createTestItem: (id: string, label: string, uri?: Uri) => new TestItem(id, label, uri),
     createTestRun: () => {
       tests.output = ''
-      return { token: new CancellationTokenSource().token, appendOutput: (text: string) => (tests.output += text), passed: never, end: () => undefined }
+      return { token: new CancellationTokenSource().token, appendOutput: (text: string) => (tests.output += text), passed: never, errored: (_: unknown, { message }: TestMessage) => (tests.message = message), end: () => undefined }
     },
   }),
 }
