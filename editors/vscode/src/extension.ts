@@ -9,7 +9,7 @@ import { Debugger } from './debugger.js'
 import { Documents, SCHEME } from './documents.js'
 import { DifferenceMarks } from './differences.js'
 import { chosenText, Evaluator, lispEditor, placeHere, type What } from './evaluate.js'
-import { label, reportText } from './format.js'
+import { label, reportText, testText } from './format.js'
 import type { Sourced } from './frames.js'
 import { failures, tellOfTests } from './frozen.js'
 import { askInBox } from './input.js'
@@ -28,7 +28,7 @@ import { scratch } from './scratch.js'
 import { complain, isLisp, SELECTOR, Server } from './server.js'
 import { FrameLinks, goToFrame, goToSymbol } from './source.js'
 import { registerState } from './state.js'
-import { currentPackage, showMenu, StatusBar } from './status.js'
+import { currentPackage, readIn, showMenu, StatusBar } from './status.js'
 import { ACTIONS, deleteStrictly, structure } from './structure.js'
 import { TracedView } from './traced.js'
 import { Tests } from './testing.js'
@@ -285,7 +285,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
       const report = await server.run<TestReport>('runTestAtPoint', place)
       if (report.success) vscode.window.setStatusBarMessage(`$(pass) ${report.passed} passed`, 5000)
       else {
-        await documents.open('report/test.txt', report.text, { language: 'plaintext' })
+        await documents.open('report/test.txt', testText(report), { language: 'plaintext' })
         void tellOfTests(server, report).catch(complain)
       }
     } catch (error) {
@@ -331,7 +331,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     const editor = vscode.window.activeTextEditor
     const range = editor?.document.getWordRangeAtPosition(editor.selection.active)
     const name = await vscode.window.showInputBox({ title: 'Go to a definition', prompt: 'A symbol', value: range && editor ? editor.document.getText(range) : '' })
-    if (name !== undefined && name !== '') await goToSymbol(server, name).catch(complain)
+    if (name !== undefined && name !== '') await goToSymbol(server, name, readIn(name)).catch(complain)
   })
   for (const action of Object.keys(ACTIONS) as (keyof typeof ACTIONS)[]) {
     const strict = action === 'deleteForward' || action === 'deleteBackward'

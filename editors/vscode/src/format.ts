@@ -1,6 +1,6 @@
 // Results as text. Plain data in, text out.
 import { backtraceLines } from './frames.js'
-import type { EvalResult, LogEntry, ReloadReport, Timing } from './lsp_ext.js'
+import type { ErrorData, EvalResult, LogEntry, ReloadReport, TestReport, Timing } from './lsp_ext.js'
 
 /** A line, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
@@ -142,6 +142,19 @@ export function doneText(entry: LogEntry): string {
   const time = entry.ms == null || entry.ms < 100 ? '' : `, ${(entry.ms / 1000).toFixed(1)} s`
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}${about}${time}`
 }
+
+/** The error of a command: what failed and why, where, and what was not put back. */
+export function errorText(message: string, { message: reason, location = {}, not_undone: left = [] }: ErrorData = {}): string {
+  const said = reason === undefined ? message : `${message}: ${reason}`
+  const { line } = location
+  const file = location.file?.replace(/^.*[/\\]/, '')
+  const place = file === undefined ? (line === undefined ? undefined : `line ${line}`) : line === undefined ? file : `${file}:${line}`
+  const whole = place === undefined ? said : `${said.trimEnd().replace(/\.$/, '')} (${place})`
+  return left.length === 0 ? whole : `${whole.replace(/\.$/, '')}. Could not be put back: ${left.join(', ')}.`
+}
+
+/** The outcome of tests, after what was printed: of a system that does not compile, the reason. */
+export const testText = ({ output, text }: TestReport): string => [output?.trim() ?? '', text].filter((part) => part !== '').join('\n\n')
 
 /** The outcome of a reload, or of the undoing of one, as a document. */
 export function reportText(report: ReloadReport, isUndo = false): string {

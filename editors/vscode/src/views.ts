@@ -7,6 +7,7 @@ import { chosenText } from './evaluate.js'
 import { Latest } from './latest.js'
 import type { Expansion, Position, Told } from './lsp_ext.js'
 import { complain, isLisp, type Server } from './server.js'
+import { readIn } from './status.js'
 
 type How = 'one' | 'step' | 'full' | 'compiler'
 const EXPANSION = 'expansion/macroexpansion.lisp'
@@ -125,7 +126,8 @@ async function isThere({ uri, range, text }: Shown): Promise<boolean> {
 
 function expansionOf(answer: Expansion): string {
   if (answer.expansion === null) throw new Error(answer.error?.message ?? 'There is no expansion.')
-  return answer.expansion
+  const { expansion, omitted = 0 } = answer
+  return omitted === 0 ? expansion : `${expansion.trimEnd()}\n;; ${omitted} more characters were left out.`
 }
 
 /**
@@ -136,7 +138,7 @@ export async function named(title: string): Promise<object | undefined> {
   if (editor !== undefined && isLisp(editor.document) && editor.document.getWordRangeAtPosition(editor.selection.active) !== undefined)
     return { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
   const name = await vscode.window.showInputBox({ title, prompt: 'A symbol, such as my-package:my-function' })
-  return name === undefined || name === '' ? undefined : { name }
+  return name === undefined || name === '' ? undefined : { name, ...readIn(name) }
 }
 
 /** The calls of `tell`: their documents take each other's place beside the editor. */

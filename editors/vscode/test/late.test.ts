@@ -13,13 +13,14 @@ import { MacroStepper } from '../src/macro_stepper.js'
 import { moveDefinition } from '../src/moving.js'
 import { Recordings } from '../src/recordings.js'
 import type { Results } from '../src/results.js'
-import { Refused, type Server } from '../src/server.js'
+import { complain, Refused, Server as RealServer, type Server } from '../src/server.js'
 import { definitionPlace, goToSymbol } from '../src/source.js'
 import { deleteStrictly, structure } from '../src/structure.js'
 import { TracedView } from '../src/traced.js'
 import { undefine } from '../src/undefine.js'
 import { Expansions } from '../src/views.js'
 import { cursor, open, range } from './fakes/editors.js'
+import { State } from './fakes/languageclient.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
 import { choices, debug, Position, Range, seen, Selection, SourceBreakpoint, window, workspace } from './fakes/vscode.js'
 
@@ -261,6 +262,47 @@ test('a text that does not compile is loaded anyway if it is as it was', async (
   assert.deepEqual(requests, [{ uri }, { uri, anyway: true }])
   choices.button = undefined
   assert.equal(await compileAndLoad(compiler([refused]), 'compileFile', { uri }), undefined)
+})
+
+test('loading anyway is offered where the text can be read, by a command that does it', async () => {
+  const { document } = open('(f)\n(g')
+  const uri = document.uri.toString()
+  const offered = async (ask: Parameters<typeof compileAndLoad>[1], what: object, reason = 'malformed'): Promise<string[]> => {
+    seen.buttons.length = 0
+    const compiler = { run: () => Promise.reject(new Refused(`Compilation failed: ${reason}`, 'COMPILATION_ERROR')) } as unknown as Server
+    assert.equal(await compileAndLoad(compiler, ask, what), undefined)
+    return [...seen.buttons]
+  }
+  const first = { uri, position: { line: 0, character: 1 } }
+  assert.deepEqual(await offered('compileForm', first), ['Load Anyway'])
+  assert.deepEqual(await offered('compileForm', { uri, position: { line: 1, character: 1 } }), [])
+  assert.deepEqual(await offered('compileFile', { uri }), [])
+  assert.deepEqual(await offered('reloadSystem', { system: 'shop' }), [])
+  for (const reason of ['Package NO does not exist (a.lisp:1)', 'Symbol "X" not found in the SHOP package (a.lisp:1)', "This `'` has nothing after it: a form must follow it (a.lisp:1)"])
+    assert.deepEqual(await offered('compileForm', first, reason), [], reason)
+})
+
+test('the error of a command has its reason, and a button that goes to its place', async () => {
+  const { document } = open('(f)\n(\u{1d400} x)', '/shop.lisp')
+  const refusing = new RealServer({} as never, {} as never)
+  const data = { type: 'COMPILATION_ERROR', message: 'Undefined variable: X', location: { file: '/shop.lisp', line: 2, column: 4 } }
+  const client = { state: State.Running, sendRequest: () => Promise.reject(Object.assign(new Error('Compilation failed'), { data })) }
+  Object.assign(refusing, { client, announced: new Set(['consort.compileFile', 'consort.recompileCallers']) })
+  const text = 'Consort: Compilation failed: Undefined variable: X (shop.lisp:2)'
+  const { showTextDocument } = window
+  let selection: unknown
+  window.showTextDocument = ((_: unknown, options: { selection: unknown }) => (selection = options.selection)) as never
+  choices.button = 'Go to It'
+  assert.equal(await compileAndLoad(refusing, 'compileFile', { uri: document.uri.toString() }), undefined)
+  const at = new Position(1, 4)
+  assert.deepEqual([seen.messages, seen.buttons, selection], [[text], ['Go to It', 'Load Anyway'], new Range(at, at)])
+  // Also where the command is another.
+  seen.messages.length = seen.buttons.length = 0
+  complain(await refusing.ask('recompileCallers', {}).catch((error: unknown) => error))
+  assert.deepEqual([seen.messages, seen.buttons], [[text], ['Go to It']])
+  await settle()
+  choices.button = undefined
+  window.showTextDocument = showTextDocument
 })
 
 test('traced calls that were forgotten do not come back', async () => {
