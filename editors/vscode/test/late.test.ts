@@ -269,7 +269,7 @@ test('loading anyway is offered where the text can be read, by a command that do
   const uri = document.uri.toString()
   const offered = async (ask: Parameters<typeof compileAndLoad>[1], what: object, reason = 'malformed'): Promise<string[]> => {
     seen.buttons.length = 0
-    const compiler = { run: () => Promise.reject(new Refused(`Compilation failed: ${reason}`, 'COMPILATION_ERROR')) } as unknown as Server
+    const compiler = { condition: { state: 'starting' }, run: () => Promise.reject(new Refused(`Compilation failed: ${reason}`, 'COMPILATION_ERROR')) } as unknown as Server
     assert.equal(await compileAndLoad(compiler, ask, what), undefined)
     return [...seen.buttons]
   }
