@@ -70,7 +70,7 @@ T.it('a structural edit or a text object that finds nothing says so, and one tha
   vim.cmd('Consort structure slurpForward')
   T.eq('Consort: slurpForward finds nothing to do here', last())
   vim.cmd('Consort structure')
-  T.eq(true, last():find('`:Consort structure` takes the name of an edit: slurpForward, ', 1, true) ~= nil, last())
+  T.eq(true, last():find('`:Consort structure` takes slurpForward, ', 1, true) ~= nil, last())
   reply = { answer = { result = {} } }
   require('consort.structure').select(false)
   T.eq('Consort: no list is around the cursor', last())
