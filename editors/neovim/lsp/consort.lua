@@ -33,10 +33,16 @@ return {
   handlers = {
     ['consort/approve'] = function(...) return require('consort.approve').on_request(...) end,
     ['consort/approvalOver'] = function(...) return require('consort.approve').on_over(...) end,
+    ['window/showMessageRequest'] = function(...) return require('consort.prompt').on_request(...) end,
+    ['$/cancelRequest'] = function(...) return require('consort.prompt').on_cancel(...) end,
     ['consort/input'] = function(...) return require('consort.input').on_request(...) end,
     ['consort/inputOver'] = function(...) return require('consort.input').on_over(...) end,
     ['consort/stopped'] = function(...) return require('consort.debugger').on_stopped(...) end,
-    ['consort/imageState'] = function(_, state) vim.g.consort_image = state.state end,
+    ['consort/imageState'] = function(_, state, context)
+      vim.g.consort_image = state.state
+      require('consort.undo').on_image_state(nil, state, context)
+      require('consort.repl').on_image_state(nil, state, context)
+    end,
     ['consort/output'] = function(...) return require('consort.running').on_output(...) end,
     ['window/showMessage'] = function(_, params)
       local levels = { vim.log.levels.ERROR, vim.log.levels.WARN, vim.log.levels.INFO, vim.log.levels.DEBUG }

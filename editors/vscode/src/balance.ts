@@ -1,5 +1,6 @@
-// Parentheses, strings and comments that nothing closes, from the text alone, for diagnostics while
-// the server may not run. No `vscode` here.
+// Parentheses, strings, symbols and comments that do not balance, from the text alone, for
+// diagnostics while the server may not run, in its words (server/src/ide/structure.rs). No `vscode`
+// here.
 import { read } from './reader.js'
 
 export interface Unbalanced {
@@ -9,18 +10,37 @@ export interface Unbalanced {
   message: string
 }
 
-/** The delimiters that are not closed, the outermost first; none in a complete text. */
+/** What a text that ends inside a token lacks. */
+const UNFINISHED = {
+  string: 'This string never ends: a `"` is missing.',
+  symbol: 'This `|` is never closed: a second `|` is missing.',
+  comment: 'This comment never ends: a `|#` is missing. Everything after it is commented out.',
+}
+
+/** The delimiters that close nothing, then what is not closed; none in a complete text. */
 export function unbalanced(text: string): Unbalanced[] {
-  const reading = read(text)
-  const outer = reading.open[0]
-  const found: Unbalanced[] = []
-  if (outer !== undefined) {
-    const paren = text.indexOf('(', outer)
-    found.push({ start: paren, end: paren + 1, message: `${reading.open.length === 1 ? 'A closing parenthesis is' : `${reading.open.length} closing parentheses are`} missing: this list does not end.` })
+  const { open, stray, inside, opening } = read(text)
+  // Those with nothing but white space between them are one.
+  const runs: { start: number; end: number; count: number }[] = []
+  for (const at of stray) {
+    const last = runs.at(-1)
+    if (last !== undefined && text.slice(last.end, at).trim() === '') {
+      last.end = at + 1
+      last.count++
+    } else runs.push({ start: at, end: at + 1, count: 1 })
   }
-  if (reading.inside === 'string' || reading.inside === 'comment') {
-    const last = text.trimEnd().length
-    found.push({ start: Math.max(0, last - 1), end: last, message: `The ${reading.inside} that the text ends in does not end.` })
+  const found: Unbalanced[] = runs.map(({ start, end, count }) => ({
+    start, end,
+    message: count === 1 ? 'This `)` closes nothing: there is one too many.' : `These ${count} \`)\` close nothing: there are ${count} too many.`,
+  }))
+  if (opening !== undefined && inside !== undefined && inside !== 'prefix') {
+    const line = text.indexOf('\n', opening)
+    const end = inside === 'comment' ? opening + 2 : line < 0 ? text.length : line
+    // Whether the lists around it are closed is not known.
+    found.push({ start: opening, end, message: UNFINISHED[inside] })
+  } else if (open[0] !== undefined) {
+    const paren = text.indexOf('(', open[0])
+    found.push({ start: paren, end: paren + 1, message: `This list is never closed; ${open.length === 1 ? 'one `)` is' : `${open.length} \`)\` are`} missing.` })
   }
   return found
 }

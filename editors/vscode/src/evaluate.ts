@@ -2,7 +2,7 @@
 import * as vscode from 'vscode'
 import { plain, plainRange, toRange } from './convert.js'
 import { compileAndLoad } from './compiling.js'
-import type { EvalResult, Name } from './lsp_ext.js'
+import type { EvalResult, Name, Position } from './lsp_ext.js'
 import { formAt, packageAt, topLevelFormAt } from './reader.js'
 import { offerPackage } from './missing_package.js'
 import { TrackedRange } from './tracked_range.js'
@@ -23,6 +23,28 @@ export function lispEditor(): vscode.TextEditor | undefined {
   return editor
 }
 
+/**
+ * The active editor and the range of the text to act on; undefined, after a message, if there is
+ * none.
+ */
+export function chosenText(what: (editor: vscode.TextEditor) => What): { editor: vscode.TextEditor; range: vscode.Range } | undefined {
+  const editor = lispEditor()
+  if (editor === undefined) return undefined
+  const range = rangeOf(editor, what(editor))
+  if (range !== undefined) return { editor, range }
+  void vscode.window.showInformationMessage('Consort: there is no form here.')
+  return undefined
+}
+
+/**
+ * The cursor's place in the active editor, as commands take it; undefined, after a message, if it
+ * shows no Lisp.
+ */
+export function placeHere(): { uri: string; position: Position } | undefined {
+  const editor = lispEditor()
+  return editor && { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
+}
+
 export class Evaluator {
   /** Called before code is evaluated, and waited for. */
   before: () => Promise<void> = () => Promise.resolve()
@@ -35,14 +57,8 @@ export class Evaluator {
 
   /** Evaluates code, and shows the result where the code ends. */
   async evaluate(what: What): Promise<EvalResult | undefined> {
-    const editor = lispEditor()
-    if (editor === undefined) return undefined
-    const range = rangeOf(editor, what)
-    if (range === undefined) {
-      void vscode.window.showInformationMessage('Consort: there is no form here.')
-      return undefined
-    }
-    return this.evaluateRange(editor.document, range, what, editor.selection.active)
+    const chosen = chosenText(() => what)
+    return chosen && this.evaluateRange(chosen.editor.document, chosen.range, what, chosen.editor.selection.active)
   }
 
   async evaluateRange(
@@ -100,9 +116,9 @@ export class Evaluator {
 
   /** Evaluates the form and writes its value behind it, as a comment. */
   async evaluateToComment(): Promise<void> {
-    const editor = lispEditor()
-    const range = editor && rangeOf(editor, 'form')
-    if (editor === undefined || range === undefined) return
+    const chosen = chosenText(() => 'form')
+    if (chosen === undefined) return
+    const { editor, range } = chosen
     const { document } = editor
     const place = new TrackedRange(document, range)
     const result = await this.evaluateRange(document, range, 'form', editor.selection.active).finally(() => place.dispose())
@@ -110,13 +126,11 @@ export class Evaluator {
     const text = result.status === 'ok' ? result.values.join('\n') || '; no value' : `${result.error?.type ?? result.status}: ${result.error?.message ?? ''}`
     const now = place.range
     const shown = vscode.window.visibleTextEditors.find((one) => one.document === document)
-    if (now === undefined || shown === undefined) {
-      void vscode.window.showInformationMessage(`Consort: ${label(text)}. It was not written: the form was edited or closed meanwhile.`)
-      return
-    }
+    const notWritten = (why: string): void => void vscode.window.showInformationMessage(`Consort: ${label(text)}. It was not written: ${why}.`)
+    if (now === undefined || shown === undefined) return notWritten('the form was edited or closed meanwhile')
     const indent = ' '.repeat(now.start.character)
     const comment = text.split('\n').map((line, index) => `${index === 0 ? ' ;=>' : `${indent};  `} ${line}`).join('\n')
-    await shown.edit((edit) => edit.insert(now.end, comment))
+    if (!(await shown.edit((edit) => edit.insert(now.end, comment)))) notWritten('the file cannot be edited')
   }
 
   async loadFile(): Promise<void> {

@@ -8,14 +8,14 @@ import { compileAndLoad } from './compiling.js'
 import { Debugger } from './debugger.js'
 import { Documents, SCHEME } from './documents.js'
 import { DifferenceMarks } from './differences.js'
-import { Evaluator, lispEditor, rangeOf, type What } from './evaluate.js'
-import { label, reportText } from './format.js'
+import { chosenText, Evaluator, lispEditor, placeHere, type What } from './evaluate.js'
+import { label, reportText, testText } from './format.js'
 import type { Sourced } from './frames.js'
 import { failures, tellOfTests } from './frozen.js'
 import { askInBox } from './input.js'
 import { Inspector, type Inspecting } from './inspector.js'
 import { keySheet, type Contributions } from './keys.js'
-import type { ImageState, LispError, Name, Position, Recompiled, Status, TestReport, Thread, Told } from './lsp_ext.js'
+import type { ImageState, LispError, Name, Recompiled, Status, TestReport, Thread, Told } from './lsp_ext.js'
 import { MacroStepper } from './macro_stepper.js'
 import { moveDefinition } from './moving.js'
 import { openManual, referencesByKind } from './names.js'
@@ -28,13 +28,14 @@ import { scratch } from './scratch.js'
 import { complain, isLisp, SELECTOR, Server } from './server.js'
 import { FrameLinks, goToFrame, goToSymbol } from './source.js'
 import { registerState } from './state.js'
-import { currentPackage, showMenu, StatusBar } from './status.js'
+import { currentPackage, readIn, showMenu, StatusBar } from './status.js'
 import { ACTIONS, deleteStrictly, structure } from './structure.js'
 import { TracedView } from './traced.js'
 import { Tests } from './testing.js'
 import { chooseSystem, ImageTree, loadSystem, LogTree, SystemsTree, type System } from './trees.js'
 import { registerIndentation } from './typing.js'
 import { undefine } from './undefine.js'
+import { runReload, undoReload } from './undo.js'
 import { Unbalanced } from './untrusted.js'
 import { Expansions, named, tell } from './views.js'
 
@@ -98,12 +99,13 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
       try {
         const what = await argument(given)
         if (what === undefined) return
-        const report = await compileAndLoad(server, ask, what)
+        const isUndo = ask === 'undoReload'
+        const report = isUndo ? await undoReload(server) : await compileAndLoad(server, ask, what)
         if (report === undefined) return
-        vscode.window.setStatusBarMessage(`$(check) ${label(report.what)}`, 4000)
+        vscode.window.setStatusBarMessage(`$(check) ${isUndo ? 'Undone: ' : ''}${label(report.what)}`, 4000)
         const notable = [report.gone, report.stale, report.layouts, report.not_undone, report.warnings, report.errors ?? []].some((list) => list.length > 0)
         if (ask === 'compileForm' && report.stale.length > 0) void offerUsers(report.stale.length, what)
-        if (notable || ask === 'reloadSystem' || ask === 'reloadPackage') await documents.open('report/reload.txt', `${reportText(report)}\n`, { language: 'plaintext' })
+        if (notable || ask === 'reloadSystem' || ask === 'reloadPackage') await documents.open('report/reload.txt', `${reportText(report, isUndo)}\n`, { language: 'plaintext' })
       } catch (error) {
         complain(error)
       }
@@ -112,7 +114,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   const recompile = async (place: object | undefined): Promise<void> => {
     if (place === undefined) return
     try {
-      const done = await server.run<Recompiled>('recompileCallers', place)
+      const done = await runReload<Recompiled>(server, 'recompileCallers', place)
       await documents.open('report/callers.txt', `${done.text}\n`, { language: 'plaintext' })
     } catch (error) {
       complain(error)
@@ -135,12 +137,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
       }
     })
   const evaluate = (name: string, what: What): void => command(name, () => evaluator.evaluate(what))
-  const here = (): { uri: string; position: Position } | undefined => {
-    const editor = vscode.window.activeTextEditor
-    if (editor === undefined || !isLisp(editor.document)) return undefined
-    const { line, character } = editor.selection.active
-    return { uri: editor.document.uri.toString(), position: { line, character } }
-  }
+  const here = placeHere
 
   evaluate('evalForm', 'form')
   evaluate('evalTopLevelForm', 'top-level')
@@ -213,10 +210,8 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
   })
   command('repl', () => repl.show())
   command('sendToRepl', () => {
-    const editor = vscode.window.activeTextEditor
-    if (editor === undefined || !isLisp(editor.document)) return
-    const range = rangeOf(editor, editor.selection.isEmpty ? 'top-level' : 'region')
-    if (range !== undefined) repl.send(editor.document.getText(range))
+    const chosen = chosenText(({ selection }) => (selection.isEmpty ? 'top-level' : 'region'))
+    if (chosen !== undefined) repl.send(chosen.editor.document.getText(chosen.range))
   })
 
   command('loadSystem', (system?: System) => loadSystem(server, systems, system, output))
@@ -290,7 +285,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
       const report = await server.run<TestReport>('runTestAtPoint', place)
       if (report.success) vscode.window.setStatusBarMessage(`$(pass) ${report.passed} passed`, 5000)
       else {
-        await documents.open('report/test.txt', report.text, { language: 'plaintext' })
+        await documents.open('report/test.txt', testText(report), { language: 'plaintext' })
         void tellOfTests(server, report).catch(complain)
       }
     } catch (error) {
@@ -336,7 +331,7 @@ export function activate(context: vscode.ExtensionContext): { server: Server } {
     const editor = vscode.window.activeTextEditor
     const range = editor?.document.getWordRangeAtPosition(editor.selection.active)
     const name = await vscode.window.showInputBox({ title: 'Go to a definition', prompt: 'A symbol', value: range && editor ? editor.document.getText(range) : '' })
-    if (name !== undefined && name !== '') await goToSymbol(server, name).catch(complain)
+    if (name !== undefined && name !== '') await goToSymbol(server, name, readIn(name)).catch(complain)
   })
   for (const action of Object.keys(ACTIONS) as (keyof typeof ACTIONS)[]) {
     const strict = action === 'deleteForward' || action === 'deleteBackward'

@@ -1,6 +1,6 @@
 // Results as text. Plain data in, text out.
 import { backtraceLines } from './frames.js'
-import type { EvalResult, LogEntry, ReloadReport, Timing } from './lsp_ext.js'
+import type { ErrorData, EvalResult, LogEntry, ReloadReport, TestReport, Timing } from './lsp_ext.js'
 
 /** A line, at most `limit` characters. */
 export function oneLine(text: string, limit: number): string {
@@ -143,18 +143,31 @@ export function doneText(entry: LogEntry): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}${about}${time}`
 }
 
-/** The outcome of a reload, as a document. */
-export function reportText(report: ReloadReport): string {
+/** The error of a command: what failed and why, where, and what was not put back. */
+export function errorText(message: string, { message: reason, location = {}, not_undone: left = [] }: ErrorData = {}): string {
+  const said = reason === undefined ? message : `${message}: ${reason}`
+  const { line } = location
+  const file = location.file?.replace(/^.*[/\\]/, '')
+  const place = file === undefined ? (line === undefined ? undefined : `line ${line}`) : line === undefined ? file : `${file}:${line}`
+  const whole = place === undefined ? said : `${said.trimEnd().replace(/\.$/, '')} (${place})`
+  return left.length === 0 ? whole : `${whole.replace(/\.$/, '')}. Could not be put back: ${left.join(', ')}.`
+}
+
+/** The outcome of tests, after what was printed: of a system that does not compile, the reason. */
+export const testText = ({ output, text }: TestReport): string => [output?.trim() ?? '', text].filter((part) => part !== '').join('\n\n')
+
+/** The outcome of a reload, or of the undoing of one, as a document. */
+export function reportText(report: ReloadReport, isUndo = false): string {
   const item = (one: unknown): string => (typeof one === 'string' ? one : warningText(one))
   const part = (title: string, items: unknown[]): string[] => (items.length === 0 ? [] : [`${title}:\n${items.map((one) => `  ${item(one)}`).join('\n')}`])
   // The compiler's progress messages for each file are left out.
   const output = report.output.replace(/^; (?:compiling file|wrote|compilation finished) .*\n?/gm, '').trim()
   return [
-    `Reloaded ${report.what}.`,
+    `${isUndo ? 'Undone:' : 'Reloaded'} ${report.what}.`,
     ...part('Files', report.files),
-    ...part('Redefined', report.redefined),
-    ...part('New', report.new),
-    ...part('No longer in the source, but still in the image', report.gone),
+    ...part(isUndo ? 'Put back' : 'Redefined', report.redefined),
+    ...part(isUndo ? 'There again' : 'New', report.new),
+    ...part(isUndo ? 'Taken away' : 'No longer in the source, but still in the image', report.gone),
     ...part('Loaded with errors', report.errors ?? []),
     ...part('Callers that still hold old code', report.stale),
     ...part('Layouts that changed', report.layouts),

@@ -23,6 +23,30 @@ export function showMessage(type: number, message: string): void {
   else void vscode.window.showInformationMessage(message)
 }
 
+/** A place that an error is about, from 1; the column in characters. */
+export interface Place {
+  uri: string
+  line: number
+  column: number
+}
+
+const GO = 'Go to It'
+
+/**
+ * Shows an error, with a button that goes to its place, if it has one. Resolves to another button
+ * that was pressed.
+ */
+export async function tellOfPlace(text: string, place: Place | undefined, ...buttons: string[]): Promise<string | undefined> {
+  const choice = await vscode.window.showErrorMessage(`Consort: ${plain(text)}`, ...(place === undefined ? [] : [GO]), ...buttons)
+  if (choice !== GO || place === undefined) return choice
+  const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(place.uri))
+  const line = Math.min(place.line, document.lineCount) - 1
+  const before = [...document.lineAt(line).text].slice(0, place.column - 1).join('')
+  const at = new vscode.Position(line, before.length)
+  await vscode.window.showTextDocument(document, { selection: new vscode.Range(at, at) })
+  return undefined
+}
+
 async function offerConsort(): Promise<void> {
   const choice = await vscode.window.showWarningMessage('Consort is not installed, or not where it was looked for.', 'Show What to Do', 'Set Its Path', 'Try Again')
   if (choice === 'Show What to Do') await vscode.commands.executeCommand('consort.editor.walkthrough')

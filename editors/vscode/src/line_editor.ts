@@ -26,8 +26,11 @@ export class LineEditor {
   private columns = 80
   private readonly history: string[] = []
   private recalled = 0
-  private draft = ''
+  /** What was typed at the positions of the history that were left; behind its end, the draft. */
+  private edited = new Map<number, string>()
   private pending = ''
+  /** What was typed at the prompt when `run` submitted another text. */
+  private aside: { text: string; cursor: number; edited: Map<number, string>; recalled: number; length: number } | undefined
   /** Takes the line that running code reads: no form, and nothing for the history. */
   private question: ((text: string | undefined) => void) | undefined
 
@@ -48,13 +51,27 @@ export class LineEditor {
     this.columns = Math.max(columns, 20)
   }
 
-  /** Shows the prompt and starts editing, with the keys that were typed meanwhile. */
+  /**
+   * Shows the prompt and starts editing, with what `run` has set aside and the keys that were typed
+   * meanwhile.
+   */
   begin(prompt: string): void {
     this.prompt = prompt
-    this.text = ''
-    this.cursor = 0
-    this.row = 0
+    // A line that running code reads is none of it.
+    const aside = this.question === undefined ? this.aside : undefined
+    if (this.question === undefined) this.aside = undefined
+    this.text = aside?.text ?? ''
+    this.cursor = aside?.cursor ?? 0
+    this.edited = aside?.edited ?? new Map<number, string>()
     this.recalled = this.history.length
+    if (aside !== undefined) {
+      // What was submitted since is an entry before the draft.
+      const draft = this.edited.get(aside.length)
+      this.edited.delete(aside.length)
+      if (draft !== undefined) this.edited.set(this.history.length, draft)
+      if (aside.recalled < aside.length) this.recalled = aside.recalled
+    }
+    this.row = 0
     this.active = true
     this.draw()
     const typed = this.pending
@@ -85,11 +102,25 @@ export class LineEditor {
     question?.(text)
   }
 
-  /** Writes something above the line that is being edited. */
-  above(text: string): void {
+  /**
+   * Submits another text than what is typed. What is typed is set aside, and `begin` gives it back.
+   */
+  run(text: string): void {
+    const { text: typed, cursor, edited, recalled } = this
+    this.aside = { text: typed, cursor, edited, recalled, length: this.history.length }
+    this.text = text.replace(/\r\n?/g, '\n')
+    this.submit()
+  }
+
+  /**
+   * Writes something above the line that is being edited. `prompt`: another one for that line,
+   * unless running code reads it.
+   */
+  above(text: string, prompt?: string): void {
     const lines = crlf(text.endsWith('\n') ? text : `${text}\n`)
     if (!this.active) return this.host.write(lines)
     this.erase()
+    if (prompt !== undefined && this.question === undefined) this.prompt = prompt
     this.host.write(lines)
     this.draw()
   }
@@ -210,6 +241,9 @@ export class LineEditor {
       this.insert(`\n${indentation(this.text.slice(0, this.cursor))}`)
       return this.redraw()
     }
+    this.submit()
+  }
+  private submit(): void {
     this.cursor = this.text.length
     this.redraw()
     this.host.write('\r\n')
@@ -235,9 +269,9 @@ export class LineEditor {
     if (this.question !== undefined) return
     const to = this.recalled + step
     if (to < 0 || to > this.history.length) return
-    if (this.recalled === this.history.length) this.draft = this.text
+    this.edited.set(this.recalled, this.text)
     this.recalled = to
-    this.text = this.history[to] ?? this.draft
+    this.text = this.edited.get(to) ?? this.history[to] ?? ''
     this.cursor = this.text.length
   }
 

@@ -331,6 +331,8 @@ export interface TestReport {
   failed: number
   errors: number
   text: string
+  /** What the compiler and the tests printed. */
+  output?: string | null
   tests: TestOutcome[]
 }
 export interface TestOutcome {
@@ -362,6 +364,18 @@ export interface ReloadReport {
   warnings: unknown[]
   output: string
   undoable: number
+}
+
+/** `data` of the error of a command. */
+export interface ErrorData {
+  kind?: string
+  type?: string
+  /** The reason, where the message of the error names only what failed. */
+  message?: string
+  /** From 1; the column in characters. Without a file, in the document of the request. */
+  location?: { file?: string; line?: number; column?: number }
+  /** What should have been put back, and was not. */
+  not_undone?: string[]
 }
 
 /** The answer of `consort.recompileCallers`. */

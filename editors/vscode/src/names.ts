@@ -2,6 +2,7 @@
 import * as vscode from 'vscode'
 import { toRange } from './convert.js'
 import { lispEditor } from './evaluate.js'
+import { label } from './format.js'
 import type { ManualPage, References } from './lsp_ext.js'
 import { complain, withUnmovedFocus, type Server } from './server.js'
 import { named } from './views.js'
@@ -27,12 +28,12 @@ export async function referencesByKind(server: Server): Promise<void> {
     const { name, kinds, references } = await withUnmovedFocus(server.run<References>('references', { uri: document.uri.toString(), position }))
     const counted = kinds.map((kind) => ({ kind, found: references.filter((one) => one.kind === kind) })).filter(({ found }) => found.length > 0)
     if (counted.length === 0) {
-      void vscode.window.showInformationMessage(`Consort: nothing refers to ${name}.`)
+      void vscode.window.showInformationMessage(`Consort: nothing refers to ${label(name)}.`)
       return
     }
     const items = counted.map(({ kind, found }) => ({ label: WORDS[kind] ?? kind, description: String(found.length), found }))
     const all = { label: 'All', description: String(references.length), found: references }
-    const chosen = items.length === 1 ? items[0] : await vscode.window.showQuickPick([...items, all], { title: `References to ${name}`, placeHolder: 'Kind of reference' })
+    const chosen = items.length === 1 ? items[0] : await vscode.window.showQuickPick([...items, all], { title: `References to ${label(name)}`, placeHolder: 'Kind of reference' })
     if (chosen === undefined) return
     const locations = chosen.found.map((one) => new vscode.Location(vscode.Uri.parse(one.uri), toRange(one.range)))
     await vscode.commands.executeCommand('editor.action.showReferences', document.uri, selection.active, locations)

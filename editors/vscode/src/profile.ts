@@ -4,6 +4,7 @@ import * as vscode from 'vscode'
 import { plain } from './convert.js'
 import { lispEditor } from './evaluate.js'
 import { treeOf } from './folded.js'
+import { label } from './format.js'
 import type { Profile, ProfileAnswer } from './lsp_ext.js'
 import { complain, type Server } from './server.js'
 import { goToSymbol } from './source.js'
@@ -48,7 +49,7 @@ export class Profiles implements vscode.Disposable {
       })
       this.panel.onDidDispose(() => (this.panel = undefined))
       this.panel.webview.onDidReceiveMessage((message: { symbol?: string; quiet?: boolean }) => {
-        if (message.symbol !== undefined) void goToSymbol(this.server, message.symbol).catch(message.quiet === true ? () => vscode.window.setStatusBarMessage(`No source of ${message.symbol ?? ''} is known`, 3000) : complain)
+        if (message.symbol !== undefined) void goToSymbol(this.server, message.symbol).catch(message.quiet === true ? () => vscode.window.setStatusBarMessage(`No source of ${label(message.symbol ?? '')} is known`, 3000) : complain)
       })
     }
     const { webview } = this.panel

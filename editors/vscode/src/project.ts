@@ -1,9 +1,18 @@
 // A new project: a system, its package, and tests that need no library. No `vscode` here.
 
+/** The packages of SBCL, ASDF and Consort that a name may be; those of SBCL's own begin with `sb-`. */
+const LISP_PACKAGES = ['asdf', 'asdf-action', 'asdf-user', 'asdf-utilities', 'cl', 'cl-user', 'common-lisp', 'common-lisp-user', 'consort', 'keyword', 'sequence', 'uiop']
+
 /** Why a name cannot be a system's; undefined when it can. */
 export function wrongName(name: string): string | undefined {
-  return /^[a-z][a-z0-9-]*[a-z0-9]$/.test(name) ? undefined : 'Lower-case letters, digits and hyphens, beginning with a letter: my-project'
+  if (!/^[a-z][a-z0-9-]*[a-z0-9]$/.test(name)) return 'Lower-case letters, digits and hyphens, beginning with a letter: my-project'
+  if (FILES.includes(mainFile(name))) return `A project has a file ${mainFile(name)} for something else`
+  if (LISP_PACKAGES.includes(name) || name.startsWith('sb-')) return `Lisp itself has a package ${name}`
+  return undefined
 }
+
+/** The files of a project whose names do not come from its own. */
+const FILES = ['package.lisp', 'tests.lisp']
 
 /** The file that a person begins with. */
 export const mainFile = (name: string): string => `${name}.lisp`

@@ -13,8 +13,12 @@ export interface Reading {
   forms: Form[]
   /** Offsets of parentheses that nothing closes. */
   open: number[]
+  /** Offsets of closing parentheses that close nothing. */
+  stray: number[]
   /** Inside what the text ends, if not between or after forms. */
   inside: 'string' | 'comment' | 'symbol' | 'prefix' | undefined
+  /** The offset of the delimiter that opens it: `"`, `#|` or `|`. */
+  opening: number | undefined
 }
 
 const DELIMITER = /[\s()"';`,]/
@@ -22,7 +26,9 @@ const DELIMITER = /[\s()"';`,]/
 export function read(text: string): Reading {
   const top: Form[] = []
   const stack: Form[] = []
+  const stray: number[] = []
   let inside: Reading['inside']
+  let opening: number | undefined
   let prefix = -1
   let at = 0
   const begin = (): number => (prefix < 0 ? at : prefix)
@@ -38,7 +44,10 @@ export function read(text: string): Reading {
       at = end < 0 ? text.length : end
     } else if (c === '#' && text[at + 1] === '|') {
       const end = endOfComment(text, at)
-      if (end === undefined) inside = 'comment'
+      if (end === undefined) {
+        inside = 'comment'
+        opening = at
+      }
       at = end ?? text.length
     } else if (c === '(' || (c === '#' && /^#\d*[aAcCsS]?\(/.test(text.slice(at, at + 12)))) {
       const form: Form = { start: begin(), end: text.length, kind: 'list', children: [] }
@@ -46,15 +55,19 @@ export function read(text: string): Reading {
       add(form)
       stack.push(form)
     } else if (c === ')') {
-      at++
       const form = stack.pop()
+      if (form === undefined) stray.push(at)
+      at++
       if (form) form.end = at
       prefix = -1
     } else if (c === '"') {
       const start = begin()
-      at++
+      const quote = at++
       while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
-      if (at >= text.length) inside = 'string'
+      if (at >= text.length) {
+        inside = 'string'
+        opening = quote
+      }
       at = Math.min(at + 1, text.length)
       add({ start, end: at, kind: 'string', children: [] })
     } else if (c === "'" || c === '`' || c === ',') {
@@ -69,14 +82,17 @@ export function read(text: string): Reading {
       if (conditional) at = skipFeature(text, at)
     } else {
       const start = begin()
-      const end = endOfAtom(text, at)
-      if (end === undefined) inside = 'symbol'
-      at = end ?? text.length
+      const { end, bar } = endOfAtom(text, at)
+      if (bar !== undefined) {
+        inside = 'symbol'
+        opening = bar
+      }
+      at = end
       add({ start, end: at, kind: 'atom', children: [] })
     }
   }
   if (prefix >= 0 && inside === undefined) inside = 'prefix'
-  return { forms: top, open: stack.map((form) => form.start), inside }
+  return { forms: top, open: stack.map((form) => form.start), stray, inside, opening }
 }
 
 function endOfComment(text: string, from: number): number | undefined {
@@ -92,26 +108,27 @@ function endOfComment(text: string, from: number): number | undefined {
   return undefined
 }
 
-function endOfAtom(text: string, from: number): number | undefined {
+/** The end of an atom; that of the text, and the offset of the `|`, where nothing closes that. */
+function endOfAtom(text: string, from: number): { end: number; bar?: number } {
   let at = from
   if (text.startsWith('#\\', at)) at = Math.min(at + 3, text.length)
   while (at < text.length && !DELIMITER.test(text.charAt(at))) {
     if (text[at] === '\\') at += 2
     else if (text[at] === '|') {
-      at++
+      const bar = at++
       while (at < text.length && text[at] !== '|') at += text[at] === '\\' ? 2 : 1
-      if (at >= text.length) return undefined
+      if (at >= text.length) return { end: text.length, bar }
       at++
     } else at++
   }
   // Advances in any case, also at a lone sharpsign before a delimiter.
-  return Math.min(Math.max(at, from + 1), text.length)
+  return { end: Math.min(Math.max(at, from + 1), text.length) }
 }
 
 function skipFeature(text: string, from: number): number {
   let at = from
   while (/\s/.test(text.charAt(at))) at++
-  if (text[at] !== '(') return at < text.length ? (endOfAtom(text, at) ?? text.length) : at
+  if (text[at] !== '(') return at < text.length ? endOfAtom(text, at).end : at
   let depth = 0
   for (; at < text.length; at++) {
     if (text[at] === '(') depth++

@@ -81,8 +81,8 @@ export class Recordings {
    * Records a test, and steps through it: from the error, or from where the value first appears
    * that a check found wrong.
    */
-  async recordTest(test: string, token?: vscode.CancellationToken): Promise<RecordAnswer> {
-    const answer = await this.server.run<RecordAnswer>('record', { test }, undefined, token)
+  async recordTest(test: string, token?: vscode.CancellationToken, where: { package?: string } = {}): Promise<RecordAnswer> {
+    const answer = await this.server.run<RecordAnswer>('record', { test, ...where }, undefined, token)
     const { recording } = answer
     if (recording.recording === 0) throw new Error(answer.text)
     this.last = recording.recording

@@ -73,7 +73,7 @@ class Terminal implements vscode.Pseudoterminal {
       if (server.condition.state !== 'ready') this.editor.above(color(33, `; Lisp: ${now}`))
       else {
         this.package = 'COMMON-LISP-USER'
-        this.editor.above(color(32, `; Lisp: ${now}`))
+        this.editor.above(color(32, `; Lisp: ${now}`), this.prompt)
       }
     })
   }
@@ -100,7 +100,9 @@ class Terminal implements vscode.Pseudoterminal {
     this.editor.input(data)
   }
 
-  /** Evaluates a text as if it had been typed, when what is evaluated has ended. */
+  /**
+   * Evaluates a text when what is evaluated has ended. What is typed at the prompt stays there.
+   */
   send(text: string): void {
     this.sent.push(text)
     this.evaluateSent()
@@ -108,8 +110,8 @@ class Terminal implements vscode.Pseudoterminal {
   private evaluateSent(): void {
     // During an evaluation the line editor may be active, for a line that the code reads.
     while (this.isOpen && this.running === undefined && this.editor.isActive && this.sent.length > 0) {
-      this.editor.paste(this.sent.shift()?.trim() ?? '')
-      this.editor.input('\r')
+      const text = this.sent.shift()?.trim() ?? ''
+      if (text !== '') this.editor.run(text)
     }
   }
 
@@ -136,14 +138,17 @@ class Terminal implements vscode.Pseudoterminal {
   }
   private begin(): void {
     this.freshLine()
-    this.editor.begin(`${shortPackage(this.package)}> `)
+    this.editor.begin(this.prompt)
+  }
+  private get prompt(): string {
+    return `${shortPackage(this.package)}> `
   }
   private interrupt(): void {
     if (this.running === undefined) return
     if (this.sent.length > 0) this.editor.above(color(33, '; What was sent meanwhile is not evaluated.'))
     this.sent = []
     this.running.cancel()
-    void this.server.ask('interrupt', {}).catch(() => undefined)
+    this.server.ask('interrupt', {}).catch((error: unknown) => this.editor.above(color(31, `; Not interrupted: ${error instanceof Error ? error.message : String(error)}`)))
   }
 
   private async submit(text: string): Promise<void> {

@@ -6,13 +6,10 @@ import type { Approval, LogEntry } from './lsp_ext.js'
 import { packageAt } from './reader.js'
 import type { Server } from './server.js'
 import type { DefinitionPlace } from './source.js'
+import { effect, tellReload } from './undo.js'
 
 const UNDO = 'Undo'
 const WRITE = 'Write to file'
-/** The tools and commands whose changes can be undone, and those that undo one. */
-const UNDOABLE = /^(code_(compile|load|reload|replace|undo)|consort\.(replaceFunction|reload(System|Package)|undoReload|compile(Form|File)|loadFile|recompileCallers|undefine)$)/
-/** Text of the outcome of an edit of a form that was loaded too, or of one too long to tell. */
-const LOADED = /^Reloaded |\.\.\.$/m
 /** The time limit for the outcome of an allowed call, in milliseconds. */
 const PATIENCE = 60_000
 
@@ -24,20 +21,16 @@ export async function offerNext(server: Server, approval: Approval, place: Defin
   const heard = server.onLogEntry((entry) => {
     const isOwn = own === undefined && isOf(entry, approval)
     if (isOwn) own = entry
-    if (isOwn || isUndoable(entry)) isLast = isOwn
+    if (isOwn || effect(entry) !== undefined) isLast = isOwn
   })
   try {
     const entry = await outcome(server, approval)
     // The agent is told of a failure; the image is as it was.
+    if (entry !== undefined && effect(entry) === 'adds') tellReload(server, approval.what, entry)
     if (entry === undefined || entry.status === 'ok') await offer(approval, place, () => isLast)
   } finally {
     heard.dispose()
   }
-}
-/** True if an entry of the log is of a call that has added something to undo, or has undone it. */
-function isUndoable({ tool, status, outcome }: LogEntry): boolean {
-  // Forms are loaded one after the other, and the ones before a form that fails stay.
-  return tool === 'lisp-edit-form' ? LOADED.test(outcome ?? '...') : status === 'ok' && UNDOABLE.test(tool)
 }
 
 /** `isLast`: whether nothing else was replaced, or undone, since. */

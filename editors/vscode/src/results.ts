@@ -7,6 +7,9 @@ import { rangeAfter } from './ranges.js'
 import { frameLink } from './source.js'
 import { toRange } from './convert.js'
 
+/** The characters of a result that the link which opens it holds. */
+const OPENED = 50_000
+
 interface Shown {
   uri: string
   range: vscode.Range
@@ -237,11 +240,12 @@ export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownSt
   // A link holds its text, so a huge one is copied from its document instead.
   const copy = copied.length <= 20_000 ? `${link('$(copy) Copy', 'consort.editor.copyText', copied)}  ·  ` : ''
   const open = resultText(result)
+  const opened = open.length <= OPENED ? open : `${open.slice(0, OPENED)}\n;; … ${open.length - OPENED} more characters. "Consort: Open the Last Result" shows all of the last result.`
   const reference = result.references?.[0] ?? 0
   const inspect = reference === 0 ? '' : `  ·  ${link('$(inspect) Inspect', 'consort.editor.inspectResult', valuesText(result).slice(0, 2000), reference)}`
   const look = result.failure === undefined ? '' : `  ·  ${link('$(debug) Look into It', 'consort.editor.failures', result.failure.number)}`
   markdown.appendMarkdown(
-    `${timing}evaluated by you in ${markdownText(inPackage ?? result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', open.slice(0, 50_000), briefly(result.error))}${inspect}${look}\n\n`,
+    `${timing}evaluated by you in ${markdownText(inPackage ?? result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', opened, briefly(result.error))}${inspect}${look}\n\n`,
   )
   if (result.error !== null) markdown.appendMarkdown(`**${markdownText(result.error.type)}**\n\n${fenced(result.error.message, 'text')}\n\n`)
   if (result.status === 'interrupted') markdown.appendMarkdown('Interrupted.\n\n')

@@ -2,13 +2,14 @@
 import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions, type StaticFeature } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
-import { plain } from './format.js'
-import { offerHelp, offerSbcl, showMessage } from './help.js'
+import { errorText } from './format.js'
+import { offerHelp, offerSbcl, showMessage, tellOfPlace, type Place } from './help.js'
 import { saysNoSbcl } from './install.js'
 import {
   COMMANDS,
   type Approval,
   type Decision,
+  type ErrorData,
   type ImageState,
   type InputLine,
   type InputWanted,
@@ -58,9 +59,19 @@ export class Refused extends Error {
   constructor(
     message: string,
     readonly kind: string | undefined,
+    readonly place?: Place,
   ) {
     super(message)
   }
+}
+
+/** The error of a command, as the server has told it. */
+function refused(error: unknown, { uri }: { uri?: string }): Refused {
+  const { message, data } = error as { message?: string; data?: ErrorData }
+  const { file, line, column = 1 } = data?.location ?? {}
+  const text = file === undefined ? uri : vscode.Uri.file(file).toString()
+  const place = text === undefined || line === undefined ? undefined : { uri: text, line, column }
+  return new Refused(errorText(message ?? String(error), data), data?.kind ?? data?.type, place)
 }
 
 /** No server runs, and none is starting. */
@@ -349,8 +360,7 @@ export class Server implements vscode.Disposable {
       return await (token === undefined ? client.sendRequest<T>('workspace/executeCommand', params) : client.sendRequest<T>('workspace/executeCommand', params, token))
     } catch (error) {
       if (error instanceof vscode.CancellationError) throw error
-      const { message, data } = error as { message?: string; data?: { kind?: string; type?: string } }
-      throw new Refused(message ?? String(error), data?.kind ?? data?.type)
+      throw refused(error, argument)
     }
   }
 
@@ -399,5 +409,5 @@ export function complain(error: unknown): void {
   if (error instanceof FocusMoved) vscode.window.setStatusBarMessage(`Consort: ${message}`, 8000)
   else if (error instanceof NotRunning) void offerHelp(error.condition)
   else if (error instanceof Refused && saysNoSbcl(message)) void offerSbcl()
-  else void vscode.window.showErrorMessage(`Consort: ${plain(message)}`)
+  else void tellOfPlace(message, error instanceof Refused ? error.place : undefined).catch(complain)
 }

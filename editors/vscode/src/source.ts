@@ -6,14 +6,14 @@ import type { Definition, LispError, SourceLocations } from './lsp_ext.js'
 import { complain, FocusMoved, trackFocus, Refused, type Server } from './server.js'
 
 /**
- * Opens the first definition of a symbol; by the server's command where there is one, by the
- * workspace's symbols otherwise.
+ * Opens the first definition of a symbol, read in a package if one is given; by the server's
+ * command where there is one, by the workspace's symbols otherwise.
  */
-export async function goToSymbol(server: Server, symbol: string): Promise<void> {
+export async function goToSymbol(server: Server, symbol: string, where: { package?: string } = {}): Promise<void> {
   const isFocusUnmoved = trackFocus()
   const name = symbol.replace(/^\((?:setf|flet|labels|lambda|sb-pcl::fast-method|method)\s+/i, '').replace(/[)\s].*$/, '')
   if (server.can('sourceLocation')) {
-    const answer = await server.ask<SourceLocations>('sourceLocation', { symbol: name })
+    const answer = await server.ask<SourceLocations>('sourceLocation', { symbol: name, ...where })
     const place = answer.definitions.find(({ location }) => location != null)?.location
     if (place != null) {
       await show(vscode.Uri.parse(place.uri), toRange(place.range).start, isFocusUnmoved)

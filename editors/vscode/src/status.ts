@@ -87,6 +87,12 @@ export function currentPackage(): string | undefined {
   return packageAt(editor.document.getText(), editor.document.offsetAt(editor.selection.active)) ?? 'COMMON-LISP-USER'
 }
 
+/** The package to read a typed name in: that at the cursor, unless the name says its own. */
+export function readIn(name: string): { package?: string } {
+  const here = name.includes(':') ? undefined : currentPackage()
+  return here === undefined ? {} : { package: here }
+}
+
 /** The menu behind the status bar. */
 export async function showMenu(server: Server): Promise<void> {
   // An image that is not started yet is started by the first evaluation.

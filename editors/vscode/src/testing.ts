@@ -1,11 +1,16 @@
 // The test explorer: a row for each system of the workspace, and below it the outcomes of its tests
 // when they ran last.
 import * as vscode from 'vscode'
+import { testText } from './format.js'
 import { tellOfTests } from './frozen.js'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
 import type { Recordings } from './recordings.js'
 import { complain, isLisp, type Server } from './server.js'
+import { readIn } from './status.js'
 import { workspaceSystems, type System } from './trees.js'
+import { notTested, saveFiles } from './unsaved.js'
+
+const SAVE = 'Save and Test Again'
 
 const runsOnSave = (): boolean => vscode.workspace.getConfiguration('consort').get<boolean>('tests.runOnSave', false)
 
@@ -51,7 +56,7 @@ export class Tests implements vscode.Disposable {
     const controller = vscode.tests.createTestController('consort', 'Common Lisp')
     this.controller = controller
     controller.refreshHandler = () => this.discover(controller)
-    controller.createRunProfile('Run', vscode.TestRunProfileKind.Run, (request, token) => this.run(controller, request, token), true)
+    controller.createRunProfile('Run', vscode.TestRunProfileKind.Run, (request, token) => this.runAsked(controller, request, token), true)
     if (this.server.can('record')) controller.createRunProfile('Record', vscode.TestRunProfileKind.Debug, (request, token) => this.recordTests(request, token), true)
     void this.discover(controller)
   }
@@ -68,7 +73,8 @@ export class Tests implements vscode.Disposable {
 
   async recordTest(test?: vscode.TestItem, token?: vscode.CancellationToken): Promise<void> {
     const name = test === undefined ? await this.chooseTest() : (this.names.get(test.id) ?? test.label)
-    if (name !== undefined && name !== '') await this.recordings.recordTest(name, token)
+    const typed = test === undefined && this.names.size === 0
+    if (name !== undefined && name !== '') await this.recordings.recordTest(name, token, typed ? readIn(name) : {})
   }
 
   /** The whole name of a test that ran, the failed ones first; a typed one if none ran. */
@@ -106,7 +112,31 @@ export class Tests implements vscode.Disposable {
     const item = controller.items.get(name)
     if (item === undefined) return
     void vscode.commands.executeCommand('workbench.view.testing.focus')
-    await this.run(controller, new vscode.TestRunRequest([item]), new vscode.CancellationTokenSource().token)
+    // VS Code itself does so for tests that are run from their rows.
+    const request = new vscode.TestRunRequest([item])
+    if (vscode.workspace.getConfiguration('testing').get<boolean>('saveBeforeTest', true)) await this.saveFor(request)
+    await this.runAsked(controller, request, new vscode.CancellationTokenSource().token)
+  }
+
+  /** Runs tests for a person, who is told of changes that were not tested. */
+  private async runAsked(controller: vscode.TestController, request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
+    const text = notTested()
+    await this.run(controller, request, token)
+    if (text !== undefined) void this.offerAgain(text, controller, request).catch(complain)
+  }
+
+  private async offerAgain(text: string, controller: vscode.TestController, request: vscode.TestRunRequest): Promise<void> {
+    if ((await vscode.window.showWarningMessage(`Consort: ${text}`, SAVE)) !== SAVE) return
+    await this.saveFor(request)
+    await this.runAsked(controller, request, new vscode.CancellationTokenSource().token)
+  }
+
+  /** Saves all files before a run, which then is the one that follows the saving of a file. */
+  private async saveFor({ include }: vscode.TestRunRequest): Promise<void> {
+    this.running++
+    await saveFiles().finally(() => this.running--)
+    if (include === undefined) this.changed.clear()
+    else for (const item of include) this.changed.delete((item.parent ?? item).id)
   }
 
   /**
@@ -155,6 +185,8 @@ export class Tests implements vscode.Disposable {
     run: vscode.TestRun,
     token: vscode.CancellationToken,
   ): Promise<void> {
+    const unsaved = notTested()
+    if (unsaved !== undefined) run.appendOutput(`${unsaved}\r\n`)
     const asked: vscode.TestItem[] = []
     if (request.include !== undefined) asked.push(...request.include)
     else controller.items.forEach((item) => asked.push(item))
@@ -168,12 +200,12 @@ export class Tests implements vscode.Disposable {
       try {
         const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.names.get(item.id) ?? item.label }
         const report = await this.server.run<TestReport>('runTests', what, undefined, token)
-        run.appendOutput(`${report.text}\n`.replace(/\r?\n/g, '\r\n'))
+        run.appendOutput(`${testText(report)}\n`.replace(/\r?\n/g, '\r\n'))
         void tellOfTests(this.server, report).catch(complain)
         for (const outcome of report.tests) this.record(controller, run, system, outcome)
         if (item.parent === undefined && report.tests.length === 0) {
           if (report.success) run.passed(item)
-          else run.errored(item, new vscode.TestMessage(report.text))
+          else run.errored(item, new vscode.TestMessage(testText(report)))
         }
       } catch (error) {
         run.errored(item, new vscode.TestMessage(error instanceof Error ? error.message : String(error)))

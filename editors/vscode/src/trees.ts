@@ -6,6 +6,7 @@ import { Rows } from './rows.js'
 import { complain, describe, Refused, type Server } from './server.js'
 import { currentPackage } from './status.js'
 import { systemsIn } from './systems.js'
+import { saveFiles } from './unsaved.js'
 
 export interface System {
   name: string
@@ -92,11 +93,15 @@ export class SystemsTree extends Rows<SystemRow> {
   }
 }
 
-/** Loads a system, with progress that can be cancelled. True if it is loaded now. */
+/**
+ * Loads a system, with progress that can be cancelled; files are saved first. True if it is loaded
+ * now.
+ */
 export async function loadSystem(server: Server, tree: SystemsTree, system: System | undefined, output: vscode.OutputChannel): Promise<boolean> {
   const chosen = system?.name ?? (await chooseSystem('Load a System'))
   if (chosen === undefined) return false
   try {
+    await saveFiles()
     const begun = Date.now()
     const options = { location: vscode.ProgressLocation.Notification, title: `Loading ${label(chosen)}`, cancellable: true }
     const result = await vscode.window.withProgress(options, (_, token) =>
@@ -104,7 +109,11 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
     )
     output.append(result.stdout + result.stderr)
     server.log.info(`Load system ${chosen}: ${result.loaded ? 'loaded' : 'not loaded'}, ${((Date.now() - begun) / 1000).toFixed(1)} s`)
-    if (!result.loaded) throw new Refused(`${chosen} was not loaded. ${result.error?.message ?? ''}`, undefined)
+    if (!result.loaded) {
+      // What the compiler said has the reason; the error only names the file.
+      output.show(true)
+      throw new Refused(`${chosen} was not loaded. ${result.error?.message ?? ''}`, undefined)
+    }
     tree.refresh()
     vscode.window.setStatusBarMessage(`$(check) ${label(chosen)} is loaded`, 4000)
     return true
@@ -170,7 +179,7 @@ export class ImageTree extends Tree<Line> {
           ? []
           : [{
               label: 'In progress', description: String(work.length), icon: 'loading~spin', context: 'work',
-              children: work.map((one) => ({ label: oneLine(one.replaceAll(`${status.workspace}/`, ''), 120), icon: 'play', context: 'work' })),
+              children: work.map((one) => ({ label: oneLine(one.replaceAll(`${status.workspace}/`, ''), 120), tooltip: one, icon: 'play', context: 'work' })),
             }]),
       ]
     } catch {

@@ -3,6 +3,7 @@ import * as vscode from 'vscode'
 import { label } from './format.js'
 import type { ReloadReport, Removable } from './lsp_ext.js'
 import { withUnmovedFocus, type Server } from './server.js'
+import { runReload } from './undo.js'
 
 const REMOVE = 'Remove'
 
@@ -20,7 +21,7 @@ export async function undefine(server: Server, place: object): Promise<void> {
   if (answer !== REMOVE) return
   const parts = chosen.map(({ part }) => part.key)
   const argument = { name: found.name, parts, ...(found.method == null ? {} : { method: found.method }) }
-  const report = await server.run<ReloadReport>('undefine', argument)
+  const report = await runReload<ReloadReport>(server, 'undefine', argument)
   const gone = report.gone.length === 0 ? 'Nothing was removed' : `Removed: ${report.gone.map((one) => label(String(one))).join(', ')}`
   vscode.window.setStatusBarMessage(`$(check) ${gone}`, 5000)
 }

@@ -3,10 +3,11 @@
 import * as vscode from 'vscode'
 import type { Documents } from './documents.js'
 import { plain, toRange } from './convert.js'
-import { lispEditor, rangeOf } from './evaluate.js'
+import { chosenText } from './evaluate.js'
 import { Latest } from './latest.js'
 import type { Expansion, Position, Told } from './lsp_ext.js'
 import { complain, isLisp, type Server } from './server.js'
+import { readIn } from './status.js'
 
 type How = 'one' | 'step' | 'full' | 'compiler'
 const EXPANSION = 'expansion/macroexpansion.lisp'
@@ -36,9 +37,9 @@ export class Expansions {
 
   /** Shows the expansion of the form at the cursor. */
   async expand(how: How): Promise<void> {
-    const editor = lispEditor()
-    const range = editor && rangeOf(editor, 'form')
-    if (editor === undefined || range === undefined) return
+    const chosen = chosenText(() => 'form')
+    if (chosen === undefined) return
+    const { editor, range } = chosen
     const { document } = editor
     const { version } = document
     const uri = document.uri.toString()
@@ -90,10 +91,12 @@ export class Expansions {
   /** Replaces the form by the expansion that is shown. */
   async inPlace(): Promise<void> {
     const { shown } = this
-    if (shown === undefined || !(await isThere(shown))) return
+    if (shown === undefined) return
     await this.attempt(async () => {
+      if (!(await isThere(shown))) return
       const { uri, position, how, steps } = shown
-      await this.server.run<Expansion>('macroexpand', { uri, position, how, steps, inPlace: true })
+      const { expanded, applied } = await this.server.run<Expansion>('macroexpand', { uri, position, how, steps, inPlace: true })
+      if (expanded && applied === false) throw new Error('The form was not replaced by its expansion. If no other message says why, its file cannot be edited, or was edited meanwhile.')
     })
   }
 
@@ -123,7 +126,8 @@ async function isThere({ uri, range, text }: Shown): Promise<boolean> {
 
 function expansionOf(answer: Expansion): string {
   if (answer.expansion === null) throw new Error(answer.error?.message ?? 'There is no expansion.')
-  return answer.expansion
+  const { expansion, omitted = 0 } = answer
+  return omitted === 0 ? expansion : `${expansion.trimEnd()}\n;; ${omitted} more characters were left out.`
 }
 
 /**
@@ -134,7 +138,7 @@ export async function named(title: string): Promise<object | undefined> {
   if (editor !== undefined && isLisp(editor.document) && editor.document.getWordRangeAtPosition(editor.selection.active) !== undefined)
     return { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
   const name = await vscode.window.showInputBox({ title, prompt: 'A symbol, such as my-package:my-function' })
-  return name === undefined || name === '' ? undefined : { name }
+  return name === undefined || name === '' ? undefined : { name, ...readIn(name) }
 }
 
 /** The calls of `tell`: their documents take each other's place beside the editor. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import test from 'node:test'
-import { tokens } from './tokens.js'
+import { closesPair, tokens } from './tokens.js'
 
 const EXAMPLES = '../../examples/telegraph'
 const FILES: Record<string, string> = {
@@ -53,6 +53,17 @@ for (const [text, word, scope] of CASES) {
     assert.equal(token?.scope, scope)
   })
 }
+
+test('a parenthesis or quote is closed by the editor where it begins a list or string', async () => {
+  const closed = async (line: string): Promise<string[]> => {
+    const found: string[] = []
+    for (const open of ['(', '"', '|', ';']) if (await closesPair(line, open)) found.push(open)
+    return found
+  }
+  for (const line of ['(list ', "(list '", '(list #\\a ', '(list #', '(list |a b| ']) assert.deepEqual(await closed(line), line.endsWith('#') ? ['(', '"', '|'] : ['(', '"'], line)
+  // Characters, names between bars, strings, comments.
+  for (const line of ['#\\', '(list #\\', '(list #\\( #\\', '(list |a b', '"a ', '"a \\', '; a ', '#| a ']) assert.deepEqual(await closed(line), [], line)
+})
 
 test('the grammar that is shipped is the one that is written', async () => {
   const source = (await import(new URL('../../syntaxes/grammar.mjs', import.meta.url).href)) as { grammar: object }

@@ -55,9 +55,18 @@ test('a rule for Enter comes to an end on what it does not match', () => {
     assert.equal(onEnterRules.some(({ beforeText }) => new RegExp(beforeText).test(line)), false, line.slice(0, 20))
 })
 
-test('what is not closed is found by the text alone', () => {
-  assert.deepEqual(unbalanced('(a (b) "c)" #\\( ; ('), [{ start: 0, end: 1, message: 'A closing parenthesis is missing: this list does not end.' }])
-  assert.match(unbalanced('(a (b')[0]?.message ?? '', /^2 closing parentheses are missing/)
-  assert.match(unbalanced('(a "b')[1]?.message ?? '', /string/)
-  assert.deepEqual(unbalanced('(a)\n; (\n#| ( |#'), [])
+test('what does not balance is found by the text alone, and said as the server says it', () => {
+  const said = (text: string): [string, string][] => unbalanced(text).map(({ start, end, message }) => [text.slice(start, end), message])
+  assert.deepEqual(unbalanced('(a (b) "c)" #\\( ; ('), [{ start: 0, end: 1, message: 'This list is never closed; one `)` is missing.' }])
+  assert.deepEqual(said('(a (b'), [['(', 'This list is never closed; 2 `)` are missing.']])
+  assert.deepEqual(said('(a))'), [[')', 'This `)` closes nothing: there is one too many.']])
+  assert.deepEqual(said('(a)) )\n(b))'), [[') )', 'These 2 `)` close nothing: there are 2 too many.'], [')', 'This `)` closes nothing: there is one too many.']])
+  assert.deepEqual(said('(a \'"b\n)'), [['"b', 'This string never ends: a `"` is missing.']])
+  assert.deepEqual(said('(a :|b\n c)'), [['|b', 'This `|` is never closed: a second `|` is missing.']])
+  assert.deepEqual(said('|abc'), [['|abc', 'This `|` is never closed: a second `|` is missing.']])
+  assert.deepEqual(said('(a)\n#| #| b |# c'), [['#|', 'This comment never ends: a `|#` is missing. Everything after it is commented out.']])
+  for (const text of ['(a)\n; (\n#| ( |#', '(a |b)"| #\\| #\\" #\\))', "'", '']) assert.deepEqual(unbalanced(text), [], text)
+  // Each is a sentence of the server's.
+  const server = readFileSync('../../server/src/ide/structure.rs', 'utf8').replaceAll('\\"', '"') + readFileSync('../../server/src/ide/structure/unclosed.rs', 'utf8')
+  for (const text of ['(a))', '"', '|', '#|', '(']) for (const [, message] of said(text)) assert.ok(server.includes(message.replace('one `)` is missing.', '')), message)
 })

@@ -7,21 +7,22 @@ import { compileAndLoad } from '../src/compiling.js'
 import { Debugger } from '../src/debugger.js'
 import { DifferenceMarks } from '../src/differences.js'
 import type { Documents } from '../src/documents.js'
-import { Evaluator } from '../src/evaluate.js'
+import { chosenText, Evaluator, placeHere } from '../src/evaluate.js'
 import { Inspector } from '../src/inspector.js'
 import { MacroStepper } from '../src/macro_stepper.js'
 import { moveDefinition } from '../src/moving.js'
 import { Recordings } from '../src/recordings.js'
 import type { Results } from '../src/results.js'
-import { Refused, type Server } from '../src/server.js'
+import { complain, Refused, Server as RealServer, type Server } from '../src/server.js'
 import { definitionPlace, goToSymbol } from '../src/source.js'
 import { deleteStrictly, structure } from '../src/structure.js'
 import { TracedView } from '../src/traced.js'
 import { undefine } from '../src/undefine.js'
 import { Expansions } from '../src/views.js'
 import { cursor, open, range } from './fakes/editors.js'
+import { State } from './fakes/languageclient.js'
 import { answer, asked, fakeServer, settle } from './fakes/server.js'
-import { choices, debug, Position, Range, seen, Selection, SourceBreakpoint } from './fakes/vscode.js'
+import { choices, debug, Position, Range, seen, Selection, SourceBreakpoint, window, workspace } from './fakes/vscode.js'
 
 const server = fakeServer()
 /** The documents that are shown: the last text of each name. */
@@ -65,6 +66,27 @@ test('a comment is not written into a form that was edited', async () => {
   await done
   assert.equal(document.getText(), '(c)\n(b)')
   assert.match(seen.messages[0] ?? '', /^Consort: 42\. It was not written/)
+})
+
+test('a comment that cannot be written is told of, and so is a text without a form', async () => {
+  const { editor } = open('(a)')
+  editor.edit = () => Promise.resolve(false)
+  const done = evaluator().evaluateToComment()
+  await settle()
+  await answer(0, 'evalForm', value('42', range(0, 0, 3)))
+  await done
+  assert.deepEqual(seen.messages, ['Consort: 42. It was not written: the file cannot be edited.'])
+  seen.messages.length = 0
+  open('')
+  await evaluator().evaluateToComment()
+  await new Expansions(server, documents).expand('one')
+  assert.equal(chosenText(() => 'top-level'), undefined)
+  assert.deepEqual(seen.messages, Array(3).fill('Consort: there is no form here.'))
+  seen.messages.length = 0
+  window.activeTextEditor = undefined
+  assert.equal(placeHere(), undefined)
+  assert.deepEqual(seen.messages, ['Consort: open a Common Lisp file first.'])
+  assert.deepEqual(asked.questions, [])
 })
 
 test('nothing is evaluated at a place of a text that is another when the server is there', async () => {
@@ -155,6 +177,28 @@ test('the form of an expansion is that of the text that was expanded', async () 
 
 // The debugger
 
+test('an expansion that is not put in the place of its form is told of', async () => {
+  const { editor } = open('(m)')
+  editor.selection = cursor(0, 1)
+  const expansions = new Expansions(server, documents)
+  void expansions.expand('one')
+  await answer(0, 'macroexpand', { expansion: '(x)', expanded: true, range: range(0, 0, 3) })
+  for (const [applied, told] of [[true, []], [false, [/^Consort: The form was not replaced by its expansion\./]]] as const) {
+    void expansions.inPlace()
+    await settle()
+    await answer(0, 'macroexpand', { expansion: '(x)', expanded: true, range: range(0, 0, 3), applied })
+    assert.equal(seen.messages.length, told.length)
+    told.forEach((one, at) => assert.match(seen.messages[at] ?? '', one))
+  }
+  // The file is no longer there.
+  seen.messages.length = 0
+  const { openTextDocument } = workspace
+  workspace.openTextDocument = () => Promise.reject(new Error('cannot open a.lisp'))
+  await expansions.inPlace()
+  workspace.openTextDocument = openTextDocument
+  assert.deepEqual(seen.messages, ['Consort: cannot open a.lisp'])
+})
+
 test('evaluations that begin together wait for the same debug session', async () => {
   debug.breakpoints = [new SourceBreakpoint()]
   const lisp = new Debugger(server)
@@ -211,13 +255,54 @@ test('a text that does not compile is loaded anyway if it is as it was', async (
   const refused = (): Promise<never> => Promise.reject(new Refused('malformed', 'COMPILATION_ERROR'))
   const requests: object[] = []
   const compiler = (answers: (() => Promise<unknown>)[]): Server =>
-    ({ run: (_: string, what: object) => (requests.push(what), answers.shift()?.()) }) as unknown as Server
+    ({ ...fakeServer(), run: (_: string, what: object) => (requests.push(what), answers.shift()?.()) }) as unknown as Server
   choices.button = 'Load Anyway'
   const report = { what: 'code' }
   assert.equal(await compileAndLoad(compiler([refused, () => Promise.resolve(report)]), 'compileFile', { uri }), report)
   assert.deepEqual(requests, [{ uri }, { uri, anyway: true }])
   choices.button = undefined
   assert.equal(await compileAndLoad(compiler([refused]), 'compileFile', { uri }), undefined)
+})
+
+test('loading anyway is offered where the text can be read, by a command that does it', async () => {
+  const { document } = open('(f)\n(g')
+  const uri = document.uri.toString()
+  const offered = async (ask: Parameters<typeof compileAndLoad>[1], what: object, reason = 'malformed'): Promise<string[]> => {
+    seen.buttons.length = 0
+    const compiler = { condition: { state: 'starting' }, run: () => Promise.reject(new Refused(`Compilation failed: ${reason}`, 'COMPILATION_ERROR')) } as unknown as Server
+    assert.equal(await compileAndLoad(compiler, ask, what), undefined)
+    return [...seen.buttons]
+  }
+  const first = { uri, position: { line: 0, character: 1 } }
+  assert.deepEqual(await offered('compileForm', first), ['Load Anyway'])
+  assert.deepEqual(await offered('compileForm', { uri, position: { line: 1, character: 1 } }), [])
+  assert.deepEqual(await offered('compileFile', { uri }), [])
+  assert.deepEqual(await offered('reloadSystem', { system: 'shop' }), [])
+  for (const reason of ['Package NO does not exist (a.lisp:1)', 'Symbol "X" not found in the SHOP package (a.lisp:1)', "This `'` has nothing after it: a form must follow it (a.lisp:1)"])
+    assert.deepEqual(await offered('compileForm', first, reason), [], reason)
+})
+
+test('the error of a command has its reason, and a button that goes to its place', async () => {
+  const { document } = open('(f)\n(\u{1d400} x)', '/shop.lisp')
+  const refusing = new RealServer({} as never, {} as never)
+  const data = { type: 'COMPILATION_ERROR', message: 'Undefined variable: X', location: { file: '/shop.lisp', line: 2, column: 4 } }
+  const client = { state: State.Running, sendRequest: () => Promise.reject(Object.assign(new Error('Compilation failed'), { data })) }
+  Object.assign(refusing, { client, announced: new Set(['consort.compileFile', 'consort.recompileCallers']) })
+  const text = 'Consort: Compilation failed: Undefined variable: X (shop.lisp:2)'
+  const { showTextDocument } = window
+  let selection: unknown
+  window.showTextDocument = ((_: unknown, options: { selection: unknown }) => (selection = options.selection)) as never
+  choices.button = 'Go to It'
+  assert.equal(await compileAndLoad(refusing, 'compileFile', { uri: document.uri.toString() }), undefined)
+  const at = new Position(1, 4)
+  assert.deepEqual([seen.messages, seen.buttons, selection], [[text], ['Go to It', 'Load Anyway'], new Range(at, at)])
+  // Also where the command is another.
+  seen.messages.length = seen.buttons.length = 0
+  complain(await refusing.ask('recompileCallers', {}).catch((error: unknown) => error))
+  assert.deepEqual([seen.messages, seen.buttons], [[text], ['Go to It']])
+  await settle()
+  choices.button = undefined
+  window.showTextDocument = showTextDocument
 })
 
 test('traced calls that were forgotten do not come back', async () => {

@@ -8,7 +8,7 @@ import test from 'node:test'
 import { findBinary } from '../src/binary.js'
 import { configurations } from '../src/configurations.js'
 import { treeOf, totals } from '../src/folded.js'
-import { bytesText, columns, doneText, fenced, inlineText, label, markdown, plain, resultText } from '../src/format.js'
+import { bytesText, columns, doneText, errorText, fenced, inlineText, label, markdown, plain, resultText } from '../src/format.js'
 import type { Approval, EvalResult, LogEntry } from '../src/lsp_ext.js'
 import { projectFiles, wrongName } from '../src/project.js'
 import { Queue } from '../src/queue.js'
@@ -84,6 +84,15 @@ test('SBCL is installed by the one command of this system', () => {
   assert.equal(command('linux', 'NAME="Debian GNU/Linux"\nID=debian\n'), 'sudo apt-get install sbcl')
   assert.equal(command('linux', 'ID="rocky"\nID_LIKE="rhel centos fedora"\n'), 'sudo dnf install sbcl')
   assert.equal(command('linux', 'ID=manjaro\nID_LIKE=arch\n'), 'sudo pacman -S sbcl')
+})
+
+test('an error of a command says why, where, and what was not put back', () => {
+  assert.equal(errorText('no'), 'no')
+  const data = { type: 'COMPILATION_ERROR', message: 'The LET binding spec (X 1 2) is malformed.' }
+  assert.equal(errorText('Compilation failed', { ...data, location: { file: '/w/shop.lisp', line: 16, column: 3 } }), 'Compilation failed: The LET binding spec (X 1 2) is malformed (shop.lisp:16)')
+  assert.equal(errorText('Compilation failed', { ...data, location: { line: 2, column: 1 } }), 'Compilation failed: The LET binding spec (X 1 2) is malformed (line 2)')
+  assert.equal(errorText('Compilation failed', { ...data, location: { file: '/w/shop.lisp' } }), 'Compilation failed: The LET binding spec (X 1 2) is malformed (shop.lisp)')
+  assert.equal(errorText('Loading failed.', { not_undone: ['function F', 'class C'] }), 'Loading failed. Could not be put back: function F, class C.')
 })
 
 test('bytes in words', () => {
@@ -231,4 +240,11 @@ test('a new project is whole', () => {
   for (const [name, text] of Object.entries(files)) assert.ok(complete(text), name)
   for (const name of ['My', '-a', 'a/b', '', 'a b', '../a', 'a-']) assert.notEqual(wrongName(name), undefined, name)
   assert.equal(wrongName('my-project'), undefined)
+  // A file of the project, or a package of Lisp, would be replaced.
+  for (const name of ['package', 'tests']) assert.match(wrongName(name) ?? '', new RegExp(`has a file ${name}\\.lisp`))
+  for (const name of ['asdf', 'uiop', 'cl', 'sb-ext', 'common-lisp']) assert.match(wrongName(name) ?? '', new RegExp(`has a package ${name}$`))
+  for (const name of ['packages', 'test', 'sbcl-tools', 'my-asdf']) {
+    assert.equal(wrongName(name), undefined)
+    assert.equal(Object.keys(projectFiles(name)).length, 4)
+  }
 })

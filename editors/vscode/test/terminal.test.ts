@@ -3,47 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { endsWithPrompt, indentation, LineEditor } from '../src/line_editor.js'
 import { complete } from '../src/reader.js'
-
-class Screen {
-  rows = ['']
-  row = 0
-  column = 0
-  constructor(readonly columns: number) {}
-  write(text: string): void {
-    for (const [part] of text.matchAll(/\x1b\[([0-9;]*)([A-Za-z])|[\s\S]/g)) {
-      const escape = /^\x1b\[([0-9;]*)([A-Za-z])$/.exec(part)
-      const count = Number(escape?.[1] === '' ? 1 : (escape?.[1] ?? 1))
-      if (escape?.[2] === 'A') this.row = Math.max(0, this.row - count)
-      else if (escape?.[2] === 'C') this.column += count
-      else if (escape?.[2] === 'K') this.set(this.line().slice(0, this.column))
-      else if (escape?.[2] === 'J') {
-        this.set(this.line().slice(0, this.column))
-        this.rows.length = this.row + 1
-      } else if (escape !== null) continue
-      else if (part === '\r') this.column = 0
-      else if (part === '\n') this.down()
-      else {
-        if (this.column === this.columns) {
-          this.down()
-          this.column = 0
-        }
-        this.set(this.line().padEnd(this.column).slice(0, this.column) + part + this.line().slice(this.column + 1))
-        this.column++
-      }
-    }
-  }
-  private line = (): string => this.rows[this.row] ?? ''
-  private set(text: string): void {
-    this.rows[this.row] = text
-  }
-  private down(): void {
-    this.row++
-    if (this.row === this.rows.length) this.rows.push('')
-  }
-  get text(): string {
-    return this.rows.map((row) => row.trimEnd()).join('\n').trimEnd()
-  }
-}
+import { Screen } from './fakes/screen.js'
 
 function session(columns = 40, history: string[] = []) {
   const screen = new Screen(columns)
@@ -99,6 +59,21 @@ test('history, and back to the draft', () => {
   assert.equal(screen.text, '> draft')
   editor.input(`${UP}\r`)
   assert.deepEqual(submitted, ['(two\n three)'])
+})
+
+test('an entry of the history that was changed is there again, until something is submitted', () => {
+  const { editor, submitted, screen } = session(40, ['(one)', '(two)'])
+  editor.input(`draft${UP} changed${UP}`)
+  assert.equal(screen.text, '> (one)')
+  editor.input(DOWN)
+  assert.equal(screen.text, '> (two) changed')
+  editor.input(DOWN)
+  assert.equal(screen.text, '> draft')
+  editor.input(`${UP}${UP}\r`)
+  assert.deepEqual(submitted, ['(one)'])
+  editor.begin('> ')
+  editor.input(`${UP}${UP}`)
+  assert.match(screen.text, /\n> \(two\)$/)
 })
 
 test('a line that wraps', () => {

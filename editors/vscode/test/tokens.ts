@@ -16,10 +16,16 @@ async function load(): Promise<textmate.IGrammar> {
     }),
     loadGrammar: () => Promise.resolve(textmate.parseRawGrammar(readFileSync('syntaxes/commonlisp.tmLanguage.json', 'utf8'), 'g.json')),
   })
-  const grammar = await registry.loadGrammar('source.commonlisp')
+  const { contributes } = JSON.parse(readFileSync('package.json', 'utf8')) as { contributes: { grammars: { scopeName: string; tokenTypes?: Record<string, string> }[] } }
+  const given = contributes.grammars.find(({ scopeName }) => scopeName === 'source.commonlisp')?.tokenTypes ?? {}
+  const tokenTypes = Object.fromEntries(Object.entries(given).map(([scope, type]) => [scope, TYPES.indexOf(type)]))
+  const grammar = await registry.loadGrammarWithConfiguration('source.commonlisp', 1, { tokenTypes })
   if (grammar === null) throw new Error('the grammar was not loaded')
   return grammar
 }
+
+/** VS Code's standard token types, by their numbers. */
+const TYPES = ['other', 'comment', 'string', 'regex']
 
 let grammar: Promise<textmate.IGrammar> | undefined
 
@@ -38,4 +44,23 @@ export async function tokens(text: string): Promise<{ line: number; text: string
     }
   })
   return found
+}
+
+/** The standard token type of the character at an offset of a text of one line. */
+async function typeAt(line: string, offset: number): Promise<string | undefined> {
+  const { tokens } = (await (grammar ??= load())).tokenizeLine2(line, textmate.INITIAL)
+  let metadata = 0
+  for (let index = 0; index < tokens.length && (tokens[index] ?? 0) <= offset; index += 2) metadata = tokens[index + 1] ?? 0
+  return TYPES[(metadata >> 8) & 3]
+}
+
+/**
+ * Returns true if VS Code closes a pair whose opening character is typed at the end of a line: it
+ * asks for the type of the token there, and for that of a letter in the character's place.
+ */
+export async function closesPair(line: string, open: string): Promise<boolean> {
+  const { autoClosingPairs } = JSON.parse(readFileSync('language-configuration.json', 'utf8')) as { autoClosingPairs: { open: string; notIn: string[] }[] }
+  const pair = autoClosingPairs.find((pair) => (line + open).endsWith(pair.open))
+  const types = [await typeAt(line, line.length - 1), await typeAt(`${line}a`, line.length)]
+  return pair !== undefined && types.every((type) => !pair.notIn.includes(type ?? ''))
 }

@@ -38,6 +38,26 @@ T.it('a file that does not compile is loaded anyway when the person says so', fu
   evaluates('(handler-case (fixture::bad) (error () (fixture::good)))', '(:GOOD 1)')
 end)
 
+T.it('a text that cannot be read is refused with the reason, and is not offered to be loaded', function()
+  for form, reason in pairs({
+    ['(defun worse (x'] = 'fixture.lisp:7:14: This list is never closed; 2 `)` are missing here.',
+    ['(defun worse (x) (nope:foo x))'] = 'fixture.lisp:7:19: Package NOPE does not exist.',
+  }) do
+    vim.fn.append(6, form)
+    vim.api.nvim_win_set_cursor(0, { 7, 2 })
+    compile('', reason)
+    T.eq(nil, last():find('anyway', 1, true), last())
+    vim.fn.deletebufline('%', 7)
+  end
+  vim.fn.append(0, '(list 1))')
+  compile('file', 'fixture.lisp:1:9: This `)` closes nothing: there is one too many.')
+  T.eq(nil, last():find('anyway', 1, true), last())
+  vim.fn.deletebufline('%', 1)
+  vim.api.nvim_win_set_cursor(0, { 6, 3 })
+  compile('', 'fixture.lisp:6:21: The LET binding spec (X 1 2) is malformed.')
+  T.eq(true, last():find('`:Consort compile anyway` loads it all the same', 1, true) ~= nil, last())
+end)
+
 T.it('a form is compiled for debugging', function()
   vim.api.nvim_win_set_cursor(0, { 5, 3 })
   compile('debug', '1 redefined')

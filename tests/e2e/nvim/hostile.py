@@ -61,12 +61,19 @@ class Person:
 
 def one_question_comes_and_nothing_runs(person):
     person.open()
-    person.screen.see(QUESTION, 'lisp.command = ["./lisp.sh"]', 'lisp.init_file = "init.lisp"', "1: Trust", "2: Not now")
+    person.screen.see(QUESTION, 'lisp.command = ["./lisp.sh"]', 'lisp.init_file = "init.lisp"', "1  Trust", "2  Not now", "\\a answers")
     person.screen.keep("hostile-question")
-    assert person.clone.ran() == [], person.clone.ran()
-    person.screen.type("2")
+    # Ordinary typing is no answer.
+    person.screen.type("1GO(defun f (x)")
     person.screen.press("Enter")
+    person.screen.type("1")
+    person.screen.press("Enter", "2", "Enter", "Escape")
+    person.screen.see("(defun f (x)", QUESTION, "\\a answers")
+    assert person.clone.ran() == [], person.clone.ran()
+    person.screen.type("\\a2")
+    person.screen.see(without=[QUESTION])
     person.keys()
+    assert person.clone.ran() == [], person.clone.ran()
     person.evaluate(1)
     person.screen.keep("hostile-not-now")
     assert person.clone.ran() == [], person.clone.ran()

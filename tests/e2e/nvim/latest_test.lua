@@ -396,6 +396,46 @@ T.it('a stop that is told twice takes the cursor once', function()
   tell('exited', {})
 end)
 
+T.it('the condition and the keys of the debugger are broken into lines by the width of its window', function()
+  window('(error "x")')
+  local words = vim.trim(('word '):rep(40))
+  require('consort.debugger').on_stopped(nil, { thread = 8 }, { client_id = 1 })
+  S.tell('stopped', { threadId = 8, reason = 'exception', text = words })
+  answer(1, 'consort/restarts', { restarts = { { index = 0, name = 'ABORT', report = 'End.' } } })
+  answer(1, 'stackTrace', { stackFrames = { frame(1, '/f.lisp', 1) } })
+  local buf = vim.fn.bufnr('consort://debugger/8')
+  local function below()
+    local found = {}
+    for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, -1, 0, -1, { details = true })) do
+      for _, line in ipairs(mark[4].virt_lines or {}) do table.insert(found, line[1][1]) end
+    end
+    return found
+  end
+  local function fits(width)
+    for _, line in ipairs(vim.list_extend(below(), lines(buf))) do T.eq(true, vim.fn.strdisplaywidth(line) <= width, line) end
+    T.eq(true, table.concat(below(), ' · '):find('q quit', 1, true) ~= nil, table.concat(below(), '|'))
+    T.eq(words, table.concat(vim.list_slice(lines(buf), 1, vim.fn.index(lines(buf), '')), ' '))
+  end
+  local win = vim.fn.bufwinid(buf)
+  fits(80)
+  T.eq(true, below()[2]:find('^0%-9 restart · a abort · q quit · ') ~= nil, below()[2])
+  local at = vim.fn.getbufoneline(buf, vim.api.nvim_win_get_cursor(win)[1])
+  vim.api.nvim_set_current_win(win)
+  vim.cmd('vsplit | enew | vertical resize 40 | wincmd p')
+  vim.api.nvim_exec_autocmds('WinResized', {}) -- Neovim tells it from its main loop only
+  fits(vim.api.nvim_win_get_width(win))
+  T.eq(true, vim.api.nvim_win_get_width(win) < 60)
+  T.eq(at, vim.fn.getbufoneline(buf, vim.api.nvim_win_get_cursor(win)[1]))
+  S.tell('exited', {})
+  -- The inspector's keys too.
+  vim.cmd('silent! only!')
+  require('consort.inspector').open(S.adapter, 'x', 'value', 1, true)
+  answer(#S.questions, 'variables', { variables = {} })
+  buf = vim.fn.bufnr('consort://inspector')
+  for _, line in ipairs(below()) do T.eq(true, vim.fn.strdisplaywidth(line) <= 80, line) end
+  T.eq(true, table.concat(below(), ' · '):find('v describes', 1, true) ~= nil, table.concat(below(), '|'))
+end)
+
 T.it('of two frozen failures the one that was requested last takes the cursor', function()
   window('(mine)')
   for _, number in ipairs({ 7, 8 }) do vim.cmd('Consort failure ' .. number) end

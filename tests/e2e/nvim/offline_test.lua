@@ -125,6 +125,39 @@ T.it('the outcome of a run of tests counts those that were skipped', function()
   T.eq('no test was run', said())
 end)
 
+T.it('both errors about a package that is not there yet say what to do', function()
+  for _, message in ipairs({ 'The package SHOP does not exist yet.', 'Package SHOP not found' }) do
+    local said = require('consort.systems').package_missing({ code = 1, message = message, data = { kind = 'package-not-found' } })
+    T.eq(true, vim.startswith(said or '', 'SHOP does not exist yet: '), said)
+  end
+end)
+
+T.it('a run without tests says why', function()
+  require('consort.tests').report({ status = 'error', tests = {}, error = { type = 'SYSTEM-NOT-FOUND', message = 'There is no system "nope".' } })
+  T.eq('Consort: no test was run: There is no system "nope".', last_said())
+end)
+
+T.it('a word that is no choice of a subcommand is answered with those there are', function()
+  for command, want in pairs({
+    ['structure'] = '`:Consort structure` takes slurpForward, slurpBackward,',
+    ['structure foo'] = 'moveUp, moveDown, and not foo',
+    ['macroexpand foo'] = '`:Consort macroexpand` takes one, step, full, compiler, and not foo',
+    ['profile foo'] = '`:Consort profile` takes cpu, time, alloc, and not foo',
+    ['references foo'] = 'specializes, mentions, and not foo',
+  }) do
+    vim.cmd('Consort ' .. command)
+    T.eq(true, last_said():find(want, 1, true) ~= nil, last_said())
+  end
+end)
+
+T.it('keys and messages are broken into lines by the width of their window', function()
+  local hints = require('consort.hints')
+  T.eq({ '0 restart · a abort', 'q quit' }, hints.keys('0 restart · a abort · q quit', 24))
+  T.eq({ 'one two', 'three' }, hints.wrapped('one two three', 10))
+  T.eq({ 'x', '漢字漢', '字 y' }, hints.wrapped('x 漢字漢字 y', 6))
+  T.eq({ '  as it is ' }, hints.wrapped('  as it is ', 20))
+end)
+
 T.it('a float whose text is replaced has room for wrapped lines', function()
   local float = require('consort.float')
   local buf, win = float.open({ 'short' }, { title = 'A float' })

@@ -79,6 +79,32 @@ T.it('a REPL evaluates over several lines, remembers, and shows the package', fu
   T.eq(buf, vim.api.nvim_get_current_buf())
 end)
 
+T.it('in the REPL a name is completed by the server, in the package of the prompt', function()
+  vim.cmd('Consort repl')
+  local repl = vim.api.nvim_get_current_buf()
+  local function text() return table.concat(vim.api.nvim_buf_get_lines(repl, 0, -1, false), '\n') end
+  local function type_in(keys) vim.api.nvim_feedkeys(vim.keycode('A' .. keys .. '<Esc>'), 'x!', false) end
+  type_in('(defpackage :completing (:use :cl)) (in-package :completing) (defun unheard-of-name () :found) (defun unheard-of-names ())<CR>')
+  T.wait('the package', function() return vim.endswith(text(), '\nCOMPLETING> ') end, text)
+  -- In the menu <C-n>, <C-p> and <CR> are the menu's.
+  type_in('(unheard-of<C-x><C-o><C-n><C-p><CR>')
+  T.eq(true, vim.endswith(text(), '\nCOMPLETING> (unheard-of-name'), text())
+  type_in(')')
+  T.eq(true, vim.endswith(text(), '\nCOMPLETING> (unheard-of-name)'), text())
+  type_in('<CR>')
+  T.wait('the value', function() return vim.endswith(text(), '\n:FOUND\nCOMPLETING> ') end, text)
+  type_in("#'multiple-value-b<C-x><C-o>")
+  T.eq(true, vim.endswith(text(), "COMPLETING> #'multiple-value-bind"), text())
+  -- Printed text is not completed.
+  vim.api.nvim_win_set_cursor(0, { 1, 0 })
+  local before = text()
+  type_in('<C-x><C-o>')
+  T.eq(before, text())
+  vim.cmd('bwipeout! ' .. repl)
+  require('consort.client').execute('eval', { code = '(in-package :cl-user)' })
+  T.answered()
+end)
+
 local approve = require('consort.approve')
 local function question()
   return vim.iter(vim.api.nvim_list_wins()):find(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end)
@@ -390,7 +416,7 @@ T.it('what a name stands for is removed after two questions, and put back', func
   T.eq({ 'Remove from the image', 'Remove the function FIXTURE::DOUBLE? ' }, asked)
   vim.ui.select = select
   vim.cmd('Consort undo')
-  T.wait('the undo', function() return last_said():find('put back', 1, true) end, last_said)
+  T.wait('the undo', function() return last_said():find('undone: function of FIXTURE::DOUBLE; there again: function FIXTURE::DOUBLE', 1, true) end, last_said)
   vim.cmd('Consort eval (fixture::double 4)')
   T.eq('⇒ 8', T.wait('the value', float_text, last_said))
   vim.api.nvim_feedkeys('q', 'x', false)

@@ -189,7 +189,7 @@ T.it('what is typed for a stop that was left goes nowhere', function()
   S.drop()
   typed_later('42')
   T.eq({}, questions)
-  T.eq('Consort: that stop was left meanwhile', last())
+  T.eq('Consort: that stop was left meanwhile; not used: 42', last())
   answers = {}
   tell('exited', {})
 end)

@@ -1,5 +1,5 @@
---- Questions whether an agent may do something: one at a time, with the code in a float that takes
---- no key by itself.
+--- Questions to the person, one at a time, in a float that takes no key by itself: whether an agent
+--- may do something, with the code; and those of consort.prompt.
 ---
 --- A question comes while the person types. So nothing here reads keys: the float never has the
 --- cursor until the person goes there with a key that has no other use (`\a`), and only in it do
@@ -9,11 +9,23 @@ local float = require('consort.float')
 
 local M = {}
 
+---@class consort.Choice
+---@field key? string
+---@field decision string
+---@field done string
+
 ---@class consort.Question
----@field params table of consort/approve
+---@field what string a line that names it in messages
 ---@field client integer
----@field until_ integer the deadline, in seconds since the epoch
----@field answer fun(decision: string) to be called once
+---@field choices consort.Choice[]
+---@field title fun(): string
+---@field lines string[] its text
+---@field keys fun(): string what the hint says of its keys while the float has the cursor
+---@field answer fun(decision?: string) to be called once; nil: the person gave no answer
+---@field params? table of consort/approve
+---@field words? integer how many lines stand before the code
+---@field first_choice? integer the line of the first choice, if each choice has a line
+---@field id? integer the number of the server's request
 ---@field over? boolean an answer would come too late
 ---@field replaced? consort.Replaced the definition that it would replace
 
@@ -29,7 +41,7 @@ local queue = {}
 local current
 
 local KEY = '<LocalLeader>a'
-local choices = {
+local approvals = {
   { key = 'a', decision = 'allow', done = 'allowed' },
   { key = 's', decision = 'allow-session', done = 'allowed for this session' },
   { key = 'd', decision = 'deny', done = 'denied' },
@@ -38,8 +50,6 @@ local MARGIN = 2 -- lines around the cursor's that stay free
 
 local group = vim.api.nvim_create_augroup('consort.approve', {})
 local next_question, open
-
-local function present(text) return text and text ~= vim.NIL and text ~= '' end
 
 -- The place of the float
 
@@ -67,9 +77,7 @@ local function cursor_row() return vim.fn.win_screenpos(0)[1] + vim.fn.winline()
 local function focused() return current and current.win == vim.api.nvim_get_current_win() end
 
 local function hint()
-  if focused() then
-    return (' a allow · s allow for this session · d deny · %sq back to the text '):format(current.question.replaced and 'c compare · ' or '')
-  end
+  if focused() then return (' %s · q back to the text '):format(current.question.keys()) end
   local mode = vim.api.nvim_get_mode().mode
   return (' %s%s answers '):format(mode:match('^n') and '' or '<Esc> ', require('consort.maps').key('answer'))
 end
@@ -109,7 +117,7 @@ local function keys_everywhere(on)
   end
 end
 
----@param choice? { decision: string, done: string }
+---@param choice? consort.Choice
 local function finish(choice)
   local asked = current
   current = nil
@@ -121,34 +129,42 @@ local function finish(choice)
       vim.api.nvim_win_close(asked.win, true)
       if back and vim.api.nvim_win_is_valid(back) then vim.api.nvim_set_current_win(back) end
     end
-    choice = choice or choices[3]
-    local done = choice.done
-    if choice.decision ~= 'deny' and asked.question.params.class == 'modify-running-code' then
-      local ways = { require('consort.maps').key('undo') .. ' undoes' }
+    local params, done = asked.question.params, choice and choice.done
+    if choice and params and choice.decision ~= 'deny' and params.class == 'modify-running-code' then
+      local ways = {}
+      if require('consort.undo').allow(params, asked.question.client) then
+        table.insert(ways, require('consort.maps').key('undo') .. ' undoes')
+      end
       if asked.question.replaced then
-        require('consort.replacing').allow(asked.question.replaced, asked.question.params)
+        require('consort.replacing').allow(asked.question.replaced, params)
         table.insert(ways, ':Consort write puts it into ' .. vim.fs.basename(asked.question.replaced.file))
       end
-      done = ('%s (%s)'):format(done, table.concat(ways, ', '))
+      if #ways > 0 then done = ('%s (%s)'):format(done, table.concat(ways, ', ')) end
     end
-    asked.question.answer(choice.decision)
+    asked.question.answer(choice and choice.decision)
     vim.schedule(function()
       vim.cmd.redraw() -- removes the float from the screen first, so that the message needs no key to go on
-      if not asked.question.over then client_of.say(('%s: %s'):format(done, asked.question.params.what)) end
+      if done and not asked.question.over then client_of.say(('%s: %s'):format(done, asked.question.what)) end
     end)
   end
   vim.schedule(next_question)
 end
 
+--- Returns the words that answer the question, or an agent's question if there is none.
+---@return string[]
+function M.decisions()
+  return vim.tbl_map(function(choice) return choice.decision end, current and current.question.choices or approvals)
+end
+
 --- Goes to the question, or answers it.
----@param decision? 'allow'|'allow-session'|'deny'
+---@param decision? string one of the question's choices
 function M.answer(decision)
   if not current then return client_of.say('no agent waits for an answer') end
   if decision then
-    for _, choice in ipairs(choices) do
+    for _, choice in ipairs(current.question.choices) do
       if choice.decision == decision then return finish(choice) end
     end
-    return client_of.fail(('there is no answer `%s`; there are allow, allow-session and deny'):format(decision))
+    return client_of.fail(('there is no answer `%s`; there are %s'):format(decision, (table.concat(M.decisions(), ', '):gsub(', ([^,]*)$', ' and %1'))))
   end
   if not focused() then
     -- Closed a moment ago, with keys that came faster than it was opened again.
@@ -160,18 +176,6 @@ function M.answer(decision)
 end
 
 -- The question
-
---- Returns the lines to show, and how many of them stand before the code.
-local function text_of(params)
-  local lines = { params.what:sub(1, 1):upper() .. params.what:sub(2) }
-  if present(params.file) then table.insert(lines, 'in ' .. vim.fn.fnamemodify(params.file, ':~:.')) end
-  local words = #lines
-  if present(params.code) then
-    table.insert(lines, '')
-    vim.list_extend(lines, vim.split(params.code, '\n', { plain = true }))
-  end
-  return lines, words
-end
 
 local function leave()
   if current and current.back and vim.api.nvim_win_is_valid(current.back) then
@@ -185,29 +189,34 @@ end
 open = function()
   vim.api.nvim_clear_autocmds({ group = group })
   local asked = assert(current)
-  local params = asked.question.params
-  local lines, words = text_of(params)
+  local question = asked.question
   local buf, compared
   --- Shows how the new definition differs from the old one, or the new one again.
   local function compare()
-    local replaced = asked.question.replaced
+    local replaced = question.replaced
     if not replaced then return client_of.say('there is nothing to compare with: what it replaces is in no file') end
     compared = not compared
-    float.replace(buf, compared and require('consort.replacing').difference(replaced, params.code) or table.concat(lines, '\n'))
+    float.replace(buf, compared and require('consort.replacing').difference(replaced, question.params.code) or table.concat(question.lines, '\n'))
     vim.bo[buf].syntax = compared and 'diff' or 'lisp'
     place()
   end
-  local keys = { q = leave, ['<Esc>'] = leave, c = compare }
-  for _, choice in ipairs(choices) do
-    keys[choice.key] = function() finish(choice) end
+  local keys = { q = leave, ['<Esc>'] = leave, c = question.params and compare or nil }
+  for _, choice in ipairs(question.choices) do
+    if choice.key then keys[choice.key] = function() finish(choice) end end
+  end
+  if question.first_choice then
+    keys['<CR>'] = function()
+      local choice = question.choices[vim.api.nvim_win_get_cursor(0)[1] - question.first_choice + 1]
+      if choice then finish(choice) else client_of.say('put the cursor on the line of an answer') end
+    end
   end
   local more = #queue > 0 and ('; %d more to answer'):format(#queue) or ''
-  buf, asked.win = float.open(lines, {
-    title = ('%s asks, until %s%s'):format(present(params.client) and params.client or 'An agent', os.date('%H:%M:%S', asked.question.until_), more),
+  buf, asked.win = float.open(question.lines, {
+    title = question.title() .. more,
     hint = hint(),
     wide = #' a allow · s allow for this session · d deny · c compare · q back to the text · 1000 more lines ',
-    filetype = 'lisp',
-    plain = { { 0, words - 1 } },
+    filetype = question.params and 'lisp' or nil,
+    plain = question.params and { { 0, question.words - 1 } } or nil,
     top = true,
     focus = false,
     keys = keys,
@@ -241,38 +250,70 @@ next_question = function()
   current = { question = question, side = 'top' }
   keys_everywhere(true)
   open()
+  if not question.params then return end
   require('consort.replacing').find(question.params, function(replaced)
     question.replaced = replaced
     place()
   end)
 end
 
+--- Asks a question, in its turn.
+---@param question consort.Question
+function M.ask(question)
+  table.insert(queue, question)
+  vim.schedule(next_question)
+end
+
+-- The questions of agents
+
+local function present(text) return text and text ~= vim.NIL and text ~= '' end
+
+--- Returns the lines to show, and how many of them stand before the code.
+local function text_of(params)
+  local lines = { params.what:sub(1, 1):upper() .. params.what:sub(2) }
+  if present(params.file) then table.insert(lines, 'in ' .. vim.fn.fnamemodify(params.file, ':~:.')) end
+  local words = #lines
+  if present(params.code) then
+    table.insert(lines, '')
+    vim.list_extend(lines, vim.split(params.code, '\n', { plain = true }))
+  end
+  return lines, words
+end
+
 --- `consort/approve`. Server requests are handled in a coroutine of their own, which waits here for
 --- the person.
 function M.on_request(_, params, context)
   local thread = assert(coroutine.running())
-  table.insert(queue, {
+  local ends = os.date('%H:%M:%S', os.time() + (params.deadlineSeconds or 120))
+  local lines, words = text_of(params)
+  local question
+  question = {
     params = params,
+    what = params.what,
     client = context.client_id,
-    until_ = os.time() + (params.deadlineSeconds or 120),
-    answer = function(decision) coroutine.resume(thread, { decision = decision }) end,
-  })
-  vim.schedule(next_question)
+    choices = approvals,
+    title = function() return ('%s asks, until %s'):format(present(params.client) and params.client or 'An agent', ends) end,
+    lines = lines,
+    words = words,
+    keys = function() return 'a allow · s allow for this session · d deny' .. (question.replaced and ' · c compare' or '') end,
+    answer = function(decision) coroutine.resume(thread, { decision = decision or 'deny' }) end,
+  }
+  M.ask(question)
   return coroutine.yield()
 end
 
 --- Ends questions without the person's answer.
 ---@param reason string
 ---@param is_meant fun(question: consort.Question): boolean
-local function over(reason, is_meant)
+function M.over(reason, is_meant)
   local function tell(question)
     question.over = true
-    client_of.say(('no answer is needed any more (%s): %s'):format(reason, question.params.what))
+    client_of.say(('no answer is needed any more (%s): %s'):format(reason, question.what))
   end
   for _, question in ipairs(queue) do
     if is_meant(question) and not question.over then
       tell(question)
-      question.answer('deny')
+      question.answer()
     end
   end
   if current and is_meant(current.question) then
@@ -284,11 +325,13 @@ end
 --- `consort/approvalOver`: somebody else answered, the time is up, or the agent has gone.
 function M.on_over(_, params, context)
   -- Each server counts its own questions.
-  over(params.reason or 'it is over', function(question) return question.client == context.client_id and question.params.id == params.id end)
+  M.over(params.reason or 'it is over', function(question)
+    return question.client == context.client_id and question.params ~= nil and question.params.id == params.id
+  end)
 end
 
 client_of.on_end(function(client)
-  over('the server has ended', function(question) return question.client == client end)
+  M.over('the server has ended', function(question) return question.client == client end)
 end)
 
 return M

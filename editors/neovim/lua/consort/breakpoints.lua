@@ -127,13 +127,16 @@ end
 
 --- Removes all breakpoints.
 function M.clear()
+  local count = 0
   for buf, wanted in pairs(breakpoints) do
     if vim.api.nvim_buf_is_valid(buf) and #wanted > 0 then
       vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+      count = count + #wanted
       breakpoints[buf] = {}
       send(buf)
     end
   end
+  client_of.say(count == 0 and 'no breakpoint is set' or ('%d breakpoint%s removed'):format(count, count == 1 and '' or 's'))
 end
 
 -- A definition was evaluated or loaded anew, or the image was started again.

@@ -151,7 +151,7 @@ function M.request(client, name, argument, done, buf)
   return sent, id
 end
 
-local ENDED = 'the server has ended; `:edit` starts it again'
+M.ENDED = 'the server has ended; `:edit` starts it again'
 local at_end = {} ---@type fun(client: integer)[]
 
 --- Registers a function for the ends of servers, called before their requests fail.
@@ -162,7 +162,7 @@ function M.on_end(run) table.insert(at_end, run) end
 ---@param client integer
 function M.ended(client)
   if vim.v.exiting ~= vim.NIL then return end
-  local error = { code = vim.lsp.protocol.ErrorCodes.InternalError, message = ENDED, is_shown = false }
+  local error = { code = vim.lsp.protocol.ErrorCodes.InternalError, message = M.ENDED, is_shown = false }
   for _, run in ipairs(at_end) do run(client) end
   for _, one in ipairs(vim.list_slice(unanswered)) do
     if one.client == client then one.over(error) end
@@ -214,7 +214,7 @@ function M.execute(name, argument, on_result, options)
     end)
   end, options.buf or vim.api.nvim_get_current_buf())
   if not sent then
-    M.fail(ENDED)
+    M.fail(M.ENDED)
     over()
     return
   end

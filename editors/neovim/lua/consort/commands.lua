@@ -5,6 +5,7 @@ local M = {}
 ---@field about string
 ---@field run fun(rest: string, context: vim.api.keyset.create_user_command.command_args)
 ---@field choices? string[]|fun(): string[]
+---@field takes? 'one'|'any' 'one': one of the choices must be given; 'any': one of them or nothing
 
 local function lazy(module, name, ...)
   local fixed = { ... }
@@ -35,9 +36,13 @@ local function loaded(result) return result.loaded and 'loaded' end
 local function on_system(command, done)
   return function(rest)
     require('consort.systems').choose(rest, function(system)
-      require('consort.client').execute(command, { system = system }, function(result)
+      local execute = command == 'reloadSystem' and require('consort.undo').reload or require('consort.client').execute
+      local unsaved = require('consort.systems').unsaved()
+      execute(command, { system = system }, function(result)
         local words = done(result)
-        if words then require('consort.client').say(words == 'loaded' and system .. ' is loaded' or words) end
+        if not words then return end
+        words = words == 'loaded' and system .. ' is loaded' or words
+        require('consort.client').say(words .. require('consort.systems').without(unsaved))
       end)
     end)
   end
@@ -76,6 +81,7 @@ M.table = {
   macroexpand = {
     about = 'expand the form: one, step, full; compiler (macro, format string)',
     choices = { 'one', 'step', 'full', 'compiler' },
+    takes = 'any',
     run = of_name('views', 'expand'),
   },
   macrostep = { about = 'expand the form in place, in a copy; again', run = lazy('macrostep', 'step') },
@@ -90,6 +96,7 @@ M.table = {
   references = {
     about = 'references of a kind, in the quickfix list',
     choices = { 'calls', 'macroexpands', 'sets', 'binds', 'references', 'specializes', 'mentions' },
+    takes = 'any',
     run = of_name('names', 'references'),
   },
   hierarchy = {
@@ -106,7 +113,7 @@ M.table = {
     choices = { 'next', 'cancel' },
     run = of_name('recording', 'record'),
   },
-  profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, run = of_name('views', 'profile') },
+  profile = { about = 'profile the form: cpu, time, alloc', choices = { 'cpu', 'time', 'alloc' }, takes = 'any', run = of_name('views', 'profile') },
   load = { about = 'load a system', choices = systems, run = on_system('loadSystem', loaded) },
   reload = { about = 'reload what changed of a system', choices = systems, run = on_system('reloadSystem', reloaded) },
   compile = {
@@ -117,11 +124,11 @@ M.table = {
   callers = { about = 'compile what uses the definition again', run = of_name('views', 'callers') },
   changed = { about = 'load what changed: evaluate the forms that the image has otherwise', run = lazy('differences', 'load') },
   undefine = { about = 'remove what the name stands for from the image', run = lazy('undefine', 'ask') },
-  undo = { about = 'put back what the last reload replaced', run = plain('undoReload', function(report) return 'put back ' .. reloaded(report) end) },
+  undo = { about = 'undo the reload that you were told of last', run = lazy('undo', 'undo') },
   test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
   answer = {
     about = 'answer what an agent asks: in the code, or allow, allow-session, deny',
-    choices = { 'allow', 'allow-session', 'deny' },
+    choices = function() return require('consort.approve').decisions() end,
     run = of_name('approve', 'answer'),
   },
   write = { about = 'put what an agent replaced last into its file', run = lazy('replacing', 'write') },
@@ -152,6 +159,7 @@ M.table = {
       'slurpForward', 'slurpBackward', 'barfForward', 'barfBackward', 'raise', 'wrap', 'splice', 'dragForward', 'dragBackward',
       'killSexp', 'killLine', 'split', 'join', 'convolute', 'transpose', 'moveForward', 'moveBackward', 'moveUp', 'moveDown',
     },
+    takes = 'one',
     run = function(rest) require('consort.structure').act(rest) end,
   },
 }
@@ -181,6 +189,11 @@ function M.run(context)
     local names = vim.tbl_keys(M.table)
     table.sort(names)
     return require('consort.client').fail(('there is no `:Consort %s`; there are %s'):format(name, table.concat(names, ', ')))
+  end
+  local takes = subcommand.takes
+  if takes and not (vim.list_contains(subcommand.choices, rest) or rest == '' and takes == 'any') then
+    local given = rest ~= '' and ', and not ' .. rest or ''
+    return require('consort.client').fail(('`:Consort %s` takes %s%s'):format(name, table.concat(subcommand.choices, ', '), given))
   end
   subcommand.run(rest, context)
 end

@@ -14,6 +14,32 @@ local function said(report)
   return text
 end
 
+-- Codes of findings of text that is not read: none of it can be loaded.
+local UNREAD = { 'unknown-package', 'unknown-symbol', 'reader-error', 'read-eval' }
+
+--- Calls `done` with whether the line of an error can be read, by the findings there.
+---@param location? { line?: integer }
+---@param done fun(is_read: boolean)
+local function can_be_read(client, uri, buf, location, done)
+  local line = type(location) == 'table' and location.line
+  client:request('textDocument/diagnostic', { textDocument = { uri = uri } }, function(_, report)
+    done(not vim.iter(type(report) == 'table' and report.items or {}):any(function(found)
+      local code = tostring(found.code)
+      return found.range.start.line + 1 == line and (vim.list_contains(UNREAD, code) or code:find('^unbalanced%-') or code:find('^unfinished%-'))
+    end))
+  end, buf)
+end
+
+--- Returns where the compilation failed, and why; on the command line the end may be cut.
+local function why(error)
+  local data = error.data
+  local reason = type(data.message) == 'string' and vim.trim(data.message)
+  local at = type(data.location) == 'table' and data.location or {}
+  if not reason or not at.line then return reason and ('%s: %s'):format(error.message, reason) or error.message end
+  local file = at.file and vim.fs.basename(at.file) .. ':' or 'line '
+  return ('%s%d%s: %s'):format(file, at.line, at.column and ':' .. at.column or '', reason)
+end
+
 --- Compiles and loads. `words`: `file` for the whole file, else the top-level form; `debug` for
 --- `(debug 3)`; `anyway` to load forms that do not compile, too.
 ---@param words? string
@@ -30,11 +56,16 @@ function M.compile(words)
   local what = client_of.place(client)
   if chosen.file then what = { uri = what.uri } end
   what.debug, what.anyway = chosen.debug, chosen.anyway
-  client_of.execute(chosen.file and 'compileFile' or 'compileForm', what, function(report) client_of.say(said(report)) end, {
+  local buf = vim.api.nvim_get_current_buf()
+  require('consort.undo').reload(chosen.file and 'compileFile' or 'compileForm', what, function(report) client_of.say(said(report)) end, {
     on_error = function(error)
       local refused = type(error.data) == 'table' and error.data.type == 'COMPILATION_ERROR'
-      if not refused or chosen.anyway then return client_of.failed(error) end
-      client_of.fail(('%s\n`:Consort compile %sanyway` loads it all the same'):format(error.message, chosen.file and 'file ' or ''))
+      if not refused then return client_of.failed(error) end
+      if chosen.anyway then return client_of.fail(why(error)) end
+      can_be_read(client, what.uri, buf, error.data.location, function(is_read)
+        local anyway = ('\n`:Consort compile %sanyway` loads it all the same'):format(chosen.file and 'file ' or '')
+        client_of.fail(why(error) .. (is_read and anyway or ''))
+      end)
     end,
   })
 end

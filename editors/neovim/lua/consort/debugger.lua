@@ -60,6 +60,8 @@ local function here(stop) return stop.lines[vim.api.nvim_win_get_cursor(0)[1]] o
 ---@param stop consort.Stop
 local function frame_here(stop) return here(stop).frame or (stop.frames or {})[1] end
 
+local function no_frame() client_of.say('put the cursor on a frame') end
+
 --- Returns the number of a frame, from 0; nil if the stop does not have it any more.
 local function number_of(stop, frame)
   for i, each in ipairs(stop.frames) do
@@ -85,7 +87,8 @@ local function input(stop, title, done)
   vim.ui.input({ prompt = title }, function(typed)
     if not typed then return end
     -- Spaces are trimmed only where there is nothing else: `#\ ` is a character.
-    if is_there() then done(vim.trim(typed) == '' and '' or typed) else client_of.fail('that stop was left meanwhile') end
+    if is_there() then return done(vim.trim(typed) == '' and '' or typed) end
+    client_of.fail('that stop was left meanwhile' .. (vim.trim(typed) == '' and '' or '; not used: ' .. typed))
   end)
 end
 
@@ -201,7 +204,7 @@ end
 
 local function eval(stop)
   local frame = frame_here(stop)
-  if not frame then return end
+  if not frame then return no_frame() end
   ask(stop, ('Evaluate in %s: '):format(shown.line(frame.name)), function(code)
     local is_here = client_of.here()
     stop.adapter:ask('evaluate', { expression = code, frameId = frame.id, context = 'repl' }, function(answer)
@@ -247,7 +250,7 @@ end
 
 local function return_from(stop)
   local frame = frame_here(stop)
-  if not frame then return end
+  if not frame then return no_frame() end
   ask(stop, ('Return from %s the value of: '):format(shown.line(frame.name)), function(code)
     at_stop(stop, 'consort/return', { frameId = frame.id, code = code })
   end)
@@ -291,10 +294,11 @@ local function keys(stop)
     if line.restart then return invoke(stop, line.restart) end
     if line.variable then return inspect(stop) end
     if line.frame then return toggle(stop, line.frame) end
+    client_of.say('put the cursor on a restart, a frame or a variable')
   end
   map('<CR>', 'invoke the restart, open the frame, inspect the variable', open)
   map('<Tab>', 'open the frame or fold it', function()
-    if here(stop).frame then toggle(stop, here(stop).frame) end
+    if here(stop).frame then toggle(stop, here(stop).frame) else no_frame() end
   end)
   map('v', 'source of the frame', function() source(stop, frame_here(stop)) end)
   map('e', 'evaluate in the frame', function() eval(stop) end)
@@ -302,7 +306,7 @@ local function keys(stop)
   map('=', 'set the local', function() set(stop) end)
   map('r', 'restart the frame', function()
     local frame = frame_here(stop)
-    if frame then stop.adapter:request('restartFrame', { frameId = frame.id }) end
+    if frame then stop.adapter:request('restartFrame', { frameId = frame.id }) else no_frame() end
   end)
   map('R', 'return from the frame', function() return_from(stop) end)
   map('c', 'continue', function() at_stop(stop, 'continue') end)
@@ -472,7 +476,7 @@ function M.newest(found)
     with_newest(adapter, function(stop)
       local is_there = still_at(stop)
       found(function()
-        if is_there() then at_stop(stop, 'continue') end
+        if is_there() then at_stop(stop, 'continue') else client_of.fail('that stop was left meanwhile; nothing was continued') end
       end)
     end)
   end

@@ -21,13 +21,39 @@ end
 --- Requests the forms of a buffer that differ.
 ---@param on_answer fun(answer: table)
 ---@param on_error? fun(error: lsp.ResponseError)
+---@return boolean? sent
 local function ask(buf, on_answer, on_error)
   local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
-  if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then return end
-  client_of.request(client, 'differences', { uri = vim.uri_from_bufnr(buf) }, function(error, answer)
+  if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then
+    if on_error then client_of.fail('this is no Lisp file that the server has; `:Consort changed` is for those') end
+    return
+  end
+  return client_of.request(client, 'differences', { uri = vim.uri_from_bufnr(buf) }, function(error, answer)
     if not error then return on_answer(answer) end
     if on_error then on_error(error) end
   end, buf)
+end
+
+--- Finds the files in buffers that have forms that differ from what the image has.
+---@param done fun(names: string[]) called once all answers are there
+function M.files(done)
+  local names, open = {}, 1
+  local function over()
+    open = open - 1
+    if open > 0 then return end
+    table.sort(names)
+    done(names)
+  end
+  local client = client_of.of()
+  for buf in pairs(client and client.attached_buffers or {}) do
+    open = open + 1
+    local asked = ask(buf, function(answer)
+      if #answer.forms > 0 then table.insert(names, vim.fs.basename(vim.api.nvim_buf_get_name(buf))) end
+      over()
+    end, over)
+    if not asked then over() end
+  end
+  over()
 end
 
 local round = 0 -- counts the updates of marks: an answer to an earlier one is about an earlier state of the image

@@ -216,13 +216,18 @@ end
 --- Evaluates the form and writes its value behind it as a comment.
 function M.to_comment()
   local client = client_of.need()
-  if client then client_of.execute('evalToComment', place_of_form(client)) end
+  if not client then return end
+  client_of.execute('evalToComment', place_of_form(client), function(result)
+    if result.applied ~= false then return end
+    local reason = type(result.reason) == 'string' and result.reason or 'the editor did not take the edit'
+    client_of.say(('%s. It was not written: %s'):format((inline.summary(result)), reason), vim.log.levels.WARN)
+  end)
 end
 
 --- Evaluates code that a person types.
 ---@param code string
 function M.code(code)
-  client_of.execute('eval', { code = code }, function(result, _, is_here) M.show_report(result, is_here) end)
+  client_of.execute('eval', { code = code, package = require('consort.repl').package_of_file() }, function(result, _, is_here) M.show_report(result, is_here) end)
 end
 
 --- Shows all of the result that is displayed in the cursor's line.

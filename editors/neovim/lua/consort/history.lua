@@ -19,14 +19,22 @@ function M.read()
   return entries
 end
 
---- Appends an entry. If the state directory cannot be written, only the history is lost.
+local is_told = false -- that it cannot be written
+
+--- Appends an entry. If the state directory cannot be written, only the history is lost, which is
+--- said once.
 ---@param entry string
 function M.add(entry)
   local path = file()
   local fresh = vim.uv.fs_stat(path) == nil
-  vim.fn.mkdir(vim.fs.dirname(path), 'p')
-  local ok = pcall(vim.fn.writefile, { vim.json.encode(entry) }, path, 'a')
+  local ok, why = pcall(function()
+    vim.fn.mkdir(vim.fs.dirname(path), 'p')
+    vim.fn.writefile({ vim.json.encode(entry) }, path, 'a')
+  end)
   if ok and fresh then vim.uv.fs_chmod(path, 384) end -- 0600
+  if ok or is_told then return end
+  is_told = true
+  require('consort.client').say(('the history of the REPL is not kept: %s. Its file is %s'):format(tostring(why):gsub('^.-Vim:', ''), path), vim.log.levels.WARN)
 end
 
 return M

@@ -12,6 +12,7 @@ local PAUSE = 300 -- ms without a key
 ---@field params table of consort/input
 ---@field client integer
 ---@field answer fun(result: table|userdata) to be called once
+---@field over? boolean the code reads no longer
 
 ---@type consort.Wanted[]
 local queue = {}
@@ -38,6 +39,10 @@ ask = function(wanted)
   vim.ui.input({ prompt = prompt }, function(text)
     if current == wanted then current = nil end
     vim.api.nvim_echo({ { '' } }, false, {}) -- removes the question from the command line
+    if wanted.over then
+      if text and text ~= '' then client_of.say('the code reads no longer; not used: ' .. text, vim.log.levels.WARN) end
+      return vim.schedule(next_question)
+    end
     wanted.answer(text and { text = text } or vim.NIL)
     if text then require('consort.running').typed(text, wanted.params.command) end
     vim.schedule(next_question)
@@ -63,8 +68,11 @@ local function over(is_meant)
     wanted.answer(vim.NIL)
   end
   -- Neovim's own `vim.ui.input` is the command line, which can be closed. A plugin's stays until it
-  -- is answered, and the answer is ignored.
-  if current and is_meant(current) and vim.fn.getcmdtype() == '@' then vim.api.nvim_input('<C-c>') end
+  -- is answered, and the person is told that the answer is not used.
+  if not current or not is_meant(current) then return end
+  current.over = true
+  current.answer(vim.NIL)
+  if vim.fn.getcmdtype() == '@' then vim.api.nvim_input('<C-c>') end
 end
 
 --- `consort/inputOver`: the evaluation has ended.

@@ -208,7 +208,7 @@ function M.open(code)
   end
   if vim.trim(code) == '' then return client_of.say('there is no name at the cursor; `:Consort inspect CODE` inspects the value of code') end
   local number = require('consort.inspector').asked()
-  client_of.execute('eval', vim.tbl_extend('force', client_of.place(client), { code = code }), function(result, _, is_here)
+  client_of.execute('eval', vim.tbl_extend('force', client_of.place(client), { code = code, package = require('consort.repl').package_of_file() }), function(result, _, is_here)
     if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end
     if not (result.values or {})[1] then return client_of.say('it has no value') end
     M.show(buf, code, result.values[1], (result.references or {})[1], is_here(), number)

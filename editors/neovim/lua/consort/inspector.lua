@@ -1,11 +1,12 @@
 --- The inspector's buffer: the parts of a value, a page at a time, and the way back.
 require('consort.colours')
 local client_of = require('consort.client')
+local hints = require('consort.hints')
 local shown = require('consort.shown')
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.inspector')
-local HINT = '<CR> goes into the part · u goes back · s sets the part · g reads anew · q closes'
+local HINT = '<CR> goes into the part · u goes back · q closes · s sets the part · g reads anew'
 -- Keys for values of the image, which those of a stop do not have.
 local MORE = ' · e evaluates · t table · m compares · d definition · v describes'
 
@@ -59,7 +60,7 @@ local function render()
     local row = inspector.first + i - 2
     vim.api.nvim_buf_set_extmark(inspector.buf, namespace, row, 0, { end_col = math.min(#lines[row + 1], #shown.line(part.name)), hl_group = 'Identifier' })
   end
-  vim.api.nvim_buf_set_extmark(inspector.buf, namespace, #lines - 1, 0, { virt_lines = { { { '' } }, { { page.adapter.evaluate and HINT .. MORE or HINT, 'ConsortHint' } } } })
+  hints.show(inspector.buf, namespace, page.adapter.evaluate and HINT .. MORE or HINT)
 end
 
 --- Shows the value at the end of a path, once its parts have arrived. The answer is dropped if the
@@ -95,7 +96,7 @@ local function further(page, value) return vim.list_extend(vim.list_slice(page.p
 
 local function enter()
   local page, part, i = inspector.shown, part_here()
-  if not part then return end
+  if not part then return client_of.say('put the cursor on a part') end
   if (part.variablesReference or 0) == 0 then return client_of.say('there is nothing more to see in it') end
   if part.name:match('^%[%d+%.%.%.%]$') then
     -- The next page takes the place of the line that stands for it.
@@ -121,7 +122,7 @@ local function read_anew() show(inspector.wanted.adapter, inspector.wanted.path,
 --- Sets the part of the cursor's line to another value.
 local function set()
   local page, part = inspector.shown, part_here()
-  if not part then return end
+  if not part then return client_of.say('put the cursor on a part') end
   vim.ui.input({ prompt = ('New value of %s, a Lisp form: '):format(shown.line(part.name)) }, function(typed)
     if not typed or vim.trim(typed) == '' then return end
     part.last = typed
@@ -223,6 +224,9 @@ function M.open(adapter, name, value, reference, focus, number)
         if_supported(one[1], function() inspector.shown.adapter[one[1]](inspector.shown.adapter, meant()) end)
       end)
     end
+    hints.follow(buf, function()
+      if inspector.buf == buf then render() end
+    end)
     map('g', 'read anew', read_anew)
     map('q', 'close the inspector', function() vim.api.nvim_buf_delete(buf, { force = true }) end)
   end

@@ -1,5 +1,6 @@
 --- Commands on the name at the cursor: references by kind, hierarchies, pages of manuals.
 local client_of = require('consort.client')
+local shown = require('consort.shown')
 
 local M = {}
 
@@ -19,7 +20,7 @@ function M.references(kind)
         item.text = ('%s: %s'):format(from.kind, vim.trim(item.text))
         items[i] = item
       end
-      vim.fn.setqflist({}, ' ', { title = ('%s: %s'):format(result.name, chosen), items = items })
+      vim.fn.setqflist({}, ' ', { title = ('%s: %s'):format(shown.line(result.name), chosen), items = items })
       vim.cmd.copen()
     end
     local count = {}
@@ -30,7 +31,7 @@ function M.references(kind)
     if #kinds == 1 then return show(kinds[1]) end
     table.insert(kinds, 'all')
     vim.ui.select(kinds, {
-      prompt = 'References to ' .. result.name,
+      prompt = 'References to ' .. shown.line(result.name),
       format_item = function(one) return ('%s  %d'):format(one, count[one] or #result.references) end,
     }, show)
   end, { here = true })

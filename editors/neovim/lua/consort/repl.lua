@@ -13,12 +13,16 @@ local M = {}
 ---@field package string
 ---@field history string[]
 ---@field at integer position in the history; one past its end: no entry
+---@field edited table<integer, string> what was typed at the positions that were left
 ---@field prompt integer extmark where the input begins
 ---@field busy? fun() interrupts the evaluation
 ---@field entering? table the last request for another package, while there is no answer
 
+local NAME = 'consort://repl'
 ---@type consort.Repl?
 local repl
+---@type table<integer, string> the identity of the image, by client
+local images = {}
 local namespace = vim.api.nvim_create_namespace('consort.repl')
 
 --- Returns true if a text is one or more complete forms, by its parentheses, strings and comments
@@ -92,18 +96,27 @@ local function print_lines(text, group)
 end
 
 --- Shows the prompt behind the output. The text that was typed while an evaluation ran becomes the
---- input.
+--- input. The cursor stays where it is in that text, and with a person who reads above it.
 local function prompt()
   local buf = repl.buf
   local text = repl.package .. '> '
   local row = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, repl.prompt, {})[1]
   local typed = row and vim.api.nvim_buf_get_lines(buf, row, -1, false) or { '' }
   row = row or vim.api.nvim_buf_line_count(buf)
+  local cursors = {}
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local at = vim.api.nvim_win_get_cursor(win)
+    if at[1] > row then
+      cursors[win] = { at[1], at[2] + (at[1] == row + 1 and #text or 0) }
+    elseif win ~= vim.api.nvim_get_current_win() then
+      cursors[win] = { row + #typed, #text + #typed[#typed] }
+    end
+  end
   typed[1] = text .. typed[1]
   vim.api.nvim_buf_set_lines(buf, row, -1, false, typed)
   vim.api.nvim_buf_set_extmark(buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
   repl.prompt = vim.api.nvim_buf_set_extmark(buf, namespace, row, #text, { right_gravity = false })
-  for _, win in ipairs(vim.fn.win_findbuf(buf)) do vim.api.nvim_win_set_cursor(win, { row + #typed, #typed[#typed] }) end
+  for win, at in pairs(cursors) do vim.api.nvim_win_set_cursor(win, at) end
 end
 
 local function short(package)
@@ -144,7 +157,7 @@ local function evaluate(text)
     table.insert(repl.history, text)
     history.add(text)
   end
-  repl.at = #repl.history + 1
+  repl.at, repl.edited = #repl.history + 1, {}
   local row = vim.api.nvim_buf_line_count(repl.buf)
   vim.api.nvim_buf_set_lines(repl.buf, row, row, false, { '' })
   -- Output is inserted before this mark, and so stays in order.
@@ -195,37 +208,83 @@ local function enter()
   if M.is_whole(text) then
     evaluate(text)
   else
+    if vim.api.nvim_win_get_cursor(0)[1] <= input_start() then
+      local last = vim.api.nvim_buf_line_count(0)
+      vim.api.nvim_win_set_cursor(0, { last, #vim.fn.getline(last) })
+    end
     if vim.fn.mode() ~= 'i' then vim.cmd.startinsert({ bang = true }) end
     vim.api.nvim_feedkeys('\r', 'ni', false) -- goes before the keys that were typed since; 'lisp' indents
   end
 end
 
-local function recall(step)
-  local at = math.max(1, math.min(#repl.history + 1, repl.at + step))
-  repl.at = at
-  set_input(repl.history[at] or '')
+local PATIENCE = 3000 -- ms; Neovim is blocked while it waits for completions
+
+--- The 'omnifunc': completes the name before the cursor, by the server, in the prompt's package.
+---@param findstart integer
+---@param base string
+---@return integer|table
+function M.complete(findstart, base)
+  local row, column = input_start()
+  local at = vim.api.nvim_win_get_cursor(0)
+  local line = vim.api.nvim_get_current_line()
+  if findstart == 1 then
+    local from = at[1] - 1 == row and column or 0
+    -- -3: nothing is completed in what was printed.
+    if repl.busy or at[1] - 1 < row or at[2] < from then return -3 end
+    return at[2] - #line:sub(from + 1, at[2]):match('[^%s()"\';`,]*$')
+  end
+  local client = client_of.need()
+  if not client then return {} end
+  local argument = { text = base, package = repl.package, operator = line:sub(1, at[2]):match('%(%s*$') ~= nil }
+  local answer, why = client:request_sync('workspace/executeCommand', { command = 'consort.complete', arguments = { argument } }, PATIENCE, repl.buf)
+  if not answer or answer.err then
+    client_of.fail(answer and answer.err.message or 'no answer: ' .. tostring(why))
+    return {}
+  end
+  return vim.tbl_map(function(item) return { word = item.label, menu = item.kind, icase = 1 } end, answer.result.items)
 end
 
-local HINT = '; <CR> evaluates a form when it is whole, <C-p> and <C-n> recall, <C-c> interrupts'
+local function recall(step)
+  local at = math.max(1, math.min(#repl.history + 1, repl.at + step))
+  if at == repl.at then return end
+  repl.edited[repl.at] = input()
+  repl.at = at
+  set_input(repl.edited[at] or repl.history[at] or '')
+end
+
+local HINT = '; <CR> evaluates a form when it is whole, <C-p> and <C-n> recall, <C-x><C-o> completes, <C-c> interrupts'
 
 local function make()
+  local old = vim.fn.bufnr(('^%s$'):format(NAME)) -- of `:bdelete`
+  if old ~= -1 then vim.api.nvim_buf_delete(old, { force = true }) end
   local buf = vim.api.nvim_create_buf(false, true)
-  vim.api.nvim_buf_set_name(buf, 'consort://repl')
+  vim.api.nvim_buf_set_name(buf, NAME)
   vim.bo[buf].buftype = 'nofile'
   vim.bo[buf].bufhidden = 'hide'
   vim.bo[buf].syntax = 'lisp'
   vim.bo[buf].lisp = true
   vim.bo[buf].expandtab = true
-  repl = { buf = buf, package = 'CL-USER', history = history.read(), at = 1, prompt = 0 }
+  repl = { buf = buf, package = 'CL-USER', history = history.read(), at = 1, edited = {}, prompt = 0 }
   repl.at = #repl.history + 1
   local function map(mode, key, action) vim.keymap.set(mode, key, action, { buffer = buf }) end
-  map({ 'i', 'n' }, '<CR>', enter)
-  map({ 'i', 'n' }, '<C-p>', function() recall(-1) end)
-  map({ 'i', 'n' }, '<C-n>', function() recall(1) end)
+  vim.bo[buf].omnifunc = "v:lua.require'consort.repl'.complete"
+  --- Maps a key, which keeps its meaning in the menu of completions; the menu is not drawn yet
+  --- while keys are waiting.
+  local function map_outside_menu(key, in_menu, action)
+    map({ 'i', 'n' }, key, function()
+      local completion = vim.fn.complete_info({ 'mode', 'items' })
+      if completion.mode == '' or #(completion.items or {}) < 2 then return action() end
+      vim.api.nvim_feedkeys(vim.keycode(in_menu), 'ni', false)
+    end)
+  end
+  map_outside_menu('<CR>', '<C-y>', enter)
+  map_outside_menu('<C-p>', '<C-p>', function() recall(-1) end)
+  map_outside_menu('<C-n>', '<C-n>', function() recall(1) end)
   map({ 'i', 'n' }, '<C-c>', function()
-    if repl.busy then client_of.execute('interrupt', {}, nil, { buf = buf }) end
+    if not repl.busy then return client_of.say('no evaluation of the REPL is running') end
+    client_of.execute('interrupt', {}, nil, { buf = buf })
   end)
-  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buf, callback = function() repl = nil end })
+  vim.api.nvim_create_autocmd('BufUnload', { buffer = buf, callback = function() repl = nil end })
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, { HINT })
   prompt()
 end
@@ -245,6 +304,33 @@ function M.package_here()
   end
 end
 
+--- Changes the package in the prompt.
+local function show_package(name)
+  local row, column = input_start()
+  repl.package = short(name)
+  if repl.busy then return end
+  local text = repl.package .. '> '
+  vim.api.nvim_buf_set_text(repl.buf, row, 0, row, column, { text })
+  vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
+  repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, #text, { right_gravity = false })
+end
+
+--- `consort/imageState`: what is typed is read in CL-USER when the image is a new one.
+function M.on_image_state(_, state, context)
+  if state.state ~= 'ready' then return end
+  local before = images[context.client_id]
+  images[context.client_id] = state.image
+  local client = repl and client_of.of(repl.buf)
+  if not before or before == state.image or not client or client.id ~= context.client_id then return end
+  print_lines('; a new image is running', 'ConsortPlainWarn')
+  show_package('COMMON-LISP-USER')
+end
+
+--- Returns the package of the text at the cursor in a file of Lisp; nil elsewhere, where code is
+--- read in the package of this editor's session.
+---@return string?
+function M.package_of_file() return vim.bo.filetype == 'lisp' and M.package_here() or nil end
+
 --- Switches the REPL to a package, if the image has it.
 local function enter_package(name)
   -- A request without an answer does not stand in the way: its server may have ended.
@@ -255,13 +341,7 @@ local function enter_package(name)
   local cancel = client_of.execute('eval', { code = code }, function(result)
     if repl ~= here or repl.entering ~= entering then return end -- another package was requested since, or code
     repl.entering = nil
-    if result.status ~= 'ok' or short(result.package) == repl.package then return end
-    local row, column = input_start()
-    repl.package = short(result.package)
-    local text = repl.package .. '> '
-    vim.api.nvim_buf_set_text(repl.buf, row, 0, row, column, { text })
-    vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
-    repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, #text, { right_gravity = false })
+    if result.status == 'ok' and short(result.package) ~= repl.package then show_package(result.package) end
   end, {
     buf = repl.buf,
     on_error = function(error)
@@ -276,7 +356,7 @@ end
 --- person comes from.
 function M.open()
   if not client_of.need() then return end
-  local package = vim.bo.filetype == 'lisp' and M.package_here() or nil
+  local package = M.package_of_file()
   if not repl then make() end
   enter_package(package)
   local win = vim.fn.win_findbuf(repl.buf)[1]

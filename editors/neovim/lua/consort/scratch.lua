@@ -15,6 +15,8 @@ local function designator(name)
 end
 
 local function make(client, package)
+  local old = vim.fn.bufnr(('^%s$'):format(NAME)) -- of `:bdelete`
+  if old ~= -1 then vim.api.nvim_buf_delete(old, { force = true }) end
   local buf = vim.api.nvim_create_buf(true, true)
   vim.api.nvim_buf_set_name(buf, NAME)
   vim.bo[buf].bufhidden = 'hide'
@@ -28,7 +30,7 @@ local function make(client, package)
   })
   -- Only buffers of files are attached by themselves.
   vim.lsp.buf_attach_client(buf, client.id)
-  vim.api.nvim_create_autocmd('BufWipeout', { buffer = buf, callback = function() scratch = nil end })
+  vim.api.nvim_create_autocmd('BufUnload', { buffer = buf, callback = function() scratch = nil end })
   return buf
 end
 

@@ -66,6 +66,8 @@ function M.act(action, register)
   local result = now(client, 'structure', { uri = place.uri, position = place.position, action = action })
   if not result then return end
   local edits = result.edits or {}
+  -- Where there is nothing to do, the selection is the one that was sent.
+  local done = #edits > 0 or result.selection ~= nil and not vim.deep_equal(result.selection.start, place.position)
   if #edits > 0 then
     if action == 'killSexp' or action == 'killLine' then vim.fn.setreg(register or '"', taken(client, edits)) end
     vim.lsp.util.apply_text_edits(edits, vim.api.nvim_get_current_buf(), client.offset_encoding)
@@ -75,7 +77,8 @@ function M.act(action, register)
     if moved and start.character > 0 and action ~= 'splice' then start.character = start.character - 1 end
     set_cursor(client, start)
   end
-  return #edits > 0 or result.selection ~= nil
+  if not done then client_of.say(action .. ' finds nothing to do here') end
+  return done
 end
 
 --- Deletes a range of the buffer, or a character; lists, strings and comments stay whole.
@@ -131,11 +134,13 @@ end
 ---@return integer[]? range { row, column, end row, end column }, 0-based bytes, end exclusive
 local function list_around(client, count)
   local place = inside(client)
-  local answer = client:request_sync('textDocument/selectionRange', {
+  local answer, why = client:request_sync('textDocument/selectionRange', {
     textDocument = { uri = place.uri },
     positions = { place.position },
   }, PATIENCE, vim.api.nvim_get_current_buf())
-  local node = answer and answer.result and answer.result[1]
+  if not answer then return false, client_of.fail('no answer: ' .. tostring(why)) end
+  if answer.err then return false, client_of.fail(answer.err.message) end
+  local node = answer.result and answer.result[1]
   local last
   while node do
     local range = node.range
@@ -169,6 +174,7 @@ end
 function M.select(inner)
   local client = client_of.need()
   local range = client and list_around(client, vim.v.count1)
+  if range == nil and client then client_of.say('no list is around the cursor') end
   if not range then return end
   local row, column, end_row, end_column = unpack(range)
   if inner then

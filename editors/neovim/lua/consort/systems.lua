@@ -24,12 +24,36 @@ function M.names()
   return names
 end
 
+--- Returns the names of the Lisp files that have unsaved changes here: what reads them from the
+--- disk does not have these.
+---@return string[]
+function M.unsaved()
+  local client = client_of.of()
+  local names = {}
+  for buf in pairs(client and client.attached_buffers or {}) do
+    local file = vim.api.nvim_buf_get_name(buf)
+    if file ~= '' and vim.bo[buf].buftype == '' and vim.bo[buf].modified then
+      table.insert(names, client.root_dir and vim.fs.relpath(client.root_dir, file) or vim.fs.basename(file))
+    end
+  end
+  table.sort(names)
+  return names
+end
+
+--- Returns what is to be said behind an outcome that leaves unsaved changes out; '' for no files.
+---@param unsaved? string[] the names of their files
+---@return string
+function M.without(unsaved)
+  if not unsaved or #unsaved == 0 then return '' end
+  return ('; %s %s unsaved: :wall, then again'):format(table.concat(unsaved, ', '), #unsaved == 1 and 'is' or 'are')
+end
+
 --- Returns, for the error that a package does not exist yet, one line that says what to do: load
 --- the system of its name or the only one there is, or evaluate the buffer.
 ---@param error lsp.ResponseError
 ---@return string?
 function M.package_missing(error)
-  local package = type(error.data) == 'table' and error.data.kind == 'package-not-found' and error.message:match('^The package (%S+) does not exist yet')
+  local package = type(error.data) == 'table' and error.data.kind == 'package-not-found' and (error.message:match('^The package (%S+) does not exist yet') or error.message:match('^Package (%S+) not found'))
   if not package then return end
   local names = M.names()
   local system = vim.list_contains(names, package:lower()) and package:lower() or #names == 1 and names[1]

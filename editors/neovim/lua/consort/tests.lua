@@ -17,16 +17,35 @@ vim.diagnostic.config({
   },
 }, namespace)
 
---- Shows the outcomes of a run.
+--- Returns the outcome of a run in a sentence, and its level.
 ---@param result table
----@param is_last? boolean false if a later run is shown: only the outcome is said
-function M.report(result, is_last)
-  local items, by_buffer, failed, skipped = {}, {}, 0, 0
+---@return string outcome
+---@return integer? level
+local function outcome(result)
+  local total, failed, skipped = #(result.tests or {}), 0, 0
   for _, test in ipairs(result.tests or {}) do
     if test.status == 'skipped' then
       skipped = skipped + 1
     elseif test.status ~= 'passed' then
       failed = failed + 1
+    end
+  end
+  local error = type(result.error) == 'table' and result.error.message
+  if error then return (total == 0 and 'no test was run: ' or 'the run of the tests ended early: ') .. error, vim.log.levels.ERROR end
+  if failed > 0 then return total == 1 and 'the test failed' or ('%d of %d tests failed'):format(failed, total), vim.log.levels.WARN end
+  if skipped > 0 then return total == 1 and 'the test was skipped' or ('%d of %d tests passed, %d skipped'):format(total - skipped, total, skipped) end
+  if total == 0 then return 'no test was run', vim.log.levels.WARN end
+  return total == 1 and 'the test passed' or ('all %d tests passed'):format(total)
+end
+
+--- Shows the outcomes of a run.
+---@param result table
+---@param is_last? boolean false if a later run is shown: only the outcome is said
+---@param unsaved? string[] the files whose unsaved changes were not tested
+function M.report(result, is_last, unsaved)
+  local items, by_buffer = {}, {}
+  for _, test in ipairs(result.tests or {}) do
+    if test.status ~= 'skipped' and test.status ~= 'passed' then
       local failures = test.failures and #test.failures > 0 and test.failures or { { message = test.status } }
       for _, failure in ipairs(failures) do
         local text = require('consort.shown').line(('%s: %s'):format(test.name, (failure.message or test.status)))
@@ -43,35 +62,36 @@ function M.report(result, is_last)
     vim.diagnostic.reset(namespace)
     for buf, diagnostics in pairs(by_buffer) do vim.diagnostic.set(namespace, buf, diagnostics) end
     vim.fn.setqflist({}, ' ', { title = 'Consort tests', items = items })
-    if failed > 0 then
+    if #items > 0 then
       vim.cmd('botright copen')
       vim.cmd.wincmd('p')
     end
   end
-  local total = #(result.tests or {})
-  if failed > 0 then
-    client_of.say(total == 1 and 'the test failed' or ('%d of %d tests failed'):format(failed, total), vim.log.levels.WARN)
-  elseif skipped > 0 then
-    client_of.say(total == 1 and 'the test was skipped' or ('%d of %d tests passed, %d skipped'):format(total - skipped, total, skipped))
-  elseif total == 0 then
-    client_of.say('no test was run', vim.log.levels.WARN)
-  else
-    client_of.say(total == 1 and 'the test passed' or ('all %d tests passed'):format(total))
-  end
+  local text, level = outcome(result)
+  client_of.say(text .. require('consort.systems').without(unsaved), level)
 end
 
 local runs, reported = 0, 0 -- the number of runs that were begun, and the last one that is shown
 
 ---@param command string
 ---@param argument table
-local function begin(command, argument)
+---@param unsaved? string[]
+local function begin(command, argument, unsaved)
   client_of.say('testing ...')
   runs = runs + 1
   local mine = runs
   client_of.execute(command, argument, function(result)
     -- One that was begun later, but failed or has not ended, has nothing to show instead.
-    M.report(result, mine > reported)
+    M.report(result, mine > reported, unsaved)
     reported = math.max(reported, mine)
+    -- A run of a system has loaded what is saved.
+    if unsaved or result.success ~= false then return end
+    require('consort.differences').files(function(files)
+      if #files == 0 or mine ~= runs then return end
+      local text, level = outcome(result)
+      local newer = #files == 1 and '%s; %s is newer than the image: %s in it' or '%s; %s are newer than the image: %s in each'
+      client_of.say(newer:format(text, table.concat(files, ', '), require('consort.maps').key('changed')), level)
+    end)
   end)
 end
 
@@ -84,7 +104,7 @@ function M.run_lens(command) begin('runTestAtPoint', vim.tbl_extend('force', com
 function M.run(system)
   local client = client_of.need()
   if not client then return end
-  if system then begin('runTests', { system = system }) else begin('runTestAtPoint', client_of.place(client)) end
+  if system then begin('runTests', { system = system }, require('consort.systems').unsaved()) else begin('runTestAtPoint', client_of.place(client)) end
 end
 
 return M

@@ -17,7 +17,7 @@ function M.ask()
       vim.ui.select({ 'no', 'remove' }, question, function(answer)
         if answer ~= 'remove' then return end
         local method = type(found.method) == 'table' and found.method or nil
-        client_of.execute('undefine', { name = found.name, method = method, parts = { part.key } }, function(report)
+        require('consort.undo').reload('undefine', { name = found.name, method = method, parts = { part.key } }, function(report)
           client_of.say(#report.gone > 0 and 'removed: ' .. vim.fn.strtrans(table.concat(report.gone, ', ')) or 'nothing was removed')
         end)
       end)

@@ -64,11 +64,18 @@ end
 
 -- Symbols
 
+--- Returns the argument of a command on a name that was typed, which is read in the package of the
+--- file unless it names a package.
+---@param name string
+local function named(name)
+  return { name = name, package = not name:find(':', 1, true) and require('consort.repl').package_of_file() or nil }
+end
+
 --- Returns the argument of a command on a name: the name that was typed, or the cursor's position.
 ---@param name? string
 ---@return table? argument
 local function asked(name)
-  if name and name ~= '' then return { name = name } end
+  if name and name ~= '' then return named(name) end
   local client = client_of.need()
   return client and client_of.place(client)
 end
@@ -76,11 +83,14 @@ end
 ---@param command string
 ---@param options table for the float
 ---@param latest? string as of client.execute()
-local function show_text(command, options, latest)
+---@param execute? function instead of client.execute()
+---@param argument_of? fun(name?: string): table?
+local function show_text(command, options, latest, execute, argument_of)
   return function(name)
-    local argument = asked(name)
+    local argument = (argument_of or asked)(name)
     if not argument then return end
-    client_of.execute(command, argument, function(result, _, is_here)
+    local run = execute or client_of.execute
+    run(command, argument, function(result, _, is_here)
       float.open(result.text, vim.tbl_extend('keep', { title = result.name, is_here = is_here }, options))
     end, { latest = latest })
   end
@@ -88,14 +98,14 @@ end
 M.describe = show_text('describe', { hint = 'q closes' }, 'describe')
 M.disassemble = show_text('disassemble', { filetype = 'asm', hint = 'q closes' }, 'disassemble')
 
-local show_manual = show_text('packageManual', { hint = 'q closes' }, 'packageManual')
+local show_manual = show_text('packageManual', { hint = 'q closes' }, 'packageManual', nil, function(name) return { name = name } end)
 
 --- Shows the documentation of a package, by default that of the text at the cursor, or of a system.
 ---@param name? string
 function M.package_manual(name) show_manual(name or require('consort.repl').package_here() or 'CL-USER') end
 
 --- Compiles the users of a definition again: of one by its name, or of the one at the cursor.
-M.callers = show_text('recompileCallers', { hint = 'q closes' })
+M.callers = show_text('recompileCallers', { hint = 'q closes' }, nil, function(...) require('consort.undo').reload(...) end)
 
 --- Traces a function, or all of a package (`in PACKAGE`), or ends that; `untrace` without a name is
 --- for all of them.
@@ -103,7 +113,7 @@ M.callers = show_text('recompileCallers', { hint = 'q closes' })
 ---@param name? string
 function M.trace(on, name)
   local package = on and (name or ''):match('^in%s+(%S+)$')
-  local argument = package and { package = package } or on and asked(name) or name and name ~= '' and { name = name } or {}
+  local argument = package and { package = package } or on and asked(name) or name and name ~= '' and named(name) or {}
   if not argument then return end
   client_of.execute(on and 'trace' or 'untrace', argument, function(result) client_of.say(result.text) end)
 end

@@ -86,6 +86,11 @@ export class CancellationTokenSource {
   }
 }
 export class MarkdownString {
+  value = ''
+  appendMarkdown(text: string): this {
+    this.value += text
+    return this
+  }
   appendText = (): this => this
   appendCodeblock = (): this => this
 }
@@ -106,6 +111,7 @@ export const DebugConfigurationProviderTriggerKind = {}
 /** A document that tests edit. */
 export class Document {
   version = 1
+  isDirty = false
   readonly languageId = 'commonlisp'
   readonly uri: Uri
   constructor(
@@ -113,6 +119,10 @@ export class Document {
     private text: string,
   ) {
     this.uri = Uri.file(path)
+  }
+  save(): Promise<boolean> {
+    this.isDirty = false
+    return Promise.resolve(true)
   }
   get lineCount(): number {
     return this.text.split('\n').length
@@ -159,7 +169,7 @@ export const closed = new EventEmitter<Document>()
 const changed = new EventEmitter<{ document: Document; contentChanges: { range: Range; text: string }[] }>()
 
 /** What the person was told, and the documents and debug sessions that were shown. */
-export const seen = { messages: [] as string[], shown: [] as string[], sessions: [] as object[], commands: [] as string[] }
+export const seen = { messages: [] as string[], buttons: [] as string[], shown: [] as string[], sessions: [] as object[], commands: [] as string[] }
 /** What a person chooses in a list. */
 export const choices = {
   next: (_items: unknown[]): unknown => undefined,
@@ -190,8 +200,9 @@ export class QuickPick {
 }
 /** The lists that were shown. */
 export const lists: QuickPick[] = []
-const say = (message: string): Promise<string | undefined> => {
+const say = (message: string, ...buttons: unknown[]): Promise<string | undefined> => {
   seen.messages.push(message)
+  seen.buttons.push(...buttons.filter((one) => typeof one === 'string'))
   return Promise.resolve(choices.button)
 }
 
@@ -208,6 +219,7 @@ export const workspace = {
   fs: { readFile: (_: Uri) => Promise.resolve(new TextEncoder().encode('(defsystem "shop")')) },
   onDidSaveTextDocument: never,
   workspaceFolders: undefined,
+  asRelativePath: ({ path }: Uri) => path.slice(1),
   registerTextDocumentContentProvider: never,
 }
 export const window = {
@@ -274,6 +286,12 @@ export const debug = {
   },
 }
 
+export class TestRunRequest {
+  constructor(readonly include: TestItem[]) {}
+}
+export class TestMessage {
+  constructor(readonly message: string) {}
+}
 /** The rows of the test explorer. */
 export class TestItems {
   private readonly all = new Map<string, TestItem>()
@@ -294,8 +312,16 @@ export class TestItem {
 }
 export const tests = {
   items: new TestItems(),
+  /** What the last run said. */
+  output: '',
+  /** The message of the system whose tests could not be run. */
+  message: '',
   createTestController: () => ({
     items: tests.items, createRunProfile: never, dispose: () => undefined, refreshHandler: undefined,
     createTestItem: (id: string, label: string, uri?: Uri) => new TestItem(id, label, uri),
+    createTestRun: () => {
+      tests.output = ''
+      return { token: new CancellationTokenSource().token, appendOutput: (text: string) => (tests.output += text), passed: never, errored: (_: unknown, { message }: TestMessage) => (tests.message = message), end: () => undefined }
+    },
   }),
 }

@@ -61,3 +61,40 @@ def a_failed_test_is_shown_at_its_line(person):
     person.go("tea-is-cheap")
     see.command("Consort lens")
     see.see("the test passed", without=["■"])
+
+
+@step
+def a_test_says_what_the_image_does_not_have(person):
+    see = person.screen
+    person.edit("tests.lisp")
+    person.load("shop/tests")
+    person.edit("shop.lisp")
+    person.go("4)))")
+    see.type("\\er")  # Consort knows the definition
+    see.see("⇒ PRICE")
+    see.type("r5")
+    # A run of a system, and a load, have what is saved.
+    see.command("Consort test shop/tests")
+    see.see("1 of 2 tests failed; shop.lisp is unsaved: :wall, then again")
+    see.command("cclose | Consort load shop")
+    see.see("shop is loaded; shop.lisp is unsaved: :wall, then again")
+    see.command("Consort reload shop")
+    see.see("changed; shop.lisp is unsaved: :wall, then again")
+    # A test alone has what was evaluated.
+    person.edit("tests.lisp")
+    person.go("cake-is-dear")
+    see.type("\\t")
+    see.see("the test failed; shop.lisp is newer than the image: \\el in it")
+    see.command("cclose")
+    person.edit("shop.lisp")
+    see.type("\\el")
+    see.see("1 form evaluated")
+    person.edit("tests.lisp")
+    see.type("\\t")
+    see.see("the test passed")
+    person.edit("shop.lisp")
+    person.restore("shop.lisp")
+    person.load("shop")
+    see.type("\\eb")
+    person.settled()
+    see.command("Consort clear")

@@ -27,7 +27,7 @@ def neovim_is_started_again_and_the_image_is_as_it_was(person):
     see = person.screen
     person.edit("shop.lisp")
     see.command("Consort eval (defparameter shop::*seen* 42)")
-    see.see("SHOP::*SEEN*", " Value ")
+    see.see("⇒ *SEEN*", " Value ")
     see.type("q")
     image = person.status()["image"]["image"]
     see.command("qa!")

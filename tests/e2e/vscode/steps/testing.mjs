@@ -80,4 +80,22 @@ export default async function ({ workbench, page, place, step }) {
     }
     await row().locator('[class*="testing-passed"]').first().waitFor()
   }, 'runTests')
+
+  await step('unsaved changes are saved before a system is tested, and tested', async () => {
+    await workbench.file('shop-tests.lisp')
+    await workbench.cursor('shop-tests.lisp', 'shop:price 20 10')
+    await page.keyboard.press('Home')
+    await page.keyboard.press('Shift+End')
+    const line = '(is (= 170 (shop:price 20 10))))'
+    await workbench.paste('shop-tests.lisp', line)
+    const is = (wanted) => ({ documents }) => documents.some(({ uri, dirty, text }) => uri.endsWith('/shop-tests.lisp') && dirty === wanted && text.includes(line))
+    await workbench.knows('the change to be unsaved', is(true))
+    await workbench.ran('the tests', async () => {
+      await workbench.command('Consort: Test a System')
+      await workbench.choose('shop/tests')
+    })
+    await workbench.knows('the change to be saved', is(false))
+    await workbench.file('shop-tests.lisp')
+    await workbench.editor('shop-tests.lisp').locator('.test-error-content-widget', { hasText: '180 != 170' }).waitFor()
+  }, 'runTests')
 }

@@ -29,6 +29,13 @@ export default async function ({ workbench, page, step }) {
     await workbench.picture('13-typed-dark')
   })
 
+  await step('a character that is a delimiter is not closed', async () => {
+    await empty()
+    const line = '(list #\\( #\\" #\\; #\\| 1)'
+    await page.keyboard.type(line)
+    await workbench.until('the line as typed', async () => (await scratch()).trimEnd() === line)
+  })
+
   await step('a form that runs says for how long, and is stopped by a key', async () => {
     await workbench.scratch('(defun square (x) (* x x))\n\n(square 12)\n\n(loop (sleep 1))')
     await workbench.evaluate('scratch.lisp', 'defun square', 'SQUARE')
@@ -45,6 +52,25 @@ export default async function ({ workbench, page, step }) {
     await keys('Control+Alt+l', 'i')
     await workbench.shows('scratch.lisp', 'interrupted')
     assert.match(await workbench.shows('scratch.lisp', 'cancelled'), /^⇒ 144 {2}· cancelled, not evaluated again$/)
+  })
+
+  await step('a file that does not compile: its reason, its place, and what can be loaded all the same', async () => {
+    await workbench.scratch('(defun whole (x) x)\n\n(defun broken (x)\n  (let ((y 1 2))\n    (+ x y)))\n\n(whole 1)')
+    await workbench.ready()
+    await workbench.command('Consort: Compile the File')
+    await workbench.told('is malformed (scratch.lisp:4)')
+    await workbench.picture('31-not-compiled-dark')
+    await workbench.press('is malformed (scratch.lisp:4)', 'Go to It', async () => (await workbench.state()).active?.selection.active.line === 3)
+    await workbench.command('Consort: Compile the File')
+    await workbench.press('is malformed (scratch.lisp:4)', 'Load Anyway')
+    await workbench.until('the report', async () => (await workbench.text('reload.txt')).includes('Loaded with errors'))
+    await workbench.scratch('(defun broken (x)\n  (list x')
+    await workbench.ready()
+    await workbench.command('Consort: Compile the File')
+    await workbench.told('This list is never closed')
+    const notice = workbench.notice('This list is never closed').first()
+    await notice.locator('a.monaco-button', { hasText: 'Go to It' }).waitFor()
+    assert.equal(await notice.locator('a.monaco-button', { hasText: 'Load Anyway' }).count(), 0)
   })
 
   await step('code in a package that is not there yet: a button makes it', async () => {

@@ -1,0 +1,139 @@
+-- nvim --headless -u NONE -i NONE -l telling_test.lua: commands and keys that find nothing to do,
+-- or whose work came to nothing, say so, and typed text that is not used is named.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+local S = require('stand_in')
+S.use()
+local questions, answer, lines, range = S.questions, S.answer, S.lines, S.range
+local client = vim.lsp.get_clients()[1]
+
+local said, last, forget = T.notifications()
+local typed
+vim.ui.input = function(_, take) typed = take end
+local function window(...)
+  forget()
+  typed = nil
+  return S.window(...)
+end
+
+T.it('breakpoints that are removed are counted', function()
+  window('(a)', '(b)')
+  vim.cmd('Consort breakpoint none')
+  T.eq('Consort: no breakpoint is set', last())
+  vim.cmd('Consort breakpoint')
+  vim.cmd('Consort breakpoint none')
+  S.drop()
+  T.eq('Consort: 1 breakpoint removed', last())
+end)
+
+T.it('keys in the inspector say where they are to be pressed', function()
+  window()
+  require('consort.inspector').open(S.adapter, 'one', 'value', 1, true)
+  answer(1, 'variables', { variables = { { name = 'A', value = 'of A', variablesReference = 0 } } })
+  for _, key in ipairs({ '<CR>', 's' }) do
+    forget()
+    vim.cmd('1')
+    T.press(key)
+    T.eq('Consort: put the cursor on a part', last(), key)
+  end
+  T.press('q')
+end)
+
+T.it('keys in the debugger say what is missing, and what was typed for a stop that was left', function()
+  window()
+  S.stop(1, {})
+  vim.cmd('1')
+  T.press('<CR>')
+  T.eq('Consort: put the cursor on a restart, a frame or a variable', last())
+  for _, key in ipairs({ '<Tab>', 'e', 'R', 'r' }) do
+    forget()
+    T.press(key)
+    T.eq('Consort: put the cursor on a frame', last(), key)
+  end
+  S.tell('continued', { threadId = 1 })
+  T.wait('the end of the stop', function() return vim.bo.filetype ~= 'consort-debugger' end)
+  S.drop()
+  S.stop(2, { S.frame(1, '/none.lisp', 1) })
+  T.press('e')
+  S.tell('continued', { threadId = 2 })
+  T.wait('the end of the stop', function() return vim.bo.filetype ~= 'consort-debugger' end)
+  typed('(long-form)')
+  T.eq('Consort: that stop was left meanwhile; not used: (long-form)', last())
+end)
+
+T.it('a structural edit or a text object that finds nothing says so, and one that fails says why', function()
+  window('(a)')
+  local reply
+  client.request_sync = function() return reply.answer, reply.why end
+  reply = { answer = { result = { edits = {}, selection = range(0, 1, 1) } } }
+  vim.cmd('Consort structure slurpForward')
+  T.eq('Consort: slurpForward finds nothing to do here', last())
+  vim.cmd('Consort structure')
+  T.eq(true, last():find('`:Consort structure` takes slurpForward, ', 1, true) ~= nil, last())
+  reply = { answer = { result = {} } }
+  require('consort.structure').select(false)
+  T.eq('Consort: no list is around the cursor', last())
+  for why, one in pairs({ ['no answer: timeout'] = { why = 'timeout' }, ['it is not open'] = { answer = { err = { message = 'it is not open' } } } }) do
+    reply = one
+    require('consort.structure').select(false)
+    T.eq('Consort: ' .. why, last())
+  end
+  client.request_sync = nil
+end)
+
+T.it('what differs is not looked for in silence where the server does not have the text', function()
+  window('text')
+  local get_clients = vim.lsp.get_clients
+  vim.lsp.get_clients = function(filter) return filter and filter.bufnr and {} or { client } end
+  vim.cmd('Consort changed')
+  vim.lsp.get_clients = get_clients
+  T.eq({}, questions)
+  T.eq('Consort: this is no Lisp file that the server has; `:Consort changed` is for those', last())
+end)
+
+T.it('a value that was not written as a comment is said, with the reason', function()
+  window('(a)')
+  vim.cmd('Consort eval comment')
+  answer(1, 'evalToComment', { status = 'ok', values = { '42' }, applied = true, reason = vim.NIL })
+  T.eq({}, said)
+  vim.cmd('Consort eval comment')
+  answer(1, 'evalToComment', { status = 'ok', values = { '42' }, applied = false, reason = 'The text was changed meanwhile.' })
+  T.eq({ { 'Consort: ⇒ 42. It was not written: The text was changed meanwhile.', vim.log.levels.WARN } }, said)
+end)
+
+T.it('a line that is typed when the code reads no longer is named', function()
+  window('(a)')
+  local input, got = require('consort.input'), {}
+  coroutine.wrap(function() table.insert(got, input.on_request(nil, { id = 1, prompt = 'x' }, { client_id = 1 })) end)()
+  T.wait('the question', function() return typed end)
+  input.on_over(nil, { id = 1 }, { client_id = 1 })
+  typed('my line')
+  T.eq('Consort: the code reads no longer; not used: my line', last())
+end)
+
+T.it('a scratch buffer that was deleted is made anew', function()
+  window('(a)')
+  local scratch = require('consort.scratch')
+  local attach = vim.lsp.buf_attach_client
+  vim.lsp.buf_attach_client = function() return true end
+  scratch.open()
+  vim.cmd('bdelete! ' .. vim.fn.bufnr('consort://scratch'))
+  scratch.open()
+  vim.lsp.buf_attach_client = attach
+  T.eq('(in-package #:cl-user)', lines()[2])
+end)
+
+T.it('running to a line says when the stop was left', function()
+  window('(a)')
+  S.stop(3, { S.frame(1, '/none.lisp', 1) })
+  vim.cmd.wincmd('p')
+  vim.cmd('Consort cursor')
+  answer(1, 'threads', {})
+  S.tell('continued', { threadId = 3 })
+  T.wait('the end of the stop', function() return #vim.fn.win_findbuf(vim.fn.bufnr('consort://debugger/3')) == 0 end)
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 1 } } })
+  T.eq('Consort: that stop was left meanwhile; nothing was continued', last())
+end)
+
+T.finish()
