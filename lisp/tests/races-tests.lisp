@@ -1,0 +1,111 @@
+;;;; Two threads that come to the same state at once: nothing is lost, and nothing done twice. A
+;;;; function of ours is wrapped so that one thread stands still in the middle of what it does.
+
+(in-package :consort)
+
+(defun source-of (file start)
+  "Returns the text of the definition in FILE of lisp/src that begins with START."
+  (let* ((text (uiop:read-file-string (merge-pathnames (concatenate 'string "../src/" file) cl-user::*tests-directory*)))
+         (at (search start text)))
+    (subseq text at (search (format nil "~%~%") text :start2 at))))
+
+(defun replacing (old new text)
+  "Returns TEXT with NEW in place of each OLD."
+  (let ((at (search old text)))
+    (if at
+        (concatenate 'string (subseq text 0 at) new (replacing old new (subseq text (+ at (length old)))))
+        text)))
+
+(defun output-of-images ()
+  "Returns what images have written to their standard output."
+  (uiop:read-file-string (concatenate 'string *scratch* "out") :external-format :utf-8))
+
+(defparameter *beside* "
+(defun waits-for-ours-p (thread)
+  (let ((lock (consort::waited-for thread)))
+    (and (typep lock 'sb-thread:mutex) (eql 0 (search \"consort\" (sb-thread:mutex-name lock))))))
+(defun beside (function)
+  \"Calls FUNCTION in a new thread; returns that when it has ended, or waits for a lock of ours.\"
+  (let ((thread (sb-thread:make-thread function)))
+    (loop while (and (sb-thread:thread-alive-p thread) (not (waits-for-ours-p thread))) do (sleep 0.01))
+    thread))
+(defun wrap (name function) (sb-int:encapsulate name 'race function))
+(defun unwrap (name) (sb-int:unencapsulate name 'race))"
+  "What the tests here evaluate first.")
+
+;;; Output
+
+(deftest output-of-a-thread-while-its-evaluation-ends
+  ;; The thread has found the evaluation that its output is shown with, and writes when that was
+  ;; answered.
+  (with-image (image)
+    (let ((mark (concatenate 'string *scratch* "answered")))
+      (prepare image (concatenate 'string *beside* "(defvar *found* nil)"))
+      (prepare image (format nil "(wrap 'consort::sole-capture
+                                        (lambda (sole-capture &rest arguments)
+                                          (let ((found (apply sole-capture arguments)))
+                                            (when (and found (equal (sb-thread:thread-name sb-thread:*current-thread*) \"late\"))
+                                              (setf *found* t)
+                                              (loop until (probe-file ~S) do (sleep 0.01)))
+                                            found)))"
+                             mark))
+      (let ((outcome (evaluated image "(progn (sb-thread:make-thread (lambda () (write-string \"written late\")) :name \"late\") (loop until *found* do (sleep 0.01)))")))
+        (is string= "" (path outcome "stdout" "text")))
+      (write-file "answered" "")
+      (thread-gone image "late")
+      (delete-file mark)
+      (ok (text-contains "written late" (output-of-images))))))
+
+(deftest output-to-the-stream-of-an-evaluation-that-has-ended
+  (with-image (image)
+    (prepare image "(defvar *go* (sb-thread:make-semaphore))")
+    (loop for (stream name) in '(("*standard-output*" "late-out") ("*error-output*" "late-err"))
+          do (prepare image (format nil "(let ((out ~A)) (sb-thread:make-thread (lambda () (sb-thread:wait-on-semaphore *go*) (format out \"to a stream ~A~~%\")) :name ~S))" stream name name))
+             ;; It is shown with the evaluation that runs by then.
+             (let ((outcome (evaluated image (format nil "(progn (sb-thread:signal-semaphore *go*)
+                                                                 (loop while (find ~S (sb-thread:list-all-threads) :key #'sb-thread:thread-name :test #'equal) do (sleep 0.01)))"
+                                                      name))))
+               (ok (text-contains (concatenate 'string "to a stream " name)
+                                  (path outcome (if (string= stream "*error-output*") "stderr" "stdout") "text")))))))
+
+(deftest output-of-threads-that-write-at-once
+  (with-image (image)
+    (prepare image "(defvar *go* nil)
+                    (defun writes (name) (sb-thread:make-thread (lambda () (loop until *go* do (sb-thread:thread-yield))
+                                                                   (dotimes (i 20000) (write-string name)))
+                                                                :name \"writes\"))
+                    (writes \"<at once a>\") (writes \"<at once b>\")")
+    ;; Two evaluations run, so it is shown with none.
+    (prepare image "(sb-thread:make-thread (lambda () (loop until (null consort::*running*)) (setf *go* t)) :name \"writes\")")
+    (thread-gone image "writes")
+    (let ((text (output-of-images)))
+      (dolist (line '("<at once a>" "<at once b>"))
+        (is = 20000 (loop for at = (search line text) then (search line text :start2 (1+ at))
+                          while at count t))))))
+
+(deftest output-to-a-descriptor-that-is-not-waited-for
+  ;; Another program may share it.
+  (with-image (image)
+    (is string= "(200000 T)"
+        (first-value image "(multiple-value-bind (in out) (sb-posix:pipe)
+                              (sb-posix:fcntl out sb-posix:f-setfl sb-posix:o-nonblock)
+                              (let* ((writer (sb-thread:make-thread (lambda ()
+                                               (multiple-value-prog1 (consort::write-octets out (make-array 200000 :element-type '(unsigned-byte 8) :initial-element 1) 0 200000)
+                                                 (sb-posix:close out)))))
+                                     (count (with-open-stream (stream (sb-sys:make-fd-stream in :element-type '(unsigned-byte 8)))
+                                              (loop while (read-byte stream nil) count t))))
+                                (list count (sb-thread:join-thread writer))))"))))
+
+(deftest output-while-that-of-code-in-a-frame-is-read
+  (with-image (image)
+    (prepare image *beside*)
+    (is string= "\"first second\""
+        (first-value image "(let ((capture (consort::make-capture)) (thread nil))
+                              (write-string \"before\" capture)
+                              (wrap 'consort::last-characters
+                                    (lambda (last-characters &rest arguments)
+                                      (unless thread (setf thread (beside (lambda () (write-string \"late\" capture)))))
+                                      (apply last-characters arguments)))
+                              (write-string \"first second\" capture)
+                              (unwind-protect (consort::field (cons :object (rest (consort::captured-since capture 6))) \"text\")
+                                (unwrap 'consort::last-characters)))"))))
