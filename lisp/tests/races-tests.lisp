@@ -109,3 +109,27 @@
                               (write-string \"first second\" capture)
                               (unwind-protect (consort::field (cons :object (rest (consort::captured-since capture 6))) \"text\")
                                 (unwrap 'consort::last-characters)))"))))
+
+;;; Answers
+
+(deftest answers-that-wait-are-not-overtaken
+  (with-image (image)
+    (prepare image (concatenate 'string *beside* "(defvar *posting* nil) (defvar *go* nil)"))
+    (prepare image "(wrap 'consort::write-frame
+                          (lambda (write-frame &rest arguments)
+                            (when (equal (sb-thread:thread-name sb-thread:*current-thread*) \"consort poster\")
+                              (setf *posting* t)
+                              (loop until *go* do (sleep 0.01)))
+                            (apply write-frame arguments)))")
+    (let* ((mark (concatenate 'string *scratch* "link-is-held"))
+           (holding (eval-id image (format nil "(sb-thread:with-mutex (consort::*link-lock*) (close (open ~S :direction :output)) (loop until *posting* do (sleep 0.01)))" mark))))
+      (eventually (probe-file mark))
+      (delete-file mark)
+      ;; The poster has the first answer and has not written it when the second one is given.
+      (let ((first (send image "status")))
+        (answer image holding)
+        (let ((second (send image "status")))
+          (prepare image "(setf *go* t)" :session "others")
+          (flet ((came (id) (position id (reverse (image-answers image)) :key (lambda (frame) (field frame "id")) :test #'equal)))
+            (loop until (and (came first) (came second)) do (receive image "both answers"))
+            (ok (< (came first) (came second)))))))))
