@@ -133,3 +133,36 @@
           (flet ((came (id) (position id (reverse (image-answers image)) :key (lambda (frame) (field frame "id")) :test #'equal)))
             (loop until (and (came first) (came second)) do (receive image "both answers"))
             (ok (< (came first) (came second)))))))))
+
+;;; Stops
+
+(deftest a-comparison-keeps-the-stops-of-both-values
+  (with-debugged (image)
+    (prepare image (concatenate 'string *beside* "(defvar *comparing* nil) (defvar *kept* nil)") :session "others")
+    (prepare image "(wrap 'consort::comparison-json
+                          (lambda (comparison-json &rest arguments)
+                            (let ((stop (first consort::*stops*)))
+                              (setf *comparing* t)
+                              (loop until (or (eq (consort::stopped-state stop) :left)
+                                              (eq (consort::waited-for (consort::stopped-thread stop)) (consort::stopped-reading stop)))
+                                    do (sleep 0.01))
+                              (setf *kept* (not (eq (consort::stopped-state stop) :left)))
+                              (apply comparison-json arguments))))"
+             :session "others")
+    (flet ((stop-with (list session)
+             (stopped-at image (format nil "(let ((one ~A)) (fails one) one)" list) :session session))
+           (reference (stop) (path (local-in image stop 1 "ONE") "value" "reference")))
+      (multiple-value-bind (one one-id) (stop-with "(list 1 (list 2))" "one")
+        (multiple-value-bind (other other-id) (stop-with "(list 1 (vector 3))" "other")
+          (let ((comparing (send image "inspect-compare" "reference" (reference one) "other" (reference other))))
+            (eventually (string= "T" (first-value image "*comparing*" :session "others")))
+            (restarted image other "PLAINLY")
+            (let ((difference (path (answer image comparing) "result" "differences" 0)))
+              (is string= "T" (first-value image "*kept*" :session "others"))
+              (left image other)
+              (ok (outcome-text image other-id))
+              ;; Each value found belongs to its own stop.
+              (is string= "not-found" (path (call image "inspect" "reference" (path difference "other" "reference")) "error" "kind"))
+              (is equalp '(("0" "2")) (part-texts (inspected-page image (path difference "one" "reference"))))
+              (restarted image one "PLAINLY")
+              (ok (outcome-text image one-id)))))))))
