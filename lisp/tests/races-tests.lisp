@@ -166,3 +166,20 @@
               (is equalp '(("0" "2")) (part-texts (inspected-page image (path difference "one" "reference"))))
               (restarted image one "PLAINLY")
               (ok (outcome-text image one-id)))))))))
+
+;;; Breakpoints
+
+(deftest definitions-that-were-too-slow-are-forgotten-and-noted-at-once
+  (with-image (image)
+    (prepare image *beside*)
+    (is string= "(\"slow\")"
+        (first-value image "(let ((thread nil))
+                              (setf consort::*timed-out-definitions* (list (list \"owner\" \"file\" \"evaluated\" \"message\")))
+                              (wrap 'consort::definition-of-key
+                                    (lambda (definition-of-key key)
+                                      (unless thread
+                                        (setf thread (beside (lambda () (consort::note-timed-out-definition \"owner\" \"file\" \"slow\" \"message\")))))
+                                      (funcall definition-of-key key)))
+                              (consort::forget-timed-out-definition \"evaluated\")
+                              (sb-thread:join-thread thread)
+                              (mapcar #'third consort::*timed-out-definitions*))"))))

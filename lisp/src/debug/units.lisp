@@ -204,7 +204,7 @@
   definitions. Nobody installs probes meanwhile."
   (sb-thread:with-recursive-lock (*probes-lock*)
     (end-awaited "code was reloaded")
-    (setf *timed-out-definitions* '())
+    (forget-timed-out-definitions)
     (mapc #'take-out *units*)
     (funcall function)))
 
