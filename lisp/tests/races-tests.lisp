@@ -183,3 +183,13 @@
                               (consort::forget-timed-out-definition \"evaluated\")
                               (sb-thread:join-thread thread)
                               (mapcar #'third consort::*timed-out-definitions*))"))))
+
+(deftest hits-by-two-threads-are-all-counted
+  (with-probed (image file text)
+    (points-set image file text '("(square i)" "hit" ">1000000000"))
+    (started image "(defvar *go* nil)
+                    (defun runs () (sb-thread:make-thread (lambda () (loop until *go* do (sb-thread:thread-yield)) (probed::sum-to 300000))))
+                    (let ((threads (list (runs) (runs))))
+                      (setf *go* t)
+                      (mapc #'sb-thread:join-thread threads))")
+    (is string= "600000" (first-value image "(consort::breakpoint-hits (first consort::*breakpoints*))"))))
