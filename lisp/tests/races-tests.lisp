@@ -193,3 +193,44 @@
                       (setf *go* t)
                       (mapc #'sb-thread:join-thread threads))")
     (is string= "600000" (first-value image "(consort::breakpoint-hits (first consort::*breakpoints*))"))))
+
+;;; The next call
+
+(deftest a-call-that-asks-for-an-earlier-recording
+  ;; Between the look at the recording and the claim, the function is made ready anew; after the
+  ;; claim the wait is ended.
+  (with-called (image file)
+    (let ((id (awaiting image "called::total")))
+      (prepare image (format nil "(defvar *it* nil) (defvar *claimed* nil)
+        (defun ready-again ()
+          (setf *it* consort::*awaited*)
+          (sb-thread:with-mutex (consort::*probes-lock*) (consort::prepare-awaited *it* '() '(~S) 10)))
+        (defun end-it () (sb-thread:with-mutex (consort::*probes-lock*) (consort::end-awaited \"the test ends it\")))
+        (defmacro slow-swap (&rest arguments)
+          `(progn (unless *it* (ready-again))
+                  (prog1 (sb-ext:compare-and-swap ,@arguments)
+                    (unless *claimed* (setf *claimed* t) (end-it)))))"
+                             *scratch*))
+      (prepare image (replacing "sb-ext:compare-and-swap" "cl-user::slow-swap" (source-of "debug/next-call.lisp" "(defun claim-call")) :package "CONSORT")
+      (is string= "(T 12 :ENDED)" (first-value image "(let ((total (called::total '(1 2 3)))) (list *claimed* total (consort::awaited-state *it*)))" :package "CL-USER"))
+      (call image "interrupt" "target" id)
+      (is string= "interrupted" (path (answer image id) "error" "kind"))
+      (plain-p image))))
+
+(deftest a-call-that-returns-while-its-recording-is-ended
+  (with-called (image file)
+    (prepare image (concatenate 'string *beside* "(defvar *go* nil) (defvar *ended* nil)"))
+    (let ((id (awaiting image "called::price")))
+      (prepare image "(wrap 'consort::keep-results
+                            (lambda (keep-results &rest arguments)
+                              (let ((it consort::*awaited*))
+                                (when (and it (not *ended*) (eq (consort::awaited-outcome it) :returned))
+                                  (setf *ended* t)
+                                  (consort::close-awaited it)
+                                  (loop until (or *go* (not (eq (consort::awaited-state it) :done))) do (sleep 0.01)))
+                                (apply keep-results arguments))))
+                      (defvar *thread* (sb-thread:make-thread (lambda () (called::price 3))))")
+      (with-recorded-call (link answer image id)
+        (is string= "6" (recorded-value answer)))
+      (is string= "(6 T)" (first-value image "(progn (setf *go* t) (list (sb-thread:join-thread *thread*) *ended*))"))
+      (plain-p image))))
