@@ -167,6 +167,22 @@
               (restarted image one "PLAINLY")
               (ok (outcome-text image one-id)))))))))
 
+(deftest frozen-failures-that-are-made-at-once
+  (with-image (image)
+    (prepare image (concatenate 'string *beside* "(defvar *there* (list 0))"))
+    (prepare image "(wrap 'consort::may-freeze-p (constantly t))
+                    (wrap 'consort::fork-frozen
+                          (lambda (fork-frozen)
+                            (declare (ignore fork-frozen))
+                            (sb-ext:atomic-incf (car *there*))
+                            (loop while (< (car *there*) 2) do (sleep 0.01))
+                            (sb-ext:process-pid (sb-ext:run-program \"/bin/sleep\" '(\"1000\") :wait nil))))
+                    (defun freeze ()
+                      (consort::freeze-failure (consort::make-evaluation 0 \"s\") (make-condition 'simple-error :format-control \"x\") (consort::object \"keep\" 1)))")
+    (is string= "1" (first-value image "(progn (mapc #'sb-thread:join-thread (list (sb-thread:make-thread #'freeze) (sb-thread:make-thread #'freeze)))
+                                               (length consort::*frozen*))"))
+    (prepare image "(consort::end-frozen 0)")))
+
 ;;; Breakpoints
 
 (deftest definitions-that-were-too-slow-are-forgotten-and-noted-at-once
