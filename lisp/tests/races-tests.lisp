@@ -200,6 +200,20 @@
                               (sb-thread:join-thread thread)
                               (mapcar #'third consort::*timed-out-definitions*))"))))
 
+(deftest definitions-that-are-made-anew-while-breakpoints-are-put-into-them
+  (with-probed (image file text)
+    (prepare image *beside*)
+    (loop for (part anew call value) in '(("(* x x)" "(defun square (x) (list :anew x))" "(square 3)" "(:ANEW 3)")
+                                          ("(cons (first form)" "(defmacro swapped (form) (list 'quote (list :anew form)))" "(swapped (a b))" "(:ANEW (A B))")
+                                          ("(with-slots" "(defmethod area ((thing thing) &key (scale 1)) (list :anew scale))" "(area (make-instance 'thing))" "(:ANEW 1)"))
+          do (prepare image (format nil "(wrap 'consort::compile-unit (lambda (compile-unit unit) (unwrap 'consort::compile-unit) (let ((*package* (find-package :probed))) (eval (read-from-string ~S))) (funcall compile-unit unit)))" anew))
+             (let ((answers (points-set image file text (list part))))
+               (is-when part eq :false (path answers 0 "verified"))
+               (is-when part equal t (text-contains "defined anew" (path answers 0 "message"))))
+             (is-when part string= value (first-value image call :package "PROBED"))
+             (points-set image file text)
+             (is-when part string= value (first-value image call :package "PROBED")))))
+
 (deftest hits-by-two-threads-are-all-counted
   (with-probed (image file text)
     (points-set image file text '("(square i)" "hit" ">1000000000"))
@@ -231,6 +245,21 @@
       (is string= "(T 12 :ENDED)" (first-value image "(let ((total (called::total '(1 2 3)))) (list *claimed* total (consort::awaited-state *it*)))" :package "CL-USER"))
       (call image "interrupt" "target" id)
       (is string= "interrupted" (path (answer image id) "error" "kind"))
+      (plain-p image))))
+
+(deftest a-method-that-is-defined-anew-while-it-is-made-ready-for-a-recording
+  (with-called (image file)
+    (prepare image *beside*)
+    (prepare image "(wrap 'consort::compile-recorded
+                          (lambda (compile-recorded unit)
+                            (when (and (eq (consort::unit-kind unit) :method) (null (method-qualifiers (consort::unit-old unit))))
+                              (unwrap 'consort::compile-recorded)
+                              (let ((*package* (find-package :called))) (eval (read-from-string \"(defmethod pay ((cart cart) (by integer)) (list :anew by))\"))))
+                            (funcall compile-recorded unit)))")
+    (let ((id (awaiting image "called::pay")))
+      (is string= "(:PAID (:ANEW 3))" (first-value image "(called::pay (make-instance 'called::cart :items '(1 2)) 3)"))
+      (answer image id)
+      (is string= "(:PAID (:ANEW 4))" (first-value image "(called::pay (make-instance 'called::cart :items '(1 2)) 4)"))
       (plain-p image))))
 
 (deftest a-call-that-returns-while-its-recording-is-ended

@@ -109,7 +109,7 @@
 (defun place-method (awaited unit)
   "Replaces the plain method of UNIT by one that has the recorded code beside the plain code."
   (push unit (awaited-placed awaited))
-  (compile-recorded unit))
+  (call-unless-replaced unit (lambda () (compile-recorded unit))))
 
 (defun place-recorded (awaited unit)
   "Has callers get what UNIT defines by way of the recorder."
