@@ -134,6 +134,34 @@
             (loop until (and (came first) (came second)) do (receive image "both answers"))
             (ok (< (came first) (came second)))))))))
 
+(deftest a-thread-that-is-ended-when-it-has-answered
+  (with-image (image)
+    (prepare image (concatenate 'string *beside* "(defvar *id* nil)"))
+    (prepare image "(wrap 'consort::send-frame
+                          (lambda (send-frame frame)
+                            (funcall send-frame frame)
+                            (when (and *id* (eql *id* (consort::field frame \"id\")))
+                              (setf *id* nil)
+                              (sb-thread:interrupt-thread sb-thread:*current-thread* #'sb-thread:abort-thread))))"
+             :session "others")
+    (flet ((answered-once-p (id)
+             (settle image)
+             (not (find id (image-answers image) :key (lambda (frame) (field frame "id")) :test #'equal))))
+      (let ((id (+ 2 (image-id image))))
+        (prepare image (format nil "(setf *id* ~D)" id) :session "others")
+        (is = id (eval-id image "(+ 1 2)"))
+        (is string= "3" (path (answer image id) "result" "values" 0 "text"))
+        ;; Another thread goes on with the session.
+        (is string= "4" (first-value image "(+ 2 2)"))
+        (ok (answered-once-p id)))
+      (let* ((reference (reference-to image "'car" :session "others"))
+             (id (+ 2 (image-id image))))
+        (prepare image (format nil "(setf *id* ~D)" id) :session "others")
+        (is = id (send image "inspect-describe" "reference" reference))
+        (is string= "ok" (path (answer image id) "result" "status"))
+        (thread-gone image "consort inspect-describe")
+        (ok (answered-once-p id))))))
+
 ;;; Stops
 
 (deftest a-comparison-keeps-the-stops-of-both-values
