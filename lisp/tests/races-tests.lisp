@@ -1,5 +1,7 @@
 ;;;; Two threads that come to the same state at once: nothing is lost, and nothing done twice. A
-;;;; function of ours is wrapped so that one thread stands still in the middle of what it does.
+;;;; function of ours is wrapped so that one thread stands still in the middle of what it does. Where
+;;;; many call it, the image is not started from a core, in which these calls are linked
+;;;; (src/sbcl/encapsulation.lisp).
 
 (in-package :consort)
 
@@ -113,7 +115,7 @@
 ;;; Answers
 
 (deftest answers-that-wait-are-not-overtaken
-  (with-image (image)
+  (with-image (image :command (fasl-command))
     (prepare image (concatenate 'string *beside* "(defvar *posting* nil) (defvar *go* nil)"))
     (prepare image "(wrap 'consort::write-frame
                           (lambda (write-frame &rest arguments)
@@ -135,7 +137,7 @@
             (ok (< (came first) (came second)))))))))
 
 (deftest a-thread-that-is-ended-when-it-has-answered
-  (with-image (image)
+  (with-image (image :command (fasl-command))
     (prepare image (concatenate 'string *beside* "(defvar *id* nil)"))
     (prepare image "(wrap 'consort::send-frame
                           (lambda (send-frame frame)
@@ -194,6 +196,26 @@
               (is equalp '(("0" "2")) (part-texts (inspected-page image (path difference "one" "reference"))))
               (restarted image one "PLAINLY")
               (ok (outcome-text image one-id)))))))))
+
+(deftest a-request-to-a-stop-that-is-interrupted-as-it-is-answered
+  (with-debugged (image :command (fasl-command))
+    (prepare image (concatenate 'string *beside* "(defvar *ended* nil)") :session "others")
+    (multiple-value-bind (stop id) (stopped-at image "(outer 5)")
+      (prepare image "(wrap 'consort::send-result
+                            (lambda (send-result &rest arguments)
+                              (let ((work consort::*current-work*))
+                                (when (and work (not *ended*))
+                                  (setf *ended* t)
+                                  (let ((interruption (consort::end-work consort::*current-stop* work \"interrupted\")))
+                                    (loop while (and sb-sys:*interrupts-enabled* (not (eq (consort::interruption-state interruption) :over)))))))
+                              (apply send-result arguments)))"
+               :session "others")
+      (let ((first (send image "debug-eval" "stop" (path stop "stop") "frame" 0 "code" "(+ 1 2)")))
+        (is string= "7" (in-frame image stop 0 "(+ 3 4)"))
+        (is string= "T" (first-value image "*ended*" :session "others"))
+        (is string= "3" (path (find first (image-answers image) :key (lambda (frame) (field frame "id")) :test #'equal) "result" "values" 0 "text")))
+      (restarted image stop "PLAINLY")
+      (ok (outcome-text image id)))))
 
 (deftest frozen-failures-that-are-made-at-once
   (with-image (image)
