@@ -30,8 +30,8 @@
   (:documentation "Keeps the first and the last half of LIMIT characters of what is written to it;
   TOTAL counts all. Any thread may write. ON-EXCESS is called, once, by the writer who first passes
   twenty times the limit. SINK is called with pieces of text, in order, up to the limit, by whoever
-  writes, or by a timer (PASS-ON). KIND is STDOUT or STDERR in an evaluation: what is written when
-  that has ENDED goes where output of threads outside of evaluations goes."))
+  writes, or by a timer (PASS-ON). KIND is STDOUT or STDERR in an evaluation or a test: what is
+  written when that has ENDED goes where output of threads outside of evaluations goes."))
 
 (defun instance-of (class &rest initargs)
   "Returns a new instance of the class named CLASS, made without a constructor that is compiled for
@@ -220,7 +220,7 @@
     (pass-on-waiting capture)))
 
 (defun end-capture (capture)
-  "Sends the text that waits. From then on CAPTURE, of an evaluation, stays as it is."
+  "Sends the text that waits. From then on CAPTURE, of an evaluation or a test, stays as it is."
   (with-lock ((capture-lock capture))
     (pass-on-waiting capture)
     (setf (capture-sink capture) nil

@@ -70,6 +70,16 @@
                (ok (text-contains (concatenate 'string "to a stream " name)
                                   (path outcome (if (string= stream "*error-output*") "stderr" "stdout") "text")))))))
 
+(deftest output-to-the-stream-of-a-test-that-has-ended
+  (with-image (image)
+    (let ((outcome (evaluated image "(let* ((out nil)
+                                            (case (consort::make-test-case \"writes\" '() (lambda () (setf out *standard-output*) (write-string \"in time\") (values \"passed\" 1 '()))))
+                                            (result (consort::run-case case '())))
+                                       (write-string \"too late\" out)
+                                       (consort::field (consort::field result \"output\") \"text\"))")))
+      (is string= "\"in time\"" (path outcome "values" 0 "text"))
+      (is string= "too late" (path outcome "stdout" "text")))))
+
 (deftest output-of-threads-that-write-at-once
   (with-image (image)
     (prepare image "(defvar *go* nil)
