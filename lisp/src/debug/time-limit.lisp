@@ -92,4 +92,5 @@
       (setf *timed-out-definitions* (remove text *timed-out-definitions* :key (lambda (entry) (definition-of-key (third entry))) :test #'equal)))))
 
 (defun forget-timed-out-definitions ()
-  (with-lock (*timed-out-lock*) (setf *timed-out-definitions* '())))
+  (when *timed-out-definitions*
+    (with-lock (*timed-out-lock*) (setf *timed-out-definitions* '()))))
