@@ -69,13 +69,23 @@
       (values (request-error-kind condition) (request-error-message condition))
       (values "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition)))))
 
+(defun call-sending (id note function)
+  "CALL-ANSWERING, with the answer sent to the host. NOTE is called when it was sent: nobody ends
+  this thread in between."
+  (flet ((noting (answer)
+           (lambda (&rest arguments)
+             (without-interrupts
+               (apply (the function answer) arguments)
+               (funcall (the function note))))))
+    (call-answering id (noting #'send-frame) (noting #'send-error) function)))
+
 (defun answer-at-once (id operation params)
   "Answers a request in this thread, also when somebody ends the thread."
   (let ((ended t))
     (unwind-protect
          (progn
-           (call-answering id #'send-frame #'send-error (lambda () (call-operation id operation params)))
-           (setf ended nil))
+           (call-sending id (lambda () (setf ended nil)) (lambda () (call-operation id operation params)))
+           (setf ended nil))            ; another thread may answer
       (when ended
         (send-error id "internal" "The thread that worked on this was ended")))))
 

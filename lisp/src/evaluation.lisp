@@ -268,8 +268,8 @@
   (flet ((sink (name)
            (let ((id (evaluation-id evaluation)))
              (lambda (text) (send-event "output" "id" id "stream" name "text" text)))))
-    (setf (evaluation-stdout evaluation) (make-capture :sink (and stream (sink "stdout")))
-          (evaluation-stderr evaluation) (make-capture :sink (and stream (sink "stderr")))))
+    (setf (evaluation-stdout evaluation) (make-capture :kind 'stdout :sink (and stream (sink "stdout")))
+          (evaluation-stderr evaluation) (make-capture :kind 'stderr :sink (and stream (sink "stderr")))))
   (setf (evaluation-thread evaluation) sb-thread:*current-thread*
         (evaluation-started evaluation) (get-internal-real-time))
   (with-lock (*running-lock*)
@@ -325,8 +325,8 @@
   (note-changed-definitions)
   (when timer
     (cancel *deadlines* timer))
-  (stop-passing-on (evaluation-stdout evaluation))
-  (stop-passing-on (evaluation-stderr evaluation)))
+  (end-capture (evaluation-stdout evaluation))
+  (end-capture (evaluation-stderr evaluation)))
 
 (defun call-with-user-settings (package function)
   "Calls FUNCTION with *USER-SETTINGS* in force and, unless it is NIL, PACKAGE as the current

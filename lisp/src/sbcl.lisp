@@ -144,7 +144,8 @@ KIND is one of
           (return (values nil errno)))))))
 
 (defun write-octets (fd octets start end)
-  "Writes OCTETS to FD, all of them: true, or NIL and errno when it failed."
+  "Writes OCTETS to FD, all of them: true, or NIL and errno when it failed. A program that shares FD
+  may have set that it is not waited for."
   (declare (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 31) fd) (type (unsigned-byte 62) start end))
   (loop while (< start end)
         do (let ((count (with-pinned-objects (octets)
@@ -153,8 +154,9 @@ KIND is one of
                            fd (sap-advance (vector-sap octets) start) (- end start)))))
              (if (minusp count)
                  (let ((errno (sb-alien:get-errno)))
-                   (unless (= errno sb-posix:eintr)
-                     (return-from write-octets (values nil errno))))
+                   (cond ((= errno sb-posix:eintr))
+                         ((= errno sb-posix:eagain) (wait-until-fd-usable fd :output nil nil))
+                         (t (return-from write-octets (values nil errno)))))
                  (incf start count))))
   t)
 
@@ -288,10 +290,7 @@ KIND is one of
   (let ((*print-escape* nil))
     (funcall (some #'condition-reporter (classoid-precedence (classoid-of condition))) condition stream)))
 
-;;; The streams that the system itself prints to, and the frames that belong to it
-
-(define-internal *stdout* :variable "showing what threads print" ("SB-SYS" "*STDOUT*") ("SB-IMPL" "*STDOUT*"))
-(define-internal *stderr* :variable "showing what threads print" ("SB-SYS" "*STDERR*") ("SB-IMPL" "*STDERR*"))
+;;; The debugger, and the frames that belong to the system
 
 (define-internal %invoke-debugger :symbol "ending evaluations whose code unset the debugger's hook" ("SB-DEBUG" "%INVOKE-DEBUGGER"))
 

@@ -24,11 +24,14 @@
    (limit :initform +text-limit+ :initarg :limit :reader capture-limit :type index)
    (on-excess :initform nil :initarg :on-excess :accessor capture-on-excess :type (or null function))
    (sink :initform nil :initarg :sink :accessor capture-sink :type (or null function))
-   (waiting :initform nil :accessor capture-waiting :type (or null string)))
+   (waiting :initform nil :accessor capture-waiting :type (or null string))
+   (kind :initform nil :initarg :kind :reader capture-kind :type symbol)
+   (ended :initform nil :accessor capture-ended :type boolean))
   (:documentation "Keeps the first and the last half of LIMIT characters of what is written to it;
   TOTAL counts all. Any thread may write. ON-EXCESS is called, once, by the writer who first passes
   twenty times the limit. SINK is called with pieces of text, in order, up to the limit, by whoever
-  writes, or by a timer (PASS-ON)."))
+  writes, or by a timer (PASS-ON). KIND is STDOUT or STDERR in an evaluation or a test: what is
+  written when that has ENDED goes where output of threads outside of evaluations goes."))
 
 (defun instance-of (class &rest initargs)
   "Returns a new instance of the class named CLASS, made without a constructor that is compiled for
@@ -78,25 +81,40 @@
                (incf from count)
                (setf at (mod (+ at count) size))))))
 
-(defun capture-string (capture string start end &key (stream t))
-  "Writes STRING from START to END to CAPTURE. Unless STREAM, it is kept and not sent."
+(defun keep-string (capture string start end stream)
+  "Adds STRING from START to END to what CAPTURE has kept, and sends it if STREAM. The lock is held.
+  Returns the function that the excess is to be told to, if any."
   (declare (type index start end) (type string string))
-  (let ((excess nil))
+  (let* ((total (capture-total capture))
+         (after (+ total (- end start)))
+         (middle (keep-head capture string start end total))
+         (newline (position #\Newline string :start start :end end :from-end t)))
+    (when (< middle end)
+      (keep-tail capture string middle end (+ total (- middle start))))
+    (setf (capture-total capture) after
+          (capture-column capture) (if newline (- end newline 1) (+ (capture-column capture) (- end start))))
+    (when (and stream (capture-sink capture))
+      (pass-on-later capture (subseq string start end)))
+    (when (and (capture-on-excess capture) (> after (* 20 (the index (capture-limit capture)))))
+      (shiftf (capture-on-excess capture) nil))))
+
+(defun write-to-capture (capture string start end &key (stream t))
+  "Writes STRING from START to END to CAPTURE, and returns true; returns NIL where its evaluation
+  has ended. Unless STREAM, it is kept and not sent."
+  (let ((excess nil) (written nil))
     (with-lock ((capture-lock capture))
-      (let* ((total (capture-total capture))
-             (after (+ total (- end start)))
-             (middle (keep-head capture string start end total))
-             (newline (position #\Newline string :start start :end end :from-end t)))
-        (when (< middle end)
-          (keep-tail capture string middle end (+ total (- middle start))))
-        (setf (capture-total capture) after
-              (capture-column capture) (if newline (- end newline 1) (+ (capture-column capture) (- end start))))
-        (when (and stream (capture-sink capture))
-          (pass-on-later capture (subseq string start end)))
-        (when (and (capture-on-excess capture) (> after (* 20 (the index (capture-limit capture)))))
-          (setf excess (shiftf (capture-on-excess capture) nil)))))
+      (unless (capture-ended capture)
+        (setf written t
+              excess (keep-string capture string start end stream))))
     (when excess
-      (funcall excess))))
+      (funcall (the function excess)))
+    written))
+
+(declaim (ftype function write-shared))
+(defun capture-string (capture string start end &key (stream t))
+  "WRITE-TO-CAPTURE, or WRITE-SHARED where the evaluation has ended."
+  (unless (write-to-capture capture string start end :stream stream)
+    (write-shared (capture-kind capture) string start end)))
 
 (defun capture-char (capture char)
   "Writes CHAR to CAPTURE: the common case without a string."
@@ -105,7 +123,7 @@
         (let ((total (capture-total capture))
               (head (capture-head capture)))
           (declare (type index total) (type (simple-array character (*)) head))
-          (when (and (< total (length head)) (not (capture-sink capture)))
+          (when (and (< total (length head)) (not (capture-sink capture)) (not (capture-ended capture)))
             (setf (schar head total) char
                   (capture-total capture) (1+ total)
                   (capture-column capture) (if (char= char #\Newline) 0 (1+ (the index (capture-column capture)))))
@@ -132,19 +150,22 @@
   (let ((line (concatenate 'string text '(#\Newline))))
     (capture-string capture line 0 (length line) :stream nil)))
 
+(defun kept-characters (capture first)
+  "The characters that were written to CAPTURE from the FIRST on, which are all kept. The lock is
+  held."
+  (let* ((split (head-limit capture))
+         (size (- (capture-limit capture) split)))
+    (declare (type index split size first))
+    (coerce (loop for at of-type index from first below (the index (capture-total capture))
+                  collect (if (< at split)
+                              (schar (capture-head capture) at)
+                              (schar (capture-tail capture) (mod (- at split) size))))
+            'string)))
+
 (defun last-characters (capture count)
   "The last COUNT characters that were written to CAPTURE, or all where there are fewer."
   (with-lock ((capture-lock capture))
-    (let* ((total (capture-total capture))
-           (split (head-limit capture))
-           (size (- (capture-limit capture) split))
-           (first (max 0 (- total count))))
-      (declare (type index total split size first))
-      (coerce (loop for at of-type index from first below total
-                    collect (if (< at split)
-                                (schar (capture-head capture) at)
-                                (schar (capture-tail capture) (mod (- at split) size))))
-              'string))))
+    (kept-characters capture (max 0 (- (capture-total capture) count)))))
 
 (defun clipped (text omitted)
   "The JSON of docs/wire.md for a text of which OMITTED characters were left out."
@@ -153,11 +174,13 @@
 (defun captured-since (capture before)
   "Returns the text that was written to CAPTURE after its first BEFORE characters, as JSON: its last
   characters, where it is long."
-  (let* ((count (- (capture-total capture) before))
-         (kept (min count (- (capture-limit capture) (head-limit capture))))
-         (text (last-characters capture kept))
-         (omitted (- count kept)))
-    (clipped (if (plusp omitted) (concatenate 'string (omission omitted) text) text) omitted)))
+  (with-lock ((capture-lock capture))
+    (let* ((total (capture-total capture))
+           (count (- total before))
+           (kept (min count (- (capture-limit capture) (head-limit capture))))
+           (text (kept-characters capture (- total kept)))
+           (omitted (- count kept)))
+      (clipped (if (plusp omitted) (concatenate 'string (omission omitted) text) text) omitted))))
 
 (defun captured (capture &optional at-least)
   "Returns the text that CAPTURE has kept, as JSON. AT-LEAST: writing was stopped, so more was to
@@ -196,11 +219,12 @@
   (with-lock ((capture-lock capture))
     (pass-on-waiting capture)))
 
-(defun stop-passing-on (capture)
-  "Sends the text that waits, and nothing from then on."
+(defun end-capture (capture)
+  "Sends the text that waits. From then on CAPTURE, of an evaluation or a test, stays as it is."
   (with-lock ((capture-lock capture))
     (pass-on-waiting capture)
-    (setf (capture-sink capture) nil)))
+    (setf (capture-sink capture) nil
+          (capture-ended capture) t)))
 
 (defun pass-on-later (capture text)
   "Lets TEXT wait to be streamed. The lock is held."
@@ -245,20 +269,31 @@
 (defmethod print-object ((stream shared-output) output)
   (format output "#<shared ~(~A~)>" (shared-output-kind stream)))
 
-(defun call-with-shared-output (stream function)
-  (let ((capture (sole-capture (shared-output-kind stream))))
-    (if capture
-        (funcall function capture)
-        (let ((fd-stream (ecase (shared-output-kind stream) (stdout *stdout*) (stderr *stderr*))))
-          (funcall function fd-stream)
-          (force-output fd-stream)))))
+(defun write-to-descriptor (descriptor string start end)
+  "Writes STRING from START to END to DESCRIPTOR. SBCL's streams of 1 and 2 are not used: of what
+  several threads write to these at once some is lost, and some is written twice."
+  (let* ((text (substitute-if (code-char +replacement+) (lambda (char) (<= #xD800 (char-code char) #xDFFF)) (subseq string start end)))
+         (octets (sb-ext:string-to-octets text :external-format :utf-8)))
+    (multiple-value-bind (written errno) (write-octets descriptor octets 0 (length octets))
+      (unless written
+        (error 'sb-posix:syscall-error :errno errno :name 'write)))))
+
+(defun write-shared (kind string start end)
+  "Writes STRING from START to END, KIND of output, where output of threads outside of evaluations
+  goes."
+  (loop for capture = (sole-capture kind)
+        while capture
+        ;; It ends when its evaluation is none of those that run any more.
+        do (when (write-to-capture capture string start end)
+             (return-from write-shared nil)))
+  (write-to-descriptor (ecase kind (stdout 1) (stderr 2)) string start end))
 
 (defmethod sb-gray:stream-write-char ((stream shared-output) char)
-  (call-with-shared-output stream (lambda (target) (write-char char target)))
+  (write-shared (shared-output-kind stream) (string char) 0 1)
   char)
 
 (defmethod sb-gray:stream-write-string ((stream shared-output) string &optional (start 0) end)
-  (call-with-shared-output stream (lambda (target) (write-string string target :start start :end end)))
+  (write-shared (shared-output-kind stream) string start (or end (length string)))
   string)
 
 (defmethod sb-gray:stream-line-column ((stream shared-output))

@@ -109,7 +109,9 @@
 ;;; The dispatcher must go on reading, and so see the end of the link, when the host does not read:
 ;;; its frames are then sent by another thread.
 
-(define-global *outbox* '() "Frames, as (octets . end), newest first, that wait for the poster.")
+(define-global *outbox* '()
+  "Frames, as (octets . end), newest first, that wait for the poster. One stays until it is written,
+  so that no later one overtakes it.")
 (define-global *outbox-lock* (sb-thread:make-mutex :name "consort outbox")
   "Held while the outbox changes.")
 (define-global *outbox-filled* (sb-thread:make-semaphore :name "consort outbox")
@@ -119,12 +121,9 @@
   may be impossible to make a thread."
   (loop
     (sb-thread:wait-on-semaphore *outbox-filled*)
-    (destructuring-bind (octets . end)
-        (with-lock (*outbox-lock*)
-          (let ((oldest (last *outbox*)))
-            (setf *outbox* (nbutlast *outbox*))
-            (car oldest)))
-      (write-frame octets end))))
+    (destructuring-bind (octets . end) (with-lock (*outbox-lock*) (first (last *outbox*)))
+      (write-frame octets end))
+    (with-lock (*outbox-lock*) (setf *outbox* (butlast *outbox*)))))
 
 (defun post-frame (value)
   "Sends VALUE as one frame without ever waiting for the host. Only the dispatcher calls this."

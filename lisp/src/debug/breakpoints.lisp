@@ -10,7 +10,7 @@
   (owner "" :type string :read-only t) (id 0 :type integer :read-only t) (file "" :type string :read-only t)
   (unit nil :read-only t) (site nil :read-only t) (wants nil :read-only t)
   (test nil :read-only t) (log nil :read-only t) (hit nil :read-only t)
-  (hits 0 :type fixnum))
+  (hits 0 :type sb-ext:word))
 
 (define-global *breakpoints* '() "The breakpoints that are in force. The list is replaced under *PROBES-LOCK*.")
 (define-global *unverified* '() "(OWNER . FILE) of those whose breakpoints are not all in force. Replaced under *PROBES-LOCK*.")

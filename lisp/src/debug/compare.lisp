@@ -84,13 +84,14 @@
                     (compare-tables comparison path first second))
                    (t (compare-parts comparison path first second)))))))
 
-(defun comparison-json (one other stop)
-  "The JSON of how the values ONE and OTHER differ; one of them is of STOP's stack if there is one."
+(defun comparison-json (one other stop other-stop)
+  "The JSON of how the values ONE, of STOP's stack, and OTHER, of OTHER-STOP's, differ. Either stop
+  may be NIL: that value is referred to as one of the other stop."
   (let ((comparison (make-comparison)))
     (compare-values comparison '() (list one) (list other))
-    (flet ((shown (value) (if (stringp value) (object "text" value "type" :null "reference" 0) (value-json (first value) stop))))
+    (flet ((shown (value stop) (if (stringp value) (object "text" value "type" :null "reference" 0) (value-json (first value) stop))))
       (object "differences" (map 'vector (lambda (difference)
                                            (destructuring-bind (path one other) difference
-                                             (object "path" (coerce (reverse path) 'vector) "one" (shown one) "other" (shown other))))
+                                             (object "path" (coerce (reverse path) 'vector) "one" (shown one (or stop other-stop)) "other" (shown other (or other-stop stop)))))
                                  (reverse (comparison-differences comparison)))
               "partial" (bool (comparison-partial comparison))))))

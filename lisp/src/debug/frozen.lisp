@@ -59,6 +59,13 @@
   (end-frozen (1- (kept-of-kind kind keep)) kind)
   (end-frozen (1- keep)))
 
+(defun note-frozen (pid kind keep)
+  "Adds the frozen failure PID of KIND. Ends those beyond KEEP again: other threads may have made
+  room, and used it, at the same time."
+  (with-lock (*frozen-lock*) (push (cons pid kind) *frozen*))
+  (end-frozen (kept-of-kind kind keep) kind)
+  (end-frozen keep))
+
 (defun reap-frozen (pid)
   "Waits for the frozen failure PID to end, and reaps it."
   (await-end pid)
@@ -89,7 +96,7 @@
           ((nil))
           (0 (be-frozen evaluation condition freeze))
           (t
-           (with-lock (*frozen-lock*) (push (cons pid kind) *frozen*))
+           (note-frozen pid kind (field freeze "keep"))
            (start-thread-soon "consort frozen failure" #'reap-frozen pid)
            (let ((ms (- (now-ms) began)))
              (with-own-settings ()

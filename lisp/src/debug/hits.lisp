@@ -28,7 +28,7 @@
     (dolist (breakpoint (site-breakpoints site) (nreverse hit))
       (when (and (or may-stop (breakpoint-log breakpoint))
                  (or (null (breakpoint-test breakpoint)) (call-of-breakpoint breakpoint (breakpoint-test breakpoint) values))
-                 (let ((hits (incf (breakpoint-hits breakpoint))))
+                 (let ((hits (1+ (sb-ext:atomic-incf (breakpoint-hits breakpoint))))) ; threads come at once
                    (or (null (breakpoint-hit breakpoint)) (funcall (the function (breakpoint-hit breakpoint)) hits))))
         (if (breakpoint-log breakpoint)
             (let ((text (call-of-breakpoint breakpoint (breakpoint-log breakpoint) values)))

@@ -10,21 +10,34 @@
 (in-package :consort)
 
 (defstruct (awaited (:constructor make-awaited (name request)))
-  "The next call of NAME, which stands for DEFINITION, and METHODS if that is generic. STATE is
-  :PREPARING, :WAITING, :RECORDING, :DONE, or :ENDED for the reason WHY. PLACED are the units that callers get;
-  UNITS those of the log, LEFT-OUT the number of functions that were not looked at. THREAD, OUTCOME
-  and RESULTS are of the call: OUTCOME is :RETURNED, :LEFT, or :OPEN while it goes on. REQUEST is
-  the EVALUATION by which the wait is cancelled."
+  "The next call of NAME, which stands for DEFINITION, and METHODS if that is generic. PHASE is
+  :PREPARING; LOG while the call is waited for, so that none is recorded for which another log was
+  made; :RECORDING; :CLOSING while the results are added; :DONE, or :ENDED for the reason WHY.
+  Threads change it by COMPARE-AND-SWAP. PLACED are the units that callers get; UNITS those of the
+  log, LEFT-OUT the number of functions that were not looked at. THREAD, OUTCOME and RESULTS are of
+  the call: OUTCOME is :RETURNED, :LEFT, or :OPEN while it goes on. REQUEST is the EVALUATION by
+  which the wait is cancelled."
   (name nil :read-only t)
   (request nil :type evaluation :read-only t)
   (number 0 :type index)
   (definition nil) (methods '() :type list)
-  (state :preparing) (why nil)
+  (phase :preparing) (why nil)
   (placed '() :type list) (generic nil)
   (units (make-recorded-units) :type vector) (recorded '() :type list) (left-out 0 :type index)
   (log nil :type (or null event-log))
   (thread "" :type string) (outcome :open :type (member :open :returned :left)) (results nil)
   (wake (sb-thread:make-semaphore :name "consort recorded call") :type sb-thread:semaphore :read-only t))
+
+(defun awaited-state (awaited)
+  "The phase of AWAITED, :WAITING while the call is waited for."
+  (let ((phase (awaited-phase awaited)))
+    (if (event-log-p phase) :waiting phase)))
+
+(defun stop-waiting (awaited phase)
+  "Has AWAITED, if its call is waited for, wait no more and be in PHASE. Returns true if it was."
+  (let ((log (awaited-phase awaited)))
+    (and (event-log-p log)
+         (eq log (sb-ext:compare-and-swap (awaited-phase awaited) log phase)))))
 
 (define-global *awaited* nil "The call that is waited for, an AWAITED, or NIL.")
 (define-global *called* nil "The recorded call that no copy of the image keeps yet, an AWAITED that is :DONE, or NIL.")
@@ -36,13 +49,10 @@
 (defun claim-call (awaited log)
   "Returns true if the call that is about to be made is the one to record in LOG, for which the code
   that asks was compiled."
-  (and (eq (awaited-state awaited) :waiting)
-       (eq (awaited-log awaited) log)
+  (and (eq (awaited-phase awaited) log)
        (not *in-copy*)
        (not *attempt*)
-       (eq :waiting (sb-ext:compare-and-swap (awaited-state awaited) :waiting :recording))
-       (or (eq (awaited-log awaited) log)
-           (progn (setf (awaited-state awaited) :waiting) nil))))
+       (eq log (sb-ext:compare-and-swap (awaited-phase awaited) log :recording))))
 
 (defun call-noting-signals (function)
   "Calls FUNCTION so that the conditions which it signals are noted. The program's value of
@@ -65,15 +75,18 @@
            (setf results (multiple-value-list (call-noting-signals (lambda () (record-call nil '() function))))
                  outcome :returned)
            (values-list results))
-      (unless (event-log-closed log)
-        (setf (awaited-outcome awaited) outcome)
-        (when (eq outcome :returned)
-          (setf (event-log-failed log) nil ; the program went on
-                (awaited-results awaited) (keep-results results)))
-        (setf (event-log-closed log) t
-              (event-log-signalled log) nil
-              (awaited-state awaited) :done)
-        (sb-thread:signal-semaphore (awaited-wake awaited))))))
+      (without-interrupts ; what is :CLOSING is always :DONE soon
+        (when (eq :recording (sb-ext:compare-and-swap (awaited-phase awaited) :recording :closing))
+          (unwind-protect
+               (progn
+                 (setf (awaited-outcome awaited) outcome)
+                 (when (eq outcome :returned)
+                   (setf (event-log-failed log) nil ; the program went on
+                         (awaited-results awaited) (keep-results results))))
+            (setf (event-log-closed log) t
+                  (event-log-signalled log) nil
+                  (awaited-phase awaited) :done)
+            (sb-thread:signal-semaphore (awaited-wake awaited))))))))
 
 ;;; In place
 
@@ -96,7 +109,7 @@
 (defun place-method (awaited unit)
   "Replaces the plain method of UNIT by one that has the recorded code beside the plain code."
   (push unit (awaited-placed awaited))
-  (compile-recorded unit))
+  (call-unless-replaced unit (lambda () (compile-recorded unit))))
 
 (defun place-recorded (awaited unit)
   "Has callers get what UNIT defines by way of the recorder."
@@ -154,7 +167,7 @@
   (let ((awaited *awaited*))
     (when awaited
       (take-out-awaited awaited)
-      (when (eq :waiting (sb-ext:compare-and-swap (awaited-state awaited) :waiting :ended))
+      (when (stop-waiting awaited :ended)
         (setf (awaited-why awaited) why)
         (unless *in-copy* (sb-thread:signal-semaphore (awaited-wake awaited)))))))
 
@@ -174,8 +187,7 @@
   "Makes the function of AWAITED ready, and those that it calls below DIRECTORIES, or those of
   NAMES. *PROBES-LOCK* is held."
   (let* ((name (awaited-name awaited)) (own (list* name names)))
-    (unless (or (eq (awaited-state awaited) :preparing)
-                (eq :waiting (sb-ext:compare-and-swap (awaited-state awaited) :waiting :preparing)))
+    (unless (or (eq (awaited-phase awaited) :preparing) (stop-waiting awaited :preparing))
       (return-from prepare-awaited nil)) ; it was called meanwhile
     (take-out-awaited awaited)
     (unless (fboundp name) (refuse-probe "There is no function ~S any more" name))
@@ -193,12 +205,13 @@
     (when (typep (awaited-definition awaited) 'generic-function) (place-generic awaited))
     (setf (awaited-methods awaited) (copy-list (current-methods (awaited-definition awaited)))
           (awaited-why awaited) nil
-          (awaited-state awaited) :waiting)))
+          (awaited-phase awaited) (awaited-log awaited))))
 
 (defun close-awaited (awaited)
-  "Ends the recording of a call that has not returned yet. The thread goes on, unrecorded."
-  (setf (event-log-closed (awaited-log awaited)) t
-        (awaited-state awaited) :done))
+  "Ends the recording of a call that has not returned yet, and returns true. The thread goes on,
+  unrecorded."
+  (when (eq :recording (sb-ext:compare-and-swap (awaited-phase awaited) :recording :done))
+    (setf (event-log-closed (awaited-log awaited)) t)))
 
 ;;; The outcome of a call
 

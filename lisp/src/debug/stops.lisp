@@ -78,14 +78,19 @@
 
 ;;; Requests to a stop
 
+(defun answer-work-by (work send &rest arguments)
+  "Calls SEND, which answers the request of WORK, with its id and ARGUMENTS, once. What would end
+  WORK in between, when nobody would answer, waits."
+  (without-interrupts
+    (unless (sb-ext:compare-and-swap (work-answered work) nil t)
+      (with-own-settings () (apply (the function send) (work-id work) arguments)))))
+
 (defun answer-work (work result)
   "Answers the request of WORK, once."
-  (unless (shiftf (work-answered work) t)
-    (with-own-settings () (send-result (work-id work) result))))
+  (answer-work-by work #'send-result result))
 
 (defun answer-work-error (work kind message)
-  (unless (shiftf (work-answered work) t)
-    (with-own-settings () (send-error (work-id work) kind message))))
+  (answer-work-by work #'send-error kind message))
 
 (defun stale-message (stop)
   (format nil "The stop ~D was left (~A): nothing of it is there any more. Ask for the stops that there are" (stopped-id stop) (stopped-how stop)))
@@ -132,8 +137,7 @@
                        (setf (stopped-work stop) (remove found (stopped-work stop) :test #'eq))
                        found)))
           (current (stopped-current stop)))
-      (cond (waiting (unless (shiftf (work-answered waiting) t)
-                       (post-frame (object "id" id "result" (object "status" "interrupted"))))
+      (cond (waiting (answer-work-by waiting (lambda (id) (post-frame (object "id" id "result" (object "status" "interrupted")))))
                      (return t))
             ((and current (equal (work-id current) id))
              (end-work stop current "interrupted")
@@ -281,7 +285,7 @@
     (with-lock ((stopped-lock stop)) (setf (stopped-state stop) :left)))
   (with-lock (*stops-lock*) (setf *stops* (remove stop *stops* :test #'eq)))
   (drop-references stop)
-  (dolist (work (shiftf (stopped-work stop) '()))
+  (dolist (work (with-lock ((stopped-lock stop)) (shiftf (stopped-work stop) '())))
     (answer-work-error work "stale" (stale-message stop)))
   (with-own-settings ()
     (send-event "stop-left" "stop" (stopped-id stop) "id" (evaluation-id (stopped-evaluation stop)) "how" (stopped-how stop))))

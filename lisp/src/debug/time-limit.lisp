@@ -53,6 +53,9 @@
   "(OWNER FILE KEY MESSAGE) of each definition that breakpoints could not be put into in time. KEY is
   the definition's text, or its name in a request without a file. If the breakpoint's condition or
   log message may have taken the time, KEY is (TEXT-OR-NAME CONDITION LOG-MESSAGE). Replaced under
+  *TIMED-OUT-LOCK*.")
+(define-global *timed-out-lock* (sb-thread:make-mutex :name "consort definitions that took too long")
+  "Held while *TIMED-OUT-DEFINITIONS* is replaced. Evaluations do so, and must not wait for
   *PROBES-LOCK*.")
 
 (defun timeout-message (what seconds holder)
@@ -68,19 +71,26 @@
   (fourth (find-if (lambda (entry) (and (equal (first entry) owner) (equal (second entry) file) (equal (third entry) key))) *timed-out-definitions*)))
 
 (defun note-timed-out-definition (owner file key message)
-  (push (list owner file key message) *timed-out-definitions*))
+  (with-lock (*timed-out-lock*)
+    (push (list owner file key message) *timed-out-definitions*)))
 
 (defun definition-of-key (key)
   (if (consp key) (first key) key))
 
 (defun retain-timed-out-definitions (owner file keys)
   "Retains, of the definitions in FILE that timed out for OWNER, those of KEYS."
-  (setf *timed-out-definitions*
-        (remove-if (lambda (entry)
-                     (and (equal (first entry) owner) (equal (second entry) file) (not (member (definition-of-key (third entry)) keys :test #'equal))))
-                   *timed-out-definitions*)))
+  (with-lock (*timed-out-lock*)
+    (setf *timed-out-definitions*
+          (remove-if (lambda (entry)
+                       (and (equal (first entry) owner) (equal (second entry) file) (not (member (definition-of-key (third entry)) keys :test #'equal))))
+                     *timed-out-definitions*))))
 
 (defun forget-timed-out-definition (text)
   "TEXT was evaluated: breakpoints in it may be tried again."
   (when *timed-out-definitions*
-    (setf *timed-out-definitions* (remove text *timed-out-definitions* :key (lambda (entry) (definition-of-key (third entry))) :test #'equal))))
+    (with-lock (*timed-out-lock*)
+      (setf *timed-out-definitions* (remove text *timed-out-definitions* :key (lambda (entry) (definition-of-key (third entry))) :test #'equal)))))
+
+(defun forget-timed-out-definitions ()
+  (when *timed-out-definitions*
+    (with-lock (*timed-out-lock*) (setf *timed-out-definitions* '()))))

@@ -148,6 +148,18 @@
      (handler-bind ((warning #'muffle-warning))
        (call-replacing-in-place (lambda () (add-method (fdefinition (unit-name unit)) definition)))))))
 
+(defun check-not-replaced (unit)
+  "Signals a refusal unless the definition in the image is the one that UNIT was made for: another
+  thread may have defined it anew while UNIT was compiled."
+  (unless (eq (current-definition unit) (unit-old unit))
+    (refuse-probe "~S was defined anew meanwhile. Try again" (unit-name unit))))
+
+(defun call-unless-replaced (unit function)
+  "Calls FUNCTION, which installs another method in place of UNIT's; refuses just before that if
+  there is a new one already."
+  (let ((*before-replacement* (lambda () (check-not-replaced unit))))
+    (funcall (the function function))))
+
 (defun note-in-place (unit)
   "Notes that UNIT's definition with probes is installed. Called with interrupts off."
   (setf (unit-state unit) :in-place)
@@ -171,10 +183,14 @@
     (let ((method (eq (unit-kind unit) :method)))
       (unwind-protect
            (progn
-             (cond ((null (unit-new unit)) (compile-unit unit))
-                   (method (install-definition unit (unit-new unit))))
+             (call-unless-replaced unit
+                                   (lambda ()
+                                     (cond ((null (unit-new unit)) (compile-unit unit))
+                                           (method (install-definition unit (unit-new unit))))))
              (without-interrupts
-               (unless method (install-definition unit (unit-new unit)))
+               (unless method
+                 (check-not-replaced unit)
+                 (install-definition unit (unit-new unit)))
                (note-in-place unit)))
         (unless (eq (unit-state unit) :in-place)
           (without-interrupts (note-added-method unit)))))))
@@ -204,7 +220,7 @@
   definitions. Nobody installs probes meanwhile."
   (sb-thread:with-recursive-lock (*probes-lock*)
     (end-awaited "code was reloaded")
-    (setf *timed-out-definitions* '())
+    (forget-timed-out-definitions)
     (mapc #'take-out *units*)
     (funcall function)))
 

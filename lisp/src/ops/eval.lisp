@@ -218,17 +218,19 @@
   in the thread of the session of PARAMS, in its turn."
   (let* ((name (param params "session" 'string))
          (package (param params "package" 'string :default nil))
-         (evaluation (make-evaluation id name)))
+         (evaluation (make-evaluation id name))
+         (answered nil))
     (setf (evaluation-asks evaluation) *asks*)
     (enqueue (find-session name)
              (make-job evaluation
                        (lambda ()
-                         (call-answering
-                          id #'send-frame #'send-error
-                          (lambda ()
-                            (funcall function evaluation (and package (find-package-named package))))))
+                         (call-sending id (lambda () (setf answered t))
+                                       (lambda ()
+                                         (funcall function evaluation (and package (find-package-named package))))))
                        (lambda () (post-frame (object "id" id "result" (interrupted-outcome evaluation))))
-                       (lambda () (send-result id (outcome evaluation :ended :package "COMMON-LISP-USER")))))
+                       (lambda ()
+                         (unless answered
+                           (send-result id (outcome evaluation :ended :package "COMMON-LISP-USER"))))))
     nil))
 
 (define-operation "eval" :dispatcher (id params)

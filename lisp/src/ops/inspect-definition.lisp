@@ -6,8 +6,7 @@
 (define-operation "inspect-definition" :query (id params)
   (let ((reference (referenced params "reference")))
     (reading-references (list reference)
-                        (lambda (stop)
-                          (declare (ignore stop))
+                        (lambda ()
                           (object "definitions" (coerce (value-definitions (value-of-reference reference)) 'vector)
                                   "features" (feature-names))))))
 

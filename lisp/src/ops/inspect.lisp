@@ -28,29 +28,30 @@
     object))
 
 (defun reading-references (references function)
-  "Calls FUNCTION with the stop that one of REFERENCES belongs to, which is not left meanwhile, or
-  NIL."
-  (let ((stop (some #'reference-stop references)))
-    (if stop
-        (reading-stack stop (lambda () (funcall (the function function) stop)))
-        (funcall (the function function) nil))))
+  "Calls FUNCTION. None of the stops that REFERENCES belong to is left meanwhile."
+  (labels ((reading (stops)
+             (if stops
+                 (reading-stack (first stops) (lambda () (reading (rest stops))))
+                 (funcall (the function function)))))
+    ;; In one order: of two requests, each would wait for the stop that the other has.
+    (reading (sort (remove-duplicates (remove nil (mapcar #'reference-stop references))) #'< :key #'stopped-id))))
 
 (define-operation "inspect" :query (id params)
   (let* ((reference (referenced params "reference"))
          (start (param params "start" '(integer 0) :default 0))
          (count (param params "count" `(integer 1 ,+page-limit+) :default 100)))
-    (reading-references (list reference) (lambda (stop) (declare (ignore stop)) (inspected reference start count)))))
+    (reading-references (list reference) (lambda () (inspected reference start count)))))
 
 (define-operation "inspect-table" :query (id params)
   (let* ((reference (referenced params "reference"))
          (start (param params "start" '(integer 0) :default 0))
          (count (param params "count" `(integer 1 ,+page-limit+) :default 100)))
-    (reading-references (list reference) (lambda (stop) (table-json (value-of-reference reference) start (+ start count) stop)))))
+    (reading-references (list reference) (lambda () (table-json (value-of-reference reference) start (+ start count) (reference-stop reference))))))
 
 (define-operation "inspect-compare" :query (id params)
   (let ((one (referenced params "reference")) (other (referenced params "other")))
     (reading-references (list one other)
-                        (lambda (stop) (comparison-json (value-of-reference one) (value-of-reference other) stop)))))
+                        (lambda () (comparison-json (value-of-reference one) (value-of-reference other) (reference-stop one) (reference-stop other))))))
 
 (defun shown-values-alone (id function)
   "The JSON of the values that FUNCTION returns as a list, called for the request ID as if in a new

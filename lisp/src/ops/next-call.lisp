@@ -76,8 +76,7 @@
   and TIMEOUT: seconds until the call, and for it."
   (let ((late (+ (now-ms) (* 1000 wait))) (since nil) (world (car *world*)))
     (flet ((let-go-p () ; true if no call will be recorded any more
-             (or (eq (awaited-state awaited) :preparing)
-                 (eq :waiting (sb-ext:compare-and-swap (awaited-state awaited) :waiting :ended)))))
+             (or (eq (awaited-phase awaited) :preparing) (stop-waiting awaited :ended))))
       (loop
         (case (awaited-state awaited)
           (:done (return :done))
@@ -85,8 +84,8 @@
           (:recording
            (unless since (setf since (now-ms)))
            (when (> (now-ms) (+ since (* 1000 timeout)))
-             (close-awaited awaited)
-             (return :done)))
+             (when (close-awaited awaited) (return :done))))
+          (:closing) ; it is about to be done
           (t
            (cond ((> (now-ms) late) (when (let-go-p) (return :late)))
                  ((or (awaited-stale-p awaited)
@@ -99,7 +98,7 @@
         (sb-thread:wait-on-semaphore (awaited-wake awaited) :timeout +call-look+)))))
 
 (defun forget-called (awaited)
-  (when (eq *called* awaited) (setf *called* nil)))
+  (sb-ext:compare-and-swap (symbol-value '*called*) awaited nil))
 
 (define-operation "await-call" :thread (id params)
   (let* ((wait (param params "wait" '(real (0)))) (timeout (param params "timeout" '(real (0))))

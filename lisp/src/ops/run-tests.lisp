@@ -4,13 +4,15 @@
 
 (defun run-case (case files &optional run)
   "Runs CASE. Returns the JSON of TestResult. RUN is as in CALL-FREEZING-TEST."
-  (let ((output (make-capture :limit 20000))
+  (let ((output (make-capture :limit 20000 :kind 'stdout))
         (start (now-ms))
         (status "error") (checks 0) (failures '()))
     (let ((*standard-output* output) (*error-output* output) (*trace-output* output))
-      (handler-case (setf (values status checks failures) (call-freezing-test run (test-case-run case)))
-        (error (condition)
-          (setf failures (list (failure (concatenate 'string (condition-type condition) ": " (condition-message condition))))))))
+      (unwind-protect
+           (handler-case (setf (values status checks failures) (call-freezing-test run (test-case-run case)))
+             (error (condition)
+               (setf failures (list (failure (concatenate 'string (condition-type condition) ": " (condition-message condition)))))))
+        (end-capture output)))
     (when *attempt*
       (answer-of-test *evaluation* (shown-name (test-case-name case)) status checks failures (captured output)))
     (multiple-value-bind (file line) (test-place (test-case-name case) (append files (files-about (test-case-package case))))

@@ -80,6 +80,10 @@
 
 (define-global *replace-in-place-p* (constantly nil) "A function that returns true if a method that this thread adds replaces another in one store.")
 
+(defvar *before-replacement* nil
+  "A function that is called when this thread is about to replace a method in one store; a non-local
+  exit of it keeps that method.")
+
 (defun replace-methods-in-place (wanted-p)
   "From now on, where WANTED-P returns true, a method that replaces another does so in one store: at
   no moment is there neither."
@@ -94,6 +98,7 @@
     (let ((old (find-method generic-function (method-qualifiers method) (sb-mop:method-specializers method) nil)))
       (when (and old (congruent-p (sb-mop:method-lambda-list old) (sb-mop:method-lambda-list method)))
         (check-arguments generic-function method)
+        (when *before-replacement* (funcall (the function *before-replacement*)))
         (put-method-in-place generic-function method old))))
   (call-next-method))
 
