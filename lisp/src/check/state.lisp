@@ -15,6 +15,7 @@
   (tags '() :type list)                 ; :unnecessary, :deprecated
   (related '() :type list)              ; (start end message) or (start end message file)
   (data '() :type list)                 ; plist of strings
+  (follows nil)                         ; a name before it in its form is unknown, which may be why
   (file nil))                           ; a path, when a system is checked
 
 (defstruct (undefined-use (:constructor make-undefined-use (name kind finding tentative form-start)))
@@ -108,8 +109,9 @@
       (search "There is no function named" (finding-message finding))))
 
 (defun name-finding-p (finding)
-  "Returns true if FINDING is of a name that nothing defines."
-  (or (member (finding-code finding) '("unknown-package" "unknown-symbol" "undefined-function" "undefined-variable" "undefined-type")
+  "Returns true if FINDING is of a name that nothing defines, or may follow from one in its form."
+  (or (finding-follows finding)
+      (member (finding-code finding) '("unknown-package" "unknown-symbol" "undefined-function" "undefined-variable" "undefined-type")
               :test #'string=)
       (search "does not designate any package" (finding-message finding)))) ; in a DEFPACKAGE
 
