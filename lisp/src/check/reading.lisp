@@ -184,7 +184,8 @@
                                        (sb-ext:unlock-package package)
                                        (push package unlocked)))
                                    (invoke-restart continue))))))
-         (setf form (read-preserving-whitespace stream nil stream)
+         (setf form (let ((*read-suppress* nil)) ; also where the text has set it
+                      (read-preserving-whitespace stream nil stream))
                state (cond ((eq form stream) :end)
                            ((reading-unreadable reading) :unreadable)
                            (t :form)))))

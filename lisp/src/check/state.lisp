@@ -74,6 +74,7 @@
   (placeholders '())                    ; packages made in place of unknown ones
   (duplicate-told nil)                  ; a duplicate definition was reported for the current form
   (failures '())                        ; lists of the current form that could not be compiled
+  (hook-told nil)                       ; it was reported that the text set *MACROEXPAND-HOOK*
   (unknown-packages nil)                ; some package of the text does not exist
   (first-span nil)                      ; where the first form is
   (in-package-span nil)                 ; where the first IN-PACKAGE is
