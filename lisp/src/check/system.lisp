@@ -250,9 +250,9 @@
     (unless (and component (nth-value 1 (run-check-as-compiled component check)))
       (run-check check))))
 
-(defun definition-problem (path message code)
-  "A finding about the file PATH as a whole."
-  (make-finding :start 0 :end 1 :severity (if (string= code "system-not-loaded") :information :error) :code code :message message
+(defun definition-problem (path message code &optional (span '(0 . 1)))
+  "A finding about the file PATH as a whole, at SPAN."
+  (make-finding :start (car span) :end (cdr span) :severity (if (string= code "system-not-loaded") :information :error) :code code :message message
                 :file (uiop:native-namestring path)))
 
 (defun load-by-own-method (component fasl)
@@ -329,9 +329,9 @@
                     "changed" (bool (changed-since-load-p component))))
           (files-of-system name)))
 
-(defun check-system (asd name asd-files &key make-check problem at-definition step (wanted nil wanted-p))
+(defun check-system (asd name asd-files &key confined make-check problem at-definition step (wanted nil wanted-p))
   "Checks the files of the system NAME, or of the first one that ASD defines, in order; ASD may be
-  NIL: ASD-FILES are then searched. MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a
+  NIL: ASD-FILES are then searched. CONFINED: what code does is confined. MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a
   path and words when something goes wrong around the files, AT-DEFINITION with the definition's
   path once it is known, STEP with words before what takes long. WANTED, of a component: the system
   is loaded in this image, and only components for which it is true are checked and loaded again.
@@ -349,7 +349,7 @@
                             (t "No system is defined here.")))
              '())
             (t
-             (check-by-plan (make-system-check :definition found :make-check make-check :problem problem :step step
+             (check-by-plan (make-system-check :definition found :confined confined :make-check make-check :problem problem :step step
                                                :part-p (if wanted-p (workspace-part-p asd-files) (part-of-definition-p name))
                                                :wanted (and wanted-p wanted) :loaded wanted-p)
                             name))))))
