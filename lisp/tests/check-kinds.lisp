@@ -67,6 +67,21 @@
                (when (member code '("compiler" "style") :test #'string=)
                  (expect (null (rest codes)) (format nil "~A: others than ~A in ~S" program code codes)))))))
 
+;;; Settings of the reader and the compiler that the text changes
+
+(test "read-suppress"
+  (let ((codes (codes-of "(eval-when (:compile-toplevel) (set (intern (concatenate 'string \"*READ-\" \"SUPPRESS*\") :cl) t))
+(defun h () (zork))")))
+    (expect (equal codes '("undefined-function")) (format nil "what follows is read: ~S" codes))))
+
+(test "macroexpand-hook"
+  (let ((codes (codes-of "(defun f () (zork))
+(eval-when (:compile-toplevel) (setf *macroexpand-hook* (lambda (expander form environment) (declare (ignore expander form environment)) nil)))
+(defun g () (zork)) (eval-when (:compile-toplevel) (setf *macroexpand-hook* 'funcall))")))
+    (expect (equal codes '("undefined-function" "style")) (format nil "it is told, once: ~S" codes)))
+  (let ((codes (codes-of "(eval-when (:compile-toplevel) (let ((*macroexpand-hook* (lambda (e f v) (funcall e f v)))) (macroexpand '(when 1 2)))) (defun g () (zork))")))
+    (expect (equal codes '("undefined-function")) (format nil "a binding is not told: ~S" codes))))
+
 (expect (probe-file *victim*) "the file is still there")
 (expect (null (probe-file (concatenate 'string *directory* "new"))) "no directory was made")
 (delete-directory *directory*)

@@ -194,6 +194,36 @@
      (let ((told (codes-told (check-in root "broken.asd" :more (list "only" (vector (concatenate 'string root "user.lisp")))))))
        (expect (equal told '("broken.asd load-failed")) (format nil "it is told when only another file is asked about: ~S" told))))))
 
+;; A file that does not load, when only the one behind it is asked about.
+(loop for (name form code words) in '(("an error" "(error \"at load\")" "system-failed" "first.lisp is loaded before this file. Loading it failed: at load")
+                                      ("an exit" "(sb-ext:exit)" "system-failed" "Loading it failed")
+                                      ("a question" "(read-line)" "system-failed" "Loading it failed")
+                                      ("a write" "(with-open-file (out \"/tmp/consort-written\" :direction :output :if-exists :supersede))" "system-not-loaded" "runs confined"))
+      do (test (format nil "a file that is only loaded fails by ~A" name)
+           (call-with-scratch
+            (lambda (root)
+              (write-files root
+                           "two.asd" "(defsystem \"two\" :serial t :components ((:file \"first\") (:file \"second\")))"
+                           "first.lisp" (format nil "(defpackage :two (:use :cl)) (in-package :two)~%~A~%(defmacro mac (x) x)" form)
+                           "second.lisp" (format nil ";;; Second~%(in-package :two)~%(defun f () (mac (undefined)) *unbound*)"))
+              (let* ((lines (check-in root "two.asd" :more (list "only" (vector (concatenate 'string root "second.lisp")))))
+                     (told (diagnostics-of lines)))
+                (expect (equal (codes-told lines) (list (format nil "second.lisp ~A" code))) (format nil "it alone is told: ~S" (messages-told lines)))
+                (expect (and told (search words (field (first told) "message"))) (format nil "in these words: ~S" (messages-told lines)))
+                (expect (and told (equalp (field (first told) "span") #(11 28))) (format nil "on the first line: ~S" (mapcar (lambda (d) (field d "span")) told))))))))
+
+(let ((files '("writer.asd" "(defsystem \"writer\" :serial t :components ((:file \"one\") (:file \"two\")))"
+               "one.lisp" "(defpackage :writer (:use :cl)) (in-package :writer)
+(with-open-file (out \"/tmp/consort-written\" :direction :output :if-exists :supersede)) (defun f () 1) (defpackage :writer-two (:use :cl))"
+               "two.lisp" "(in-package :writer-two) (defun g () (writer::f)) (error \"for lack of it\")")))
+  (let ((*confined* '(t)))
+    (apply #'check-case "a file that writes when it is loaded" "writer" '("one.lisp system-not-loaded") files)
+    (check-case "a dependency that writes when it is loaded" "user" '("user.asd system-not-loaded")
+                "user.asd" "(defsystem \"user\" :depends-on (\"writer\") :components ((:file \"main\")))"
+                "main.lisp" "(defpackage :main (:use :cl)) (in-package :main) (defun h () (writer:f))"
+                "writer.asd" "(defsystem \"writer\" :components ((:file \"one\")))"
+                "one.lisp" (second (member "one.lisp" files :test #'string=)))))
+
 (check-case "a compilation that loads a system" "loading" '("one.lisp unused-variable")
             "loading.asd" "(defpackage :loading-system (:use :cl :asdf)) (in-package :loading-system)
 (defclass helped (cl-source-file) ())
@@ -294,6 +324,13 @@
                       *dep*)))
     (dolist (words '("\"no-such-system\", which it depends on, cannot be loaded" "does not match version 7" "\"nofile\", which the component \"top\" depends on"))
       (expect (some (lambda (message) (search words message)) (messages-told lines)) (format nil "~A is told: ~S" words (messages-told lines))))))
+
+;; What follows from one that is not there.
+(check-case "what follows from a dependency that is not there" "wanting" '("wanting.asd system-failed")
+            "wanting.asd" "(defsystem \"wanting\" :depends-on (\"no-such-system\") :serial t :components ((:file \"package\") (:file \"macros\") (:file \"code\")))"
+            "package.lisp" "(defpackage :wanting (:use :cl :of-no-such-system))"
+            "macros.lisp" "(in-package :wanting) (defmacro m () (of-no-such-system)) (of-no-such-system:define x ((y)))"
+            "code.lisp" "(in-package :wanting) (defun f (x) (m) (with-it ((x 1)) *it*)) (define-it it (x) x)")
 
 (check-case "a circular dependency of files" "round" '("round.asd system-failed")
             "round.asd" "(defsystem \"round\" :components ((:file \"one\" :depends-on (\"two\")) (:file \"two\" :depends-on (\"one\"))))"

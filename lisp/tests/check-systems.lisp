@@ -84,6 +84,28 @@
     (expect-told "a file that no system has" lines "13 undefined-function")
     (expect (null (field (done lines) "unloaded_system")) "no system is named")))
 
+;;; Forms that cannot be read, behind a name that is not known
+
+(test "skipped-forms"
+  (loop for (text end) in '(("(a (b) c) d" 9) ("  ; (x)
+ #| ( |# (a) b" 20) ("#+#.(if a b) (c \")\" #\\) |)| \\) #|)|# ; )
+) d" 42) ("#.(a) b" 5) ("'#'x y" 4) ("`(,@(a) ,b) c" 11) ("#(1 2) 3" 6) ("#$x y" 3) ("#1=(a #1#) b" 10) ("a|b c|d e" 7) ("#\\( (b)" 3)
+                            ("\"a\\\"b\" c" 6) ("(a (b)" nil) (") a" nil) ("" nil))
+        do (expect (eql (form-end (coerce text 'text) 0) end) (format nil "the end of ~S is ~S" text (form-end (coerce text 'text) 0))))
+  (let ((lines (check-lines (format nil "(in-package :no-such-shop)
+(defun f (x) (ccl::open-it x #$anyAddress
+                           :type (car x)) (g x))
+(defun g (y)
+  (list #+#.(swank/backend:with-symbol 'make-operation 'asdf)
+(car y)
+        #-#.(swank/backend:with-symbol 'make-operation 'asdf) (cdr y)))
+#+#.(if (find-package :no-such) '(:and) '(:nothing-else (of-this)))
+(defun k () (list #.(shop::at-once 1)
+(list 2)) 3)
+(defun h () (let ((a 1 2)) a))")
+                            :path (in-shop "elsewhere.lisp") :asd-files (list (in-shop "shop.asd")))))
+    (expect-told "what follows in a form" lines "0 no-system" "410 malformed-binding")))
+
 (test "broken-definition"
   (let ((lines (check-lines "(defun f () (no-such-function))" :path (in-shop "report.lisp") :asd-files (list (in-shop "no-such.asd") (in-shop "money.lisp")))))
     (expect-told "definitions that cannot be loaded" lines "13 undefined-function")))

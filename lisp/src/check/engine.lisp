@@ -34,6 +34,14 @@
                                        :data (and package
                                                   (list "package" (ignore-errors (string (package-error-package condition)))))))))
 
+(defun tell-macroexpand-hook (check)
+  "Reports that the current form set *MACROEXPAND-HOOK*, once: what it makes of the forms after it
+  is compiled, and not what they say."
+  (unless (shiftf (check-hook-told check) t)
+    (let ((span (form-span check)))
+      (report-finding check (new-finding check (car span) (cdr span) :information "style"
+                                         "This sets *MACROEXPAND-HOOK*, which expands the macros from here on: what follows is not judged as it stands.")))))
+
 (defun compile-one (check function form info)
   "Has FUNCTION, the compiler's, process FORM, the next of the file that INFO describes."
   (let* ((file (source-info-file info))
@@ -51,10 +59,12 @@
                          (forget-definitions check form)
                          (forget-generic-function form))
       (error () nil))
-    (call-guarded (lambda ()
-                    (funcall function form :current-index index))
-                  (lambda (condition where) (form-failed check condition where))
-                  (lambda () (nth-value 1 (locate-context check))))
+    (let ((hook *macroexpand-hook*))
+      (call-guarded (lambda ()
+                      (funcall function form :current-index index))
+                    (lambda (condition where) (form-failed check condition where))
+                    (lambda () (nth-value 1 (locate-context check))))
+      (unless (eq *macroexpand-hook* hook) (tell-macroexpand-hook check)))
     (handler-case (progn (note-operator check form operator)
                          (tell-duplicate check form))
       (error () nil))))

@@ -6,6 +6,7 @@
 (defstruct system-check
   "The check of one system. PROBLEM, STEP and MAKE-CHECK as in CHECK-SYSTEM."
   definition                            ; the path of its .asd file
+  confined                              ; true if what its code does is confined
   make-check problem step
   ;; A predicate of a system's name: files of such a system are checked, others are loaded.
   part-p
@@ -19,6 +20,13 @@
 
 (defun tell-system-problem (state path words code)
   (funcall (system-check-problem state) path words code))
+
+(defun tell-failure (state path words code condition)
+  "Reports a failure with CONDITION, which may be NIL, as WORDS and CODE; where the system refused
+  what confined code tried, as what a check cannot load."
+  (if (and condition (system-check-confined state) (confinement-errno condition))
+      (tell-system-problem state path (confined-message words condition) "system-not-loaded")
+      (tell-system-problem state path words code)))
 
 (defun words-of-failure (condition)
   (if condition (condition-report condition) "it was left"))
@@ -159,7 +167,7 @@
                              (load-dependency system)
                              (asdf:operate operation component)))
                        (lambda (condition)
-                         (tell-system-problem state (system-check-definition state) (unloaded-dependency-words name condition) "system-failed"))))
+                         (tell-failure state (system-check-definition state) (unloaded-dependency-words name condition) "system-failed" condition))))
       ;; The system stays for systems that its own code loads and that depend on it.
       (keep-loaded-systems (system-check-part-p state)))))
 
@@ -200,13 +208,11 @@
 
 (defun tell-action-problem (state operation component condition)
   "Reports that OPERATION on COMPONENT failed with CONDITION."
-  (let* ((refused (and condition (confinement-errno condition)))
-         (words (format nil "The operation ~A on ~A failed: ~A" (string-downcase (type-of operation)) (component-words component)
-                        (words-of-failure condition))))
-    ;; The host takes findings of files that are checked, and of the definition.
-    (tell-system-problem state (system-check-definition state)
-                         (if refused (confined-message words condition) words)
-                         (if refused "system-not-loaded" "load-failed"))))
+  ;; The host takes findings of files that are checked, and of the definition.
+  (tell-failure state (system-check-definition state)
+                (format nil "The operation ~A on ~A failed: ~A" (string-downcase (type-of operation)) (component-words component)
+                        (words-of-failure condition))
+                "load-failed" condition))
 
 (defun component-words (component)
   "The COMPONENT, in words."
@@ -290,5 +296,5 @@
                              (t (load (or (probe-file outcome) (asdf:component-pathname component)))
                                 (setf (asdf/action:component-operation-time operation component) (get-universal-time)))))
                      (lambda (condition)
-                       (tell-system-problem state (asdf:component-pathname component)
-                                            (format nil "Loading it failed: ~A" (words-of-failure condition)) "load-failed"))))))
+                       (tell-failure state (asdf:component-pathname component)
+                                     (format nil "Loading it failed: ~A" (words-of-failure condition)) "load-failed" condition))))))

@@ -12,8 +12,11 @@
   (base 0 :type fixnum)                 ; the character that the stream began at
   ;; The compiler's own vector, once it is known.
   (subforms (make-array 1000 :adjustable t :fill-pointer 0))
-  ;; True if the form was reported as unreadable, but was read to its end.
-  (unreadable nil))
+  ;; True if a name in the form was reported as unknown: it is read on to its end, if that can be
+  ;; found, and is not compiled.
+  (unreadable nil)
+  ;; True if reading the form failed before its end.
+  (failed nil))
 
 (defun reading-position (reading)
   "The character of the text that is read next."
@@ -38,9 +41,10 @@
 
 ;;; Forms that cannot be read
 
-(defun reader-finding (check start end code message condition)
-  "Reports that the text from START to END cannot be read."
-  (report-finding check (make-finding :start start :end (max end (1+ start)) :severity :error :code code :message message
+(defun reader-finding (check start end code message condition &optional follows)
+  "Reports that the text from START to END cannot be read; FOLLOWS: a name before it in the form is
+  unknown."
+  (report-finding check (make-finding :start start :end (max end (1+ start)) :severity :error :code code :message message :follows follows
                                       :condition (type-name-for-user condition)
                                       :form (collapse-space (let* ((text (check-text check))
                                                                    (end (min (end-of-line text (check-form-start check))
@@ -71,6 +75,7 @@
   "Reports any other failure to read."
   (let* ((check (reading-check reading))
          (text (check-text check))
+         (follows (reading-unreadable reading))
          (position (min (length text) (reading-position reading))))
     (cond ((typep condition 'end-of-file)
            (let ((start (unclosed-construct text (check-form-start check))))
@@ -89,7 +94,7 @@
                    ((and (confinement-errno condition) (check-confined check))
                     (reader-finding check (car span) (cdr span) "confined" (confined-message message condition) condition))
                    (t
-                    (reader-finding check (car span) (cdr span) (if evaluated "read-eval" "reader-error") message condition))))))))
+                    (reader-finding check (car span) (cdr span) (if evaluated "read-eval" "reader-error") message condition follows))))))))
 
 (defun read-eval-place (reading text)
   "The span of the #. that was just read in TEXT, if the last thing read was one."
@@ -160,6 +165,7 @@
          (stream (reading-stream reading))
          (state :unreadable) (form nil) (unlocked '()))
     (setf (reading-unreadable reading) nil
+          (reading-failed reading) nil
           (fill-pointer (reading-subforms reading)) 0
           (tracking-stream-form-start stream) nil)
     (call-guarded
@@ -178,12 +184,14 @@
                                        (sb-ext:unlock-package package)
                                        (push package unlocked)))
                                    (invoke-restart continue))))))
-         (setf form (read-preserving-whitespace stream nil stream)
+         (setf form (let ((*read-suppress* nil)) ; also where the text has set it
+                      (read-preserving-whitespace stream nil stream))
                state (cond ((eq form stream) :end)
                            ((reading-unreadable reading) :unreadable)
                            (t :form)))))
      (lambda (condition where)
        (declare (ignore where))
+       (setf (reading-failed reading) t)
        (cond ((null condition)
               (reader-finding check (check-form-start check) (1+ (check-form-start check)) "reader-error"
                               "Reading this form was left by a THROW or ABORT." (make-condition 'simple-error :format-control "")))
@@ -197,7 +205,7 @@
   (let* ((check (reading-check reading))
          (text (check-text check))
          (failed-at (min (length text) (max (1+ start) (reading-position reading)))))
-    (unless (reading-unreadable reading) ; else it was read to its end
+    (when (reading-failed reading)      ; else it was read to its end
       (if (char= (char text (min start (1- (length text)))) #\))
           (reopen reading (1+ start))
           (let ((end (progn
@@ -208,6 +216,8 @@
                                        (reading-position reading))
                                      (constantly nil)))))
             (cond ((and end (>= end failed-at)))
+                  ((let ((end (form-end text start)))
+                     (and end (>= end failed-at) (progn (reopen reading end) t))))
                   ((let ((next (next-toplevel text failed-at)))
                      (and next (progn (reopen reading next) t))))
                   (t (reopen reading (length text)))))))

@@ -15,6 +15,7 @@
   (tags '() :type list)                 ; :unnecessary, :deprecated
   (related '() :type list)              ; (start end message) or (start end message file)
   (data '() :type list)                 ; plist of strings
+  (follows nil)                         ; a name before it in its form is unknown, which may be why
   (file nil))                           ; a path, when a system is checked
 
 (defstruct (undefined-use (:constructor make-undefined-use (name kind finding tentative form-start)))
@@ -73,6 +74,7 @@
   (placeholders '())                    ; packages made in place of unknown ones
   (duplicate-told nil)                  ; a duplicate definition was reported for the current form
   (failures '())                        ; lists of the current form that could not be compiled
+  (hook-told nil)                       ; it was reported that the text set *MACROEXPAND-HOOK*
   (unknown-packages nil)                ; some package of the text does not exist
   (first-span nil)                      ; where the first form is
   (in-package-span nil)                 ; where the first IN-PACKAGE is
@@ -108,8 +110,9 @@
       (search "There is no function named" (finding-message finding))))
 
 (defun name-finding-p (finding)
-  "Returns true if FINDING is of a name that nothing defines."
-  (or (member (finding-code finding) '("unknown-package" "unknown-symbol" "undefined-function" "undefined-variable" "undefined-type")
+  "Returns true if FINDING is of a name that nothing defines, or may follow from one in its form."
+  (or (finding-follows finding)
+      (member (finding-code finding) '("unknown-package" "unknown-symbol" "undefined-function" "undefined-variable" "undefined-type")
               :test #'string=)
       (search "does not designate any package" (finding-message finding)))) ; in a DEFPACKAGE
 

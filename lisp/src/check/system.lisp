@@ -52,6 +52,15 @@
             why
             late)))
 
+(defun defined-among-p (name names)
+  "Returns true if the system NAME is one of NAMES, or one that ASDF makes of a file for a
+  package-inferred system of these."
+  (or (member name names :test #'string=)
+      (let ((primary (asdf:primary-system-name name)))
+        (and (member primary names :test #'string=)
+             (typep (asdf:registered-system primary) 'asdf:package-inferred-system)
+             (call-silently (lambda () (asdf:find-system name nil)) (constantly nil))))))
+
 (defun find-definition (name asd-files)
   "Three values: the file that defines the system NAME, of ASD-FILES or as ASDF finds it; the names
   of the systems that it defines; and, in words, why there is none."
@@ -61,8 +70,8 @@
     (dolist (file (if likely (cons likely (remove likely asd-files)) asd-files))
       (multiple-value-bind (names failure) (load-definition file)
         (when (eq file likely) (setf why failure))
-        (when (member name names :test #'string=)
-          (return-from find-definition (values file names nil)))))
+        (when (defined-among-p name names)
+          (return-from find-definition (values file (adjoin name names :test #'string=) nil)))))
     (let ((source (call-silently (lambda () (asdf:system-source-file (asdf:find-system name)))
                                  (lambda (condition) (unless why (setf why (and condition (condition-report condition))))))))
       (if source
@@ -90,6 +99,21 @@
              (let ((system (asdf:registered-system name)))
                (and system (component-with-file system path))))
            names))
+
+(defun inferred-system-with-file (names path)
+  "The name of the package-inferred system whose file is PATH, below one of the systems NAMES, which
+  is of that class; NIL when there is none. ASDF makes such a system when it is asked for."
+  (loop for name in names
+        for system = (asdf:registered-system name)
+        for directory = (and (typep system 'asdf:package-inferred-system)
+                             (ignore-errors (truename (asdf:component-pathname system))))
+        for below = (and directory (uiop:subpathp (or (ignore-errors (truename path)) path) directory))
+        for inferred = (and below
+                            (format nil "~A/~A" (asdf:primary-system-name name)
+                                    (uiop:native-namestring (make-pathname :type nil :version nil :defaults below))))
+        when (and inferred (system-with-file (and (call-silently (lambda () (asdf:find-system inferred nil)) (constantly nil)) (list inferred))
+                             path))
+          return inferred))
 
 (defun may-define-p (asd path)
   "Returns true if a system that the file ASD defines may have the file PATH: the file is below the
@@ -130,7 +154,7 @@
            (loop with *form-limit* = +definition-limit+ and left = '()
                  for asd in (remove-if-not (lambda (asd) (may-define-p asd path)) asd-files)
                  for (names nil late) = (multiple-value-list (load-definition asd))
-                 for name = (system-with-file names path)
+                 for name = (or (system-with-file names path) (inferred-system-with-file names path))
                  when name return (values name (and (member name loaded :test #'string=) t))
                  when late do (push asd left)
                  until (nthcdr 2 left)
@@ -226,9 +250,9 @@
     (unless (and component (nth-value 1 (run-check-as-compiled component check)))
       (run-check check))))
 
-(defun definition-problem (path message code)
-  "A finding about the file PATH as a whole."
-  (make-finding :start 0 :end 1 :severity (if (string= code "system-not-loaded") :information :error) :code code :message message
+(defun definition-problem (path message code &optional (span '(0 . 1)))
+  "A finding about the file PATH as a whole, at SPAN."
+  (make-finding :start (car span) :end (cdr span) :severity (if (string= code "system-not-loaded") :information :error) :code code :message message
                 :file (uiop:native-namestring path)))
 
 (defun load-by-own-method (component fasl)
@@ -305,9 +329,9 @@
                     "changed" (bool (changed-since-load-p component))))
           (files-of-system name)))
 
-(defun check-system (asd name asd-files &key make-check problem at-definition step (wanted nil wanted-p))
+(defun check-system (asd name asd-files &key confined make-check problem at-definition step (wanted nil wanted-p))
   "Checks the files of the system NAME, or of the first one that ASD defines, in order; ASD may be
-  NIL: ASD-FILES are then searched. MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a
+  NIL: ASD-FILES are then searched. CONFINED: what code does is confined. MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a
   path and words when something goes wrong around the files, AT-DEFINITION with the definition's
   path once it is known, STEP with words before what takes long. WANTED, of a component: the system
   is loaded in this image, and only components for which it is true are checked and loaded again.
@@ -318,14 +342,14 @@
                                              (find-definition name asd-files))
     (when (and found (not asd)) (funcall at-definition found))
     (let ((name (or name (find (pathname-name found) names :test #'string=) (first names))))
-      (cond ((or (null names) (not (member name names :test #'string=)))
+      (cond ((or (null names) (not (defined-among-p name names)))
              (funcall problem found
                       (cond (why (format nil "The system definition could not be loaded: ~A" why))
                             (name (format nil "The system ~S is not defined here." name))
                             (t "No system is defined here.")))
              '())
             (t
-             (check-by-plan (make-system-check :definition found :make-check make-check :problem problem :step step
+             (check-by-plan (make-system-check :definition found :confined confined :make-check make-check :problem problem :step step
                                                :part-p (if wanted-p (workspace-part-p asd-files) (part-of-definition-p name))
                                                :wanted (and wanted-p wanted) :loaded wanted-p)
                             name))))))

@@ -141,8 +141,11 @@
          (changed (let ((changed (field params "changed"))) ; null: all of the system
                     (and (vectorp changed) (list (map 'list #'sb-ext:parse-native-namestring changed)))))
          (met '())                      ; the paths of files that a check was made for
-         ;; True if a file could not be loaded: missing definitions in later files may be its.
+         ;; True if something could not be loaded: what later files lack may be in it.
          (incomplete nil)
+         ;; That a file which nobody asked about could not be loaded: words and code, which the files
+         ;; after it are told.
+         (unloaded nil)
          (before nil)                   ; of files checked together: the lambda lists at first
          ;; For each of these files a list: path, withheld spans, findings about calls; newest
          ;; first.
@@ -162,13 +165,17 @@
              (send-finding (path finding)
                (send-line report (object "file" path "diagnostic" (finding-json finding))))
              (problem (path words &optional (code "system-failed"))
-               (let ((follows incomplete) (failed (string= code "load-failed")))
-                 (when (or failed (string= code "system-not-loaded")) (setf incomplete t))
-                 ;; Why a file that nobody asked about does not load is its own check's to say; that
-                 ;; one does not load after another did not is no news.
-                 (unless (or (and path failed (silent-p path) (member path met :test #'equal)) (and failed (eq follows :generated)))
-                   (when (string= code "system-not-loaded") (setf incomplete :generated))
-                   (tell-problem path words code))))
+               (let ((follows (shiftf incomplete t)) (failed (string= code "load-failed")))
+                 (cond ((and failed follows)) ; perhaps for lack of what was reported
+                       ((and path (string/= code "system-failed") (silent-p path) (member path met :test #'equal))
+                        ;; Into a loaded system a file may fail to load that loads by itself.
+                        (unless (or unloaded changed)
+                          (setf unloaded (list (format nil "~A is loaded before this file. ~A" (file-namestring path) words)
+                                               (if failed "system-failed" code)))))
+                       (t (tell-problem path words code)))))
+             (tell-unloaded (name text)
+               (let ((start (skip-comments text 0)))
+                 (send-finding name (definition-problem name (first unloaded) (second unloaded) (cons start (end-of-line text start))))))
              (tell-problem (path words code)
                (let ((path (or path asd (first only))))
                  (send-finding (if (pathnamep path) (sb-ext:native-namestring path) path) (definition-problem path words code))))
@@ -187,14 +194,16 @@
                  (push path met)
                  (handler-case
                      ;; A system that is not loaded is no excuse here: it is being loaded.
-                     (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name
-                                      (or (cdr (assoc path texts :test #'same-file-p)) (read-source-file path))
-                                      :scratch scratch
-                                      :emit (cond (silent #'identity)
-                                                  (again (lambda (finding) (when (call-finding-p finding) (send-finding name finding))))
-                                                  (t (push entry calls)
-                                                     (emit-in entry incomplete)))
-                                      :at (if (or silent again) (constantly nil) (place-sender report)))
+                     (let ((check (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name
+                                                   (or (cdr (assoc path texts :test #'same-file-p)) (read-source-file path))
+                                                   :scratch scratch
+                                                   :emit (cond (silent #'identity)
+                                                               (again (lambda (finding) (when (call-finding-p finding) (send-finding name finding))))
+                                                               (t (push entry calls)
+                                                                  (emit-in entry incomplete)))
+                                                   :at (if (or silent again) (constantly nil) (place-sender report)))))
+                       (when (and unloaded (not silent) (not again)) (tell-unloaded name (check-text check)))
+                       check)
                    (file-error (condition) (problem path (condition-report condition)) nil))))
              (settle-calls ()
                "Checks the calls again in files that mention functions with other lambda lists than
@@ -215,6 +224,7 @@
                        (prog1
                            (with-checks ()
                              (apply #'check-system (and asd (sb-ext:parse-native-namestring asd)) (field params "system") asd-files
+                                       :confined (confined-p params)
                                        :make-check #'check-of
                                        :problem #'problem
                                        :at-definition (lambda (path)

@@ -100,7 +100,9 @@
 
 (defun record-json (record)
   "RECORD, whose names are strings, as JSON."
-  (flet ((findings (list) (mapcar #'finding-json list)))
+  (flet ((findings (list)
+           (loop for finding in list
+                 collect (append (finding-json finding) (and (finding-follows finding) (list "follows" :true))))))
     (vector (vector (record-start record) (record-end record) (car (record-span record)) (cdr (record-span record)))
             (findings (record-findings record))
             (loop for (kind name words finding) in (record-uses record) collect (list kind name words (finding-json finding)))
@@ -130,6 +132,7 @@
                   :severity (intern (string-upcase (field json "severity")) :keyword)
                   :code (field json "code") :message (field json "message")
                   :condition (of "condition") :form (of "form") :toplevel (span (field json "toplevel"))
+                  :follows (of "follows")
                   :tags (loop for tag across (field json "tags") collect (intern (string-upcase tag) :keyword))
                   :related (loop for place across (field json "related")
                                  for span = (field place "span")
