@@ -118,6 +118,43 @@
        ;; Naming a secret does not help.
        (may-not-read (first secrets) "a key that the settings name" :path file :read (list workspace (concatenate 'string home ".ssh/")))))))
 
+(defun call-with-environment (entries function)
+  "Call FUNCTION while the environment has ENTRIES, a list of names with values."
+  (let ((before (loop for (name) in entries collect (cons name (sb-posix:getenv name)))))
+    (loop for (name . value) in entries do (sb-posix:setenv name value 1))
+    (unwind-protect (funcall function)
+      (loop for (name . value) in before do (if value (sb-posix:setenv name value 1) (sb-posix:unsetenv name))))))
+
+(test "files that variables name"
+  (call-with-scratch
+   (lambda (directory)
+     (let* ((home (concatenate 'string (real-directory directory) "home/"))
+            (file (write-text (concatenate 'string home "app/code.lisp") ""))
+            (inside (write-text (concatenate 'string home "app/data.txt") "inside")))
+       (flet ((in-home (name) (concatenate 'string home name)))
+         (let ((secrets (loop for name in '("state/consort/token" "cfg/consort/config.toml" "cfg/gh/hosts.yml" "cfg/unheard-of/session" "state/bash/history" "run/consort/x/s" "cache/consort/x"
+                                            "gnupg/key" "aws/credentials" "aws/config" "kube/one" "kube/two" "my-netrc" "cargo/credentials.toml" "docker/config.json")
+                              collect (write-text (in-home name) "secret")))
+               (plain (loop for name in '("cargo/registry/x.lisp" "aws/readme" "kube/readme" "run/other") collect (write-text (in-home name) "plain"))))
+           (call-with-environment
+            (list (cons "HOME" home) (cons "XDG_STATE_HOME" (in-home "state")) (cons "XDG_CONFIG_HOME" (in-home "cfg")) (cons "XDG_RUNTIME_DIR" (in-home "run"))
+                  (cons "XDG_CACHE_HOME" (in-home "cache/")) (cons "GNUPGHOME" (in-home "gnupg")) (cons "AWS_SHARED_CREDENTIALS_FILE" (in-home "aws/credentials"))
+                  (cons "AWS_CONFIG_FILE" (in-home "aws/config")) (cons "KUBECONFIG" (format nil "~A:~A" (in-home "kube/one") (in-home "kube/two")))
+                  (cons "NETRC" (in-home "my-netrc")) (cons "CARGO_HOME" (in-home "cargo")) (cons "DOCKER_CONFIG" (in-home "docker")))
+            (lambda ()
+              (dolist (secret secrets) (may-not-read secret "a secret that a variable names" :path file :read (list home)))
+              (dolist (name plain) (may-read name "what is beside one" :path file :read (list home)))
+              (may-read inside "a file of the workspace" :path file :read (list home))
+              ;; Names that are in Consort's own directory do not help.
+              (may-not-read (first secrets) "Consort's state, named by the settings," :path file :read (list (in-home "app/") (in-home "state/consort/")))))
+           ;; Where a variable names the home directory, what has a usual name there is the person's.
+           (let ((code (write-text (in-home "Code/data.txt") "mine")))
+             (call-with-environment
+              (list (cons "HOME" home) (cons "XDG_CONFIG_HOME" home) (cons "GNUPGHOME" home) (cons "KUBECONFIG" "/") (cons "XDG_STATE_HOME" "state"))
+              (lambda ()
+                (may-read code "a directory called as one of settings" :path file :read (list home))
+                (may-read inside "a file of the workspace" :path file :read (list home)))))))))))
+
 (defun text-of-environ ()
   (with-open-file (in "/proc/self/environ" :external-format :latin-1)
     (format nil "~{~A~}" (loop for line = (read-line in nil) while line collect line))))
