@@ -11,7 +11,7 @@
                (hold))"
      "ackage")
     (:collector "(sb-sys:without-gcing (hold))" "keeps the collector off")
-    (:scheduler "(sb-impl::with-scheduler-lock () (hold))" "cheduler")
+    (:scheduler "(sb-sys:without-interrupts (sb-thread:with-mutex (sb-impl::*scheduler-lock*) (sb-sys:allow-with-interrupts (hold))))" "cheduler")
     (:session "(sb-thread:with-recursive-lock ((sb-thread::session-lock sb-thread::*session*)) (hold))" "session lock")
     (:deadline "(sb-sys:with-deadline (:seconds 3600) (sb-kernel::with-world-lock () (hold)))" "compiler's lock"))
   "Forms with which a thread holds something, and the message then.")
