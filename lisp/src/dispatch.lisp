@@ -33,7 +33,7 @@
 
 (defstruct (operation (:constructor make-operation (name where function)))
   (name "" :type string :read-only t)
-  (where :thread :type (member :dispatcher :query :thread :interruptible) :read-only t)
+  (where :thread :type (member :dispatcher :query :helper :thread :interruptible) :read-only t)
   (function nil :type function :read-only t))
 
 (define-global *operations* (make-hash-table :test #'equal) "The operations by name. Filled when the
@@ -44,6 +44,7 @@
   result. WHERE is its thread:
   :dispatcher  the dispatcher; NIL as the result when another thread will answer;
   :query       a thread that queries share; BODY runs no user code and cannot be interrupted;
+  :helper      as :query, and the locks that listing packages takes are not waited for;
   :thread      a thread of its own; BODY sees to what an interruption does;
   :interruptible  a thread of its own, in which BODY is left when the request is interrupted."
   (let ((documentation (when (stringp (first body)) (list (pop body)))))
@@ -111,12 +112,17 @@
   for input, or NIL.")
 
 (defun start-answering (id operation params)
-  "Starts a thread that answers a request. From now on the request can be interrupted."
+  "Starts a thread that answers a request. From now on the request can be interrupted. When somebody
+  keeps threads from being made, the answer says who."
   (let ((evaluation (make-evaluation id nil)))
     (setf (evaluation-asks evaluation) *asks*)
     (with-lock (*running-lock*)
       (push evaluation *starting*))
-    (start-thread-soon (concatenate 'string "consort " (operation-name operation)) #'answer-in-thread id operation params evaluation)))
+    (start-thread-or-tell (lambda (obstacle)
+                            (end-starting evaluation)
+                            (post-error id "busy" (format nil "Nothing can be begun now: ~A. If it never lets go, interrupt what it runs, end it, or restart the image."
+                                                          obstacle)))
+                          (concatenate 'string "consort " (operation-name operation)) #'answer-in-thread id operation params evaluation)))
 
 (defun post-error (id kind message)
   (post-frame (object "id" id "error" (object "kind" kind "message" message))))
@@ -137,6 +143,8 @@
            (start-answering id operation params))
           ((eq (operation-where operation) :query)
            (call-in-helper (lambda () (answer-query id operation params))))
+          ((eq (operation-where operation) :helper)
+           (call-in-helper (lambda () (answer-at-once id operation params))))
           (t
            (call-answering id #'post-frame #'post-error (lambda () (funcall (operation-function operation) id params)))))))
 
@@ -286,5 +294,6 @@
   (send-event "ready" "protocol" +protocol+ "pid" (sb-posix:getpid) "image" *image-id* "lisp" (lisp-version)
                       "features" (image-features))
   (start-thread "consort starter" #'start-all)
+  (start-helper) ; for when none can be made
   (start-thread "consort poster" #'post-all)
   (with-own-settings () (serve *link*)))

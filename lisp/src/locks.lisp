@@ -24,6 +24,14 @@
 
 (defconstant +look-patience+ 2 "Seconds that a look-up waits for a lock of the runtime.")
 
+(defun obstacle-to-threads ()
+  "Waits until nobody holds the lock that making a thread takes. Returns a string that says who does
+  not let go; NIL when nobody holds it."
+  (when (and (internal-p 'make-thread-lock) (lock-held-p make-thread-lock))
+    (if (sb-thread:grab-mutex make-thread-lock :timeout +look-patience+)
+        (progn (sb-thread:release-mutex make-thread-lock) nil)
+        (holding-words make-thread-lock))))
+
 (defun await-package-locks ()
   "Waits until nobody holds a lock that listing packages takes. Refuses when somebody does not let
   go."

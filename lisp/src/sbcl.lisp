@@ -186,18 +186,52 @@ KIND is one of
 ;;; Refusing to lose a package on which everything stands.
 
 (defun refuse-package-loss (names refuse)
-  "From now on, whoever deletes or renames one of the packages NAMES calls REFUSE instead, with the
-  function's name and the package's."
-  (let ((packages (mapcar #'find-package names)))
-    (dolist (name '(delete-package rename-package))
-      (encapsulate name 'consort
-                   (lambda (function designator &rest more)
-                     (let ((package (ignore-errors (find-package designator))))
-                       (if (and package (member package packages)
-                                ;; The package's own name is no nickname.
-                                (not (and more (equal (string (first more)) (package-name package)))))
-                           (funcall refuse name (package-name package))
-                           (apply function designator more))))))))
+  "From now on, whoever deletes or renames one of the packages NAMES, or has one no longer use
+  COMMON-LISP or see a name of it, calls REFUSE instead, with the function's name and the package's."
+  (let ((packages (mapcar #'find-package names)) (common-lisp (find-package "COMMON-LISP")))
+    (labels ((kept-package (designator)
+               (find (ignore-errors (find-package designator)) packages))
+             (elements (list-or-one)
+               (if (listp list-or-one) list-or-one (list list-or-one)))
+             (visible-p (name package)
+               "Returns true if NAME is in PACKAGE what it is in COMMON-LISP, which PACKAGE uses."
+               (multiple-value-bind (symbol status) (find-symbol name package)
+                 (and (eq status :inherited) (eq symbol (find-symbol name common-lisp)))))
+             (loses-symbols-p (names &optional (designator *package*) &rest more)
+               (declare (ignore more))
+               (let ((package (kept-package designator)))
+                 (and package (some (lambda (name) (and (typep name '(or string character symbol)) (visible-p (string name) package))) (elements names))
+                      package)))
+             (loses-definitions-p (symbols &optional (designator *package*) &rest more)
+               ;; Libraries have a package see definitions of their own instead of COMMON-LISP's.
+               (declare (ignore more))
+               (loses-symbols-p (remove-if (lambda (symbol)
+                                             (or (not (symbolp symbol)) (fboundp symbol) (boundp symbol)
+                                                 (not (fboundp (find-symbol (symbol-name symbol) common-lisp)))))
+                                           (elements symbols))
+                                designator))
+             (loses-use-p (unused &optional (designator *package*) &rest more)
+               (declare (ignore more))
+               (let ((package (kept-package designator)))
+                 (and package (member common-lisp (package-use-list package))
+                      (find common-lisp (elements unused) :key (lambda (one) (ignore-errors (find-package one))))
+                      package)))
+             (loses-itself-p (designator &rest more)
+               (let ((package (kept-package designator)))
+                 ;; The package's own name is no nickname.
+                 (and package (not (and more (equal (string (first more)) (package-name package))))
+                      package))))
+      (loop for (name . loss) in (list (cons 'delete-package #'loses-itself-p) (cons 'rename-package #'loses-itself-p)
+                                       (cons 'unuse-package #'loses-use-p) (cons 'shadow #'loses-symbols-p) (cons 'shadowing-import #'loses-definitions-p))
+            do (let ((name name) (loss loss))
+                 (declare (function loss))
+                 (encapsulate name 'consort
+                              (lambda (function &rest arguments)
+                                (declare (function function))
+                                (let ((lost (and arguments (apply loss arguments))))
+                                  (if lost
+                                      (funcall refuse name (package-name lost))
+                                      (apply function arguments))))))))))
 
 ;;; The source of a definition (compiler/main.lisp, code/debug-info.lisp): a source that is read
 ;;; like a file that LOAD reads.

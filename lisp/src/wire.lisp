@@ -57,18 +57,34 @@
 ;;; To make a thread takes a lock of the runtime. A user's thread may hold it for ever, and the
 ;;; dispatcher must not wait for it: then another thread waits.
 
-(define-global *starts* '() "Functions that start a thread, newest first, which wait for the starter.")
+(define-global *starts* '()
+  "What waits for the starter, newest first: a function that starts a thread, and one that tells why
+  none is started instead, or NIL.")
 (define-global *starts-lock* (sb-thread:make-mutex :name "consort starts") "Held while *STARTS* changes.")
 (define-global *starts-wanted* (sb-thread:make-semaphore :name "consort starts") "Counts what is in *STARTS*.")
 
 (defun start-all ()
-  "The work of the starter, a thread: calls the functions in *STARTS*, the oldest first."
+  "The work of the starter, a thread: starts what is in *STARTS*, the oldest first. While no thread
+  can be made, tells those that can be told."
   (loop
     (sb-thread:wait-on-semaphore *starts-wanted*)
-    (funcall (with-lock (*starts-lock*)
-               (let ((oldest (last *starts*)))
-                 (setf *starts* (nbutlast *starts*))
-                 (car oldest))))))
+    (loop for obstacle = (obstacle-to-threads)
+          while obstacle
+          do (dolist (tell (take-untold))
+               (funcall (the function tell) obstacle)))
+    (let ((oldest (with-lock (*starts-lock*)
+                    (prog1 (first (last *starts*))
+                      (setf *starts* (nbutlast *starts*))))))
+      (when oldest
+        (funcall (the function (car oldest)))))))
+
+(defun take-untold ()
+  "Takes those out of *STARTS* that can be told why they do not start. Returns the functions that
+  tell them, the oldest first."
+  (with-lock (*starts-lock*)
+    (let ((told (remove nil *starts* :key #'cdr)))
+      (setf *starts* (remove nil *starts* :key #'cdr :test-not #'eq))
+      (reverse (mapcar #'cdr told)))))
 
 (defun can-start-thread-p ()
   "Returns true if a thread can be made now, as far as can be told without waiting."
@@ -77,11 +93,16 @@
 
 (defun start-thread-soon (name function &rest arguments)
   "START-THREAD, without ever waiting. Returns true."
+  (apply #'start-thread-or-tell nil name function arguments))
+
+(defun start-thread-or-tell (tell name function &rest arguments)
+  "START-THREAD-SOON. When somebody keeps threads from being made, TELL, unless it is NIL, is called
+  with a string that says who, instead."
   (if (can-start-thread-p)
       (apply #'start-thread name function arguments)
       (progn
         (with-lock (*starts-lock*)
-          (push (lambda () (apply #'start-thread name function arguments)) *starts*))
+          (push (cons (lambda () (apply #'start-thread name function arguments)) tell) *starts*))
         (sb-thread:signal-semaphore *starts-wanted*)))
   t)
 

@@ -116,9 +116,13 @@
   (unwind-protect
        (let ((*own-evaluation* evaluation))
          (funcall function))
-    (setf (evaluation-state evaluation) :ended) ; or who stops it would go on trying
-    (with-lock (*running-lock*)
-      (setf *starting* (remove evaluation *starting* :test #'eq)))))
+    (end-starting evaluation)))
+
+(defun end-starting (evaluation)
+  "Marks EVALUATION as ended, and takes it from *STARTING*."
+  (setf (evaluation-state evaluation) :ended) ; or who stops it would go on trying
+  (with-lock (*running-lock*)
+    (setf *starting* (remove evaluation *starting* :test #'eq))))
 
 (defun evaluate-alone (id work &key keep)
   "Calls WORK, which runs user code, for request ID in this thread, as if in a new REPL. Returns how
@@ -180,6 +184,10 @@
             (push helper *idle-helpers*)))
     (sb-thread:wait-on-semaphore (helper-wake helper))
     t))
+
+(defun start-helper ()
+  "Starts a helper that waits for work."
+  (start-thread "consort helper" #'run-helper (make-helper (constantly nil))))
 
 (defun run-helper (helper)
   "The thread of HELPER. When somebody ends it, what it was given and has not begun is done by

@@ -118,6 +118,43 @@
        ;; Naming a secret does not help.
        (may-not-read (first secrets) "a key that the settings name" :path file :read (list workspace (concatenate 'string home ".ssh/")))))))
 
+(defun call-with-environment (entries function)
+  "Call FUNCTION while the environment has ENTRIES, a list of names with values."
+  (let ((before (loop for (name) in entries collect (cons name (sb-posix:getenv name)))))
+    (loop for (name . value) in entries do (sb-posix:setenv name value 1))
+    (unwind-protect (funcall function)
+      (loop for (name . value) in before do (if value (sb-posix:setenv name value 1) (sb-posix:unsetenv name))))))
+
+(test "files that variables name"
+  (call-with-scratch
+   (lambda (directory)
+     (let* ((home (concatenate 'string (real-directory directory) "home/"))
+            (file (write-text (concatenate 'string home "app/code.lisp") ""))
+            (inside (write-text (concatenate 'string home "app/data.txt") "inside")))
+       (flet ((in-home (name) (concatenate 'string home name)))
+         (let ((secrets (loop for name in '("state/consort/token" "cfg/consort/config.toml" "cfg/gh/hosts.yml" "cfg/unheard-of/session" "state/bash/history" "run/consort/x/s" "cache/consort/x"
+                                            "gnupg/key" "aws/credentials" "aws/config" "kube/one" "kube/two" "my-netrc" "cargo/credentials.toml" "docker/config.json")
+                              collect (write-text (in-home name) "secret")))
+               (plain (loop for name in '("cargo/registry/x.lisp" "aws/readme" "kube/readme" "run/other") collect (write-text (in-home name) "plain"))))
+           (call-with-environment
+            (list (cons "HOME" home) (cons "XDG_STATE_HOME" (in-home "state")) (cons "XDG_CONFIG_HOME" (in-home "cfg")) (cons "XDG_RUNTIME_DIR" (in-home "run"))
+                  (cons "XDG_CACHE_HOME" (in-home "cache/")) (cons "GNUPGHOME" (in-home "gnupg")) (cons "AWS_SHARED_CREDENTIALS_FILE" (in-home "aws/credentials"))
+                  (cons "AWS_CONFIG_FILE" (in-home "aws/config")) (cons "KUBECONFIG" (format nil "~A:~A" (in-home "kube/one") (in-home "kube/two")))
+                  (cons "NETRC" (in-home "my-netrc")) (cons "CARGO_HOME" (in-home "cargo")) (cons "DOCKER_CONFIG" (in-home "docker")))
+            (lambda ()
+              (dolist (secret secrets) (may-not-read secret "a secret that a variable names" :path file :read (list home)))
+              (dolist (name plain) (may-read name "what is beside one" :path file :read (list home)))
+              (may-read inside "a file of the workspace" :path file :read (list home))
+              ;; Names that are in Consort's own directory do not help.
+              (may-not-read (first secrets) "Consort's state, named by the settings," :path file :read (list (in-home "app/") (in-home "state/consort/")))))
+           ;; Where a variable names the home directory, what has a usual name there is the person's.
+           (let ((code (write-text (in-home "Code/data.txt") "mine")))
+             (call-with-environment
+              (list (cons "HOME" home) (cons "XDG_CONFIG_HOME" home) (cons "GNUPGHOME" home) (cons "KUBECONFIG" "/") (cons "XDG_STATE_HOME" "state"))
+              (lambda ()
+                (may-read code "a directory called as one of settings" :path file :read (list home))
+                (may-read inside "a file of the workspace" :path file :read (list home)))))))))))
+
 (defun text-of-environ ()
   (with-open-file (in "/proc/self/environ" :external-format :latin-1)
     (format nil "~{~A~}" (loop for line = (read-line in nil) while line collect line))))
@@ -150,8 +187,24 @@
                                   ("ghp_0123456789abcdefghij0123456789abcdef" . t) ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x" . t) ("ski-resort-with-a-long-name" . nil)
                                   ("-Djavax.net.ssl.trustStorePassword=x" . t) ("en_US.UTF-8" . nil))
         do (expect (eq secret (and (secret-value-p value) t)) (format nil "~A is~:[ no~;~] secret" value secret)))
+  (loop for value in (list "Basic dXNlcjpwYXNzd29yZA==" "{\"api_key\": \"abc\"}" "{\"token\" : \"abc\"}" "{\\\"token\\\" : 1}" "{'secret' : 1}" "password = abc" "token: abc"
+                           "https://x/?key=abc" "https://x/?a=b&apiKey=abc" "X-Api-Key: abc" "-u joe:pw" "curl -s --user joe:pw" "--user=joe:pw" "-ujoe:pw"
+                           "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw" "https://x/bot110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/getMe"
+                           "pk.eyJ1IjoibWUiLCJhIjoiY2sifQ.abc" "x, ghp_0123456789abcdefghij0123456789abcdef"
+                           "--auth-key=abc")
+        do (expect (secret-value-p value) (format nil "~A is secret" value)))
+  (loop for value in '("/home/me/token:/usr/bin" "/opt/api-key:/usr/bin:/bin" "(:source-registry (:tree \"/home/me/secret/\") :inherit-configuration)"
+                       "(:output-translations (t (\"/home/me/key/\" :implementation)))" "rs=0:di=01;34:ln=01;36:*.tar=01;31" "-u" "-u me" "-Djava.awt.headless=true"
+                       "/home/me/sk-long-name-of-a-directory/bin:/bin" "unix:path=/run/user/1000/bus" ":0.0" "tokenizer=fast" "12345678:short" "a=b")
+        do (expect (not (secret-value-p value)) (format nil "~A is no secret" value)))
   (expect (succeeded-p (findings-of "(sb-ext:posix-getenv \"LANG\")")) "the rest of the environment is there")
   (expect (equal "sesame" (sb-posix:getenv "CONSORT_TEST_TOKEN")) "and the image still has the secret")
+  (loop for name in '("GITHUB_TOKEN2" "TOKEN1" "API_KEY1" "SSHKEY" "STRIPEKEY" "PRIVKEY" "ENCKEY" "DB_PASS1" "BITBUCKET_APP_PASS2" "AWSSECRETKEY2" "SECRETVALUE" "TOKENVALUE"
+                      "apiKeyProd" "apiKeyProd2" "MY_SSHKEYS" "CREDENTIALSFILE" "KEY2PROD" "dbPassProd" "sshPin" "PW2")
+        do (expect (secret-variable-p name) (format nil "~A is secret" name)))
+  (loop for name in '("KEYBOARD" "MONKEY" "MONKEYS" "SPIDERMONKEY_HOME" "HOTKEY2" "COMPASS_DIR" "TOKENIZERS_PARALLELISM" "MYTOKENIZER" "PATH2" "HOME1" "KEYMAP"
+                      "XDG_RUNTIME_DIR" "XDG_STATE_HOME" "GNUPGHOME" "SBCL_CORE" "TERM_PROGRAM" "GIT_AUTHOR_NAME" "ProgramFiles" "QUICKLISP_HOME" "PASSENGER_ENV" "x86" "_" "")
+        do (expect (not (secret-variable-p name)) (format nil "~A is no secret" name)))
   (loop for (name . secret) in '(("GITHUB_TOKEN" . t) ("AWS_SECRET_ACCESS_KEY" . t) ("api_key" . t) ("KEY" . t) ("SSH_AUTH_SOCK" . t) ("DATABASE_URL" . t)
                                  ("DB_PASSWORD" . t) ("HOME" . nil) ("PATH" . nil) ("MONKEY" . nil) ("TOKENIZER" . nil) ("KEYBOARD" . nil) ("XDG_DATA_HOME" . nil)
                                  ("SECRET_KEY_BASE" . t) ("npm_config__authToken" . t) ("GITHUBTOKEN" . t) ("TOKEN_2" . t) ("MYSQL_PWD" . t) ("PWD" . nil) ("OLDPWD" . nil)

@@ -11,6 +11,8 @@
                (hold))"
      "ackage")
     (:collector "(sb-sys:without-gcing (hold))" "keeps the collector off")
+    (:scheduler "(sb-sys:without-interrupts (sb-thread:with-mutex (sb-impl::*scheduler-lock*) (sb-sys:allow-with-interrupts (hold))))" "cheduler")
+    (:session "(sb-thread:with-recursive-lock ((sb-thread::session-lock sb-thread::*session*)) (hold))" "session lock")
     (:deadline "(sb-sys:with-deadline (:seconds 3600) (sb-kernel::with-world-lock () (hold)))" "compiler's lock"))
   "Forms with which a thread holds something, and the message then.")
 
@@ -44,9 +46,11 @@
                (holds "3" (first-value image "(+ 1 2)"))
                (holds "SIMPLE-ERROR" (error-type image "(error \"second\")"))
                (holds t (integerp (path (call image "status") "result" "pid")))
+               (holds t (plusp (length (path (call image "thread-states") "result" "threads"))))
                (dolist (look '(("complete" "text" "mapca" "limit" 3)
                                ("symbol" "name" "mapcar" "want" #("facts" "definitions" "elsewhere"))
-                               ("apropos" "pattern" "mapcar" "limit" 3)))
+                               ("apropos" "pattern" "mapcar" "limit" 3)
+                               ("thread-states")))
                  (let ((answer (apply #'call image look)))
                    (holds t (or (object-p (path-if-any answer "result"))
                                 (text-contains "the holder" (path answer "error" "message"))))))
@@ -82,6 +86,22 @@
       (release-in image)
       (is equal "4" (path (answer image other) "result" "values" 0 "text"))
       (ok (object-p (path (answer image complete) "result"))))))
+
+(deftest who-keeps-threads-from-being-made-is-told
+  (with-image (image)
+    (evaluated image "1")
+    (hold-in image "(sb-thread::with-recursive-lock (sb-thread::*make-thread-lock*) (hold))")
+    (ok (find "the holder" (path (call image "thread-states") "result" "threads") :key (lambda (thread) (path thread "name")) :test #'equal))
+    ;; A session that waits for its thread is in the way of nobody's answer.
+    (let ((other (eval-id image "4" :session "other")))
+      (dolist (refusal (list (checked-with image "check" "text" *sound-text*) (call image "thread-stack" "number" 1)))
+        (is equal "busy" (path refusal "error" "kind"))
+        (ok (text-contains "Make-Thread Lock" (path refusal "error" "message")))
+        (ok (text-contains "the holder" (path refusal "error" "message"))))
+      (release-in image)
+      (is equal "4" (path (answer image other) "result" "values" 0 "text")))
+    (evaluated image "(sb-thread:join-thread *holder* :default nil)")
+    (is equal '() (codes-of image *sound-text*))))
 
 (deftest answers-that-wait-while-no-thread-can-be-made
   (with-image (image)

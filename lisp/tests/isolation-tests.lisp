@@ -146,6 +146,10 @@
   (breaks-nothing "(delete-package :cl-user)" "(let ((*package* (find-package :keyword))) (delete-package \"COMMON-LISP-USER\"))"
                   "(rename-package :cl-user :elsewhere)" "(sb-ext:without-package-locks (rename-package :cl :elsewhere))"
                   "(sb-ext:without-package-locks (delete-package :cl))"
+                  "(unuse-package :cl :cl-user)" "(unuse-package '(:sb-debug \"COMMON-LISP\"))" "(unuse-package :cl :consort)"
+                  "(shadow '(\"LIST\") :cl-user)" "(shadow 'list)" "(shadowing-import (make-symbol \"CAR\") :cl-user)"
+                  "(defpackage :cl-user (:use))" "(defpackage :cl-user (:use :cl) (:shadow \"LIST\"))"
+                  "(defpackage :mine (:use :cl)) (unuse-package :cl :mine)" "(defpackage :mine (:use :cl)) (shadow '(\"LIST\") :mine)"
                   "(defpackage :mine (:use :cl)) (in-package :mine) (cl:delete-package :mine)"
                   "(defpackage :mine (:use :cl)) (in-package :mine) (rename-package :mine :other)"
                   "(in-package :keyword)" "(make-package :empty :use '()) (in-package :empty)")

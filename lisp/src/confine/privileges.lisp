@@ -42,15 +42,20 @@
 ;;; The environment
 
 (defparameter *secret-words*
-  '("KEY" "KEYS" "PASS" "PW" "PWD" "PAT" "AUTH" "COOKIE" "COOKIES" "CRED" "CREDS" "DSN" "JWT" "OTP" "PIN" "PRIVATE" "SESSION" "WEBHOOK" "HEADERS" "MNEMONIC" "BEARER" "SALT" "PHRASE" "TOTP" "SAS" "SIGNATURE"
+  '("PAT" "AUTH" "COOKIE" "COOKIES" "CRED" "CREDS" "DSN" "JWT" "OTP" "PIN" "PRIVATE" "SESSION" "WEBHOOK" "HEADERS" "MNEMONIC" "BEARER" "SALT" "PHRASE" "TOTP" "SAS" "SIGNATURE"
     "OAUTH")
   "A variable is a secret when one of these is among the words of its name.")
 
 (defparameter *secret-stems*
-  '("TOKEN" "TOKENS" "SECRET" "SECRETS" "PASSWORD" "PASSWORDS" "PASSWD" "PASSPHRASE" "PASSCODE" "PASS" "PW" "PWD" "APIKEY" "ACCESSKEY" "SECRETKEY"
-    "PRIVATEKEY" "AUTHKEY" "SIGNINGKEY" "MASTERKEY" "ENCRYPTIONKEY" "DEPLOYKEY" "APPKEY" "CREDENTIAL" "CREDENTIALS"
-    "CONNECTIONSTRING" "CONNECTIONSTRINGS" "AUTHORIZATION" "SESSIONID" "SESSID")
+  '("TOKEN" "SECRET" "PASSW" "PASSPHRASE" "PASSCODE" "CREDENTIAL" "APIKEY" "ACCESSKEY" "PRIVATEKEY" "CONNECTIONSTRING" "AUTHORIZATION" "SESSIONID" "SESSID")
+  "A variable is a secret when a word of its name has one of these in it.")
+
+(defparameter *secret-endings* '("KEY" "KEYS" "PASS" "PW" "PWD")
   "A variable is a secret when a word of its name ends with one of these.")
+
+(defparameter *plain-endings*
+  '("MONKEY" "DONKEY" "TURKEY" "HOCKEY" "WHISKEY" "JOCKEY" "HOTKEY" "COMPASS" "BYPASS")
+  "Words, and their plurals, that only look like secrets by their ends.")
 
 (defparameter *secret-variables*
   '("MASTER_SEED" "WALLET_SEED" "DATABASE_URL" "REDIS_URL" "MONGO_URL" "MONGODB_URI" "AMQP_URL" "PGPASSFILE" "NETRC" "SSH_AUTH_SOCK" "SSH_AGENT_PID" "GPG_AGENT_INFO"
@@ -60,9 +65,7 @@
 (defparameter *plain-variables* '("PWD" "OLDPWD") "The variables that only look like secrets.")
 
 (defparameter *secret-parts*
-  '("PRIVATE KEY-----" "BEARER " "AUTHORIZATION:" "PASSWORD=" "PASSWD=" "PWD=" "SECRET=" "TOKEN=" "APIKEY=" "API-KEY=" "API_KEY=" "ACCOUNTKEY=" "ACCESSKEY="
-    "PASSWORD\":" "SECRET\":" "TOKEN\":" "&SIG=" "?SIG=" "X-AMZ-SIGNATURE=" "HOOKS.SLACK.COM/"
-    "/API/WEBHOOKS/")
+  '("PRIVATE KEY-----" "BEARER " "BASIC " "AUTHORIZATION:" "PWD=" "&SIG=" "?SIG=" "HOOKS.SLACK.COM/" "/API/WEBHOOKS/")
   "A value is a secret when one of these is in it, in small letters or large: keys, headers,
   connection strings.")
 
@@ -70,22 +73,57 @@
   '("ghp_" "gho_" "ghs_" "ghu_" "ghr_" "github_pat_" "glpat-" "xoxb-" "xoxp-" "xapp-" "sk-" "sk_live_" "rk_live_" "AKIA" "ASIA" "AIza" "ya29." "eyJ" "npm_"
     "pypi-" "hf_" "hvs." "SG." "dop_v1_" "shpat_" "shpss_" "shpca_" "shppa_" "lin_api_" "lin_oauth_" "AGE-SECRET-KEY-" "glrt-" "gldt-" "glcbt-" "glsoat-" "glimt-" "glagent-"
     "xoxa-" "xoxr-" "xoxe-" "xoxe." "whsec_" "dckr_pat_" "dp.pt." "dp.st." "pul-" "PMAK-" "sntrys_" "sntryu_" "nfp_" "rubygems_" "GOCSPX-" "ATATT3" "ATCTT3" "xkeysib-"
-    "tskey-" "sq0csp-" "sq0atp-" "ntn_" "secret_" "pscale_tkn_" "pscale_pw_" "r8_" "gsk_" "xai-" "pplx-" "nvapi-" "hvb." "hvr." "figd_" "doo_v1_" "dor_v1_" "CLOJARS_")
+    "tskey-" "sq0csp-" "sq0atp-" "ntn_" "secret_" "pscale_tkn_" "pscale_pw_" "r8_" "gsk_" "xai-" "pplx-" "nvapi-" "hvb." "hvr." "figd_" "doo_v1_" "dor_v1_" "CLOJARS_"
+    "pk.eyJ" "sk.eyJ" "tk.eyJ")
   "How tokens of well-known services begin.")
 
-(defun words-of-variable (name)
-  "The words of NAME, in capitals: what is between its characters other than letters and digits."
-  (uiop:split-string (map 'string (lambda (char) (if (alphanumericp char) (char-upcase char) #\_)) name) :separator "_"))
+;;; Positions in a string instead of parts of it: no copy of a secret is left in the heap.
 
-(defun secret-variable-p (name)
-  "Returns true if the value of the environment variable NAME is to be kept from code under check."
-  (and (not (member name *plain-variables* :test #'string=))
-       (or (member name *secret-variables* :test #'string-equal)
-           (search "CONNECTION_STRING" (string-upcase name))
-           (some (lambda (word)
-                   (or (member word *secret-words* :test #'string=)
-                       (some (lambda (stem) (uiop:string-suffix-p word stem)) *secret-stems*)))
-                 (words-of-variable name)))))
+(defun part-at-p (part string start end)
+  "Returns true if PART is in STRING at START and does not go beyond END; small letters or large."
+  (let ((stop (+ start (length part))))
+    (and (<= 0 start) (<= stop end) (string-equal part string :start2 start :end2 stop))))
+
+(defun ends-with-p (string start end endings)
+  "Returns true if STRING has one of ENDINGS right before END, and not before START."
+  (some (lambda (ending) (and (<= (length ending) (- end start)) (part-at-p ending string (- end (length ending)) end))) endings))
+
+(defun secret-word-p (string start end)
+  "Returns true if the word of a name between START and END makes it one of a secret."
+  (or (some (lambda (word) (and (= (length word) (- end start)) (part-at-p word string start end))) *secret-words*)
+      (loop for at from start below end
+            thereis (some (lambda (stem)
+                            (and (part-at-p stem string at end)
+                                 ;; TOKENIZER and TOKENIZERS are programs.
+                                 (not (part-at-p "TOKENIZ" string at end))))
+                          *secret-stems*))
+      (and (ends-with-p string start end *secret-endings*)
+           (not (ends-with-p string start end *plain-endings*))
+           (not (ends-with-p string start (1- end) *plain-endings*)))))
+
+(defun secret-words-p (string start end)
+  "Returns true if a word of the name between START and END makes it one of a secret. Words are runs
+  of letters, and what such a run has between a small letter and a capital: `apiKeyProd2` has four,
+  with the run itself."
+  (loop for from = (position-if #'alpha-char-p string :start start :end end)
+          then (position-if #'alpha-char-p string :start to :end end)
+        while from
+        for to = (or (position-if-not #'alpha-char-p string :start from :end end) end)
+        thereis (or (secret-word-p string from to)
+                    (loop with part = from
+                          for at from (1+ from) to to
+                          thereis (when (or (= at to) (and (lower-case-p (char string (1- at))) (upper-case-p (char string at))))
+                                    (prog1 (secret-word-p string part at) (setf part at)))))))
+
+(defun secret-variable-p (name &optional (start 0) (end (length name)))
+  "Returns true if the value of the environment variable NAME, or what stands in NAME between START
+  and END, is to be kept from code under check."
+  (flet ((one-of-p (names test)
+           (some (lambda (other) (funcall (the function test) other name :start2 start :end2 end)) names)))
+    (and (not (one-of-p *plain-variables* #'string=))
+         (or (one-of-p *secret-variables* #'string-equal)
+             (search "CONNECTION_STRING" name :test #'char-equal :start2 start :end2 end)
+             (secret-words-p name start end)))))
 
 (defun user-before-host-p (value)
   "Returns true if VALUE has `user:password@` in it, or a URL with anything before its host's @."
@@ -97,12 +135,68 @@
                   (and (< start at)
                        (or url (let ((colon (position #\: value :start start :end at))) (and colon (< start colon))))))))
 
+(defun secret-field-p (value)
+  "Returns true if VALUE gives one of a secret's names a value: `NAME=`, `NAME: `, `\"NAME\":`, with
+  blanks before the sign or without. A colon alone is also between the names of directories."
+  (loop for sign = (position-if (lambda (char) (find char "=:")) value)
+          then (position-if (lambda (char) (find char "=:")) value :start (1+ sign))
+        while sign
+        thereis (flet ((before (end test)
+                         (let ((last (position-if-not test value :end end :from-end t))) (if last (1+ last) 0))))
+                  (let* ((close (before sign #'blank-p))
+                         (end (before close (lambda (char) (find char "\"'\\"))))
+                         (start (before end (lambda (char) (or (alphanumericp char) (find char "_-."))))))
+                    (and (< start end)
+                         (or (char= #\= (char value sign))
+                             (< end close)
+                             (and (< (1+ sign) (length value)) (blank-p (char value (1+ sign)))))
+                         (secret-variable-p value start end))))))
+
+(defun token-p (value)
+  "Returns true if VALUE has a token of a well-known service between blanks, quotes and separators."
+  (flet ((token-char-p (char) (or (alphanumericp char) (find char "_-.+=")))
+         (separator-p (char) (or (blank-p char) (find char "\"',;"))))
+    (loop for start = (position-if-not #'separator-p value) then (position-if-not #'separator-p value :start end)
+          while start
+          for end = (or (position-if #'separator-p value :start start) (length value))
+          thereis (and (>= (- end start) 20)
+                       (null (position-if-not #'token-char-p value :start start :end end))
+                       (some (lambda (beginning) (string= beginning value :start2 start :end2 (min end (+ start (length beginning)))))
+                             *token-beginnings*)))))
+
+(defun numbered-token-p (value)
+  "Returns true if VALUE has a token in it that begins with a number and a colon, as Telegram's."
+  (loop for colon = (position #\: value) then (position #\: value :start (1+ colon))
+        while colon
+        thereis (flet ((token-char-p (char) (or (alphanumericp char) (find char "_-"))))
+                  (let ((digits (position-if-not #'digit-char-p value :end colon :from-end t))
+                        (end (position-if-not #'token-char-p value :start (1+ colon))))
+                    (and (>= (- colon (if digits (1+ digits) 0)) 8)
+                         (>= (- (or end (length value)) (1+ colon)) 30))))))
+
+(defun user-option-p (value)
+  "Returns true if VALUE has an option with a user and a password in it: `-u NAME:PASSWORD`,
+  `--user=NAME:PASSWORD`."
+  (loop for option in '("-u" "--user" "-U" "--proxy-user")
+        thereis (loop for at = (search option value) then (search option value :start2 (1+ at))
+                      while at
+                      thereis (and (or (zerop at) (blank-p (char value (1- at))))
+                                   (let* ((behind (+ at (length option)))
+                                          (start (position-if-not (lambda (char) (or (blank-p char) (find char "=\"'"))) value :start behind))
+                                          (end (and start (or (position-if #'blank-p value :start start) (length value))))
+                                          (colon (and start (position #\: value :start start :end end))))
+                                     (and colon
+                                          (or (< behind start) (= (length option) 2))
+                                          (< start colon (1- end))
+                                          (null (find #\/ value :start start :end colon))))))))
+
 (defun secret-value-p (value)
   "Returns true if VALUE has a password or a token in it whatever its variable is called."
   (or (some (lambda (part) (search part value :test #'char-equal)) *secret-parts*)
-      (and (>= (length value) 20)
-           (every (lambda (char) (or (alphanumericp char) (find char "_-.+="))) value)
-           (some (lambda (beginning) (uiop:string-prefix-p beginning value)) *token-beginnings*))
+      (secret-field-p value)
+      (token-p value)
+      (numbered-token-p value)
+      (user-option-p value)
       (user-before-host-p value)))
 
 (defun secret-entry-p (entry)

@@ -10,7 +10,7 @@
     ".pgpass" ".my.cnf" ".git-credentials" ".npmrc" ".pypirc" ".vault-token" ".bash_history" ".zsh_history" ".cargo/credentials.toml"
     ".cargo/credentials" ".config/gh/" ".config/gcloud/" ".config/git/credentials" ".config/google-chrome/" ".config/chromium/" ".config/BraveSoftware/"
     ".config/microsoft-edge/" ".config/vivaldi/" ".config/opera/" ".config/op/" ".config/Bitwarden/" ".config/keepassxc/" ".config/consort/"
-    ".local/share/keyrings/" ".local/share/kwalletd/" ".local/state/consort/" ".snap/" "snap/firefox/" "snap/chromium/" ".var/app/"
+    ".local/share/keyrings/" ".local/share/kwalletd/" ".local/state/consort/" ".cache/consort/" ".snap/" "snap/firefox/" "snap/chromium/" ".var/app/"
     ".claude/" ".claude.json" ".codex/" ".gemini/" ".copilot/" ".config/github-copilot/" ".config/opencode/" ".cache/huggingface/token" ".oci/" ".fly/" ".m2/"
     ".gradle/" ".gem/" ".bundle/" ".config/composer/" ".composer/" ".config/containers/" ".config/hub" ".config/glab-cli/" ".config/rclone/" ".config/doctl/"
     ".config/heroku/" ".terraform.d/" ".s3cfg" ".boto" ".config/mozilla/" ".librewolf/" ".config/Signal/" ".config/Slack/" ".config/discord/" ".config/Code/"
@@ -30,6 +30,19 @@
     ".minisign/" ".step/" ".terraformrc" ".config/nix/netrc" ".jira.d/" ".config/jgit/" ".local/share/zsh/" ".config/fish/fish_history" ".sbcl_history"
     ".local/share/evolution/" ".local/share/gnupg/" ".local/state/bash/" ".local/state/zsh/")
   "Files and directories below a home directory that are never read: they keep secrets.")
+
+(defparameter *xdg-directories*
+  '(("XDG_CONFIG_HOME" . ".config/") ("XDG_STATE_HOME" . ".local/state/") ("XDG_DATA_HOME" . ".local/share/") ("XDG_CACHE_HOME" . ".cache/"))
+  "Variables that name a directory, and which directory below home it is otherwise.")
+
+(defparameter *never-read-of-variables*
+  '(("GNUPGHOME" "") ("AWS_SHARED_CREDENTIALS_FILE" "") ("AWS_CONFIG_FILE" "") ("AWS_WEB_IDENTITY_TOKEN_FILE" "") ("KUBECONFIG" "") ("NETRC" "") ("DOCKER_CONFIG" "")
+    ("CARGO_HOME" "credentials.toml" "credentials") ("PGPASSFILE" "") ("GOOGLE_APPLICATION_CREDENTIALS" "") ("CLOUDSDK_CONFIG" "") ("AZURE_CONFIG_DIR" "") ("GH_CONFIG_DIR" "")
+    ("PASSWORD_STORE_DIR" "") ("NPM_CONFIG_USERCONFIG" "") ("npm_config_userconfig" "") ("BOTO_CONFIG" "") ("OCI_CLI_CONFIG_FILE" "") ("RCLONE_CONFIG" "")
+    ("SOPS_AGE_KEY_FILE" "") ("TF_CLI_CONFIG_FILE" "") ("DATABRICKS_CONFIG_FILE" "") ("HF_TOKEN_PATH" "") ("HF_HOME" "token") ("CLAUDE_CONFIG_DIR" "") ("CODEX_HOME" "")
+    ("XAUTHORITY" "") ("ICEAUTHORITY" "") ("HISTFILE" "") ("MYSQL_HISTFILE" "") ("PSQL_HISTORY" "") ("LESSHISTFILE" "") ("XDG_RUNTIME_DIR" "consort/"))
+  "Variables that name what is never read, or, with a name behind it that is not empty, the directory
+  of it. Several names are separated by colons.")
 
 (defparameter *lisp-dot-files* '(".sbclrc" ".swank.lisp" ".slynk.lisp" ".clinit.cl" ".eclrc" ".stumpwmrc" ".stumpwm.d/")
   "Hidden files and directories of a home directory that are Lisp. Others of a home directory are
@@ -101,6 +114,49 @@
                      for real = (real-name (concatenate 'string home name))
                      when real collect real)))
 
+(defun holds-home-p (directory)
+  "Returns true if DIRECTORY, a native name, is a home directory or has one in it."
+  (some (lambda (home) (beneath-p home directory)) (home-directories)))
+
+(defun names-of-variable (variable)
+  "The absolute names that the environment's VARIABLE has: its value, and the parts between colons."
+  (let ((value (sb-posix:getenv variable)))
+    (and value
+         (remove-if-not (lambda (name) (uiop:string-prefix-p "/" name))
+                        (remove-duplicates (cons value (uiop:split-string value :separator ":")) :test #'string=)))))
+
+(defun xdg-directories ()
+  "The directories that the variables of *XDG-DIRECTORIES* name, each with the name below home for
+  which it stands."
+  (loop for (variable . usual) in *xdg-directories*
+        for value = (sb-posix:getenv variable)
+        for real = (and value (uiop:string-prefix-p "/" value) (real-name (concatenate 'string value "/")))
+        when real collect (cons real usual)))
+
+(defun never-read-of-environment ()
+  "What exists of *NEVER-READ* where variables of the environment have moved it to. Where one names a
+  home directory, or one above it, only Consort's own: what has the name there need not be what
+  *NEVER-READ* means."
+  (append (loop for (directory . usual) in (xdg-directories)
+                append (loop with holds-home = (holds-home-p directory)
+                             for name in *never-read*
+                             for real = (and (uiop:string-prefix-p usual name)
+                                             (or (not holds-home) (uiop:string-suffix-p name "/consort/"))
+                                             (real-name (concatenate 'string directory (subseq name (length usual)))))
+                             when real collect real))
+          (loop for (variable . inner) in *never-read-of-variables*
+                append (loop for name in (names-of-variable variable)
+                             append (loop for own in inner
+                                          for real = (real-name (if (string= own "") name (concatenate 'string name "/" own)))
+                                          unless (or (null real) (holds-home-p real)) collect real)))))
+
+(defun never-read-of-host ()
+  "The directories of Consort's hosts where XDG_RUNTIME_DIR does not say."
+  (loop with user = (sb-posix:getuid)
+        for name in (list (format nil "/run/user/~D/consort/" user) (format nil "/tmp/consort-~D/" user))
+        for real = (real-name name)
+        when real collect real))
+
 (defun directory-of-name (name)
   "The native name of the directory in which the file NAME, a native name, stands by that name, be it
   a link; links in the directory's name resolved. NIL when there is none."
@@ -129,14 +185,17 @@
         (sb-posix:closedir stream)))))
 
 (defun plain-names-in (directory)
-  "The names in DIRECTORY; of a home directory without what is hidden and is not Lisp: programs keep
-  their tokens, histories and settings there, more than can be listed."
+  "The names in DIRECTORY; of a home directory without what is hidden and is not Lisp, and without
+  what variables name in place of it: programs keep their tokens, histories and settings there, more
+  than can be listed."
   (let ((names (names-in directory)))
     (if (member directory (home-directories) :test #'string=)
-        (remove-if (lambda (name)
-                     (let ((own (subseq name (length directory))))
-                       (and (char= #\. (char own 0)) (not (member own *lisp-dot-files* :test #'string=)))))
-                   names)
+        (let ((moved (mapcar #'car (xdg-directories))))
+          (remove-if (lambda (name)
+                       (let ((own (subseq name (length directory))))
+                         (or (member name moved :test #'string=)
+                             (and (char= #\. (char own 0)) (not (member own *lisp-dot-files* :test #'string=))))))
+                     names))
         names)))
 
 (defun without-secrets (names never)
@@ -235,15 +294,18 @@
   (let* ((told (map 'list (lambda (name) (ignore-errors (real-name name))) (field params "read" #())))
          (*other-homes* (homes-around (remove nil told))))
     (without-inner
-     (without-secrets (remove nil (append told
-                                          (and (field params "scratch") (list (real-name (scratch-directory params))))
-                                          (mapcar #'real-name *read-of-system*)
-                                          (below-home *read-of-home*)
-                                          (directories-of-lisp)
-                                          (directories-of-systems)
-                                          (directories-of-fasls)
-                                          (directories-of-text params)))
-       (below-home *never-read*)))))
+     ;; The scratch directory and the core are in Consort's own directories, of which nothing else is
+     ;; read.
+     (append (remove nil (list (and (field params "scratch") (real-name (scratch-directory params)))
+                               (and sb-ext:*core-pathname* (real-name sb-ext:*core-pathname*))))
+             (without-secrets (remove nil (append told
+                                                  (mapcar #'real-name *read-of-system*)
+                                                  (below-home *read-of-home*)
+                                                  (directories-of-lisp)
+                                                  (directories-of-systems)
+                                                  (directories-of-fasls)
+                                                  (directories-of-text params)))
+               (append (below-home *never-read*) (never-read-of-environment) (never-read-of-host)))))))
 
 ;;; Saying so
 

@@ -34,7 +34,7 @@
                                (t (sb-thread:waitqueue-name lock))))))
     (if (stringp name) name "unnamed")))
 
-(define-operation "thread-states" :thread (id params)
+(define-operation "thread-states" :helper (id params)
   (let* ((threads (reverse (remove sb-thread:*current-thread* (remove-if #'ephemeral-thread-p (sb-thread:list-all-threads)))))
          (entries (number-threads threads))
          (before (mapcar (lambda (entry) (thread-ticks (cdr entry))) entries))
