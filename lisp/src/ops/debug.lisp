@@ -122,11 +122,12 @@
   (present name (or (symbol-package name) (user-package)) :case :upcase))
 
 (defun variable-json (variable stop)
-  (destructuring-bind (name kept value) variable
+  (destructuring-bind (name kept value &optional removed) variable
     (list* :object "name" (variable-label name)
                    (if kept
                        (list "value" (value-json value stop) "missing" :null)
-                       (list "value" :null "missing" "not kept by the compiler: compile the function with (debug 2) to see it")))))
+                       (list "value" :null
+                             "missing" (format nil "not kept by the compiler: compile the function with (debug ~:[2~;3~]) to see it" removed))))))
 
 (define-operation "debug-locals" :query (id params)
   (let* ((stop (stop-of params))
@@ -137,7 +138,10 @@
     (reading-stack stop
                    (lambda ()
                      (multiple-value-bind (variables known) (frame-variables frame)
-                       (setf variables (remove-if-not #'written-variable-p variables))
+                       (setf variables (append (remove-if-not #'written-variable-p variables)
+                                               (and (not moment)
+                                                    (remove-if-not #'written-variable-p
+                                                                   (mapcar (lambda (name) (list name nil nil :removed)) (removed-variables frame))))))
                        (when moment
                          (setf variables (union-of-variables (moment-variables moment) variables) known t))
                        (object "total" (length variables)
