@@ -114,16 +114,16 @@
     (ecase (unit-kind unit)
       (:function
        (destructuring-bind (lambda-list &rest body) (cddr form)
-         (multiple-value-bind (forms preamble) (split-body body t)
+         (multiple-value-bind (forms preamble) (split-body (body-with-entry body) t)
            (let ((name (unit-name unit)))
              `(function (,named-lambda-name ,name ,(probing-lambda-list lambda-list)
                          ,@preamble (block ,(if (consp name) (second name) name) ,@(probing-all forms t))))))))
       (:method
        (let ((at (position-if #'listp form :start 2)))
-         (append (subseq form 0 at) (probing-function (nthcdr at form)))))
+         (append (subseq form 0 at) (probing-function (cons (nth at form) (body-with-entry (nthcdr (1+ at) form)))))))
       (:macro
        (destructuring-bind (name lambda-list &rest body) (rest form)
-         `(function (lambda ,@(probing-function (rest (sb-cltl2:parse-macro name lambda-list body))))))))))
+         `(function (lambda ,@(probing-function (rest (sb-cltl2:parse-macro name lambda-list (body-with-entry body)))))))))))
 
 (defun compile-unit (unit)
   "Compiles the definition of UNIT with probes. A method is installed by that already. Warnings are
