@@ -108,3 +108,15 @@
     (ok (text-contains "of SBCL itself"
                        (path (call image "debug-function-breakpoints" "owner" "test" "points" (vector (object "id" 1 "name" "print")))
                              "result" "breakpoints" 0 "message")))))
+
+(deftest messages-of-a-reload-behind-text-that-is-not-ascii
+  (with-image (image)
+    (let ((file (write-encoded-file "reloaded-utf-8.lisp" "(defpackage :hru (:use :cl)) (in-package :hru) (defun f () 1)" :utf-8)))
+      (prepare image (format nil "(load ~S)" file))
+      (write-encoded-file "reloaded-utf-8.lisp"
+                          (format nil "(defpackage :hru (:use :cl)) (in-package :hru)~%(defvar *first* \"~A\")~%(defun f () (+ nowhere 1))~%~%(defun g () 1)~%~%"
+                                  (make-string 40 :initial-element (code-char 246)))
+                          :utf-8)
+      (is equal (list file 3 1)
+          (let ((outcome (outcome-of image "reload-package" "package" "hru")))
+            (list (path outcome "failure" "file") (path outcome "failure" "line") (path outcome "failure" "column")))))))

@@ -7,8 +7,8 @@
 ;;; SBCL completes the class of this at the first call, which would count as a change of the image.
 (sb-posix:stat "/")
 
-;;; SBCL's places in files count octets. A file that is not UTF-8 is read as Latin-1, so that each of
-;;; its octets is a character.
+;;; SBCL's places in files count octets. A file that is not UTF-8 is read as Latin-1, so that each
+;;; of its octets is a character.
 
 (defun text-of-octets (octets end)
   "Two values: the text of OCTETS up to END, and :UTF-8 or :LATIN-1, as which they were read."

@@ -4,8 +4,8 @@
 ;;;;
 ;;;; Numbers, characters, symbols and functions are kept as they are; lists, strings and vectors as
 ;;;; lists, strings and vectors, so that a condition can look at them; anything else as an
-;;;; OBJECT-SNAPSHOT. Of structures and standard objects, a condition is given instances that are made
-;;;; from the snapshots.
+;;;; OBJECT-SNAPSHOT. Of structures and standard objects, a condition is given instances that are
+;;;; made from the snapshots.
 
 (in-package :consort)
 

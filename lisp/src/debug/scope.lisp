@@ -4,8 +4,8 @@
 (in-package :consort)
 
 (defun frame-shape (frame)
-  "The top-level form of FRAME's function: as it was compiled, or its shape in the file that is as it
-  was then; NIL where neither is known."
+  "The top-level form of FRAME's function: as it was compiled, or its shape in the file that is as
+  it was then; NIL where neither is known."
   (let ((unit (frame-unit frame)))
     (or (if unit (unit-evaluated unit) (frame-evaluated-form frame))
         (let* ((source (source-of-frame frame))
