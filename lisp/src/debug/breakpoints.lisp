@@ -322,6 +322,13 @@
 
 ;;; By name
 
+(defun of-system-p (name)
+  "Returns true if the function NAME is one of SBCL's own."
+  (let ((package (symbol-package (if (consp name) (second name) name))))
+    (and package
+         (or (eq package (load-time-value (find-package "COMMON-LISP"))) (sbcl-package-p package))
+         (part-of-core-p (or (and (symbolp name) (macro-function name)) (fdefinition name))))))
+
 (defun function-named (text)
   "The function name that TEXT stands for in the image."
   (let ((name (ignore-errors (parse-function-name text (user-package)))))
@@ -331,6 +338,8 @@
       (refuse-probe "~A is a special operator" text))
     (when (typep (fdefinition name) 'generic-function)
       (refuse-probe "~A is a generic function: set a breakpoint in its methods" text))
+    (when (of-system-p name)
+      (refuse-probe "~A is a function of SBCL itself, in which there are no breakpoints: set one where it is called" text))
     name))
 
 (defun unit-of-loaded (definition)

@@ -30,7 +30,7 @@
   "Returns true if OBJECT is compared by its parts, and not by its identity."
   (and (not (obsolete-p object))
        (typep object '(or cons array hash-table condition structure-object standard-object))
-       (not (typep object '(or package sb-mop:funcallable-standard-object class)))))
+       (not (typep object '(or package sb-mop:funcallable-standard-object class method sb-mop:slot-definition sb-thread:thread)))))
 
 (defun standard-table-p (table)
   "Returns true if a look-up in TABLE runs no code of the user's."
@@ -67,6 +67,16 @@
         (unless (nth-value 1 (gethash key one))
           (add-difference comparison (cons (label key) path) "not there" (second entry)))))))
 
+(defun compare-strings (comparison path one other)
+  "Compares strings. Of long ones, the first difference is shown, from its character on."
+  (let ((at (mismatch one other)))
+    (cond ((null at))
+          ((<= (max (length one) (length other)) +piece-length+) (add-difference comparison path (list one) (list other)))
+          (t (flet ((rest-of (string)
+                      (if (< at (length string)) (list (subseq string at (min (length string) (+ at +piece-length+)))) "not there")))
+               (add-difference comparison (cons (format nil "character ~D" at) path) (rest-of one) (rest-of other))
+               (setf (comparison-partial comparison) t))))))
+
 (defun compare-values (comparison path one other)
   "Compares ONE and OTHER, each (VALUE) or a string, at PATH."
   (cond ((<= (decf (comparison-left comparison)) 0) (setf (comparison-partial comparison) t))
@@ -75,7 +85,7 @@
         (t (let ((first (first one)) (second (first other)))
              (cond ((eql first second))
                    ((and (stringp first) (stringp second))
-                    (unless (string= first second) (add-difference comparison path one other)))
+                    (compare-strings comparison path first second))
                    ((not (and (compared-by-parts-p first) (compared-by-parts-p second)
                               (or (eq (class-of first) (class-of second)) (and (vectorp first) (vectorp second)))))
                     (add-difference comparison path one other))

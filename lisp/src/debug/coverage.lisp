@@ -19,7 +19,7 @@
   definition can have no probes."
   (handler-case
       (let ((unit (make-unit-of "code" text piece (package-before text pieces piece package) :loaded nil)))
-        (compile-unit unit)
+        (let ((*entry-probes* nil)) (compile-unit unit))
         (unless (eq (unit-kind unit) :method) (install-definition unit (unit-new unit)))
         (fill (unit-flags unit) +cover-flag+ :end (length (unit-sites unit)))
         (setf (unit-start unit) (car piece))

@@ -4,7 +4,8 @@
 ;;;;
 ;;;; Numbers, characters, symbols and functions are kept as they are; lists, strings and vectors as
 ;;;; lists, strings and vectors, so that a condition can look at them; anything else as an
-;;;; OBJECT-SNAPSHOT.
+;;;; OBJECT-SNAPSHOT. Of structures and standard objects, a condition is given instances that are
+;;;; made from the snapshots.
 
 (in-package :consort)
 
@@ -183,6 +184,45 @@
                             (t (note-octets 16)
                                (cons (if same (car old) (keep (car values))) rest))))))))
     (keep-rest values (length values) old (length old))))
+
+;;; Instances again, for code that looks at a kept value
+
+(defun instance-of-snapshot (snapshot)
+  "An instance of the class of SNAPSHOT with the parts that were kept as its slots; NIL where that
+  would not be as the original was. Slots that were unbound, or are not kept, are unbound. Slots of
+  the class are its own."
+  (let* ((type (object-snapshot-type snapshot))
+         (class (and type (symbolp type) (null (object-snapshot-note snapshot)) (find-class type nil)))
+         (structure (typep class 'structure-class))
+         (slots (and (or structure (typep class 'standard-class)) (sb-mop:class-finalized-p class) (sb-mop:class-slots class)))
+         (labels (object-snapshot-labels snapshot))
+         (parts (mapcar #'with-instances (object-snapshot-parts snapshot))))
+    (when (and slots (or (= (length labels) (length slots)) (and (not structure) (= (length labels) +kept-parts+)))
+               (loop for slot in slots for label in labels always (eq label (sb-mop:slot-definition-name slot))))
+      (let ((settable (loop for slot in slots for part in parts
+                            when (and (or structure (not (eq part *omitted*)))
+                                      (eq :instance (sb-mop:slot-definition-allocation slot)))
+                              collect (cons slot part))))
+        ;; A structure's slots cannot be unbound.
+        (when (loop for (slot . part) in settable always (typep part (sb-mop:slot-definition-type slot)))
+          (let ((instance (allocate-instance class)))
+            (loop for (slot . part) in settable
+                  do (setf (slot-value instance (sb-mop:slot-definition-name slot)) part))
+            instance))))))
+
+(defun with-instances (kept)
+  "KEPT with instances of structures and standard classes in place of their snapshots, where that is
+  possible; what holds one is copied."
+  (typecase kept
+    (object-snapshot (or (handler-case (instance-of-snapshot kept) (error () nil)) kept))
+    (cons (let* ((first (list (with-instances (car kept)))) (last first))
+            (loop for tail = (cdr kept) then (cdr tail)
+                  while (consp tail)
+                  do (setf last (setf (cdr last) (list (with-instances (car tail)))))
+                  finally (setf (cdr last) (with-instances tail)))
+            first))
+    (simple-vector (map 'simple-vector #'with-instances kept))
+    (t kept)))
 
 ;;; Showing
 

@@ -115,29 +115,47 @@
                                (when (and span (same-operator-p list shape))
                                  (evaluated-span-fields known (car span) (cdr span)))))))))
 
+(defun source-of-frame (frame)
+  "The place of the definition that FRAME's function is of, as SOURCE-PLACE gives it, as an object."
+  (let ((function (frame-function frame)))
+    (cons :object (and function (ignore-errors (source-place (sb-introspect:find-definition-source function)))))))
+
+(defun recent-text (source)
+  "The EVALUATED-TEXT that SOURCE is of, if a form that came from its file was evaluated there."
+  (let ((file (field source "file")) (offset (field source "offset")))
+    (and file offset
+         (find-if (lambda (known) (and (string= (evaluated-file known) file)
+                                       (eql (+ (evaluated-offset known) (evaluated-start known)) offset)))
+                  *recent-texts*))))
+
+(defun text-of-source (source)
+  "The text of the file of SOURCE, if it is as it was when it was loaded; NIL otherwise."
+  (let ((file (field source "file")))
+    (and file (values (text-of-file file (field source "written"))))))
+
+(defun start-of-source (source text)
+  "Where the form of SOURCE, or the white space before it, begins in TEXT; NIL when it is unknown."
+  (or (field source "offset")
+      (and (field source "form") (form-start text (field source "form")))))
+
 (defun file-place (frame)
   "The JSON fields of the place of FRAME in a file; NIL when its function comes from none. CHANGED:
   the file is not the one that was loaded."
-  (let* ((function (frame-function frame))
-         (place (cons :object (and function (ignore-errors (source-place (sb-introspect:find-definition-source function))))))
-         (file (field place "file"))
-         (recent (and file (field place "offset")
-                      (find-if (lambda (known) (and (string= (evaluated-file known) file)
-                                                    (= (+ (evaluated-offset known) (evaluated-start known)) (field place "offset"))))
-                               *recent-texts*)))
+  (let* ((source (source-of-frame frame))
+         (file (field source "file"))
+         (recent (recent-text source))
          (number (frame-form-number frame))
          (evaluated (and recent number (subform-span (evaluated-text recent) (evaluated-start recent) number))))
     (cond
       (evaluated (evaluated-span-fields recent (car evaluated) (cdr evaluated)))
       (file
-      (let* ((text (text-of-file file (field place "written")))
-             (start (and text (or (field place "offset")
-                                  (and (field place "form") (form-start text (field place "form"))))))
-             (span (and start number (subform-span text start number))))
-        (append (list "file" file)
-                (cond (span (span-fields (car span) (cdr span)))
-                      (start (list "offset" start)))
-                (unless text (list "changed" :true))))))))
+       (let* ((text (text-of-source source))
+              (start (and text (start-of-source source text)))
+              (span (and start number (subform-span text start number))))
+         (append (list "file" file)
+                 (cond (span (span-fields (car span) (cdr span)))
+                       (start (list "offset" start)))
+                 (unless text (list "changed" :true))))))))
 
 (defun frame-place-fields (frame)
   "The JSON of where FRAME is, or null: `file` or `evaluation` with `span`, as exact as it is

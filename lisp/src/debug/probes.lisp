@@ -104,6 +104,43 @@
                                  ,(unless-idle `(after-form ,unit ,number ,value ,@variables))
                                  ,value))))))))))
 
+(defmacro entry-probe (&environment environment)
+  "The probe at the entry of the definition that is compiled."
+  (let* ((unit *unit*)
+         (variables (variables-in-scope environment))
+         (number (site-number (unit-form unit) variables)))
+    `(progn (unless (zerop (aref (the flags (load-time-value (unit-flags ,unit))) ,number))
+              (locally (declare (sb-ext:muffle-conditions warning sb-ext:compiler-note))
+                (before-form ,unit ,number ,@variables)))
+            nil)))
+
+(defun may-have-probe-p (form)
+  "Returns true if FORM, which was read, has a probe, or has one of its evaluated subforms as its
+  value that has one."
+  (cond ((and (internal-p 'comma-p) (comma-p form)) (may-have-probe-p (comma-expression form)))
+        ((atom form) nil)
+        ((and (symbolp (car form)) (string= (car form) "QUASIQUOTE")) (comma-with-probe-p (cdr form)))
+        ((eq (car form) 'the) (and (proper-list-p form) (may-have-probe-p (third form))))
+        ((member (car form) *unprobed-operators*) nil)
+        (t (gethash form (unit-places *unit*)))))
+
+(defun comma-with-probe-p (template)
+  (cond ((consp template)
+         (loop for tail = template then (cdr tail)
+               while (consp tail)
+               thereis (comma-with-probe-p (car tail))
+               finally (return (comma-with-probe-p tail))))
+        ((and template (internal-p 'comma-p) (comma-p template)) (may-have-probe-p template))))
+
+(defvar *entry-probes* t "True if definitions whose bodies have no probe get one at their entries.")
+
+(defun body-with-entry (body)
+  "BODY of the definition that is compiled; with a probe at its beginning if no form of it has one."
+  (multiple-value-bind (forms preamble) (split-body body t)
+    (if (or (not *entry-probes*) (some #'may-have-probe-p forms))
+        body
+        (append preamble '((entry-probe)) forms))))
+
 (defun call-printing-without-probes (function)
   "Calls FUNCTION, which compiles a definition. The program's errors show the compiler's texts: where
   these have a form in PROBE, they show the form."

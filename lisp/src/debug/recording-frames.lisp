@@ -183,7 +183,7 @@
              (keep-results (multiple-value-list
                             (apply (the function function)
                                    (loop for name in used
-                                         collect (keep (nth (position name names) values))))))
+                                         collect (with-instances (keep (nth (position name names) values)))))))
            (unanswerable (condition) (error condition))
            (error (condition)
              (refuse-question "~A: ~A" (condition-type condition) (condition-message condition)))))))))

@@ -272,7 +272,7 @@
                                          for position = (position name (site-variables site))
                                          for tail = (and position (nthcdr position (event-variables event)))
                                          ;; A copy of the value, because code may change it.
-                                         collect (if tail (keep (first tail)) (return :none)))))
+                                         collect (if tail (with-instances (keep (first tail))) (return :none)))))
                        (unless (eq values :none)
                          (incf looked)
                          (when (handler-case (apply (the function test) values)

@@ -5,7 +5,8 @@
 (defun set-frame-variable (frame name value)
   "Sets the variable of FRAME called NAME, as in VARIABLE-JSON, to VALUE."
   (let ((found (remove name (settable-variables frame) :key (lambda (variable) (variable-label (car variable))) :test-not #'string=)))
-    (cond ((null found) (refuse-setting "There is no variable ~A in this frame" name))
+    (cond ((and (null found) (find name (removed-variables frame) :key #'variable-label :test #'string=)) (refuse-removed name))
+          ((null found) (refuse-setting "There is no variable ~A in this frame" name))
           ((rest found) (refuse-setting "There are several variables ~A in this frame" name))
           ((null (cdr (first found))) (refuse-setting "~A was not kept by the compiler, so it cannot be set: compile the function with (debug 2)" name))
           (t (funcall (cdr (first found)) value)))))
@@ -13,7 +14,9 @@
 (defun set-part (object number value)
   "Sets the part NUMBER of OBJECT, as PARTS-OF counts them, to VALUE."
   (when (obsolete-p object) (refuse-setting "The instance is of a class that was redefined: it is not set before its program uses it"))
+  (when (parts-of-kind object) (refuse-setting "Parts of this kind of value cannot be set"))
   (typecase object
+    (string (set-piece object number value))
     (cons (multiple-value-bind (count ending) (list-facts object)
             (cond ((< number count) (setf (car (nthcdr number object)) value))
                   ((and (= number count) (eq ending :dotted)) (setf (cdr (last object)) value))
@@ -27,7 +30,7 @@
                   (setf (gethash (first key) object) value)))
     (package (refuse-setting "Parts of a package are not set"))
     ((or standard-object condition structure-object)
-     (let ((slot (nth number (slots-of object))))
+     (let ((slot (let ((index (- number (facts-before-slots object)))) (and (not (minusp index)) (nth index (slots-of object))))))
        (unless slot (refuse-setting "There is no such slot"))
        (let ((type (sb-mop:slot-definition-type slot)))
          (unless (typep value type) (refuse-setting "The slot is of type ~A" (present type (user-package)))))

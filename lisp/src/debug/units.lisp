@@ -114,16 +114,16 @@
     (ecase (unit-kind unit)
       (:function
        (destructuring-bind (lambda-list &rest body) (cddr form)
-         (multiple-value-bind (forms preamble) (split-body body t)
+         (multiple-value-bind (forms preamble) (split-body (body-with-entry body) t)
            (let ((name (unit-name unit)))
              `(function (,named-lambda-name ,name ,(probing-lambda-list lambda-list)
                          ,@preamble (block ,(if (consp name) (second name) name) ,@(probing-all forms t))))))))
       (:method
        (let ((at (position-if #'listp form :start 2)))
-         (append (subseq form 0 at) (probing-function (nthcdr at form)))))
+         (append (subseq form 0 at) (probing-function (cons (nth at form) (body-with-entry (nthcdr (1+ at) form)))))))
       (:macro
        (destructuring-bind (name lambda-list &rest body) (rest form)
-         `(function (lambda ,@(probing-function (rest (sb-cltl2:parse-macro name lambda-list body))))))))))
+         `(function (lambda ,@(probing-function (rest (sb-cltl2:parse-macro name lambda-list (body-with-entry body)))))))))))
 
 (defun compile-unit (unit)
   "Compiles the definition of UNIT with probes. A method is installed by that already. Warnings are
@@ -244,19 +244,44 @@
         for last = (position-if-not (lambda (char) (member char '(#\Space #\Newline #\Tab #\Return #\Page))) text :start start :end end :from-end t)
         when last collect (cons start (1+ last))))
 
+(defun shape-name (token)
+  "The name in TOKEN, a symbol or string as a shape has it, without its package; as given between
+  bars or quotes, else upper-cased. NIL for what is neither."
+  (flet ((inside (start) (remove #\\ (subseq token start (1- (length token))))))
+    (let ((end (1- (length token))))
+      (cond ((minusp end) nil)
+            ((char= (char token 0) #\") (inside 1))
+            ((and (plusp end) (char= (char token end) #\|))
+             (let ((bar (position #\| token :end end :from-end t))) (and bar (inside (1+ bar)))))
+            ((and (char= (char token 0) #\#) (not (eql 0 (search "#:" token)))) nil)
+            (t (string-upcase (subseq token (1+ (or (position #\: token :from-end t) -1)))))))))
+
+(defun packages-selected (shape)
+  "The designators of the packages that the top-level form SHAPE selects, as texts, in order."
+  (when (and (consp shape) (listp (cdr shape)) (stringp (first shape)))
+    (let ((operator (shape-name (first shape))))
+      (flet ((within (forms) (loop for form in forms append (packages-selected form))))
+        (cond ((equal operator "IN-PACKAGE") (and (stringp (second shape)) (list (second shape))))
+              ((member operator '("PROGN" "LOCALLY") :test #'equal) (within (rest shape)))
+              ((member operator '("EVAL-WHEN" "WITH-COMPILATION-UNIT") :test #'equal) (within (cddr shape))))))))
+
+(defun package-designated (text from)
+  "The package that TEXT, a designator in a source, names where FROM is current, or NIL."
+  (let ((name (shape-name text)) (*package* from))
+    (and name (find-package name))))
+
 (defun package-before (text pieces piece &optional (first (user-package)))
   "The package in which the form at PIECE, one of PIECES of TEXT, is read. FIRST is the package at
   the beginning of TEXT."
-  (let ((package first))
+  (let ((package first) (text (coerce text 'simple-string)))
     (loop for each in pieces
+          for (start . end) = each
           until (eq each piece)
-          do (let ((start (car each)))
-               (when (char= (char text start) #\()
-                 (multiple-value-bind (head end) (split-token text (1+ start))
-                   (when (string-equal "in-package" (subseq head (1+ (or (position #\: head :from-end t) -1))))
-                     (let ((name (string-right-trim ")" (split-token text end))))
-                       (setf package (or (package-called name)
-                                         (refuse-probe "There is no package ~A in the image. Load the file first" name)))))))))
+          when (search "in-package" text :start2 start :end2 end :test #'char-equal)
+            do (dolist (name (packages-selected (handler-case (read-shape (make-shape-input text start end) 0)
+                                                  (error () nil))))
+                 (setf package (or (package-designated name package)
+                                   (refuse-probe "There is no package ~A in the image. Load the file first" name)))))
     package))
 
 (defun line-and-column (text offset &optional (start 0) (line 1) (column 1))

@@ -122,11 +122,12 @@
   (present name (or (symbol-package name) (user-package)) :case :upcase))
 
 (defun variable-json (variable stop)
-  (destructuring-bind (name kept value) variable
+  (destructuring-bind (name kept value &optional removed) variable
     (list* :object "name" (variable-label name)
                    (if kept
                        (list "value" (value-json value stop) "missing" :null)
-                       (list "value" :null "missing" "not kept by the compiler: compile the function with (debug 2) to see it")))))
+                       (list "value" :null
+                             "missing" (format nil "not kept by the compiler: compile the function with (debug ~:[2~;3~]) to see it" removed))))))
 
 (define-operation "debug-locals" :query (id params)
   (let* ((stop (stop-of params))
@@ -137,7 +138,10 @@
     (reading-stack stop
                    (lambda ()
                      (multiple-value-bind (variables known) (frame-variables frame)
-                       (setf variables (remove-if-not #'written-variable-p variables))
+                       (setf variables (append (remove-if-not #'written-variable-p variables)
+                                               (and (not moment)
+                                                    (remove-if-not #'written-variable-p
+                                                                   (mapcar (lambda (name) (list name nil nil :removed)) (removed-variables frame))))))
                        (when moment
                          (setf variables (union-of-variables (moment-variables moment) variables) known t))
                        (object "total" (length variables)
@@ -155,12 +159,12 @@
           until (eq form in) collect form)))
 
 (defun eval-text-in-frame (text frame &optional moment)
-  "Returns the values of TEXT where the variables of FRAME are visible; at MOMENT, the copies that
-  its probe made, so that setting them does not reach the program."
+  "Returns the values of TEXT where the variables of FRAME are visible; at MOMENT, those that its
+  probe passed."
   (let* ((package (if moment (unit-package (moment-unit moment)) (package-of-frame frame)))
          (forms (forms-of-text text package)))
     (let ((*package* package))
-      (when moment (return-from eval-text-in-frame (values-at-moment forms moment)))
+      (when moment (return-from eval-text-in-frame (values-at-moment forms moment frame)))
       (multiple-value-list (eval-in-frame (if (and forms (null (rest forms))) (first forms) `(progn ,@forms)) frame)))))
 
 (defun eval-text-at-stop (text frame &optional moment)
@@ -215,20 +219,24 @@
                                 (lambda () (answer-work work (values-and-output-json stop (lambda () (eval-text-at-stop code frame moment)))))))
                :nests nests)))
 
+(defun moment-variable-p (name moment)
+  "Returns true if NAME is in the list of what the probe of MOMENT passed."
+  (find name (moment-variables moment) :key (lambda (variable) (variable-label (first variable))) :test #'string=))
+
 (define-operation "debug-set" :dispatcher (id params)
   (let* ((stop (stop-of params))
          (frame (frame-of stop params))
          (moment (moment-of stop params))
          (name (param params "name" 'string))
          (code (param params "code" 'string)))
-    (when (and moment (find name (moment-variables moment) :key (lambda (variable) (variable-label (first variable))) :test #'string=))
-      (refuse "not-settable" "At a breakpoint or after a step the variables are copies: ~A cannot be set. Return from the frame, or restart it" name))
     (give-work stop id
                (lambda (work)
                  (call-for-work stop work +stop-work-time+
                                 (lambda ()
                                   (let ((value (first (eval-text-in-frame code frame moment))))
-                                    (handler-case (set-frame-variable frame name value)
+                                    (handler-case (if (and moment (moment-variable-p name moment))
+                                                      (set-at-moment name value moment frame)
+                                                      (set-frame-variable frame name value))
                                       (unsettable (condition) (answer-work-error work "not-settable" (refusal-why condition)))
                                       (:no-error (&rest values)
                                         (declare (ignore values))

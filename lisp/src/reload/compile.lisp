@@ -70,13 +70,11 @@
 
 (defvar *compiling* nil "True if this thread compiles for a reload.")
 
-(defun place-in-file (file offset)
-  "Line and column, 1-based, of the first thing at or after OFFSET in FILE, or NIL."
+(defun place-in-file (file octets)
+  "Line and column, 1-based, of the first thing in FILE behind so many OCTETS, or NIL."
   (ignore-errors
-   (with-open-file (in file :external-format '(:utf-8 :replacement #\?))
-     (let* ((text (make-string (file-length in)))
-            (text (subseq text 0 (read-sequence text in)))
-            (at (min (skip-blanks text offset) (length text)))
+   (multiple-value-bind (text format) (file-text file)
+     (let* ((at (min (skip-blanks text (octet-index text format octets)) (length text)))
             (break (position #\Newline text :end at :from-end t)))
        (list (1+ (count #\Newline text :end at)) (- at (or break -1)))))))
 

@@ -148,15 +148,18 @@
                     (not (member (sb-cltl2:variable-information name) '(:special :constant :global))))
             collect (list name (make-seen-variable variable frame)))))
 
+(declaim (ftype function removed-variables refuse-removed))
 (defun eval-in-frame (form frame)
-  "Evaluates FORM where the variables of FRAME are visible. Only the frame's own thread may call
-  this."
+  "Evaluates FORM where the variables of FRAME are visible; those that the compiler removed are
+  refused. Only the frame's own thread may call this."
   (let* ((seen (handler-case (seen-variables frame)
                  (serious-condition () '()))) ; NO-DEBUG-VARS, which SBCL tells of
-         (names (mapcar #'first seen)))
+         (removed (removed-variables frame))
+         (names (append (mapcar #'first seen) removed)))
     (unwind-protect
          (funcall (preprocess-for-eval `(locally (declare (sb-ext:disable-package-locks ,@names))
-                                          (symbol-macrolet ,(loop for (name variable) in seen collect `(,name (value-of-seen ,variable)))
+                                          (symbol-macrolet (,@(loop for (name variable) in seen collect `(,name (value-of-seen ,variable)))
+                                                            ,@(loop for name in removed collect `(,name (refuse-removed ',name))))
                                             (declare (sb-ext:enable-package-locks ,@names))
                                             ,form))
                                        (frame-location frame))

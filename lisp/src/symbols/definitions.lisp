@@ -22,11 +22,13 @@
       (let* ((plist (sb-introspect:definition-source-plist source))
              (evaluated (and (equal file (ignore-errors (source-file-name (getf plist :consort-file))))
                              (getf plist :consort-position)))
-             (written (sb-introspect:definition-source-file-write-date source)))
+             (write-date (sb-introspect:definition-source-file-write-date source))
+             (written (and write-date (- write-date +unix-epoch+)))
+             (octets (sb-introspect:definition-source-character-offset source))) ; in spite of its name
         (list "file" file
-              "offset" (or-null (or evaluated (sb-introspect:definition-source-character-offset source)))
+              "offset" (or-null (or evaluated (and octets (character-offset file written octets))))
               "form" (or-null (and (not evaluated) (first (sb-introspect:definition-source-form-path source))))
-              "written" (if written (- written +unix-epoch+) :null))))))
+              "written" (or-null written))))))
 
 (defun sources-named (name kind)
   "Returns sb-introspect's definitions of NAME as a KIND of its own."

@@ -100,7 +100,23 @@
                                      "#<FUNCTION>"))))
       (t (if (backquoted-p object)
              (make-placeholder "`...")
-             (make-placeholder (format nil "#<~A>" (class-text object))))))))
+             (make-placeholder (format nil "#<~A~@[ ~A~]>" (class-text object) (name-of-metaobject object))))))))
+
+(declaim (ftype function class-of-system-p stored))
+(defun name-of-metaobject (object)
+  "The name of OBJECT, as text, if it is a class, a slot, a thread or a method of SBCL's own classes;
+  NIL otherwise."
+  (flet ((name (value) (and (consp value) (first value) (present (first value) *package* :case *print-case*))))
+    (and (typep object '(or class method sb-mop:slot-definition sb-thread:thread))
+         (class-of-system-p object)
+         (typecase object
+           (sb-thread:thread (sb-thread:thread-name object))
+           (method (let ((generic (stored object "%GENERIC-FUNCTION")) (specializers (stored object "SPECIALIZERS")))
+                     (and (consp generic) (first generic) (class-of-system-p (first generic))
+                          (format nil "~A (~{~A~^ ~})" (name (stored (first generic) "NAME"))
+                                  (and (consp specializers)
+                                       (mapcar (lambda (each) (if (typep each 'class) (or (name (stored each "NAME")) "?") "EQL")) (first specializers)))))))
+           (t (name (stored object "NAME")))))))
 
 (defun backquoted-p (object)
   "Returns true if OBJECT is a part of a backquoted form."

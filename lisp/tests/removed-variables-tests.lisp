@@ -1,0 +1,52 @@
+;;;; Variables of which the compiler kept nothing: they are listed, and code that uses one is told
+;;;; why it cannot.
+
+(in-package :consort)
+
+(defparameter *removing-text* "(defpackage :removing (:use :cl))
+(in-package :removing)
+(defvar *special* 1)
+(defun entry (given &key (other 2))
+  (declare (optimize (debug 1)))
+  (let* ((gone (length given))
+         (*special* (+ gone other)))
+    (dolist (each given)
+      (multiple-value-bind (quotient rest) (floor each gone)
+        (flet ((within (inner) (list inner (error \"no ~A\" each))))
+          (print (within (+ quotient rest)) (make-broadcast-stream)))))
+    (let ((later 3)) (list later))))
+")
+
+(deftest removed-variables-are-named
+  (with-image (image)
+    (let* ((text *removing-text*) (file (write-file "removing.lisp" text)))
+      (dolist (code (list (format nil "(load (compile-file ~S :output-file ~S))" file (concatenate 'string file ".fasl"))
+                          (format nil "(load ~S)" file)))
+        (prepare image code)
+        (multiple-value-bind (stop id) (stopped-at image "(removing::entry (list 1 2 3))")
+          (declare (ignorable id))
+          (let* ((frame (loop for each across (frames-of image stop) for number from 0
+                              when (text-contains "WITHIN" (path each "name")) return number
+                              finally (return (frame-number image stop "REMOVING::ENTRY"))))
+                 (locals (path (on-stop image "debug-locals" stop "frame" frame) "result" "locals"))
+                 (names (map 'list (lambda (local) (path local "name")) locals))
+                 (missing (remove-if (lambda (local) (path-if-any local "value")) locals)))
+            (is-when code equal '() (set-difference '("GIVEN" "OTHER" "GONE" "EACH" "QUOTIENT" "REST" "INNER") names :test #'string=))
+            (is-when code equal '() (intersection '("LATER" "*SPECIAL*") names :test #'string=))
+            (is-when code equal names (remove-duplicates names :test #'string=))
+            (ok (find "(debug 3)" missing :key (lambda (local) (path local "missing")) :test #'text-contains))
+            (loop for local across missing
+                  do (ok (text-contains "not kept by the compiler" (path local "missing")))
+                     (when (text-contains "(debug 3)" (path local "missing"))
+                       (ok (text-contains "was not kept by the compiler"
+                                          (path (on-stop image "debug-eval" stop "frame" frame "code" (format nil "(list ~A)" (path local "name")))
+                                                "result" "error" "message")))
+                       (ok (text-contains "was not kept by the compiler"
+                                          (path (on-stop image "debug-set" stop "frame" frame "name" (path local "name") "code" "1") "error" "message")))))
+            ;; One that there is not, and a special one.
+            (ok (text-contains "unbound" (path (on-stop image "debug-eval" stop "frame" frame "code" "later") "result" "error" "message")))
+            (is string= "5" (in-frame image stop frame "*special*"))
+            ;; A binding of the code's own.
+            (is string= "7" (in-frame image stop frame "(let ((gone 7)) gone)")))
+          (on-stop image "debug-abort" stop)
+          (answer image id))))))

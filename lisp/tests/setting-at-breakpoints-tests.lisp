@@ -1,0 +1,72 @@
+;;;; Variables at a breakpoint: setting one changes the program, or is refused.
+
+(in-package :consort)
+
+(defparameter *set-text* "(defpackage :setting (:use :cl))
+(in-package :setting)
+(defun f (p)
+  (let ((q (list p)))
+    (setf q (cons 0 q))
+    (list p q)))
+(defun typed (n)
+  (declare (fixnum n))
+  (list n)
+  (+ n 1))
+(defun shared (list)
+  (let ((next (lambda () (incf list))))
+    (funcall next)
+    (list list)))
+(defun with-debug (a)
+  (declare (optimize (debug 2)))
+  (let ((b (* a 2)))
+    (list b)
+    (list a b)))
+")
+
+(deftest a-variable-set-at-a-breakpoint-is-set-in-the-program
+  (with-image (image)
+    (let* ((text *set-text*) (file (write-file "setting.lisp" text)))
+      (prepare image (format nil "(load ~S)" file))
+      (points-set image file text '("(setf q (cons") '("(list n)") '("(list list)") '("(list b)"))
+      ;; By an assignment in code in the frame.
+      (multiple-value-bind (stop id) (stopped-at image "(setting::f 3)")
+        (is string= "50" (in-frame image stop 0 "(setf p 50)"))
+        (is string= "50" (in-frame image stop 0 "p"))
+        (is equal "50" (cdr (assoc "P" (locals-at image stop) :test #'string=)))
+        (is string= "(50 (0 3))" (went-on image stop id)))
+      ;; By the request for it.
+      (multiple-value-bind (stop id) (stopped-at image "(setting::f 3)")
+        (is string= "ok" (path (on-stop image "debug-set" stop "frame" 0 "name" "P" "code" "(+ p 4)") "result" "status"))
+        (is equal "7" (cdr (assoc "P" (locals-at image stop) :test #'string=)))
+        (is string= "(7 (0 3))" (went-on image stop id)))
+      ;; A variable that the compiler does not keep at that place: refused, or set.
+      (multiple-value-bind (stop id) (stopped-at image "(setting::f 3)")
+        (let* ((answer (on-stop image "debug-eval" stop "frame" 0 "code" "(setq q :other)"))
+               (refused (path-if-any answer "result" "error" "message")))
+          (when refused
+            (ok (text-contains "Q cannot be set at this breakpoint" refused)))
+          (is string= (if refused "(3)" ":OTHER") (in-frame image stop 0 "q"))
+          (is string= (if refused "(3 (0 3))" "(3 (0 . :OTHER))") (went-on image stop id))))
+      (multiple-value-bind (stop id) (stopped-at image "(setting::typed 3)")
+        (ok (text-contains "is of type fixnum" (path (on-stop image "debug-eval" stop "frame" 0 "code" "(setf n :no)") "result" "error" "message")))
+        (is string= "41" (in-frame image stop 0 "(incf n 38)"))
+        (is string= "42" (went-on image stop id)))
+      (multiple-value-bind (stop id) (stopped-at image "(setting::with-debug 3)")
+        (is string= "(9 8)" (in-frame image stop 0 "(list (setf a 9) (setf b 8))"))
+        (is string= "(9 8)" (went-on image stop id)))
+      ;; A variable of the standard's name, which a closure sets; the closure made here has no use
+      ;; of it later.
+      (multiple-value-bind (stop id) (stopped-at image "(setting::shared 3)")
+        (let ((refused (path-if-any (on-stop image "debug-eval" stop "frame" 0 "code" "(setf list 10)") "result" "error" "message")))
+          (on-stop image "debug-eval" stop "frame" 0 "code" "(defvar cl-user::*later* (lambda () list))")
+          (is string= (if refused "(4)" "(10)") (went-on image stop id))
+          (is string= "CONSORT::UNSETTABLE" (let ((type (error-type image "(funcall *later*)"))) (if (search "UNSETTABLE" type) "CONSORT::UNSETTABLE" type))))))))
+
+(deftest conditions-of-breakpoints-set-no-variable
+  (with-image (image)
+    (let* ((text *set-text*) (file (write-file "setting.lisp" text)))
+      (prepare image (format nil "(load ~S)" file))
+      (points-set image file text (list "(setf q (cons" "condition" "(progn (setf p 50) nil)"))
+      (multiple-value-bind (stop id) (stopped-at image "(setting::f 3)")
+        (ok (text-contains "would not reach the program" (path (await-event image "breakpoint-log") "text")))
+        (is string= "(3 (0 3))" (went-on image stop id))))))
