@@ -72,6 +72,20 @@
       (ok (text-contains "(defun read-slowly" (path answers 0 "message")))
       (is equalp #(:false :true) (map 'vector (lambda (one) (path one "verified")) answers)))))
 
+(deftest an-agents-breakpoint-runs-no-code-of-a-text
+  (with-endless-macro (image file text)
+    (prepare image "(defvar *read* 0)" :package "ENDLESS")
+    (let ((text (concatenate 'string text "(defun read-here () (list #.(incf *read*)))
+")))
+      (flet ((ask (owner)
+               (call image "debug-breakpoints" "owner" owner "file" file "text" text "timeout" *patience*
+                           "points" (vector (object "id" 1 "line" (line-of text "(defun read-here")))))
+             (read-p () (first-value image "(shiftf endless::*read* 0)")))
+        (ask "mcp-1")
+        (is equal "0" (read-p))
+        (ask "lsp-1")
+        (is equal "1" (read-p))))))
+
 (deftest a-condition-that-does-not-end
   (with-endless-macro (image file text)
     (flet ((verified (timeout)

@@ -283,7 +283,8 @@
 
 (defun set-breakpoints (owner file text points timeout)
   "Makes POINTS in TEXT the breakpoints of OWNER in FILE, in place of all earlier ones."
-  (let ((pieces (and (plusp (length points))
+  (let ((*for-agent* (session-of-agent-p owner))
+        (pieces (and (plusp (length points))
                      (handler-bind ((unprobed (lambda (condition)
                                                 (declare (ignore condition))
                                                 (forget-breakpoints owner file timeout))))

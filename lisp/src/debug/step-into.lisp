@@ -54,7 +54,8 @@
 (defun probe-callees (moment)
   "Gives probes to the functions that may be called next after MOMENT. Those that cannot have any
   are stepped over."
-  (let ((*setting-breakpoints* t))
+  (let ((*setting-breakpoints* t)
+        (*for-agent* (and *evaluation* (session-of-agent-p (evaluation-session *evaluation*)))))
     (loop for definition in (mapcan (lambda (name) (copy-list (definitions-called name))) (names-called-from moment))
           repeat +callees-limit+
           do (handler-case (sb-thread:with-mutex (*probes-lock*) (unit-of-loaded definition))

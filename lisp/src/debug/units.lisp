@@ -298,11 +298,18 @@
   (multiple-value-bind (line column) (line-and-column text start)
     (setf (unit-start unit) start (unit-line unit) line (unit-column unit) column)))
 
+(defvar *for-agent* nil "True while a text is read for an agent, which may have written it: reading runs none of its code.")
+
+(defun session-of-agent-p (session)
+  "Returns true if SESSION, the name of a session or of an owner of breakpoints, is an agent's."
+  (and session (eql 0 (search "mcp-" session))))
+
 (defun make-unit-of (file text piece package &key (loaded t))
   "A new unit of the definition at PIECE of TEXT. With LOADED, signals a refusal unless the
   definition in the image was compiled from exactly that text."
   (let ((own (subseq text (car piece) (cdr piece))))
-    (multiple-value-bind (form end places) (let ((*package* package)) (read-placing own 0))
+    (multiple-value-bind (form end places) (let ((*package* package) (*read-eval* (and *read-eval* (not *for-agent*))))
+                                            (read-placing own 0))
       (declare (ignore end))
       (multiple-value-bind (kind name object) (unit-definition form)
         (when loaded (check-loaded object (second form) file own))

@@ -2,6 +2,7 @@
 //! people.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,6 +10,7 @@ use serde_json::json;
 
 use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool};
+use crate::ide::files;
 use crate::model::error_kind::ErrorKind;
 use crate::session::approval::{Class, Subject};
 use crate::session::debug::Point;
@@ -33,6 +35,19 @@ pub(crate) struct Input {
     condition: Option<String>,
 }
 
+/// Refuses a file that cannot have breakpoints: messages about it would tell what is in it.
+async fn source(path: &Path, given: &str) -> Result<(), Failure> {
+    let real = tokio::fs::canonicalize(path).await.map_err(|error| Failure {
+        kind: ErrorKind::NOT_FOUND,
+        message: format!("File {} not found ({error}).", line(given)),
+    })?;
+    if files::is_lisp(&real) && real.is_file() {
+        return Ok(());
+    }
+    let message = format!("{} is no file of Lisp (.lisp, .lsp, .cl, .asd).", line(&real.to_string_lossy()));
+    Err(Failure { kind: ErrorKind::BAD_ARGUMENTS, message })
+}
+
 impl Tool for SetBreakpoints {
     type Input = Input;
     type Output = Facts;
@@ -55,7 +70,8 @@ impl Tool for SetBreakpoints {
         // A condition is code, which runs each time the program comes there.
         let also = input.condition.is_some().then_some(Class::Eval);
         let code = input.condition.clone();
-        Some((Class::ModifyRunningCode, Subject { what, code, also, ..Subject::default() }))
+        let file = Some(PathBuf::from(&input.file));
+        Some((Class::ModifyRunningCode, Subject { what, file, code, also, ..Subject::default() }))
     }
 
     async fn call(call: Call, Input { file, lines, condition }: Input) -> Reply<Facts> {
@@ -64,6 +80,11 @@ impl Tool for SetBreakpoints {
             let message =
                 format!("Bad arguments for set-breakpoints: `lines` are up to {MAX_BREAKPOINTS} numbers from 1 on.");
             return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into();
+        }
+        if !lines.is_empty()
+            && let Err(failure) = source(&path, &file).await
+        {
+            return failure.into();
         }
         let point = |line: &usize| Point { line: Some(*line), condition: condition.clone(), ..Point::default() };
         let points = lines.iter().map(point).collect();
