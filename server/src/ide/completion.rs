@@ -5,12 +5,15 @@ mod constructors;
 mod files;
 mod gather;
 mod keywords;
+pub(in crate::ide) mod loops;
 mod matching;
 mod package_clause;
-mod position;
+pub(in crate::ide) mod position;
 mod prefixed;
 mod rank;
-mod vocabulary;
+mod reader;
+mod slots;
+pub(in crate::ide) mod vocabulary;
 mod words;
 mod workspace;
 
@@ -77,8 +80,8 @@ pub struct Item {
     pub import: Option<(Span, String)>,
 }
 
-/// Returns the completions at the cursor; `None` in comments, and in strings other than names of
-/// files. `workspace`: where systems are looked for.
+/// Returns the completions at the cursor; `None` in comments, in strings other than names of files,
+/// and where the reader allows no name. `workspace`: where systems are looked for.
 pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Option<Completed> {
     let (document, offset) = (&cursor.document, cursor.offset);
     if let Some((system, typed, replace)) = files::system_of_version(document, offset) {
@@ -92,6 +95,9 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
         && let Some(found) = systems(cursor, workspace).await
     {
         return Some(found);
+    }
+    if let Some(syntax) = reader::syntax_at(document, offset) {
+        return reader::completions(cursor, syntax).await;
     }
     let Some(name) = partial_name::context(document, offset) else { return file_names(cursor).await };
     let (mut index, current) = cursor.context.names();
@@ -176,9 +182,13 @@ fn of_name<B: Backend>(
         return fixed(vocabulary::LAMBDA_LIST, &pattern, "lambda list keyword", &words, 0.0);
     }
     let mut found = match wanted {
-        ExpectedName::Loop => fixed(vocabulary::LOOP, &pattern, "loop keyword", &words, 20.0),
+        ExpectedName::Loop(ref fitting) => {
+            let mut found = fixed(&fitting.join(" "), &pattern, "loop keyword", &words, 200.0);
+            found.extend(fixed(vocabulary::LOOP, &pattern, "loop keyword", &words, 20.0));
+            found
+        }
         ExpectedName::Declaration => fixed(vocabulary::DECLARATIONS, &pattern, "declaration", &words, 80.0),
-        ExpectedName::Slot(ref instance) => slots(cursor, form.as_ref(), scope, instance.as_deref(), &pattern),
+        ExpectedName::Slot(ref instance) => slots::slots(cursor, form.as_ref(), scope, instance.as_deref(), &pattern),
         _ => Vec::new(),
     };
     if typed.is_empty() {
@@ -192,8 +202,8 @@ fn of_name<B: Backend>(
         package: scope.1,
         loaded,
         bindings,
-        defined: partial_name::toplevel_names(document),
-        defined_elsewhere: others.flat_map(partial_name::toplevel_names).collect(),
+        defined: partial_name::toplevel_names(document, Some(name.replace.start)),
+        defined_elsewhere: others.flat_map(|other| partial_name::toplevel_names(other, None)).collect(),
         workspace: workspace::names(
             &workspace,
             &cursor.uri,
@@ -225,37 +235,6 @@ fn fixed(list: &str, pattern: &Pattern, detail: &str, words: &HashMap<String, Us
         )
     };
     scored.map(item).collect()
-}
-
-/// The slots of an instance, if a `defmethod` of the form specializes its variable on a class.
-fn slots<B: Backend>(
-    cursor: &Cursor<B>,
-    form: Option<&Form>,
-    scope: (&NameIndex, Option<&Package>),
-    instance: Option<&str>,
-    pattern: &Pattern,
-) -> Vec<(Item, f32)> {
-    let (Some(form), Some(instance)) = (form, instance) else { return Vec::new() };
-    let mut waiting: Vec<&crate::text::datum::Node> = form.nodes.iter().collect();
-    let mut class = None;
-    while let Some(node) = waiting.pop() {
-        if form.operator(node).is_some_and(|operator| operator == "defmethod") {
-            let parameters = node.children.iter().skip(2).find(|child| child.kind == crate::text::datum::Kind::List);
-            let named = parameters
-                .into_iter()
-                .flat_map(|list| &list.children)
-                .find(|one| one.children.len() == 2 && form.text(&one.children[0]).eq_ignore_ascii_case(instance));
-            class = class.or(named.map(|one| form.text(&one.children[1])));
-        }
-        waiting.extend(node.children.iter().filter(|child| !child.children.is_empty()));
-    }
-    let Some(class) = class else { return Vec::new() };
-    let scored = keywords::slots(cursor, scope, class).into_iter().filter_map(|slot| {
-        let fit = pattern.score(&slot.to_lowercase())?;
-        let detail = format!("slot of {class}");
-        Some((Item { label: slot, kind: "argument".into(), detail, ..Item::default() }, fit + 90.0))
-    });
-    scored.collect()
 }
 
 fn item(candidate: Candidate, wanted: &ExpectedName) -> Item {

@@ -1,6 +1,7 @@
 //! The definitions of the name at a position: a local binding, or all definitions of a symbol, a
 //! package or a system.
 
+use super::completion::position::{self, ExpectedName};
 use super::context::{Backend, Cursor};
 use super::generated_functions;
 use super::hierarchy::{Item, Lookup, Named};
@@ -56,7 +57,10 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     let mut texts = cursor.context.texts().await;
     // A string may name a package or a system only.
     let meant = |one: &Defined| !is_string || matches!(one.kind.as_str(), "package" | "system");
-    let defined = places::defined_where(known.as_ref().ok(), &written, package.as_deref(), &mut texts, meant).await;
+    let mut defined = places::defined_where(known.as_ref().ok(), &written, package.as_deref(), &mut texts, meant).await;
+    if is_type_expected(cursor) {
+        defined.sort_by_key(|one| !matches!(one.kind.as_str(), "class" | "condition" | "structure" | "type"));
+    }
     // An accessor and its setf function share one location.
     let found = places::distinct(defined.iter().map(Defined::target));
     if found.is_empty() && !is_string {
@@ -69,6 +73,14 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
         return places::distinct(made.iter().map(Defined::target));
     }
     found
+}
+
+/// Returns true where the form around the cursor takes the name for a type: `error` in a clause of
+/// `handler-case`.
+fn is_type_expected<B: Backend>(cursor: &Cursor<B>) -> bool {
+    let start = cursor.symbol_here().map(|here| here.span.start);
+    let form = Form::at(&cursor.document, cursor.offset);
+    start.zip(form).is_some_and(|(start, form)| position::wanted(&form, start, true) == ExpectedName::Type)
 }
 
 /// The contents of the string at `offset`, if it may be a name.
@@ -104,6 +116,20 @@ mod tests {
     fn image() -> FakeImage {
         let at = |kind, name, form| json!({"found": true, "definitions": [definition(kind, name, "b.lisp", form)]});
         FakeImage::empty().symbol("far", at("function", "far", 0)).symbol("lib", at("package", "LIB", 2))
+    }
+
+    #[test]
+    fn the_condition_comes_first_where_a_type_is_meant() {
+        let both = json!({"found": true, "definitions": [
+            definition("function", "far", "b.lisp", 0), definition("condition", "far", "b.lisp", 3)]});
+        let first = |text: &str| {
+            let other = "(defun far (x) x)\n(f)\n(g)\n(define-condition far () ())";
+            let image = FakeImage::empty().symbol("far", both.clone());
+            let cursor = cursor(image, &[("a.lisp", text), ("b.lisp", other)]);
+            shown(&run(definitions(&cursor))).lines().next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(first("(handler-case (f) (fa‸r () 1))"), "b.lisp:4");
+        assert_eq!(first("(handler-case (fa‸r) (x () 1))"), "b.lisp:1");
     }
 
     #[test]

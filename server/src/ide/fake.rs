@@ -2,13 +2,13 @@
 //! the wire, and texts with a cursor.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 
 use super::context::{Backend, Context, Cursor, RecordedDefinition};
-use super::index::Snapshot;
+use super::index::{FileEntry, Snapshot};
 use super::name_index::NameIndex;
 use super::places::Target;
 use super::texts::OpenText;
@@ -29,6 +29,7 @@ pub(crate) struct FakeImage {
     names: Arc<NameIndex>,
     absent: bool,
     files: Vec<OpenText>,
+    closed: Vec<Arc<FileEntry>>,
     asked: Mutex<Vec<String>>,
 }
 
@@ -80,6 +81,14 @@ impl FakeImage {
             path: Some(PathBuf::from(format!("/no/{name}"))),
             document: Document::new(text, 1),
         });
+        self
+    }
+
+    /// Adds a file of the workspace that is on the disk and not open.
+    pub(crate) fn closed_file(mut self, path: &Path, text: &str) -> FakeImage {
+        let document = Document::new(text, 0);
+        let uri = crate::file_uri::uri_of_path(path);
+        self.closed.push(Arc::new(FileEntry::of(path.to_owned(), uri, &document, false)));
         self
     }
 
@@ -147,7 +156,9 @@ impl Backend for FakeImage {
     }
 
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {
-        Snapshot::of_texts(&open)
+        let mut index = Snapshot::of_texts(&open);
+        index.files.extend(self.closed.iter().cloned());
+        index
     }
 
     fn last_index(&self, _: &[OpenText]) -> Arc<Snapshot> {

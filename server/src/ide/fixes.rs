@@ -12,6 +12,7 @@ mod unused;
 mod unused_function;
 mod unused_loop;
 
+use super::context::{Backend, Context};
 use super::diagnostics::SYSTEM_NOT_LOADED;
 use crate::image::api::names::{FindName, FoundName};
 use crate::model::diagnostic::Diagnostic;
@@ -82,6 +83,17 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
 /// The query to the image that is needed for fixes about a name.
 pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<FindName> {
     names::question(document, item, first_package)
+}
+
+/// The documents of files, not open in an editor, that define the packages that a name is about;
+/// each with its URI.
+pub async fn closed_definers<B: Backend>(
+    context: &Context<B>,
+    document: &Document,
+    item: &Diagnostic,
+    asked: &FindName,
+) -> Vec<(String, Document)> {
+    packages::closed_definers(context, &names::packages(document, item, asked)).await
 }
 
 /// The fixes for a name, given the image's answer. `others`: documents that may define its

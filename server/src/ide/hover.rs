@@ -6,7 +6,7 @@ use super::described::{self, Described};
 use super::manuals::{Manuals, Page};
 use super::named_symbols::SymbolHere;
 use super::places::{self, Defined};
-use super::{generated_functions, hyperspec, indexed_definitions, standard_syntax};
+use super::{generated_functions, hyperspec, indexed_definitions, standard_syntax, standard_words};
 use crate::image::api::symbols::SymbolPart;
 use crate::shown;
 use crate::text::Span;
@@ -25,6 +25,11 @@ pub struct Hover {
 
 /// Describes the name at the cursor; `None` when there is no name or nothing is known of it.
 pub async fn hover<B: Backend>(cursor: &Cursor<B>, manuals: &Manuals) -> Option<Hover> {
+    if let Some(word) = standard_words::at(&cursor.document, cursor.offset) {
+        let page = manuals.hyperspec_page(word.page);
+        let markdown = format!("{} {}\n\n{}", word.what, shown::code_span(&word.written), link(&page));
+        return Some(Hover { span: word.span, markdown });
+    }
     let Some(here) = cursor.symbol_here() else {
         return character(cursor, manuals);
     };
@@ -127,6 +132,30 @@ mod tests {
             format!("of {word}:\n{}\n", found.markdown)
         });
         expected.assert_eq(&found);
+    }
+
+    #[test]
+    fn words_of_the_standard_are_described_by_their_pages() {
+        check(
+            FakeImage::empty(),
+            "(loop for x in y col‸lect x)",
+            expect![[r#"
+                of collect:
+                loop keyword `collect`
+
+                [HyperSpec](<http://www.lispworks.com/documentation/HyperSpec/Body/06_aca.htm>)
+            "#]],
+        );
+        check(
+            FakeImage::empty(),
+            "(list #\\Spa‸ce)",
+            expect![[r#"
+                of #\Space:
+                character `#\Space`
+
+                [HyperSpec](<http://www.lispworks.com/documentation/HyperSpec/Body/13_ag.htm>)
+            "#]],
+        );
     }
 
     #[test]

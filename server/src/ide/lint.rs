@@ -17,12 +17,13 @@ use std::path::Path;
 use self::silence::Silence;
 use self::workspace::{Found, Whole};
 use super::index::Snapshot;
+use super::predicates::is_predicate;
 use super::refactor::names::{first_other, first_reader, has_labels};
 use super::refactor::{EvaluationSites, MAX_FORM_BYTES, OwnMacros};
 use crate::model::diagnostic::{Diagnostic, Severity, Tag};
 use crate::model::lint_rule::LintRule;
 use crate::text::Span;
-use crate::text::datum::{Form, Kind, Node};
+use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::names::is_number;
@@ -192,11 +193,17 @@ fn suspect<'a, 'r>(
     rules: &Rules<'r>,
     found: &mut Vec<Suspect<'a, 'r>>,
 ) {
-    if node.kind != Kind::List || !node.is_plain() && node.prefix != crate::text::datum::Prefix::Function {
+    // What a template has behind its commas is code.
+    let entered = match node.prefix {
+        Prefix::None | Prefix::Function | Prefix::Backquote => true,
+        Prefix::Comma => around.iter().any(|one| one.prefix == Prefix::Backquote),
+        Prefix::Quote | Prefix::Other => false,
+    };
+    if node.kind != Kind::List || node.guarded || !entered {
         return;
     }
     around.push(node);
-    if node.is_list() && node.children.iter().all(|child| !child.guarded) {
+    if matches!(node.prefix, Prefix::None | Prefix::Comma) && node.children.iter().all(|child| !child.guarded) {
         for rule in &rules.given {
             let Judge::Form(judge) = rule.judge else { continue };
             for (span, message) in judge(look.form, node) {
@@ -244,13 +251,15 @@ fn eq_literal(form: &Form, list: &Node) -> Vec<(Span, String)> {
 
 /// `(if x t nil)`, `(if x nil t)`.
 fn boolean_if(form: &Form, list: &Node) -> Vec<(Span, String)> {
-    let [head, _, yes, no] = list.children.as_slice() else { return Vec::new() };
+    let [head, condition, yes, no] = list.children.as_slice() else { return Vec::new() };
     let is = |node: &Node, word: &str| node.is_plain() && form.text(node).eq_ignore_ascii_case(word);
     if form.operator(list).as_deref() != Some("if") {
         return Vec::new();
     }
     if is(yes, "nil") && is(no, "t") {
         vec![(head.span, "This is NOT of the condition.".into())]
+    } else if is(yes, "t") && is(no, "nil") && is_predicate(form, condition) {
+        vec![(head.span, "The condition says the same.".into())]
     } else if is(yes, "t") && is(no, "nil") {
         vec![(head.span, "The condition says the same, or (AND condition T) where T itself is needed.".into())]
     } else {
@@ -258,7 +267,7 @@ fn boolean_if(form: &Form, list: &Node) -> Vec<(Span, String)> {
     }
 }
 
-/// `(when (not x) ...)`, `(unless (not x) ...)`.
+/// `(when (not x) ...)`, `(unless (not x) ...)`, `(unless (null x) ...)`.
 fn negated_when(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let [head, condition, _, ..] = list.children.as_slice() else { return Vec::new() };
     let other = match form.operator(list).as_deref() {
@@ -269,8 +278,18 @@ fn negated_when(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let negated = condition.is_list()
         && condition.children.len() == 2
         && !condition.children[1].guarded
-        && form.operator(condition).as_deref() == Some("not");
-    if negated { vec![(head.span, format!("{other} says it without NOT."))] } else { Vec::new() }
+        && match form.operator(condition).as_deref() {
+            Some("not") => true,
+            // `(when (null list) ...)` asks for an empty list.
+            Some("null") => other == "WHEN",
+            _ => false,
+        };
+    if negated {
+        let negation = form.operator(condition).unwrap_or_default().to_uppercase();
+        vec![(head.span, format!("{other} says it without {negation}."))]
+    } else {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]

@@ -67,14 +67,7 @@ pub fn context(document: &Document, offset: usize) -> Option<PartialName> {
 
 /// Returns true if `offset` is inside a string, a comment or a character.
 pub(super) fn in_text(document: &Document, offset: usize) -> bool {
-    let text = document.text();
-    let (start, part) = match document.scan().form_at(offset) {
-        Some(form) => (form.span.start, text.slice(form.span.start..form.span.end).to_string()),
-        None => {
-            let line = text.line_to_char(text.char_to_line(offset.min(text.len_chars())));
-            (line, text.slice(line..offset.min(text.len_chars())).to_string())
-        }
-    };
+    let (start, part) = part_at(document, offset);
     let at = part.char_indices().nth(offset - start).map_or(part.len(), |(byte, _)| byte);
     let scanner = if start == 0 { Scanner::new(&part) } else { Scanner::inside(&part) };
     scanner.take_while(|token| token.start < at).any(|token| match token.kind {
@@ -86,6 +79,18 @@ pub(super) fn in_text(document: &Document, offset: usize) -> bool {
     })
 }
 
+/// The top-level form at `offset`, or the line before it, as its start and its text.
+pub(super) fn part_at(document: &Document, offset: usize) -> (usize, String) {
+    let text = document.text();
+    match document.scan().form_at(offset) {
+        Some(form) => (form.span.start, text.slice(form.span.start..form.span.end).to_string()),
+        None => {
+            let line = text.line_to_char(text.char_to_line(offset.min(text.len_chars())));
+            (line, text.slice(line..offset.min(text.len_chars())).to_string())
+        }
+    }
+}
+
 /// Local bindings in force and names defined in this text that match the typed part, best first.
 pub fn locals(document: &Document, offset: usize, context: &PartialName) -> Vec<Local> {
     let mut found = Vec::new();
@@ -95,7 +100,7 @@ pub fn locals(document: &Document, offset: usize, context: &PartialName) -> Vec<
     if let Some(form) = Form::at(document, offset) {
         found = bindings(document, &form, offset);
     }
-    found.extend(toplevel_names(document));
+    found.extend(toplevel_names(document, Some(context.replace.start)));
     found.retain(|one| fits(&context.typed, &one.label));
     found.sort_by_key(|one| one.operator != context.operator);
     let mut seen = std::collections::HashSet::new();
@@ -124,8 +129,9 @@ pub fn fits(typed: &str, name: &str) -> bool {
     typed.contains('-') && typed.split('-').all(|part| words.next().is_some_and(|word| word.starts_with(part)))
 }
 
-/// The names defined at top level. Reads only the beginning of each form.
-pub fn toplevel_names(document: &Document) -> Vec<Local> {
+/// The names defined at top level, without the one that begins at `begun`. Reads only the beginning
+/// of each form.
+pub fn toplevel_names(document: &Document, begun: Option<usize>) -> Vec<Local> {
     const BEGINNING: usize = 160;
     let text = document.text();
     let mut names = Vec::new();
@@ -138,6 +144,10 @@ pub fn toplevel_names(document: &Document) -> Vec<Local> {
         let (Some(operator), Some(name)) = (tokens.next(), tokens.next()) else { continue };
         let written = |token: crate::text::scanner::Token| head.get(token.start..token.end).unwrap_or_default();
         let operator = written(operator).to_lowercase();
+        let chars = |byte: usize| head.get(..byte).map_or(0, |before| before.chars().count());
+        if begun.is_some_and(|begun| begun == form.span.start + chars(name.start)) {
+            continue;
+        }
         if operator.starts_with("def")
             && name.kind == TokenKind::Atom
             && name.end < head.len()

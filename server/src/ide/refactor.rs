@@ -14,6 +14,7 @@ mod evaluated;
 mod exports;
 mod extract_function;
 mod extract_variable;
+mod facts;
 mod finish;
 mod generic_function;
 mod inline;
@@ -21,6 +22,7 @@ mod inline_function;
 mod local_functions;
 pub(in crate::ide) mod mentions;
 pub(in crate::ide) mod names;
+mod nested_code;
 mod package_order;
 mod place;
 mod prefix;
@@ -31,24 +33,19 @@ mod unused_exports;
 mod unused_imports;
 pub mod verification;
 
-use std::collections::HashSet;
-use std::path::PathBuf;
-
 use super::context::{Backend, Cursor};
 use super::format::rules::Bodies;
 use super::index::Snapshot;
 use super::rename::{FileChanges, Refusal};
-use super::symbol_kinds::{self, SymbolsByPackage};
 use crate::text::Span;
 use crate::text::datum::{Form, Node};
-use crate::text::definitions;
 use crate::text::document::Document;
-use crate::text::forms::package_at;
 use crate::text::scopes::Scopes;
 use crate::text::tree::Tree;
+use facts::Facts;
 use names::Names;
-use site::{Edit, MacroBodies, Macros, Site};
-use verification::{Compiler, Verification};
+use site::{Edit, Macros, Site};
+use verification::{Accepted, Compiler, Verification};
 
 /// The maximum size in bytes of a top-level form that is refactored, or that rules look into.
 pub(in crate::ide) const MAX_FORM_BYTES: usize = 256 << 10;
@@ -95,11 +92,17 @@ struct Refactoring {
     title: String,
     group: Group,
     result: Result<Vec<Edit>, String>,
+    /// Findings in the result that do not speak against it.
+    accepted: Vec<Accepted>,
 }
 
 impl Refactoring {
     fn new(id: &'static str, group: Group, title: impl Into<String>, result: Result<Vec<Edit>, String>) -> Refactoring {
-        Refactoring { id, group, title: title.into(), result }
+        Refactoring { id, group, title: title.into(), result, accepted: Vec::new() }
+    }
+
+    fn accepting(self, accepted: Vec<Accepted>) -> Refactoring {
+        Refactoring { accepted, ..self }
     }
 }
 
@@ -139,8 +142,15 @@ fn code_refactorings(site: &Site) -> Vec<Refactoring> {
 /// The refactorings at the cursor, which is the start of `selection`.
 pub async fn offers<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Vec<Offer> {
     let Some(facts) = Facts::gather(cursor, selection).await else { return Vec::new() };
-    let offer = |Refactoring { id, title, group, result }| Offer { id, title, group, refused: result.err() };
-    compute_blocking(move || refactorings_at(&facts.site()).into_iter().map(offer).collect()).await
+    compute_blocking(move || {
+        let site = facts.site();
+        let offer = |Refactoring { id, title, group, result, .. }: Refactoring| {
+            let refused = result.and_then(|edits| finish::check_comments(&site, &edits, &facts.bodies)).err();
+            Offer { id, title, group, refused }
+        };
+        refactorings_at(&site).into_iter().map(offer).collect()
+    })
+    .await
 }
 
 /// Makes the refactoring `id` of [`offers`].
@@ -157,11 +167,12 @@ pub async fn apply<B: Backend>(
     let outdated = || Refusal("the text has changed: ask again for what can be done here".into());
     let facts = Facts::gather(cursor, selection).await.ok_or_else(outdated)?;
     let wanted = id.to_owned();
-    let (other_open, uri) = (facts.other_open.clone(), cursor.uri.clone());
-    let finished = compute_blocking(move || {
+    let (others, open, uri) = (facts.others.clone(), facts.open, cursor.uri.clone());
+    let (finished, accepted) = compute_blocking(move || {
         let site = facts.site();
         let refactoring = refactorings_at(&site).into_iter().find(|refactoring| refactoring.id == wanted)?;
-        Some(refactoring.result.and_then(|edits| finish::finish(&site, &edits, &facts.bodies)))
+        let finished = refactoring.result.and_then(|edits| finish::finish(&site, &edits, &facts.bodies));
+        Some(finished.map(|finished| (finished, refactoring.accepted)))
     })
     .await
     .ok_or_else(outdated)?
@@ -171,259 +182,20 @@ pub async fn apply<B: Backend>(
     for finished in finished {
         let (uri, document) = match finished.other {
             None => (uri.clone(), cursor.document.clone()),
-            Some(other) => other_open.get(other).cloned().ok_or_else(|| Refusal("a document was closed".into()))?,
+            Some(other) => others.get(other).cloned().ok_or_else(|| Refusal("a document was closed".into()))?,
         };
         let path = crate::file_uri::path_of_uri(&uri);
-        match verification::verify(compiler, &uri, path.clone(), &document, finished.text).await {
+        match verification::verify(compiler, (&uri, path.clone()), &document, finished.text, &accepted).await {
             Verification::Unchanged => {}
             Verification::NotCompiled(why) => not_compiled = Some(why),
             Verification::NewFinding(found) => {
                 return Err(Refusal(format!("the result would not compile as before: {found}")));
             }
         }
-        files.push(FileChanges { uri, path, document, open: true, changes: finished.changes });
+        let open = finished.other.is_none_or(|other| other < open);
+        files.push(FileChanges { uri, path, document, open, changes: finished.changes });
     }
     Ok(Changes { files, not_compiled })
-}
-
-/// The facts that refactorings need, gathered before any of them looks at the text.
-struct Facts {
-    document: Document,
-    /// The file of the text, if the index has it.
-    path: Option<PathBuf>,
-    form: Form,
-    selection: Span,
-    macros: Macros,
-    names: Names,
-    bodies: Bodies,
-    /// Other open documents, by URI.
-    other_open: Vec<(String, Document)>,
-    /// The files, not open in an editor, that define the function named at the start of the
-    /// selection.
-    closed_definers: Vec<Document>,
-    index: Snapshot,
-    /// The texts that may use what the package definition at the selection imports.
-    importers: Option<Vec<Document>>,
-}
-
-impl Facts {
-    async fn gather<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Option<Facts> {
-        let document = cursor.document.clone();
-        if document.text().len_bytes() > MAX_TEXT_BYTES {
-            return None;
-        }
-        let selection = site::trimmed(&document, selection);
-        let top = document.scan().form_at(selection.start)?;
-        if top.fault.is_some() || top.bytes.end - top.bytes.start > MAX_FORM_BYTES || selection.end > top.span.end {
-            return None;
-        }
-        let span = top.span;
-        let other_open: Vec<(String, Document)> = cursor.context.others(&cursor.uri);
-        let (for_thread, package) = (document.clone(), package_at(&document, span.start));
-        let index = cursor.context.texts_index().await;
-        let others_macros = macros_of_others(cursor, &index, &document, span).await;
-        let closed_definers = closed_definers(cursor, &index, &document, selection).await;
-        let names_index = index.clone();
-        let (form, mut bodies, unknown_operators, mut names, variable_candidates) = compute_blocking(move || {
-            let form = Form::of(&for_thread, span);
-            let names = Names::of(&names_index, &for_thread, &form, package.as_deref());
-            let variables = SymbolsByPackage::from([(package.clone(), names_to_look_up(&form))]);
-            let text = for_thread.text().to_string();
-            let bodies = Bodies::of(&Tree::of(&text, for_thread.scan()));
-            let mut unknown = bodies.unknown(&Tree::of_form(&form.source));
-            unknown.extend(threading::ARROWS.map(str::to_owned));
-            (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]), names, variables)
-        })
-        .await;
-        let form = form.filter(|form| form.balanced)?;
-        let importers = importers(cursor, &index, &form).await;
-        let mut macros = Macros::default();
-        for (name, body) in others_macros {
-            macros.add_macro(&name, body);
-        }
-        for (name, body) in bodies.own() {
-            macros.add_macro(name, body);
-        }
-        for (written, kind) in symbol_kinds::kinds(&cursor.context, variable_candidates).await {
-            let Some(name) = crate::text::datum::symbol_name(&written) else { continue };
-            if kind.variable.is_some() {
-                names.add_variable(&name);
-            }
-            if kind.operator.is_some() {
-                names.add_operator(&name);
-            }
-        }
-        for (written, kind) in symbol_kinds::kinds(&cursor.context, unknown_operators).await {
-            let Some(name) = crate::text::datum::symbol_name(&written) else { continue };
-            match kind.operator.as_deref() {
-                Some("macro") => {
-                    bodies.learn(&written, kind.body);
-                    macros.add_macro(&name, kind.body);
-                }
-                Some(_) => {
-                    bodies.learn(&written, None);
-                    macros.add_function(&name);
-                }
-                None => {}
-            }
-        }
-        let path = path_of(&index, &cursor.uri).await;
-        Some(Facts {
-            document,
-            path,
-            form,
-            selection,
-            macros,
-            names,
-            bodies,
-            other_open,
-            closed_definers,
-            index,
-            importers,
-        })
-    }
-
-    fn site(&self) -> Site<'_> {
-        let newline = if self.document.text().to_string().contains("\r\n") { "\r\n" } else { "\n" };
-        Site {
-            document: &self.document,
-            path: self.path.as_deref(),
-            scopes: Scopes::of(&self.form),
-            form: &self.form,
-            selection: self.selection,
-            macros: &self.macros,
-            names: &self.names,
-            other_open: &self.other_open,
-            closed_definers: &self.closed_definers,
-            index: &self.index,
-            importers: self.importers.as_deref(),
-            newline,
-        }
-    }
-}
-
-/// The file of an open text, if the index has it.
-async fn path_of(index: &Snapshot, uri: &str) -> Option<PathBuf> {
-    let path = crate::file_uri::path_of_uri(uri)?;
-    let path = tokio::fs::canonicalize(&path).await.unwrap_or(path);
-    index.files.iter().any(|file| file.path == path).then_some(path)
-}
-
-/// The names that a refactoring asks the image about: those of the form, the parts of them behind
-/// their first hyphen, and those that new variables and functions may get.
-fn names_to_look_up(form: &Form) -> Vec<String> {
-    const MAX_NAMES: usize = 2_000;
-    fn visit(form: &Form, node: &Node, found: &mut std::collections::BTreeSet<String>) {
-        if found.len() < MAX_NAMES && form.name(node).is_some() {
-            found.insert(form.text(node).to_owned());
-        }
-        node.children.iter().for_each(|child| visit(form, child, found));
-    }
-    let mut found = std::collections::BTreeSet::new();
-    form.nodes.iter().for_each(|node| visit(form, node, &mut found));
-    let parts: Vec<String> =
-        found.iter().filter_map(|name| name.split_once('-')).map(|(_, rest)| rest.into()).collect();
-    found.extend(parts.into_iter().filter(|part| !part.is_empty()));
-    let defined = form.nodes.first().and_then(|node| node.children.get(1)).and_then(|name| form.name(name));
-    for base in defined.map(|name| format!("{name}-part")).into_iter().chain(["extracted".into(), "value".into()]) {
-        found.extend((2..10).map(|number| format!("{base}-{number}")));
-        found.insert(base);
-    }
-    found.into_iter().collect()
-}
-
-/// The macros of the workspace's files that the form at `span` calls, with the number of arguments
-/// before their bodies.
-async fn macros_of_others<B: Backend>(
-    cursor: &Cursor<B>,
-    index: &Snapshot,
-    document: &Document,
-    span: Span,
-) -> Vec<(String, Option<usize>)> {
-    /// The maximum number of files that are read.
-    const MAX_FILES: usize = 16;
-    let for_thread = document.clone();
-    let heads: HashSet<String> = compute_blocking(move || {
-        let form = Form::of(&for_thread, span);
-        crate::ide::references::calls(&form).iter().map(|call| definitions::key(&call.written)).collect()
-    })
-    .await;
-    let mut found: Vec<(String, Option<usize>)> = Vec::new();
-    let mut texts = cursor.context.texts().await;
-    let mut files = 0;
-    for file in &index.files {
-        let mut named: Vec<String> = Vec::new();
-        for definition in &file.definitions {
-            if definition.kind() == "macro" && heads.contains(&definition.key) {
-                named.push(definition.key.clone());
-            }
-        }
-        if named.is_empty() {
-            continue;
-        }
-        files += 1;
-        let text = if files <= MAX_FILES { texts.get(&file.path).await } else { None };
-        let bodies: MacroBodies = match text {
-            Some(text) => {
-                compute_blocking(move || {
-                    let string = text.document.text().to_string();
-                    let bodies = Bodies::of(&Tree::of(&string, text.document.scan()));
-                    bodies.own().map(|(name, body)| (name.to_owned(), body)).collect()
-                })
-                .await
-            }
-            None => MacroBodies::new(),
-        };
-        for name in named {
-            let body = bodies.get(&name).copied().flatten();
-            found.push((name, body));
-        }
-    }
-    found
-}
-
-/// The files, not open in an editor, that define the function named at the start of the selection.
-async fn closed_definers<B: Backend>(
-    cursor: &Cursor<B>,
-    index: &Snapshot,
-    document: &Document,
-    selection: Span,
-) -> Vec<Document> {
-    /// The maximum number of files that are read.
-    const MAX_FILES: usize = 4;
-    let Some((_, written)) = crate::text::forms::symbol_at(document, selection.start) else { return Vec::new() };
-    let key = definitions::key(&written);
-    let defines = |definition: &super::index::Indexed| definition.key == key && definition.kind() == "function";
-    let mut found = Vec::new();
-    let mut texts = cursor.context.texts().await;
-    for file in index.files.iter().filter(|file| file.open.is_none() && file.definitions.iter().any(defines)) {
-        if found.len() == MAX_FILES {
-            break;
-        }
-        found.extend(texts.get(&file.path).await.map(|text| text.document.clone()));
-    }
-    found
-}
-
-/// The texts that may use what the package definition of a form imports; `None` if they are too
-/// many, or one cannot be read.
-async fn importers<B: Backend>(cursor: &Cursor<B>, index: &Snapshot, form: &Form) -> Option<Vec<Document>> {
-    let names = unused_imports::imported(form, index);
-    let mut found = Vec::new();
-    if names.is_empty() {
-        return Some(found);
-    }
-    let mut texts = cursor.context.texts().await;
-    for file in index.files.iter().filter(|file| names.iter().any(|name| index.has(file, name))) {
-        if found.len() == unused_imports::FILES {
-            return None;
-        }
-        found.push(match &file.open {
-            Some(document) => document.clone(),
-            None => texts.get(&file.path).await?.document.clone(),
-        });
-    }
-    Some(found)
 }
 
 /// The macros that are known of a text, for [`EvaluationSites`].
@@ -470,7 +242,7 @@ impl<'a> EvaluationSites<'a> {
     pub(in crate::ide) fn new(document: &'a Document, form: &'a Form, macros: &'a OwnMacros) -> EvaluationSites<'a> {
         let selection = Span { start: form.span.start, end: form.span.start };
         let (OwnMacros { macros, names, index }, scopes) = (macros, Scopes::of(form));
-        let (other_open, closed_definers, importers, newline) = (&[], &[], None, "\n");
+        let (others, closed_definers, importers, newline) = (&[], &[], None, "\n");
         EvaluationSites {
             site: Site {
                 document,
@@ -480,7 +252,7 @@ impl<'a> EvaluationSites<'a> {
                 selection,
                 macros,
                 names,
-                other_open,
+                others,
                 closed_definers,
                 index,
                 importers,
@@ -491,9 +263,9 @@ impl<'a> EvaluationSites<'a> {
 
     /// Returns true if the last list of `path` is evaluated, and its operator is no local function.
     pub(in crate::ide) fn is_evaluated(&self, path: &[&'a Node]) -> bool {
-        let Some((list, parents)) = path.split_last() else { return false };
+        let Some(list) = path.last() else { return false };
         let local = list.children.first().is_some_and(|head| self.site.scopes.resolve(head.span.start).is_some());
-        !local && place::steps(&self.site, parents, list).is_ok()
+        !local && nested_code::is_code(&self.site, path)
     }
 }
 

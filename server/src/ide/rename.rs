@@ -14,6 +14,7 @@ pub mod spelling;
 mod structures;
 mod symbols;
 mod target;
+mod unread;
 
 use std::path::PathBuf;
 

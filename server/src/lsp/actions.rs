@@ -133,6 +133,8 @@ async fn quick_fixes(
     let encoding = negotiated.encoding;
     let mut offered = Vec::new();
     let (mut looked_at, mut looked_up) = (0, 0);
+    // Files that are not open and that a fix may change.
+    let mut closed: Vec<(String, Text)> = Vec::new();
     for item in &snapshot.items {
         let marked = to_proto::range(&snapshot.text, item.span, encoding);
         if marked.end < range.start || range.end < marked.start {
@@ -166,11 +168,15 @@ async fn quick_fixes(
             looked_up += 1;
             // Without an image, names are unknown; the other actions are still offered.
             let found = connection.session.query(question.clone()).await.unwrap_or_default();
-            let others: Vec<(String, Text)> = open
+            let mut others: Vec<(String, Text)> = open
                 .iter()
                 .filter(|open| open.uri != uri.as_str())
                 .map(|o| (o.uri.clone(), o.document.clone()))
                 .collect();
+            let context = connection.session.context(connection.client).await;
+            let definers = fixes::closed_definers(&context, document, item, &question).await;
+            others.extend(definers.iter().cloned());
+            closed.extend(definers);
             fixes.extend(fixes::of_name(document, item, &question, &found, &others));
         }
         if let Some(like) = fixes::meant::question(document, item, first).filter(|_| looked_up < MAX_QUERIES) {
@@ -183,7 +189,7 @@ async fn quick_fixes(
         }
         let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).one(item.clone()).await;
         for fix in fixes {
-            if let Some(edit) = workspace_edit(connection, uri, &fix, open) {
+            if let Some(edit) = workspace_edit(connection, uri, &fix, open, &closed) {
                 let action = quick_fix(fix.title, fixed.clone(), fix.preferred);
                 offered.push(CodeAction { edit: Some(edit), ..action }.into());
             }
@@ -206,17 +212,25 @@ fn quick_fix(title: String, fixed: Diagnostic, preferred: bool) -> CodeAction {
     }
 }
 
-/// A fix as an edit of its document; `None` if the document is no longer open.
-fn workspace_edit(connection: &Connection, uri: &Url, fix: &Fix, open: &[OpenDocument]) -> Option<WorkspaceEdit> {
+/// A fix as an edit of its document, which is open or among `closed`; `None` if it is neither.
+fn workspace_edit(
+    connection: &Connection,
+    uri: &Url,
+    fix: &Fix,
+    open: &[OpenDocument],
+    closed: &[(String, Text)],
+) -> Option<WorkspaceEdit> {
     let negotiated = connection.negotiated();
     let uri = fix.uri.as_ref().map_or_else(|| Some(uri.clone()), |other| Url::parse(other).ok())?;
-    let document = &open.iter().find(|open| open.uri == uri.as_str())?.document;
+    let edited = open.iter().find(|open| open.uri == uri.as_str()).map(|open| &open.document);
+    let version = edited.map(Text::version);
+    let document = edited.or_else(|| closed.iter().find(|(closed, _)| closed == uri.as_str()).map(|(_, text)| text))?;
     let change = |change: &fixes::Change| TextEdit {
         range: to_proto::range(document.text(), change.span, negotiated.encoding),
         new_text: change.text.clone(),
     };
     let changes = fix.changes.iter().map(change).collect();
-    Some(to_proto::edit(&uri, document.version(), negotiated.document_changes, changes))
+    Some(to_proto::edit(&uri, version, negotiated.document_changes, changes))
 }
 
 #[cfg(test)]

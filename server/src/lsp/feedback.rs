@@ -76,7 +76,7 @@ pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedRec
                         new_text,
                     })
                     .collect();
-                let edit = to_proto::edit(&uri, version, notifier.negotiated.document_changes, edits);
+                let edit = to_proto::edit(&uri, Some(version), notifier.negotiated.document_changes, edits);
                 let peer = notifier.peer.clone();
                 tokio::spawn(async move { drop(reply.send(apply(&peer, "Edit by an agent", edit).await)) });
             }

@@ -87,7 +87,7 @@ async fn indented(
     }
     for (written, kind) in kinds(&connection.session, asked).await {
         match kind.operator.as_deref() {
-            Some("macro") => bodies.learn(&written, kind.body),
+            Some("macro") => bodies.learn_macro(&written, kind.body),
             Some(_) => bodies.learn(&written, None),
             None => {}
         }

@@ -27,11 +27,11 @@ use crate::text::position::{PositionEncoding, to_position};
 const MAX_RELATED_FILES: u64 = 32 << 20;
 
 /// Edits of a document, tied to its version where the client supports versions.
-pub(super) fn edit(uri: &Url, version: i32, versions: bool, edits: Vec<TextEdit>) -> WorkspaceEdit {
+pub(super) fn edit(uri: &Url, version: Option<i32>, versions: bool, edits: Vec<TextEdit>) -> WorkspaceEdit {
     if !versions {
         return WorkspaceEdit::new(HashMap::from([(uri.clone(), edits)]));
     }
-    let text_document = OptionalVersionedTextDocumentIdentifier { uri: uri.clone(), version: Some(version) };
+    let text_document = OptionalVersionedTextDocumentIdentifier { uri: uri.clone(), version };
     let edits = edits.into_iter().map(OneOf::Left).collect();
     let changes = DocumentChanges::Edits(vec![TextDocumentEdit { text_document, edits }]);
     WorkspaceEdit { document_changes: Some(changes), ..WorkspaceEdit::default() }

@@ -1,10 +1,11 @@
 //! The kind of name that is expected at a place, by the form around it.
 
+use super::loops::{self, Next};
 use crate::text::datum::{Form, Kind, Node, Prefix};
 
 /// The kind of name that is expected.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ExpectedName {
+pub(in crate::ide) enum ExpectedName {
     /// An operator of a form, or a function behind `#'`.
     Operator,
     /// A value: variables before anything else.
@@ -15,15 +16,15 @@ pub(super) enum ExpectedName {
     Slot(Option<String>),
     /// A declaration identifier or type.
     Declaration,
-    /// A loop keyword.
-    Loop,
+    /// A loop keyword: those that fit best.
+    Loop(Vec<&'static str>),
     /// Any name: in a quoted list, or where a form binds a new name.
     Any,
 }
 
 /// Returns the kind of name expected at `start`, the offset of the partial name. `typed`: false if
 /// the partial name is empty.
-pub(super) fn wanted(form: &Form, start: usize, typed: bool) -> ExpectedName {
+pub(in crate::ide) fn wanted(form: &Form, start: usize, typed: bool) -> ExpectedName {
     let path = form.path(if typed { start + 1 } else { start });
     let current = path.last().filter(|node| node.kind == Kind::Atom && node.span.start == start).copied();
     let lists: Vec<&Node> =
@@ -85,7 +86,13 @@ pub(super) fn wanted(form: &Form, start: usize, typed: bool) -> ExpectedName {
     }
     match (head.as_str(), at) {
         ("the" | "truly-the", 1) | ("check-type", 2) => return ExpectedName::Type,
-        ("loop", 1..) if !list.children.get(1).is_some_and(|one| one.kind == Kind::List) => return ExpectedName::Loop,
+        ("loop", 1..) if !list.children.get(1).is_some_and(|one| one.kind == Kind::List) => {
+            return match loops::next(form, list, at) {
+                Next::Form => ExpectedName::Value,
+                Next::Name => ExpectedName::Any,
+                keyword @ Next::Keyword(..) => ExpectedName::Loop(keyword.words()),
+            };
+        }
         _ => {}
     }
     // A list that is no form, such as a list of bindings, by its position in the form around it.
@@ -207,7 +214,18 @@ mod tests {
             ("(with-slots (a ‸fo) x 1)", slot("x")),
             ("(slot-value x '‸fo)", slot("x")),
             ("(slot-value (f) '‸)", slot("(f)")),
-            ("(loop for x ‸fo)", ExpectedName::Loop),
+            ("(loop for x in ‸fo)", ExpectedName::Value),
+            ("(loop for ‸fo in x)", ExpectedName::Any),
+            (
+                "(loop for x ‸fo)",
+                ExpectedName::Loop(
+                    Next::Keyword(
+                        "in on across from downfrom upfrom to downto upto below above by = being of-type and",
+                        false,
+                    )
+                    .words(),
+                ),
+            ),
             ("(loop (‸fo))", ExpectedName::Operator),
             ("(sort x #'< :key '‸fo)", ExpectedName::Operator),
             ("'(a ‸fo)", ExpectedName::Any),

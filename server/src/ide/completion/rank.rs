@@ -115,7 +115,7 @@ fn of_role(known: &Known, wanted: &ExpectedName) -> f32 {
         ExpectedName::Type if class => 40.0,
         ExpectedName::Type if unknown => -15.0,
         ExpectedName::Type => -50.0,
-        ExpectedName::Slot(_) | ExpectedName::Any | ExpectedName::Loop => match (function, variable) {
+        ExpectedName::Slot(_) | ExpectedName::Any | ExpectedName::Loop(_) => match (function, variable) {
             (true, false) => -4.0,
             _ => 0.0,
         },

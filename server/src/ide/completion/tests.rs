@@ -1,3 +1,5 @@
+mod places;
+
 use expect_test::{Expect, expect};
 use serde_json::json;
 
@@ -184,8 +186,8 @@ fn the_place_decides_the_order() {
         image(),
         "(loop for x i‸)",
         expect![[r#"
-        if (loop keyword)
         in (loop keyword)
+        if (loop keyword)
         it (loop keyword)
         into (loop keyword)
     "#]],

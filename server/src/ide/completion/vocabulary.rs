@@ -2,21 +2,21 @@
 //! declaration identifiers, options of definitions.
 
 /// Loop keywords (CLHS 6.1).
-pub(super) const LOOP: &str = "for as with initially finally do doing return collect collecting append appending nconc nconcing count \
+pub(in crate::ide) const LOOP: &str = "for as with initially finally do doing return collect collecting append appending nconc nconcing count \
      counting sum summing maximize maximizing minimize minimizing into if when unless else end while until repeat \
      always never thereis named in on by across being the each hash-key hash-keys hash-value hash-values of using \
      then from downfrom upfrom to downto upto below above and it symbol symbols present-symbol present-symbols \
      external-symbol external-symbols of-type";
 
 /// Declaration identifiers (CLHS 3.3.3) and qualities of `optimize`.
-pub(super) const DECLARATIONS: &str = "ignore ignorable type ftype inline notinline special optimize dynamic-extent declaration speed safety debug \
+pub(in crate::ide) const DECLARATIONS: &str = "ignore ignorable type ftype inline notinline special optimize dynamic-extent declaration speed safety debug \
      space compilation-speed";
 
 /// Lambda list keywords (CLHS 3.4).
-pub(super) const LAMBDA_LIST: &str = "&optional &rest &key &body &aux &allow-other-keys &environment &whole";
+pub(in crate::ide) const LAMBDA_LIST: &str = "&optional &rest &key &body &aux &allow-other-keys &environment &whole";
 
 /// The options of a definition or clause, by its operator.
-pub(super) fn options(operator: &str) -> &'static str {
+pub(in crate::ide) fn options(operator: &str) -> &'static str {
     match operator {
         "defclass" => {
             ":initarg :initform :accessor :reader :writer :type :documentation :allocation :default-initargs :metaclass :class"

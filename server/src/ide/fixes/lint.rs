@@ -2,6 +2,7 @@
 
 use super::{Change, Fix};
 use crate::ide::package_lists;
+use crate::ide::predicates::is_predicate;
 use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
@@ -24,6 +25,13 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
         "lint-boolean-if" => {
             let [_, condition, yes, _] = list.elements() else { return None };
             let not = form.text(yes).eq_ignore_ascii_case("nil");
+            if !not && is_predicate(&form, condition) {
+                let mut around = [(list.start(), condition.start()), (condition.end(), list.end())].into_iter();
+                let comment = |(start, end)| form.source.get(start..end).is_none_or(|text| text.contains([';', '|']));
+                let text = form.written(condition).to_owned();
+                let change = (!around.any(comment)).then_some(Change { span: list.span, text })?;
+                return Some(Fix::new("Write the condition alone".to_owned(), vec![change]));
+            }
             let word = if not { "not" } else { "and" };
             let end = if not { ")".to_owned() } else { format!(" {})", cased("t")) };
             let kept = form.source.get(condition.end()..list.end()).is_some_and(|rest| !rest.contains([';', '|']));
@@ -136,6 +144,9 @@ mod tests {
             ("(«EQ» x \"s\")", "lint-eq-literal", "(EQUAL x \"s\")"),
             ("(«if» (f x)\n    t nil)", "lint-boolean-if", "(and (f x) t)"),
             ("(«if» (f x) nil\n  t)", "lint-boolean-if", "(not (f x))"),
+            ("(g («if» (null x) t nil))", "lint-boolean-if", "(g (null x))"),
+            ("(g ,(«if» (null x) t nil))", "lint-boolean-if", "(g ,(null x))"),
+            ("(«unless» (null x) (g))", "lint-negated-when", "(when x (g))"),
             ("(«when» (not x) (g))", "lint-negated-when", "(unless x (g))"),
             ("(case x («'a» 1))", "lint-quoted-key", "(case x (a 1))"),
             ("(case x («'(a b)» 1))", "lint-quoted-key", "(case x ((a b) 1))"),

@@ -52,6 +52,12 @@ pub(super) fn question(document: &Document, item: &Diagnostic, first_package: &s
     Some(FindName { name: token.name.to_uppercase(), package })
 }
 
+/// The packages whose definitions the fixes may change, upper-case.
+pub(super) fn packages(document: &Document, item: &Diagnostic, asked: &FindName) -> Vec<String> {
+    let written = token(document, item).and_then(|token| token.package);
+    written.map(|package| package.to_uppercase()).into_iter().chain([asked.package.clone()]).collect()
+}
+
 pub(super) fn fixes(
     document: &Document,
     item: &Diagnostic,

@@ -1,6 +1,7 @@
 //! Changes of the clauses of a `defpackage`.
 
 use super::Change;
+use crate::ide::context::{Backend, Context};
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 
@@ -40,6 +41,26 @@ impl Definition {
     fn list(&self) -> Option<&Node> {
         self.form.nodes.first().filter(|node| self.form.balanced && node.is_list())
     }
+}
+
+/// The documents of files, not open in an editor, that define one of the packages; each with its
+/// URI.
+pub(in crate::ide) async fn closed_definers<B: Backend>(
+    context: &Context<B>,
+    packages: &[String],
+) -> Vec<(String, Document)> {
+    /// The maximum number of files that are read.
+    const MAX_FILES: usize = 4;
+    let index = context.texts_index().await;
+    let defines = |file: &crate::ide::index::FileEntry| {
+        file.open.is_none() && file.packages.iter().any(|package| packages.contains(&package.name))
+    };
+    let mut found = Vec::new();
+    let mut texts = context.texts().await;
+    for file in index.files.iter().filter(|file| defines(file)).take(MAX_FILES) {
+        found.extend(texts.get(&file.path).await.map(|text| (text.uri.clone(), text.document.clone())));
+    }
+    found
 }
 
 /// The name that a string designator denotes as written; `None` if it has escapes.

@@ -7,15 +7,9 @@ use crate::text::tree::NodeId;
 const STATEMENTS: [&str; 4] = ["do", "doing", "initially", "finally"];
 /// Loop keywords of conditionals, which a clause follows.
 const CONDITIONS: [&str; 3] = ["when", "if", "unless"];
-/// Loop keywords that continue a clause.
-const CONTINUED: [&str; 34] = [
-    "from",
-    "upfrom",
-    "downfrom",
+/// Loop keywords that continue a clause, for Emacs: not `from`, `upto`, `by` and their like.
+const CONTINUED: [&str; 25] = [
     "to",
-    "upto",
-    "downto",
-    "by",
     "below",
     "above",
     "in",
@@ -27,8 +21,9 @@ const CONTINUED: [&str; 34] = [
     "being",
     "each",
     "the",
-    // Not by its meaning: it begins with `the`, and Emacs looks no further.
+    // Not by their meaning: they begin with `the` and `in`, and Emacs looks no further.
     "thereis",
+    "initially",
     "of",
     "using",
     "symbol",
@@ -37,10 +32,6 @@ const CONTINUED: [&str; 34] = [
     "present-symbols",
     "external-symbol",
     "external-symbols",
-    "hash-key",
-    "hash-keys",
-    "hash-value",
-    "hash-values",
     "fixnum",
     "float",
     "of-type",

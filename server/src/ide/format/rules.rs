@@ -151,6 +151,15 @@ impl Bodies {
         self.wanted.insert(name.to_lowercase(), body);
     }
 
+    /// Records the image's answer about a macro. One without `&body` is indented by its name if that
+    /// tells of a body.
+    pub fn learn_macro(&mut self, written: &str, body: Body) {
+        let name = crate::text::names::symbol(written).map(|symbol| symbol.name.to_lowercase());
+        if body.is_some() || !name.is_some_and(|name| takes_body(&name)) {
+            self.learn(written, body);
+        }
+    }
+
     /// Records the image's answer about a name.
     pub fn learn(&mut self, written: &str, body: Body) {
         if let Some(symbol) = crate::text::names::symbol(written) {
@@ -171,7 +180,7 @@ impl Bodies {
         }
         match self.own.get(name).or_else(|| self.live.get(name)) {
             // A definer without `&body` is indented by its name, like other definers.
-            Some(None) if !is_definer(name) => None,
+            Some(None) if !is_definer(name) && !self.is_named_like_body(name) => None,
             Some(Some(body)) => Some(*body),
             _ => by_name(name),
         }
@@ -191,7 +200,13 @@ impl Bodies {
 
     /// Returns true if an operator is known to have no body.
     pub(super) fn is_plain(&self, name: &str) -> bool {
-        self.own.get(name).or_else(|| self.live.get(name)) == Some(&None)
+        self.own.get(name).or_else(|| self.live.get(name)) == Some(&None) && !self.is_named_like_body(name)
+    }
+
+    /// Returns true for a macro of the text without `&body` (`&rest` tells nothing) whose name tells of
+    /// a body.
+    fn is_named_like_body(&self, name: &str) -> bool {
+        takes_body(name) && self.own.get(name) == Some(&None)
     }
 }
 

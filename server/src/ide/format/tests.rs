@@ -280,3 +280,25 @@ fn keywords_are_aligned_as_emacs_does() {
     stays("(f x :name name\n     :path path)");
     stays("(loop for x in y\n        thereis (f x))");
 }
+
+#[test]
+fn words_that_emacs_takes_for_clauses_stand_as_clauses() {
+    stays("(loop for i of-type fixnum\n      from 1\n      upto 3\n      by 2\n      do (x))");
+    stays("(loop for i from 1\n        to 3\n          below 4)");
+    stays("(loop for x in y\n        initially (f x)\n      for z = 1)");
+}
+
+#[test]
+fn a_macro_s_rest_parameter_does_not_tell_against_its_name() {
+    stays("(defmacro with-round ((op block) &rest clauses)\n  1)\n\n(with-round (a b)\n  (c d)\n  (e f))");
+    stays("(defmacro collect-round (op &rest clauses)\n  1)\n\n(collect-round (a b)\n               (c d))");
+    let text = "(with-it a\nb)";
+    let tree = Tree::parse(text);
+    let told = |learn: fn(&mut Bodies)| {
+        let mut bodies = Bodies::of(&tree);
+        learn(&mut bodies);
+        apply(text, &format(&tree, &IndentRange { lines: 0..2, typing: false }, &bodies, SPACES))
+    };
+    assert_eq!(told(|bodies| bodies.learn_macro("with-it", None)), "(with-it a\n  b)");
+    assert_eq!(told(|bodies| bodies.learn("with-it", None)), "(with-it a\n         b)");
+}

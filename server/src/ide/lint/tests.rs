@@ -54,6 +54,7 @@ fn each_rule_tells_of_what_it_is_about_and_of_nothing_else() {
             "5 lint-boolean-if if",
             "6 lint-negated-when when",
             "6 lint-negated-when unless",
+            "10 lint-eq-literal eq",
             "13 lint-missing-otherwise case",
             "15 lint-unused-string \"lost\"",
             "15 lint-eq-literal eq",
@@ -127,6 +128,37 @@ fn clauses_of_case_are_looked_into() {
             "3 lint-quoted-key 'a",
             "4 lint-missing-otherwise case",
             "5 lint-missing-otherwise typecase",
+        ]
+    );
+}
+
+#[test]
+fn code_within_definitions_is_looked_into() {
+    let text = r#"(defmacro m (x &optional (y (eq x 1))) (if x t nil) `(f ,(eq y 1) (eq y 1) ,@(list (eq y 1))))
+(defclass c () ((a :initform (eq x 1)) (b :type (eq x 1))))
+(defstruct s (a (eq x 1)) b)
+(defun f (a &key (b (eq a 1)) &aux (c (eq a 1))) (macrolet ((m (x) (eq x 1))) (m b)))
+(defmethod g ((a (eql 1)) &optional (b (eq a 1))) (flet ((h (&key (x (eq a 1))) x)) (h)))
+'(defmacro m (x) (eq x 1))
+`(f `(g ,(eq x 1)))
+(list '(f ,(eq x 1)))
+(unless (null x) (g)) (when (null x) (g))
+"#;
+    assert_eq!(
+        found(text, &["eq-literal", "boolean-if", "negated-when"]),
+        [
+            "1 lint-eq-literal eq",
+            "1 lint-boolean-if if",
+            "1 lint-eq-literal eq",
+            "1 lint-eq-literal eq",
+            "2 lint-eq-literal eq",
+            "3 lint-eq-literal eq",
+            "4 lint-eq-literal eq",
+            "4 lint-eq-literal eq",
+            "4 lint-eq-literal eq",
+            "5 lint-eq-literal eq",
+            "5 lint-eq-literal eq",
+            "9 lint-negated-when unless",
         ]
     );
 }

@@ -28,7 +28,7 @@ fn print_object(site: &Site, class: &Class) -> Option<Refactoring> {
     if structure.is_some_and(|structure| structure.named_options(site.form).any(|(option, _)| prints(&option))) {
         return None;
     }
-    if printed(site.document) || site.other_open.iter().any(|(_, other)| printed(other)) {
+    if printed(site.document) || site.others.iter().any(|(_, other)| printed(other)) {
         return None;
     }
     let (object, stream) = (site.fresh("object", true), site.fresh("stream", true));

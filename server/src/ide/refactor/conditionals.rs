@@ -135,6 +135,12 @@ impl Conditional<'_> {
         Ok(edits)
     }
 
+    /// The beginning of a `progn` around statements: on their line if they are on one.
+    fn progn(&self, first: &Node, last: &Node) -> String {
+        let one_line = !self.site.between(first.start(), last.end()).contains('\n');
+        format!("({}{}", self.site.cased("progn"), if one_line { " " } else { self.site.newline })
+    }
+
     /// `(when c a b)` as `(if c (progn a b))`; `unless` with the opposite condition.
     fn body_to_if(&self, negate: bool) -> Option<Vec<Edit>> {
         let mut edits = vec![self.head("if")];
@@ -143,7 +149,7 @@ impl Conditional<'_> {
         }
         if self.list.elements().len() > 3 {
             let (first, last) = (self.element(2), self.list.elements().last()?);
-            let opening = format!("({}{}", self.site.cased("progn"), self.site.newline);
+            let opening = self.progn(first, last);
             edits.push(self.site.edit(first.start(), first.start(), opening));
             edits.push(self.site.edit(last.end(), last.end(), ")"));
         }
@@ -212,7 +218,7 @@ impl Conditional<'_> {
             }
             let (mut opening, mut ending) = (String::new(), String::new());
             if all.len() > 2 {
-                opening = format!("({}{}", site.cased("progn"), site.newline);
+                opening = self.progn(first, end);
                 ending.push(')');
             }
             if otherwise {

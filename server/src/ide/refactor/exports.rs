@@ -48,7 +48,7 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     }
     let change = without_export(&definition, &symbol.name)?;
     let title = format!("Do not export {written} from {shown}");
-    let mut texts = std::iter::once(site.document).chain(site.other_open.iter().map(|(_, other)| other));
+    let mut texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other));
     let result = match texts.any(|text| has_external(text, &package, &symbol.name)) {
         true => Err(format!("{shown}:{written} is written in an open file, which could not be read any more")),
         false => Ok(vec![edit(change)]),
@@ -66,12 +66,12 @@ fn has_external(document: &Document, package: &str, name: &str) -> bool {
     })
 }
 
-/// The definition of a package: in this text (`None`), or in another open one (its index in
+/// The definition of a package: in this text (`None`), or in another one (its index in
 /// [`Site::others`]).
 pub(super) fn package_definition(site: &Site, package: &str) -> Option<(Option<usize>, Definition)> {
     if let Some(here) = Definition::find(site.document, package) {
         return Some((None, here));
     }
-    let mut others = site.other_open.iter().enumerate();
+    let mut others = site.others.iter().enumerate();
     others.find_map(|(index, (_, other))| Some((Some(index), Definition::find(other, package)?)))
 }

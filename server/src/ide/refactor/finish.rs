@@ -36,11 +36,21 @@ pub(super) fn finish(site: &Site, edits: &[Edit], bodies: &Bodies) -> Result<Vec
     let one = |(other, edits): (Option<usize>, Vec<&Edit>)| {
         let document = match other {
             None => site.document,
-            Some(index) => &site.other_open.get(index).ok_or("a document was closed")?.1,
+            Some(index) => &site.others.get(index).ok_or("a document was closed")?.1,
         };
         finish_one(document, edits, bodies, other)
     };
     by_text.into_iter().map(one).collect()
+}
+
+/// Refuses edits that would lose a comment: they are finished if they replace or delete one.
+pub(super) fn check_comments(site: &Site, edits: &[Edit], bodies: &Bodies) -> Result<(), String> {
+    let touches = |edit: &Edit| {
+        let document = edit.other.and_then(|other| site.others.get(other)).map_or(site.document, |(_, other)| other);
+        let replaced = document.text().get_slice(edit.span.start..edit.span.end);
+        replaced.is_some_and(|text| text.chars().any(|char| matches!(char, ';' | '|')))
+    };
+    if edits.iter().any(touches) { finish(site, edits, bodies).map(drop) } else { Ok(()) }
 }
 
 /// A part of the new text that edits of one cluster made, in bytes, and the part of the old text

@@ -1,6 +1,7 @@
 //! The `defgeneric` of a method whose generic function has no definition.
 
 use super::site::Site;
+use super::verification::Accepted;
 use super::{Group, Refactoring};
 use crate::ide::hyperspec::page_of_symbol;
 use crate::text::datum::{Kind, Node};
@@ -39,7 +40,10 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
         let code = format!("({} {written} ({parameters})){}{}", site.cased("defgeneric"), site.newline, site.newline);
         Ok(vec![site.edit(list.start(), list.start(), code)])
     };
-    Some(Refactoring::new("define-generic", Group::Rewrite, title, result()))
+    let has =
+        |section: &str| list.children[at].children.iter().any(|one| site.form.name(one).as_deref() == Some(section));
+    let accepted = if has("&optional") && has("&key") { vec![Accepted::OptionalAndKey] } else { Vec::new() };
+    Some(Refactoring::new("define-generic", Group::Rewrite, title, result()).accepting(accepted))
 }
 
 /// Refuses a name whose symbol may belong to another package: the new definition could redefine

@@ -33,7 +33,7 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     }
     let texts = || {
         std::iter::once(site.document)
-            .chain(site.other_open.iter().map(|(_, other)| other))
+            .chain(site.others.iter().map(|(_, other)| other))
             .chain(site.closed_definers.iter())
     };
     let defines = |one: &definitions::Defined| matches!(one.operator.as_str(), "defun" | "defmacro" | "defgeneric");
@@ -219,7 +219,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
         selection,
         macros: site.macros,
         names: site.names,
-        other_open: site.other_open,
+        others: site.others,
         closed_definers: site.closed_definers,
         index: site.index,
         importers: site.importers,

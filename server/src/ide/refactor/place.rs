@@ -40,6 +40,17 @@ pub(super) struct Step<'a> {
 /// # Errors
 /// The reason why `node` is not known to be evaluated.
 pub(super) fn steps<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a Node) -> Result<Vec<Step<'a>>, String> {
+    if parents.first().is_some_and(|first| first.prefix == Prefix::Comma) {
+        return Err("it is data there, and not code".into());
+    }
+    steps_within(site, parents, node)
+}
+
+/// Like [`steps`], from a form that is known to be evaluated; it may be behind a comma.
+///
+/// # Errors
+/// The reason why `node` is not known to be evaluated.
+pub(super) fn steps_within<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a Node) -> Result<Vec<Step<'a>>, String> {
     let path: Vec<&Node> = parents.iter().copied().chain([node]).collect();
     if path.iter().any(|node| node.guarded) {
         return Err("a part of it is read only with some features (#+, #-)".into());
@@ -49,7 +60,8 @@ pub(super) fn steps<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a Node) -
     while at + 1 < path.len() {
         let list = path[at];
         let is_function = list.prefix == Prefix::Function && site.form.operator(list).as_deref() == Some("lambda");
-        if list.kind != Kind::List || !(list.prefix == Prefix::None || is_function) {
+        let is_code = list.prefix == Prefix::None || is_function || at == 0 && list.prefix == Prefix::Comma;
+        if list.kind != Kind::List || !is_code {
             return Err("it is data there, and not code".into());
         }
         let unknown = || {

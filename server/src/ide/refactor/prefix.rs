@@ -11,18 +11,21 @@ use crate::text::forms::{package_at, symbol_at};
 use crate::text::names;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-pub(super) fn plan(site: &Site) -> Option<Refactoring> {
-    let (_, written) = symbol_at(site.document, site.selection.start)?;
+pub(super) fn plan(site: &Site) -> Vec<Refactoring> {
+    let Some((_, written)) = symbol_at(site.document, site.selection.start) else { return Vec::new() };
     if written.contains(['|', '\\', '#']) || written.starts_with(':') {
-        return None;
+        return Vec::new();
     }
-    let symbol = names::symbol(&written)?;
-    let here = package_at(site.document, site.form.span.start)?;
-    match &symbol.package {
-        Some(package) if !package.is_empty() => without_prefix(site, &here, package, &symbol.name, &written),
-        None => with_prefix(site, &here, &symbol.name),
-        Some(_) => None,
-    }
+    let here = package_at(site.document, site.form.span.start);
+    let (Some(symbol), Some(here)) = (names::symbol(&written), here) else { return Vec::new() };
+    let found = match &symbol.package {
+        Some(package) if !package.is_empty() => {
+            [without_prefix(site, &here, package, &symbol.name, &written), with_nickname(site, &here, package)]
+        }
+        None => [with_prefix(site, &here, &symbol.name), None],
+        Some(_) => [None, None],
+    };
+    found.into_iter().flatten().collect()
 }
 
 /// A symbol in a text that is read in a package.
@@ -34,6 +37,11 @@ struct Occurrence {
 
 /// The symbols of a name in the parts of a text that are read in a package.
 fn occurrences(document: &Document, package: &str, name: &str) -> Vec<Occurrence> {
+    occurrences_of(document, package, |symbol| symbol == name)
+}
+
+/// The symbols whose names are wanted in the parts of a text that are read in a package.
+fn occurrences_of(document: &Document, package: &str, wanted: impl Fn(&str) -> bool) -> Vec<Occurrence> {
     let text = document.text().to_string();
     let tree = Tree::of(&text, document.scan());
     let mut found = Vec::new();
@@ -47,7 +55,7 @@ fn occurrences(document: &Document, package: &str, name: &str) -> Vec<Occurrence
         if written.starts_with('#') || in_feature(&tree, id) {
             continue;
         }
-        let Some(symbol) = tree.symbol(id).filter(|symbol| symbol.name == name) else { continue };
+        let Some(symbol) = tree.symbol(id).filter(|symbol| wanted(&symbol.name)) else { continue };
         let start = chars.1 + text.get(chars.0..node.start).map_or(0, |part| part.chars().count());
         chars = (node.start, start);
         if package_at(document, start).as_deref() != Some(package) {
@@ -79,6 +87,11 @@ fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &
     }
     let (other, definition) = package_definition(site, here)?;
     let bare = &written[names::prefix_length(written)..];
+    if is_accessible(site, here, package, name) {
+        let title = format!("Drop the prefix of {bare}");
+        let edits = cuts(&occurrences(site.document, here, name), package);
+        return Some(Refactoring::new("drop-prefix", Group::Rewrite, title, Ok(edits)));
+    }
     let title = format!("Import {bare} from {} and drop its prefix", package.to_lowercase());
     let id = "drop-prefix";
     if site.names.nicknames.iter().any(|nickname| nickname == package) {
@@ -87,7 +100,7 @@ fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &
         return Some(Refactoring::new(id, Group::Rewrite, title, Err(why)));
     }
     let all = occurrences(site.document, here, name);
-    let elsewhere = site.other_open.iter().flat_map(|(_, other)| occurrences(other, here, name));
+    let elsewhere = site.others.iter().flat_map(|(_, other)| occurrences(other, here, name));
     if all
         .iter()
         .map(|one| &one.package)
@@ -98,16 +111,52 @@ fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &
         let why = format!("{bare} without a prefix is another symbol in this package");
         return Some(Refactoring::new(id, Group::Rewrite, title, Err(why)));
     }
-    let mut edits: Vec<Edit> = Vec::new();
-    for one in all.iter().filter(|one| one.package.as_deref() == Some(package) && !one.written.contains("::")) {
-        let cut = one.written[..names::prefix_length(&one.written)].chars().count();
-        let span = Span { start: one.span.start, end: one.span.start + cut };
-        edits.push(Edit { span, text: String::new(), cluster: span.start, other: None });
-    }
+    let mut edits = cuts(&all, package);
     if let Some(change) = add(&definition, &Clause::ImportFrom(&package.to_lowercase(), &name.to_lowercase())) {
         edits.push(Edit { span: change.span, text: change.text, cluster: usize::MAX, other });
     }
     Some(Refactoring::new(id, Group::Rewrite, title, Ok(edits)))
+}
+
+/// Returns true if a name without a prefix is the symbol that it is with the prefix, by the package
+/// definitions in the texts: the package uses the other, or imports the name.
+fn is_accessible(site: &Site, here: &str, prefix: &str, name: &str) -> bool {
+    let packages = site.index.packages();
+    let home = packages.home(&packages.named(prefix, here), name);
+    packages.get(here).is_some_and(|here| here.name != home && packages.home(&here.name, name) == home)
+}
+
+/// The edits that remove the prefix `package:` from names.
+fn cuts(all: &[Occurrence], package: &str) -> Vec<Edit> {
+    let with = all.iter().filter(|one| one.package.as_deref() == Some(package) && !one.written.contains("::"));
+    let cut = |one: &Occurrence| {
+        let cut = one.written[..names::prefix_length(&one.written)].chars().count();
+        let span = Span { start: one.span.start, end: one.span.start + cut };
+        Edit { span, text: String::new(), cluster: span.start, other: None }
+    };
+    with.map(cut).collect()
+}
+
+/// Writes a package's local nickname instead of its name, before all names of the text.
+fn with_nickname(site: &Site, here: &str, prefix: &str) -> Option<Refactoring> {
+    let packages = site.index.packages();
+    let known = packages.get(here)?;
+    let meant = packages.named(prefix, here);
+    if known.local.contains_key(prefix) {
+        return None;
+    }
+    let mut nicknames: Vec<&String> =
+        known.local.keys().filter(|nickname| packages.named(nickname, here) == meant).collect();
+    nicknames.sort();
+    let nickname = names::as_written(nicknames.first()?);
+    let title = format!("Write {nickname}: for {}: throughout this file", prefix.to_lowercase());
+    let with = occurrences_of(site.document, here, |_| true).into_iter();
+    let edits = with.filter(|one| one.package.as_deref() == Some(prefix)).map(|one| {
+        let end = one.written.find(':').map_or(0, |at| one.written[..at].chars().count());
+        let span = Span { start: one.span.start, end: one.span.start + end };
+        Edit { span, text: nickname.clone(), cluster: span.start, other: None }
+    });
+    Some(Refactoring::new("use-nickname", Group::Rewrite, title, Ok(edits.collect())))
 }
 
 fn with_prefix(site: &Site, here: &str, name: &str) -> Option<Refactoring> {

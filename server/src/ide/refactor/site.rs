@@ -16,7 +16,7 @@ pub(super) struct Edit {
     pub(super) text: String,
     /// The number of its cluster.
     pub(super) cluster: usize,
-    /// The changed document: an index of [`Site::other_open`]; `None`: the site's own.
+    /// The changed document: an index of [`Site::others`]; `None`: the site's own.
     pub(super) other: Option<usize>,
 }
 
@@ -78,8 +78,9 @@ pub(super) struct Site<'a> {
     pub(super) selection: Span,
     pub(super) macros: &'a Macros,
     pub(super) names: &'a Names,
-    /// Other open documents, by URI.
-    pub(super) other_open: &'a [(String, Document)],
+    /// Other documents, by URI: those that are open, and those of files that define the package in
+    /// force.
+    pub(super) others: &'a [(String, Document)],
     /// The texts of files, not open in an editor, that define the function named at the start of
     /// the selection.
     pub(super) closed_definers: &'a [Document],

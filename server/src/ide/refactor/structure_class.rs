@@ -3,6 +3,7 @@
 
 use super::class_form::{Class, behind, keyword_constructor, slot_name, unprefixed};
 use super::site::{Edit, Site};
+use super::verification::Accepted;
 use super::{Group, Refactoring};
 use crate::text::datum::{Node, Prefix};
 use crate::text::definitions::{Structure, key};
@@ -12,7 +13,11 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let structure = class.structure.as_ref()?;
     let title = format!("Make {} a class", site.form.text(class.name));
     let result = slots(site, &class, structure).and_then(|slots| edits(site, &class, structure, &slots));
-    Some(Refactoring::new("structure-to-class", Group::Rewrite, title, result))
+    let (edits, accepted) = match result {
+        Ok((edits, functions)) => (Ok(edits), functions.into_iter().map(Accepted::StructureFunction).collect()),
+        Err(why) => (Err(why), Vec::new()),
+    };
+    Some(Refactoring::new("structure-to-class", Group::Rewrite, title, edits).accepting(accepted))
 }
 
 /// A slot of the structure.
@@ -81,14 +86,20 @@ fn refuse_what_differs(site: &Site, class: &Class, structure: &Structure) -> Res
         return Err(format!("the structure {} includes it", other.written));
     }
     let read = format!("#s({}", class.bare(site).to_lowercase());
-    let mut texts = std::iter::once(site.document).chain(site.other_open.iter().map(|(_, document)| document));
+    let mut texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, document)| document));
     if texts.any(|document| document.text().to_string().to_lowercase().contains(&read)) {
         return Err("a text has one as #S(...), which is a structure's syntax".into());
     }
     Ok(())
 }
 
-fn edits(site: &Site, class: &Class, structure: &Structure, slots: &[Slot]) -> Result<Vec<Edit>, String> {
+/// The edits, and the names of the functions that they define anew.
+fn edits(
+    site: &Site,
+    class: &Class,
+    structure: &Structure,
+    slots: &[Slot],
+) -> Result<(Vec<Edit>, Vec<String>), String> {
     let (list, n) = (class.list, site.newline);
     let (head, named) = (&list.children[0], &list.children[1]);
     let mut edits = vec![
@@ -128,8 +139,10 @@ fn edits(site: &Site, class: &Class, structure: &Structure, slots: &[Slot]) -> R
         edits.push(site.edit(list.end() - 1, list.end() - 1, option));
     }
     let functions = functions(site, class, structure, slots, &prefix)?;
-    let functions = functions.iter().map(|code| behind(site, list, code));
-    Ok(site.with_whole_list_indented(list, edits).into_iter().chain(functions).collect())
+    let accessors = slots.iter().map(|slot| format!("{prefix}{}", slot.name));
+    let names = functions.iter().filter_map(|one| one.name.clone()).chain(accessors).collect();
+    let functions = functions.iter().map(|one| behind(site, list, &one.code));
+    Ok((site.with_whole_list_indented(list, edits).into_iter().chain(functions).collect(), names))
 }
 
 /// `(x 1 :type fixnum)` to `(x :initarg :x :initform 1 :type fixnum :accessor point-x)`.
@@ -157,6 +170,19 @@ fn slot_edits(site: &Site, slot: &Slot, prefix: &str) -> Vec<Edit> {
     edits
 }
 
+/// A definition that the class needs beside it.
+struct Made {
+    /// The name of a function that `defstruct` made.
+    name: Option<String>,
+    code: String,
+}
+
+impl Made {
+    fn function(name: &str, code: String) -> Made {
+        Made { name: Some(name.to_owned()), code }
+    }
+}
+
 /// The definitions of functions that `defstruct` made: the constructors, the printer, and the
 /// predicate and copier if the workspace mentions them.
 fn functions(
@@ -165,7 +191,7 @@ fn functions(
     structure: &Structure,
     slots: &[Slot],
     prefix: &str,
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<Made>, String> {
     let (bare, n) = (class.bare(site), site.newline);
     let written = site.form.text(class.name);
     let mut code = Vec::new();
@@ -194,30 +220,33 @@ fn functions(
         constructors.push((format!("make-{bare}"), None));
     }
     for (name, parameters) in &constructors {
-        code.push(match parameters {
+        let constructor = match parameters {
             Some(parameters) => positional_constructor(site, class, slots, name, parameters)?,
             None if slots.is_empty() => format!("(defun {name} (){n}(make-instance '{written}))"),
             None => {
                 let keywords: Vec<&str> = slots.iter().map(|slot| slot.name).collect();
                 keyword_constructor(site, class, name, &keywords.join(" "))
             }
-        });
+        };
+        code.push(Made::function(name, constructor));
     }
     let used = |name: &String| site.index.mentioning(&name.to_lowercase()).next().is_some();
     let object = site.fresh("object", true);
     if let Some(name) = predicate.filter(used) {
-        code.push(format!("(defun {name} ({object}){n}(typep {object} '{written}))"));
+        code.push(Made::function(&name, format!("(defun {name} ({object}){n}(typep {object} '{written}))")));
     }
     if let Some(name) = copier.filter(used) {
         let parts: Vec<String> =
             slots.iter().map(|slot| format!("{n}:{0} ({prefix}{0} {object})", slot.name.to_lowercase())).collect();
-        code.push(format!("(defun {name} ({object}){n}(make-instance '{written}{}))", parts.concat()));
+        let copies = format!("(defun {name} ({object}){n}(make-instance '{written}{}))", parts.concat());
+        code.push(Made::function(&name, copies));
     }
     if let Some(function) = printed {
         let stream = site.fresh("stream", true);
-        code.push(format!(
+        let prints = format!(
             "(defmethod print-object (({object} {written}) {stream}){n}(funcall #'{function} {object} {stream}))"
-        ));
+        );
+        code.push(Made { name: None, code: prints });
     }
     Ok(code)
 }

@@ -16,8 +16,8 @@ use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::ImageError;
 
-/// A compiler that reports the second string of each pair for a text that contains the first;
-/// `None`: an image that is not available.
+/// A compiler that reports the second string of each pair for a text that contains the first, by a
+/// lint rule if it begins with `lint-`; `None`: an image that is not available.
 struct FakeCompiler(Option<&'static [(&'static str, &'static str)]>);
 
 impl Compiler for FakeCompiler {
@@ -29,8 +29,9 @@ impl Compiler for FakeCompiler {
         let all = self.0.ok_or_else(|| ImageError::Unavailable("There is no image.".into()))?;
         let found = all.iter().filter(|(word, _)| text.contains(word));
         let span = Span { start: 0, end: 0 };
+        let code = |message: &str| if message.starts_with("lint-") { "lint-rule" } else { "style" };
         let diagnostics =
-            found.map(|(_, message)| Diagnostic::new(span, Severity::StyleWarning, "style", *message)).collect();
+            found.map(|(_, message)| Diagnostic::new(span, Severity::StyleWarning, code(message), *message)).collect();
         Ok(CheckReport { diagnostics, forms: 1, unloaded_system: None, end: CheckEnd::Complete })
     }
 }
@@ -99,6 +100,8 @@ fn what_the_compiler_newly_finds_is_a_refusal() {
         (when x (g))
     "#]];
     fine.assert_eq(&refactored_with(&text, "if-to-when", &finds(&[("(g)", "undefined function: G")])));
+    let style = finds(&[("when", "lint-negated-when: UNLESS says it without NOT")]);
+    fine.assert_eq(&refactored_with(&text, "if-to-when", &style));
     let (cursor, selection) = place(&text);
     let done = run(apply(&cursor, selection, "if-to-when", &FakeCompiler(None))).unwrap();
     assert!(done.not_compiled.unwrap().contains("There is no image."));
@@ -109,4 +112,12 @@ fn line_breaks_stay_as_the_text_has_them() {
     let (cursor, selection) = place(&[("a.lisp", "(defun f (x)\r\n  (bar «(baz x)»))\r\n")]);
     let done = run(apply(&cursor, selection, "extract-variable", &FakeCompiler(Some(&[])))).unwrap();
     assert_eq!(done.files[0].changes[0].by, "let ((baz (baz x)))\r\n    (bar baz");
+}
+
+#[test]
+fn a_refactoring_that_would_lose_a_comment_is_offered_as_refused() {
+    let (cursor, selection) = place(&[("a.lisp", "(‸if (not ; why\n x) 1 2)")]);
+    let all = run(offers(&cursor, selection));
+    let refused = all.iter().find(|offer| offer.id == "invert-if").and_then(|offer| offer.refused.as_deref());
+    assert_eq!(refused, Some("the comment ; why would be lost: move it first"));
 }

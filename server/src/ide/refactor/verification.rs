@@ -8,6 +8,7 @@ use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::ImageError;
 use crate::text::document::Document;
+use crate::text::names;
 
 /// The part of a session that compiles texts in a copy of the image.
 pub trait Compiler: Send + Sync {
@@ -36,13 +37,38 @@ pub(super) enum Verification {
     NotCompiled(String),
 }
 
+/// A finding that a refactoring makes and that does not speak against its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Accepted {
+    /// The new definition of a function that a loaded structure made.
+    StructureFunction(String),
+    /// `&optional` and `&key` in one lambda list, which another definition has too.
+    OptionalAndKey,
+}
+
+impl Accepted {
+    /// Returns true if a message tells of this finding.
+    fn is_told_by(&self, message: &str) -> bool {
+        match self {
+            Accepted::StructureFunction(function) => {
+                let rest = message.strip_prefix("redefinition of ");
+                let printed = rest.and_then(|rest| rest.split_once(" clobbers structure ")).map(|(name, _)| name);
+                printed.and_then(names::symbol).is_some_and(|printed| {
+                    names::symbol(function).is_some_and(|function| function.name == printed.name)
+                })
+            }
+            Accepted::OptionalAndKey => message.starts_with("&OPTIONAL and &KEY found in the same lambda list"),
+        }
+    }
+}
+
 /// Compiles the new text, and the old one where its findings are not known.
 pub(super) async fn verify(
     compiler: &impl Compiler,
-    uri: &str,
-    path: Option<PathBuf>,
+    (uri, path): (&str, Option<PathBuf>),
     old: &Document,
     new: String,
+    accepted: &[Accepted],
 ) -> Verification {
     let before = match compiler.findings(uri, old).await {
         Some(findings) => findings,
@@ -53,7 +79,7 @@ pub(super) async fn verify(
         },
     };
     match compiler.compile(path, new).await.map(complete) {
-        Ok(Ok(after)) => first_new(&before, &after).map_or(Verification::Unchanged, Verification::NewFinding),
+        Ok(Ok(after)) => first_new(&before, &after, accepted).map_or(Verification::Unchanged, Verification::NewFinding),
         Ok(Err(why)) => Verification::NotCompiled(why),
         Err(error) => Verification::NotCompiled(error.to_string()),
     }
@@ -67,10 +93,14 @@ fn complete(report: CheckReport) -> Result<Vec<Diagnostic>, String> {
     }
 }
 
-/// The message of the first finding, of at least the severity of a style warning, that occurs more
-/// often than before.
-fn first_new(before: &[Diagnostic], after: &[Diagnostic]) -> Option<String> {
-    let counts = |one: &&Diagnostic| one.severity <= Severity::StyleWarning;
+/// The message of the compiler's first finding, of at least the severity of a style warning, that
+/// occurs more often than before and is not accepted. Findings of lint rules do not count: they
+/// tell of style.
+fn first_new(before: &[Diagnostic], after: &[Diagnostic], accepted: &[Accepted]) -> Option<String> {
+    let counts = |one: &&Diagnostic| {
+        let accepted = accepted.iter().any(|accepted| accepted.is_told_by(&one.message));
+        one.severity <= Severity::StyleWarning && !one.is_of_rule() && !accepted
+    };
     let mut known: HashMap<(&str, &str), usize> = HashMap::new();
     for one in before.iter().filter(counts) {
         *known.entry((&one.code, &one.message)).or_default() += 1;

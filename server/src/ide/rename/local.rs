@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::spelling::{keyword, respelled, same};
 use super::symbols::is_standard_symbol;
+use super::unread::guard_of_unread;
 use super::{Change, Expander, FileChanges, Named, Refusal, Renaming};
 use crate::file_uri::path_of_uri;
 use crate::ide::context::{Backend, Cursor};
@@ -167,6 +168,9 @@ pub async fn rename<B: Backend>(
         Renaming { old: named.name.clone(), new: new.to_owned(), kind: kind.into(), files: vec![file] }
     };
     let not_expanded = |why: &str| {
+        if let Some(guard) = guard_of_unread(&form, why) {
+            return format!("{} is not read here ({guard}), so no image can expand the form around it", named.name);
+        }
         format!(
             "{} stands in {}, whose expansion is needed to rename it, and the image could not expand the form: {}",
             named.name,

@@ -163,7 +163,7 @@ impl Command for EvalToComment {
             Some(now) if now.version() == selected.version => {
                 let edit = to_proto::edit(
                     &argument.uri,
-                    selected.version,
+                    Some(selected.version),
                     connection.negotiated().document_changes,
                     vec![edit],
                 );

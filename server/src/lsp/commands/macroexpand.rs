@@ -182,7 +182,7 @@ async fn finish(connection: &Connection, argument: &Argument, place: &Place, don
             return Ok(result);
         }
         let change = TextEdit { range, new_text: done.expansion };
-        let edit = to_proto::edit(uri, place.version.unwrap_or(0), negotiated.document_changes, vec![change]);
+        let edit = to_proto::edit(uri, Some(place.version.unwrap_or(0)), negotiated.document_changes, vec![change]);
         result["applied"] = match negotiated.apply_edit {
             true => {
                 let params = json!({"label": "Macroexpand in place", "edit": edit});

@@ -182,6 +182,13 @@ fn a_generic_function_agrees_with_all_methods() {
         refused: a parameter is read only with some features (#+, #-), or has a prefix
     "#]],
     );
+    let compiler = FakeCompiler(Some(&[("defgeneric", "&OPTIONAL and &KEY found in the same lambda list: (A)")]));
+    let with = |parameters: &str| {
+        let text = format!("{package}(defmethod f‸ ({parameters}) a)");
+        refactored_with(&[("a.lisp", &text)], "define-generic", &compiler)
+    };
+    assert!(with("a &optional b &key c").contains("(defgeneric f (a &optional b &key))"));
+    assert!(with("a &key c").contains("refused: "));
     let refused = |text: &str, why: &str| {
         let found = refactored(&[("a.lisp", text)], "define-generic");
         assert!(found.contains(why), "{text}: {found}");

@@ -86,3 +86,53 @@ fn names_are_exported_imported_and_sorted() {
     "#]],
     );
 }
+
+#[test]
+fn a_name_that_is_inherited_needs_no_import() {
+    let packages = "(defpackage shop (:use :cl) (:export #:price))\n(defpackage shop-user (:use :cl :shop))\n";
+    check(
+        &format!("{packages}(in-package shop-user)\n(list (shop:pri‸ce x) (price x))"),
+        "drop-prefix",
+        expect![[r#"
+            Drop the prefix of price
+            (defpackage shop (:use :cl) (:export #:price))
+            (defpackage shop-user (:use :cl :shop))
+            (in-package shop-user)
+            (list (price x) (price x))
+        "#]],
+    );
+    let other = refactored(
+        &[("a.lisp", &format!("{packages}(in-package shop-user)\n(list (shop:co‸st x) (cost x))"))],
+        "drop-prefix",
+    );
+    assert!(other.contains("refused: cost without a prefix is another symbol"), "{other}");
+}
+
+#[test]
+fn a_prefix_is_changed_to_the_local_nickname() {
+    check(
+        "(defpackage a (:use :cl) (:local-nicknames (:s :shop)))\n(in-package a)\n(list (shop:pri‸ce x) 'shop::cost (s:price y))",
+        "use-nickname",
+        expect![[r#"
+            Write s: for shop: throughout this file
+            (defpackage a (:use :cl) (:local-nicknames (:s :shop)))
+            (in-package a)
+            (list (s:price x) 's::cost (s:price y))
+        "#]],
+    );
+}
+
+#[test]
+fn a_package_definition_that_is_not_open_is_changed_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("package.lisp");
+    let definition = "(defpackage :app\n  (:use :cl))\n";
+    std::fs::write(&path, definition).unwrap();
+    let image = FakeImage::absent().closed_file(&path, definition);
+    let text = [("a.lisp", "(in-package :app)\n(defun f ())")];
+    let cursor = Cursor::new(context(image, &text), "file:///no/a.lisp", |_| 25).unwrap();
+    let done = run(apply(&cursor, Span { start: 25, end: 25 }, "export", &FakeCompiler(Some(&[])))).unwrap();
+    let file = &done.files[0];
+    assert_eq!((file.path.as_deref(), file.open), (Some(path.as_path()), false));
+    assert_eq!(file.changes[0].by, "\n  (:export :f)");
+}

@@ -101,6 +101,14 @@ fn conditionals_become_others() {
         "#]],
         ),
         (
+            "when-to-if",
+            "(‸when x (g) (h))",
+            expect![[r#"
+            Write as if
+            (if x (progn (g) (h)))
+        "#]],
+        ),
+        (
             "unless-to-when",
             "(‸unless (foo)\n  (g))",
             expect![[r#"

@@ -91,6 +91,20 @@ fn the_default_constructor_beside_another_is_kept() {
 }
 
 #[test]
+fn the_functions_of_a_loaded_structure_are_defined_anew() {
+    let text = [("a.lisp", "(defstruct ‸pt x)\n(defun f (p) (pt-p p))")];
+    let with = |all| refactored_with(&text, "structure-to-class", &FakeCompiler(Some(all)));
+    let done = with(&[
+        ("defclass", "redefinition of APP::MAKE-PT clobbers structure constructor"),
+        ("defclass", "redefinition of PT-P clobbers structure predicate"),
+        ("defclass", "redefinition of PT-X clobbers structure accessor"),
+    ]);
+    assert!(!done.contains("refused"), "{done}");
+    let other = with(&[("defclass", "redefinition of MAKE-OTHER clobbers structure constructor")]);
+    assert!(other.contains("refused: the result would not compile as before: redefinition of MAKE-OTHER"), "{other}");
+}
+
+#[test]
 fn a_structure_that_a_class_cannot_stand_for_is_refused() {
     for (text, why) in [
         ("(defstruct (‸a (:include b)) x)", "it includes b"),

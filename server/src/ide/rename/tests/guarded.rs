@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::{Options, global};
+use super::*;
 
 #[test]
 fn mentions_behind_guards_are_renamed() {
@@ -114,4 +114,21 @@ fn a_guarded_in_package_leaves_it_to_a_person() {
             (defpackage :stranger (:use :cl))
         "#]],
     );
+}
+
+/// An image whose reader finds nothing in the form.
+struct Skips;
+
+impl Expander for Skips {
+    async fn compare(&self, _: CompareExpansions) -> Result<Compared, ImageError> {
+        Ok(Compared { failure: Some("end of file on #<STRING-INPUT-STREAM>".into()), ..Compared::default() })
+    }
+}
+
+#[test]
+fn a_form_that_is_not_read_is_told_by_its_condition() {
+    let text = "#+(and ccl x)\n(defun f (x‸) (with-thing (y x) (g x)))";
+    let cursor = cursor(FakeImage::absent(), &[("a.lisp", text)]);
+    let refusal = run(rename(&cursor, "new", &Skips, Options::default())).unwrap_err();
+    assert_eq!(refusal.0, "x is not read here (#+(and ccl x)), so no image can expand the form around it");
 }

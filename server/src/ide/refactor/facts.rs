@@ -1,0 +1,268 @@
+//! The facts that refactorings need, gathered before any of them looks at the text.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use super::names::Names;
+use super::site::{self, MacroBodies, Macros, Site};
+use super::{MAX_FORM_BYTES, MAX_TEXT_BYTES, compute_blocking, threading, unused_imports};
+use crate::ide::context::{Backend, Cursor};
+use crate::ide::fixes::packages;
+use crate::ide::format::rules::Bodies;
+use crate::ide::index::{Indexed, Snapshot};
+use crate::ide::symbol_kinds::{self, SymbolsByPackage};
+use crate::text::Span;
+use crate::text::datum::{Form, Node};
+use crate::text::definitions;
+use crate::text::document::Document;
+use crate::text::forms::package_at;
+use crate::text::scopes::Scopes;
+use crate::text::tree::Tree;
+
+/// The facts about a place and its workspace.
+pub(super) struct Facts {
+    document: Document,
+    /// The file of the text, if the index has it.
+    path: Option<PathBuf>,
+    form: Form,
+    selection: Span,
+    macros: Macros,
+    names: Names,
+    pub(super) bodies: Bodies,
+    /// Other documents, by URI: those that are open, and behind them those of files that define
+    /// the package in force.
+    pub(super) others: Vec<(String, Document)>,
+    /// The number of others that are open.
+    pub(super) open: usize,
+    /// The files, not open in an editor, that define the function named at the start of the
+    /// selection.
+    closed_definers: Vec<Document>,
+    index: Snapshot,
+    /// The texts that may use what the package definition at the selection imports.
+    importers: Option<Vec<Document>>,
+}
+
+impl Facts {
+    pub(super) async fn gather<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Option<Facts> {
+        let document = cursor.document.clone();
+        if document.text().len_bytes() > MAX_TEXT_BYTES {
+            return None;
+        }
+        let selection = site::trimmed(&document, selection);
+        let top = document.scan().form_at(selection.start)?;
+        if top.fault.is_some() || top.bytes.end - top.bytes.start > MAX_FORM_BYTES || selection.end > top.span.end {
+            return None;
+        }
+        let span = top.span;
+        let mut others: Vec<(String, Document)> = cursor.context.others(&cursor.uri);
+        let open = others.len();
+        let (for_thread, package) = (document.clone(), package_at(&document, span.start));
+        if let Some(package) = &package {
+            others.extend(packages::closed_definers(&cursor.context, std::slice::from_ref(package)).await);
+        }
+        let index = cursor.context.texts_index().await;
+        let others_macros = macros_of_others(cursor, &index, &document, span).await;
+        let closed_definers = closed_definers(cursor, &index, &document, selection).await;
+        let names_index = index.clone();
+        let (form, mut bodies, unknown_operators, mut names, variable_candidates) = compute_blocking(move || {
+            let form = Form::of(&for_thread, span);
+            let names = Names::of(&names_index, &for_thread, &form, package.as_deref());
+            let variables = SymbolsByPackage::from([(package.clone(), names_to_look_up(&form))]);
+            let text = for_thread.text().to_string();
+            let bodies = Bodies::of(&Tree::of(&text, for_thread.scan()));
+            let mut unknown = bodies.unknown(&Tree::of_form(&form.source));
+            unknown.extend(threading::ARROWS.map(str::to_owned));
+            (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]), names, variables)
+        })
+        .await;
+        let form = form.filter(|form| form.balanced)?;
+        let importers = importers(cursor, &index, &form).await;
+        let mut macros = Macros::default();
+        for (name, body) in others_macros {
+            macros.add_macro(&name, body);
+        }
+        for (name, body) in bodies.own() {
+            macros.add_macro(name, body);
+        }
+        for (written, kind) in symbol_kinds::kinds(&cursor.context, variable_candidates).await {
+            let Some(name) = crate::text::datum::symbol_name(&written) else { continue };
+            if kind.variable.is_some() {
+                names.add_variable(&name);
+            }
+            if kind.operator.is_some() {
+                names.add_operator(&name);
+            }
+        }
+        for (written, kind) in symbol_kinds::kinds(&cursor.context, unknown_operators).await {
+            let Some(name) = crate::text::datum::symbol_name(&written) else { continue };
+            match kind.operator.as_deref() {
+                Some("macro") => {
+                    bodies.learn_macro(&written, kind.body);
+                    macros.add_macro(&name, kind.body);
+                }
+                Some(_) => {
+                    bodies.learn(&written, None);
+                    macros.add_function(&name);
+                }
+                None => {}
+            }
+        }
+        let path = path_of(&index, &cursor.uri).await;
+        Some(Facts {
+            document,
+            path,
+            form,
+            selection,
+            macros,
+            names,
+            bodies,
+            others,
+            open,
+            closed_definers,
+            index,
+            importers,
+        })
+    }
+
+    pub(super) fn site(&self) -> Site<'_> {
+        let newline = if self.document.text().to_string().contains("\r\n") { "\r\n" } else { "\n" };
+        Site {
+            document: &self.document,
+            path: self.path.as_deref(),
+            scopes: Scopes::of(&self.form),
+            form: &self.form,
+            selection: self.selection,
+            macros: &self.macros,
+            names: &self.names,
+            others: &self.others,
+            closed_definers: &self.closed_definers,
+            index: &self.index,
+            importers: self.importers.as_deref(),
+            newline,
+        }
+    }
+}
+
+/// The file of an open text, if the index has it.
+async fn path_of(index: &Snapshot, uri: &str) -> Option<PathBuf> {
+    let path = crate::file_uri::path_of_uri(uri)?;
+    let path = tokio::fs::canonicalize(&path).await.unwrap_or(path);
+    index.files.iter().any(|file| file.path == path).then_some(path)
+}
+
+/// The names that a refactoring asks the image about: those of the form, the parts of them behind
+/// their first hyphen, and those that new variables and functions may get.
+fn names_to_look_up(form: &Form) -> Vec<String> {
+    const MAX_NAMES: usize = 2_000;
+    fn visit(form: &Form, node: &Node, found: &mut std::collections::BTreeSet<String>) {
+        if found.len() < MAX_NAMES && form.name(node).is_some() {
+            found.insert(form.text(node).to_owned());
+        }
+        node.children.iter().for_each(|child| visit(form, child, found));
+    }
+    let mut found = std::collections::BTreeSet::new();
+    form.nodes.iter().for_each(|node| visit(form, node, &mut found));
+    let parts: Vec<String> =
+        found.iter().filter_map(|name| name.split_once('-')).map(|(_, rest)| rest.into()).collect();
+    found.extend(parts.into_iter().filter(|part| !part.is_empty()));
+    let defined = form.nodes.first().and_then(|node| node.children.get(1)).and_then(|name| form.name(name));
+    for base in defined.map(|name| format!("{name}-part")).into_iter().chain(["extracted".into(), "value".into()]) {
+        found.extend((2..10).map(|number| format!("{base}-{number}")));
+        found.insert(base);
+    }
+    found.into_iter().collect()
+}
+
+/// The macros of the workspace's files that the form at `span` calls, with the number of arguments
+/// before their bodies.
+async fn macros_of_others<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    document: &Document,
+    span: Span,
+) -> Vec<(String, Option<usize>)> {
+    /// The maximum number of files that are read.
+    const MAX_FILES: usize = 16;
+    let for_thread = document.clone();
+    let heads: HashSet<String> = compute_blocking(move || {
+        let form = Form::of(&for_thread, span);
+        crate::ide::references::calls(&form).iter().map(|call| definitions::key(&call.written)).collect()
+    })
+    .await;
+    let mut found: Vec<(String, Option<usize>)> = Vec::new();
+    let mut texts = cursor.context.texts().await;
+    let mut files = 0;
+    for file in &index.files {
+        let mut named: Vec<String> = Vec::new();
+        for definition in &file.definitions {
+            if definition.kind() == "macro" && heads.contains(&definition.key) {
+                named.push(definition.key.clone());
+            }
+        }
+        if named.is_empty() {
+            continue;
+        }
+        files += 1;
+        let text = if files <= MAX_FILES { texts.get(&file.path).await } else { None };
+        let bodies: MacroBodies = match text {
+            Some(text) => {
+                compute_blocking(move || {
+                    let string = text.document.text().to_string();
+                    let bodies = Bodies::of(&Tree::of(&string, text.document.scan()));
+                    bodies.own().map(|(name, body)| (name.to_owned(), body)).collect()
+                })
+                .await
+            }
+            None => MacroBodies::new(),
+        };
+        for name in named {
+            let body = bodies.get(&name).copied().flatten();
+            found.push((name, body));
+        }
+    }
+    found
+}
+
+/// The files, not open in an editor, that define the function named at the start of the selection.
+async fn closed_definers<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    document: &Document,
+    selection: Span,
+) -> Vec<Document> {
+    /// The maximum number of files that are read.
+    const MAX_FILES: usize = 4;
+    let Some((_, written)) = crate::text::forms::symbol_at(document, selection.start) else { return Vec::new() };
+    let key = definitions::key(&written);
+    let defines = |definition: &Indexed| definition.key == key && definition.kind() == "function";
+    let mut found = Vec::new();
+    let mut texts = cursor.context.texts().await;
+    for file in index.files.iter().filter(|file| file.open.is_none() && file.definitions.iter().any(defines)) {
+        if found.len() == MAX_FILES {
+            break;
+        }
+        found.extend(texts.get(&file.path).await.map(|text| text.document.clone()));
+    }
+    found
+}
+
+/// The texts that may use what the package definition of a form imports; `None` if they are too
+/// many, or one cannot be read.
+async fn importers<B: Backend>(cursor: &Cursor<B>, index: &Snapshot, form: &Form) -> Option<Vec<Document>> {
+    let names = unused_imports::imported(form, index);
+    let mut found = Vec::new();
+    if names.is_empty() {
+        return Some(found);
+    }
+    let mut texts = cursor.context.texts().await;
+    for file in index.files.iter().filter(|file| names.iter().any(|name| index.has(file, name))) {
+        if found.len() == unused_imports::FILES {
+            return None;
+        }
+        found.push(match &file.open {
+            Some(document) => document.clone(),
+            None => texts.get(&file.path).await?.document.clone(),
+        });
+    }
+    Some(found)
+}
