@@ -108,13 +108,7 @@ fn context<'a>(name: &'a str, text: &Rope, related: &Related, label: &'a str) ->
 
 /// The lines that a span covers, with the span marked; of long lines the place alone. Only these
 /// lines are passed on, so that the cost does not grow with the file.
-fn snippet<'a>(
-    name: &'a str,
-    text: &Rope,
-    span: Span,
-    kind: AnnotationKind,
-    label: Option<&'a str>,
-) -> Element<'a> {
+fn snippet<'a>(name: &'a str, text: &Rope, span: Span, kind: AnnotationKind, label: Option<&'a str>) -> Element<'a> {
     let Some((lines, first_line, bytes)) = cut(text, span) else {
         let LineColumn { line, column } = line_column(text, span.start.min(text.len_chars()));
         return Origin::path(name).line(line).char_column(column).into();

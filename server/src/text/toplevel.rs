@@ -175,7 +175,10 @@ mod tests {
 
     #[test]
     fn a_text_may_have_several_forms() {
-        assert_eq!(written_forms("(in-package :a) 'b ; c\n#+d \"é\"(e)"), ["(in-package :a)", "'b", "#+d \"é\"", "(e)"]);
+        assert_eq!(
+            written_forms("(in-package :a) 'b ; c\n#+d \"é\"(e)"),
+            ["(in-package :a)", "'b", "#+d \"é\"", "(e)"]
+        );
         assert_eq!(written_forms("(a) )"), ["(a) )"]);
         assert_eq!(written_forms(" ; only a comment"), [""; 0]);
     }

@@ -91,8 +91,7 @@ pub fn fixes(document: &Document, item: &Diagnostic, image: &[Completion]) -> Ve
         }
         _ => Vec::new(),
     };
-    let names =
-        own.into_iter().chain(image.iter().filter(|one| unknown.fits(&one.kind)).map(|one| one.label.clone()));
+    let names = own.into_iter().chain(image.iter().filter(|one| unknown.fits(&one.kind)).map(|one| one.label.clone()));
     let upper_case = !token.written.chars().any(char::is_lowercase);
     let written = misspelt.to_lowercase();
     let compared = if unknown == Unknown::Package { misspelt } else { &token.name };
