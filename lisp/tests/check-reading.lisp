@@ -147,7 +147,8 @@
               (may-read inside "a file of the workspace" :path file :read (list home))
               ;; Names that are in Consort's own directory do not help.
               (may-not-read (first secrets) "Consort's state, named by the settings," :path file :read (list (in-home "app/") (in-home "state/consort/")))))
-           ;; Where a variable names the home directory, what has a usual name there is the person's.
+           ;; Where a variable names the home directory, what has a usual name there is the
+           ;; person's.
            (let ((code (write-text (in-home "Code/data.txt") "mine")))
              (call-with-environment
               (list (cons "HOME" home) (cons "XDG_CONFIG_HOME" home) (cons "GNUPGHOME" home) (cons "KUBECONFIG" "/") (cons "XDG_STATE_HOME" "state"))

@@ -294,8 +294,8 @@
   (let* ((told (map 'list (lambda (name) (ignore-errors (real-name name))) (field params "read" #())))
          (*other-homes* (homes-around (remove nil told))))
     (without-inner
-     ;; The scratch directory and the core are in Consort's own directories, of which nothing else is
-     ;; read.
+     ;; The scratch directory and the core are in Consort's own directories, of which nothing else
+     ;; is read.
      (append (remove nil (list (and (field params "scratch") (real-name (scratch-directory params)))
                                (and sb-ext:*core-pathname* (real-name sb-ext:*core-pathname*))))
              (without-secrets (remove nil (append told
