@@ -102,9 +102,10 @@
 #+#.(if (find-package :no-such) '(:and) '(:nothing-else (of-this)))
 (defun k () (list #.(shop::at-once 1)
 (list 2)) 3)
+(define-way name-of (function) (list function))
 (defun h () (let ((a 1 2)) a))")
                             :path (in-shop "elsewhere.lisp") :asd-files (list (in-shop "shop.asd")))))
-    (expect-told "what follows in a form" lines "0 no-system" "410 malformed-binding")))
+    (expect-told "what follows in a form" lines "0 no-system" "458 malformed-binding")))
 
 (test "broken-definition"
   (let ((lines (check-lines "(defun f () (no-such-function))" :path (in-shop "report.lisp") :asd-files (list (in-shop "no-such.asd") (in-shop "money.lisp")))))

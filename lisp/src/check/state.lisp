@@ -133,5 +133,6 @@
 
 (defun consequence-p (finding)
   "Returns true if FINDING may be there only because a package or a file before was not loaded:
-  macros, types, compiler macros and syntax of it are missing."
-  (member (finding-code finding) '("read-eval" "type-conflict" "wrong-argument-count" "compiler") :test #'string=))
+  macros, whose arguments are then taken for forms, types, compiler macros and syntax of it are
+  missing."
+  (member (finding-code finding) '("read-eval" "malformed-form" "type-conflict" "wrong-argument-count" "compiler") :test #'string=))
