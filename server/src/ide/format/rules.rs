@@ -151,8 +151,8 @@ impl Bodies {
         self.wanted.insert(name.to_lowercase(), body);
     }
 
-    /// Records the image's answer about a macro. One without `&body` is indented by its name if that
-    /// tells of a body.
+    /// Records the image's answer about a macro. One without `&body` is indented by its name if
+    /// that tells of a body.
     pub fn learn_macro(&mut self, written: &str, body: Body) {
         let name = crate::text::names::symbol(written).map(|symbol| symbol.name.to_lowercase());
         if body.is_some() || !name.is_some_and(|name| takes_body(&name)) {
@@ -203,8 +203,8 @@ impl Bodies {
         self.own.get(name).or_else(|| self.live.get(name)) == Some(&None) && !self.is_named_like_body(name)
     }
 
-    /// Returns true for a macro of the text without `&body` (`&rest` tells nothing) whose name tells of
-    /// a body.
+    /// Returns true for a macro of the text without `&body` (`&rest` tells nothing) whose name
+    /// tells of a body.
     fn is_named_like_body(&self, name: &str) -> bool {
         takes_body(name) && self.own.get(name) == Some(&None)
     }

@@ -92,8 +92,10 @@ fn only_a_loop_keyword_follows_a_complete_form_of_a_clause() {
         FakeImage::absent(),
         "(loop for item in items collect it‸)",
         expect![[r#"
-            item (loop variable (loop))
+            item (local variable (loop))
             items (in this text)
+            internal-time-units-per-second (variable, COMMON-LISP)
+            with-package-iterator (macro, COMMON-LISP)
         "#]],
     );
 }
