@@ -1,6 +1,6 @@
 ;;;; Two threads that come to the same state at once: nothing is lost, and nothing done twice. A
-;;;; function of ours is wrapped so that one thread stands still in the middle of what it does. Where
-;;;; many call it, the image is not started from a core, in which these calls are linked
+;;;; function of ours is wrapped so that one thread stands still in the middle of what it does.
+;;;; Where many call it, the image is not started from a core, in which these calls are linked
 ;;;; (src/sbcl/encapsulation.lisp).
 
 (in-package :consort)

@@ -1,6 +1,6 @@
 // A new project: a system, its package, and tests that need no library. No `vscode` here.
 
-/** The packages of SBCL, ASDF and Consort that a name may be; those of SBCL's own begin with `sb-`. */
+/** The packages of SBCL, ASDF and Consort that a name may be; SBCL's own begin with `sb-`. */
 const LISP_PACKAGES = ['asdf', 'asdf-action', 'asdf-user', 'asdf-utilities', 'cl', 'cl-user', 'common-lisp', 'common-lisp-user', 'consort', 'keyword', 'sequence', 'uiop']
 
 /** Why a name cannot be a system's; undefined when it can. */

@@ -10,7 +10,7 @@ export async function saveFiles(): Promise<void> {
   await Promise.all(unsaved().map((document) => document.save()))
 }
 
-/** The sentence that names the files whose unsaved changes are not tested; undefined for no files. */
+/** The sentence that names the files whose unsaved changes are not tested; undefined for none. */
 export function notTested(): string | undefined {
   const files = unsaved().map(({ uri }) => label(vscode.workspace.asRelativePath(uri)))
   return files.length === 0 ? undefined : `Files are tested as saved, without the unsaved changes in ${files.join(', ')}.`

@@ -1,5 +1,5 @@
-// Names that are typed into an input box, texts that are shown in part, and reasons of failures. `vscode` is a fake here
-// (build.mjs).
+// Names that are typed into an input box, texts that are shown in part, and reasons of failures.
+// `vscode` is a fake here (build.mjs).
 import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import type { Documents } from '../src/documents.js'
@@ -23,7 +23,7 @@ beforeEach(() => {
   window.showInputBox = showInputBox
 })
 
-/** An editor in a package, with the cursor on no name, and what is typed into the next input box. */
+/** An editor in a package, with the cursor on no name, and what is typed into the next box. */
 function typing(text: string): void {
   const { editor } = open('(in-package :shop)\n\n')
   editor.selection = new Selection(1, 0, 1, 0)

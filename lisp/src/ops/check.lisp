@@ -143,8 +143,8 @@
          (met '())                      ; the paths of files that a check was made for
          ;; True if something could not be loaded: what later files lack may be in it.
          (incomplete nil)
-         ;; That a file which nobody asked about could not be loaded: words and code, which the files
-         ;; after it are told.
+         ;; Words and code about a file that nobody asked about and that could not be loaded: the
+         ;; files after it are told.
          (unloaded nil)
          (before nil)                   ; of files checked together: the lambda lists at first
          ;; For each of these files a list: path, withheld spans, findings about calls; newest

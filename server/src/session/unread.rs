@@ -7,8 +7,8 @@ use crate::text::document::Document;
 use crate::text::position::{LineColumn, line_column};
 
 /// Has the error of an outcome tell the place where the code cannot be read, if that is the error,
-/// and what is wrong with the structure as the code's diagnostics tell it. The code is all of `text`
-/// from the character `start` on.
+/// and what is wrong with the structure, in the words of the diagnostics. The code is all of
+/// `text` from the character `start` on.
 pub(super) fn explain(text: impl FnOnce() -> String, start: usize, outcome: &mut EvalOutcome) {
     let Some(error) = &mut outcome.error else { return };
     let Some(unread) = error.unread else { return };
@@ -42,7 +42,7 @@ mod tests {
         let unread = |message: &str, at| EvalError { unread: Some(at), ..EvalError::new("READER-ERROR", message) };
         insta::assert_snapshot!(
             explained("(+ 1", 0, unread("The code ends within a form.", 4)),
-            @"This list is never closed; one `)` is missing here. (line 1, column 5)"
+            @"This list is never closed; one `)` is missing here. (line 1, column 1)"
         );
         insta::assert_snapshot!(
             explained("\n(list 1)\n(+ 1))", 10, unread("unmatched close parenthesis", 6)),

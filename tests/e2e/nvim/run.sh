@@ -2,9 +2,9 @@
 # Neovim 0.11 with nothing but editors/neovim on its runtimepath, against `consort lsp`: headless,
 # with its own LSP client, and in a terminal, key by key, as a person has it. `run.sh [PART
 # [PATTERN]]`: only this part (shown_test, stale_test, latest_test, waiting_test, undo_test,
-# repl_test, telling_test, lsp_test, offline_test, plugin_test, install_test, dap_test, debugger_test,
-# frozen_test, recording_test, inspect_test, macrostep_test, compile_test, asking_test, hostile,
-# person), and only its tests whose names match.
+# repl_test, telling_test, lsp_test, offline_test, plugin_test, install_test, dap_test,
+# debugger_test, frozen_test, recording_test, inspect_test, macrostep_test, compile_test,
+# asking_test, hostile, person), and only its tests whose names match.
 # Screens of `hostile` and `person` are kept in tests/out/nvim.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../environment.sh"
