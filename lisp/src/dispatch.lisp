@@ -111,6 +111,12 @@
 (defvar *asks* nil "In the dispatcher: the field `input` of the request, which says whom it may ask
   for input, or NIL.")
 
+(defun tell-busy (id obstacle)
+  "Answers the request ID, for which no thread can be made because of OBSTACLE. Called in the thread
+  that makes threads, which may wait for the host."
+  (send-error id "busy" (format nil "Nothing can be begun now: ~A. If it never lets go, interrupt what it runs, end it, or restart the image."
+                                obstacle)))
+
 (defun start-answering (id operation params)
   "Starts a thread that answers a request. From now on the request can be interrupted. When somebody
   keeps threads from being made, the answer says who."
@@ -120,8 +126,7 @@
       (push evaluation *starting*))
     (start-thread-or-tell (lambda (obstacle)
                             (end-starting evaluation)
-                            (post-error id "busy" (format nil "Nothing can be begun now: ~A. If it never lets go, interrupt what it runs, end it, or restart the image."
-                                                          obstacle)))
+                            (tell-busy id obstacle))
                           (concatenate 'string "consort " (operation-name operation)) #'answer-in-thread id operation params evaluation)))
 
 (defun post-error (id kind message)
@@ -142,9 +147,9 @@
           ((member (operation-where operation) '(:thread :interruptible))
            (start-answering id operation params))
           ((eq (operation-where operation) :query)
-           (call-in-helper (lambda () (answer-query id operation params))))
+           (call-in-helper (lambda () (answer-query id operation params)) (lambda (obstacle) (tell-busy id obstacle))))
           ((eq (operation-where operation) :helper)
-           (call-in-helper (lambda () (answer-at-once id operation params))))
+           (call-in-helper (lambda () (answer-at-once id operation params)) (lambda (obstacle) (tell-busy id obstacle))))
           (t
            (call-answering id #'post-frame #'post-error (lambda () (funcall (operation-function operation) id params)))))))
 

@@ -269,6 +269,11 @@
 (defmethod print-object ((stream shared-output) output)
   (format output "#<shared ~(~A~)>" (shared-output-kind stream)))
 
+(define-condition descriptor-lost (stream-error)
+  ((errno :initarg :errno :reader descriptor-lost-errno))
+  (:report (lambda (condition stream)
+             (format stream "The image's output cannot be written (errno ~D)." (descriptor-lost-errno condition)))))
+
 (defun write-to-descriptor (descriptor string start end)
   "Writes STRING from START to END to DESCRIPTOR. SBCL's streams of 1 and 2 are not used: of what
   several threads write to these at once some is lost, and some is written twice."
@@ -276,7 +281,7 @@
          (octets (sb-ext:string-to-octets text :external-format :utf-8)))
     (multiple-value-bind (written errno) (write-octets descriptor octets 0 (length octets))
       (unless written
-        (error 'sb-posix:syscall-error :errno errno :name 'write)))))
+        (error 'descriptor-lost :errno errno :stream (if (eql descriptor 1) *standard-output* *error-output*))))))
 
 (defun write-shared (kind string start end)
   "Writes STRING from START to END, KIND of output, where output of threads outside of evaluations

@@ -166,8 +166,8 @@
 (define-global *helpers-lock* (sb-thread:make-mutex :name "consort helpers")
   "Held while a helper comes to wait or is given work.")
 
-(defun call-in-helper (work)
-  "Has WORK called in a thread of ours, beside whatever else runs."
+(defun call-in-helper (work &optional tell)
+  "Has WORK called in a thread of ours, beside whatever else runs. TELL as in START-THREAD-OR-TELL."
   (let ((helper (with-lock (*helpers-lock*)
                   (let ((helper (pop *idle-helpers*)))
                     (when helper
@@ -175,7 +175,7 @@
                     helper))))
     (if helper
         (sb-thread:signal-semaphore (helper-wake helper))
-        (start-thread-soon "consort helper" #'run-helper (make-helper work)))))
+        (start-thread-or-tell tell "consort helper" #'run-helper (make-helper work)))))
 
 (defun wait-for-work (helper)
   "Waits for work for HELPER, and returns true; returns NIL at once when enough helpers wait."

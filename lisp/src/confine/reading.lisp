@@ -118,6 +118,11 @@
   "Returns true if DIRECTORY, a native name, is a home directory or has one in it."
   (some (lambda (home) (beneath-p home directory)) (home-directories)))
 
+(defun holds-work-p (directory)
+  "Returns true if the workspace, in which this process stands, is DIRECTORY or in it."
+  (let ((work (real-name (concatenate 'string (sb-posix:getcwd) "/"))))
+    (and work (beneath-p work directory))))
+
 (defun names-of-variable (variable)
   "The absolute names that the environment's VARIABLE has: its value, and the parts between colons."
   (let ((value (sb-posix:getenv variable)))
@@ -148,7 +153,7 @@
                 append (loop for name in (names-of-variable variable)
                              append (loop for own in inner
                                           for real = (real-name (if (string= own "") name (concatenate 'string name "/" own)))
-                                          unless (or (null real) (holds-home-p real)) collect real)))))
+                                          unless (or (null real) (holds-home-p real) (holds-work-p real)) collect real)))))
 
 (defun never-read-of-host ()
   "The directories of Consort's hosts where XDG_RUNTIME_DIR does not say."

@@ -84,8 +84,8 @@
   "Captures the output of this thread, whose EVALUATION this is, if a program started it. In the
   image such output belongs to no client."
   (unless (evaluation-stdout evaluation)
-    (setf (evaluation-stdout evaluation) (make-capture)
-          (evaluation-stderr evaluation) (make-capture)
+    (setf (evaluation-stdout evaluation) (make-capture :kind 'stdout)
+          (evaluation-stderr evaluation) (make-capture :kind 'stderr)
           *running* (list evaluation))))
 
 (defun set-alarm-of-attempt (attempt evaluation)

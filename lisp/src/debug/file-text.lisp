@@ -35,14 +35,15 @@
 (defun octet-index (text format octets)
   "The index of the character of TEXT before which there are OCTETS octets in its file, which was
   read as FORMAT; the length of TEXT if it has not so many."
+  (declare (type (unsigned-byte 62) octets))
   (if (eq format :latin-1)
       (min octets (length text))
-      (loop with before = 0
-            for index from 0 below (length text)
-            for code = (char-code (char text index))
-            when (>= before octets) do (return index)
-            do (incf before (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4)))
-            finally (return (length text)))))
+      (let ((text (coerce text '(simple-array character (*)))) (before 0))
+        (declare (type (simple-array character (*)) text) (type (unsigned-byte 62) before) (optimize speed))
+        (dotimes (index (length text) (length text))
+          (when (>= before octets) (return index))
+          (let ((code (char-code (char text index))))
+            (incf before (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4))))))))
 
 (define-global *file-texts* '() "(FILE WRITTEN TEXT READ FORMAT) of the files that were read last, newest first.")
 

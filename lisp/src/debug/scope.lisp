@@ -51,7 +51,10 @@
                             (and (proper-list-p item) (cddr item) (list (third item)))))))
 
 (defun names-of-loop (form)
-  (loop for (word name) on form
+  "The variables of the clauses before the first one that does something."
+  (loop for (word name) on (rest form)
+        until (named-p word '("DO" "DOING" "COLLECT" "COLLECTING" "APPEND" "APPENDING" "NCONC" "NCONCING" "SUM" "SUMMING" "COUNT" "COUNTING"
+                              "MAXIMIZE" "MAXIMIZING" "MINIMIZE" "MINIMIZING" "WHEN" "IF" "UNLESS" "RETURN" "ALWAYS" "NEVER" "THEREIS"))
         when (and (named-p word '("FOR" "AS" "WITH" "AND")) (or (stringp name) (symbolp name))) collect name))
 
 (defun names-bound (form position)

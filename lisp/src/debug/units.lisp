@@ -270,14 +270,30 @@
   (let ((name (shape-name text)) (*package* from))
     (and name (find-package name))))
 
+(defun selections-of-packages (text)
+  "The places in TEXT of words that may select a package."
+  (let ((text (coerce text '(simple-array character (*)))) (places '()))
+    (declare (type (simple-array character (*)) text) (optimize speed))
+    (dotimes (index (max 0 (- (length text) 9)) (nreverse places))
+      (when (and (char-equal #\i (schar text index)) (string-equal "in-package" text :start2 index :end2 (+ index 10)))
+        (push index places)))))
+
+(define-global *selections* (cons "" '()) "A text, and its SELECTIONS-OF-PACKAGES: of the text that was asked about last.")
+
+(defun known-selections (text)
+  "SELECTIONS-OF-PACKAGES of TEXT, which is asked about once for each of its definitions."
+  (let ((known *selections*))
+    (cdr (if (eq text (car known)) known (setf *selections* (cons text (selections-of-packages text)))))))
+
 (defun package-before (text pieces piece &optional (first (user-package)))
   "The package in which the form at PIECE, one of PIECES of TEXT, is read. FIRST is the package at
   the beginning of TEXT."
-  (let ((package first) (text (coerce text 'simple-string)))
+  (let ((package first) (selections (known-selections text)) (text (coerce text 'simple-string)))
     (loop for each in pieces
           for (start . end) = each
           until (eq each piece)
-          when (search "in-package" text :start2 start :end2 end :test #'char-equal)
+          do (loop while (and selections (< (first selections) start)) do (pop selections))
+          when (and selections (< (first selections) end))
             do (dolist (name (packages-selected (handler-case (read-shape (make-shape-input text start end) 0)
                                                   (error () nil))))
                  (setf package (or (package-designated name package)

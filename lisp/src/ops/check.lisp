@@ -143,6 +143,7 @@
          (met '())                      ; the paths of files that a check was made for
          ;; True if something could not be loaded: what later files lack may be in it.
          (incomplete nil)
+         (told nil)                     ; one of these was reported
          ;; Words and code about a file that nobody asked about and that could not be loaded: the
          ;; files after it are told.
          (unloaded nil)
@@ -165,14 +166,17 @@
              (send-finding (path finding)
                (send-line report (object "file" path "diagnostic" (finding-json finding))))
              (problem (path words &optional (code "system-failed"))
-               (let ((follows (shiftf incomplete t)) (failed (string= code "load-failed")))
-                 (cond ((and failed follows)) ; perhaps for lack of what was reported
+               (let ((failed (string= code "load-failed")))
+                 (setf incomplete t)
+                 (cond ((and failed told)) ; perhaps for lack of what was reported
                        ((and path (string/= code "system-failed") (silent-p path) (member path met :test #'equal))
                         ;; Into a loaded system a file may fail to load that loads by itself.
                         (unless (or unloaded changed)
-                          (setf unloaded (list (format nil "~A is loaded before this file. ~A" (file-namestring path) words)
+                          (setf told t
+                                unloaded (list (format nil "~A is loaded before this file. ~A" (file-namestring path) words)
                                                (if failed "system-failed" code)))))
-                       (t (tell-problem path words code)))))
+                       (t (setf told t)
+                          (tell-problem path words code)))))
              (tell-unloaded (name text)
                (let ((start (skip-comments text 0)))
                  (send-finding name (definition-problem name (first unloaded) (second unloaded) (cons start (end-of-line text start))))))

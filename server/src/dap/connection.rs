@@ -290,7 +290,7 @@ impl Connection {
     /// event undoes it.
     async fn catch_up_after(&self, missed: u64) {
         tracing::info!(missed, "events of stops were missed by a debugger");
-        let answer = crate::steady::timeout(LIST_TIMEOUT, self.session.query(DebugStops {})).await;
+        let answer = crate::steady::timeout(LIST_TIMEOUT, self.session.at_stop(DebugStops {})).await;
         if missed > 0 {
             self.say(&format!(
                 "{missed} events came faster than they could be told: messages of breakpoints are among them. A condition or a hit condition on the breakpoint makes them fewer.\n"
@@ -309,7 +309,7 @@ impl Connection {
     pub(super) async fn image_changed(&self) {
         self.compare(Vec::new());
         if matches!(self.session.image_state(), ImageState::Ready { .. })
-            && let Ok(Ok(answer)) = crate::steady::timeout(LIST_TIMEOUT, self.session.query(DebugStops {})).await
+            && let Ok(Ok(answer)) = crate::steady::timeout(LIST_TIMEOUT, self.session.at_stop(DebugStops {})).await
         {
             self.compare(answer.stops);
         }

@@ -99,9 +99,10 @@ impl From<EvalOutcome> for Evaluation {
     fn from(mut outcome: EvalOutcome) -> Self {
         let mut left = clip::LIMIT;
         let EvalOutcome { values, stdout, stderr, .. } = &mut outcome;
+        let mut keeps_cut = true;
         for part in values.iter_mut().chain([stdout, stderr]) {
             // The image has cut it to its own limit, and says so within it.
-            if part.omitted > 0 && left == clip::LIMIT {
+            if part.omitted > 0 && std::mem::take(&mut keeps_cut) {
                 left = 0;
                 continue;
             }
@@ -222,6 +223,7 @@ mod tests {
         let mut long = outcome(EvalStatus::Ok);
         let half = "x".repeat(clip::LIMIT / 2);
         let text = format!("{half}\n...[7 characters left out]...\n{half}");
+        long.values = vec![whole("NIL")];
         long.stdout = Clipped { text: text.clone(), omitted: 7 };
         let facts = Evaluation::from(long);
         assert_eq!((facts.outcome.stdout.text, facts.outcome.stdout.omitted), (text, 7));

@@ -168,7 +168,7 @@ impl Image {
     ///
     /// # Errors
     /// Fails at once when there is no image, or one that is being started; after 10 s when the
-    /// image does not answer, or 0.1 s when it sends nothing at all; when the image ends meanwhile,
+    /// image does not answer, or 0.25 s when it sends nothing at all; when the image ends meanwhile,
     /// once the next one runs.
     pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         self.runtime.need();

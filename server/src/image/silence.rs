@@ -20,7 +20,7 @@ pub(super) struct Limits {
 const LIMITS: Limits = Limits {
     query: Duration::from_secs(10),
     silent_after: Duration::from_secs(2),
-    silent_query: Duration::from_millis(100),
+    silent_query: Duration::from_millis(250),
 };
 
 /// A query that was not answered in time.

@@ -70,6 +70,7 @@ impl Session {
         place: Option<Place>,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
         let code = request.code.clone();
+        let at = place.as_ref().and_then(|place| place.position);
         let how = log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
         let work =
             settle_kept(self.ask_job(|reply| Event::Evaluate { client, request, place, invoked_by: how, reply }));
@@ -77,7 +78,7 @@ impl Session {
             let code = code.clone();
             async move {
                 let mut outcome = work.await?;
-                unread::explain(|| code, 0, &mut outcome);
+                unread::explain(|| code, 0, at, &mut outcome);
                 Ok(outcome)
             }
         };

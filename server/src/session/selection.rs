@@ -46,7 +46,7 @@ impl Session {
             let outcome = session.logged(client, "evaluate", Some(&code), outcome, super::record::outcome_line);
             let mut outcome = outcome.await;
             if let Ok(outcome) = &mut outcome {
-                unread::explain(|| found.text.slice(..found.span.end).to_string(), found.span.start, outcome);
+                unread::explain(|| found.text.slice(..found.span.end).to_string(), found.span.start, None, outcome);
             }
             Some((found, outcome))
         }

@@ -4,24 +4,34 @@ use super::requests::in_place;
 use crate::ide::structure;
 use crate::model::evaluation::EvalOutcome;
 use crate::text::document::Document;
-use crate::text::position::{LineColumn, line_column};
+use crate::text::position::{LineColumn, Position, line_column};
 
 /// Has the error of an outcome tell the place where the code cannot be read, if that is the error,
 /// and what is wrong with the structure, in the words of the diagnostics. The code is all of
-/// `text` from the character `start` on.
-pub(super) fn explain(text: impl FnOnce() -> String, start: usize, outcome: &mut EvalOutcome) {
+/// `text` from the character `start` on. `place`: where `text` begins in its file.
+pub(super) fn explain(
+    text: impl FnOnce() -> String,
+    start: usize,
+    place: Option<Position>,
+    outcome: &mut EvalOutcome,
+) {
     let Some(error) = &mut outcome.error else { return };
     let Some(unread) = error.unread else { return };
     let text = text();
     error.message = in_place(text.len(), || {
         let document = Document::new(&text, 0);
         let mut found = structure::check(&document).diagnostics;
-        found.retain(|found| found.span.start >= start);
+        // The reader stops at the first form that it cannot read.
+        found.retain(|found| (start..=start + unread).contains(&found.span.start));
         let (message, at) = match found.into_iter().next() {
             Some(found) => (found.message, found.span.start),
             None => (std::mem::take(&mut error.message), start + unread),
         };
-        let LineColumn { line, column } = line_column(document.text(), at);
+        let LineColumn { mut line, mut column } = line_column(document.text(), at);
+        if let Some(place) = place {
+            column += if line == 1 { place.column as usize } else { 0 };
+            line += place.line as usize;
+        }
         format!("{message} (line {line}, column {column})")
     });
 }
@@ -33,7 +43,7 @@ mod tests {
 
     fn explained(text: &str, start: usize, error: EvalError) -> String {
         let mut outcome = EvalOutcome::empty(EvalStatus::Error, Some(error));
-        explain(|| text.to_owned(), start, &mut outcome);
+        explain(|| text.to_owned(), start, None, &mut outcome);
         outcome.error.map(|error| error.message).unwrap_or_default()
     }
 
@@ -47,6 +57,10 @@ mod tests {
         insta::assert_snapshot!(
             explained("\n(list 1)\n(+ 1))", 10, unread("unmatched close parenthesis", 6)),
             @"This `)` closes nothing. (line 3, column 6)"
+        );
+        insta::assert_snapshot!(
+            explained("(foo:bar)\n(+ 1", 0, unread("Package FOO does not exist.", 8)),
+            @"Package FOO does not exist. (line 1, column 9)"
         );
         insta::assert_snapshot!(
             explained("(foo:bar)", 0, unread("Package FOO does not exist.", 8)),

@@ -239,6 +239,7 @@ end
 
 next_question = function()
   if current then return end
+  if client_of.is_text_locked then return vim.defer_fn(next_question, 100) end
   -- In the command-line window no other window can be opened.
   if vim.fn.getcmdwintype() ~= '' then
     vim.api.nvim_create_autocmd('CmdwinLeave', { group = group, once = true, callback = vim.schedule_wrap(next_question) })

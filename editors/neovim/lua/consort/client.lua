@@ -151,6 +151,9 @@ function M.request(client, name, argument, done, buf)
   return sent, id
 end
 
+--- True while a function of completion waits: no window can be opened then, and no text changed.
+M.is_text_locked = false
+
 M.ENDED = 'the server has ended; `:edit` starts it again'
 local at_end = {} ---@type fun(client: integer)[]
 

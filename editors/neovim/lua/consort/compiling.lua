@@ -22,12 +22,13 @@ local UNREAD = { 'unknown-package', 'unknown-symbol', 'reader-error', 'read-eval
 ---@param done fun(is_read: boolean)
 local function can_be_read(client, uri, buf, location, done)
   local line = type(location) == 'table' and location.line
-  client:request('textDocument/diagnostic', { textDocument = { uri = uri } }, function(_, report)
+  local sent = client:request('textDocument/diagnostic', { textDocument = { uri = uri } }, function(_, report)
     done(not vim.iter(type(report) == 'table' and report.items or {}):any(function(found)
       local code = tostring(found.code)
       return found.range.start.line + 1 == line and (vim.list_contains(UNREAD, code) or code:find('^unbalanced%-') or code:find('^unfinished%-'))
     end))
   end, buf)
+  if not sent then done(false) end
 end
 
 --- Returns where the compilation failed, and why; on the command line the end may be cut.

@@ -236,7 +236,9 @@ function M.complete(findstart, base)
   local client = client_of.need()
   if not client then return {} end
   local argument = { text = base, package = repl.package, operator = line:sub(1, at[2]):match('%(%s*$') ~= nil }
+  client_of.is_text_locked = true
   local answer, why = client:request_sync('workspace/executeCommand', { command = 'consort.complete', arguments = { argument } }, PATIENCE, repl.buf)
+  client_of.is_text_locked = false
   if not answer or answer.err then
     client_of.fail(answer and answer.err.message or 'no answer: ' .. tostring(why))
     return {}
