@@ -128,18 +128,6 @@
        (typep condition 'stream-error)
        (eq *code-stream* (ignore-errors (stream-error-stream condition)))))
 
-(defun unread-code-error (condition)
-  "The JSON of EvalError for CONDITION, for which UNREAD-CODE-P is true. The place and the stream that
-  SBCL tells at the end are left out: the host tells the place."
-  (let ((message (if (typep condition 'simple-condition)
-                     (ignore-errors
-                      (with-terse-printing ()
-                        (apply #'format nil (simple-condition-format-control condition)
-                               (simple-condition-format-arguments condition))))
-                     "The code ends within a form.")))
-    (append (error-facts (condition-type condition) (or message (condition-message condition)))
-            (list "unread" (or (ignore-errors (file-position *code-stream*)) 0)))))
-
 (defun note-error (evaluation condition)
   "Remembers CONDITION as the error that ends EVALUATION. When the stack is full it is printed
   later, when there is room again; when the heap is, now, since only now it knows its sizes, but
@@ -149,9 +137,9 @@
       (setf (evaluation-error evaluation) (cons condition (current-frame-names))))
     (unless (typep condition stack-exhausted)
       (setf (evaluation-error evaluation)
-            (cond ((unread-code-p condition) (unread-code-error condition))
-                  ((typep condition 'storage-condition) (describe-error condition (cdr (evaluation-error evaluation))))
-                  (t (describe-error condition)))))))
+            (append (describe-error condition (if (typep condition 'storage-condition) (cdr (evaluation-error evaluation)) (current-frames)))
+                    (and (unread-code-p condition)
+                         (list "unread" (or (ignore-errors (file-position *code-stream*)) 0))))))))
 
 (defun user-debugger-hook (condition)
   "Gives the user's own *DEBUGGER-HOOK* its chance, as the debugger would."
@@ -178,13 +166,13 @@
     (when (or thread (not (typep condition 'storage-condition)))
       (user-debugger-hook condition))
     (leave-if-forked 70)
-    (when (and (in-user-code-p) (stops-at-errors-p evaluation) (not (unread-code-p condition)))
+    (when (and (in-user-code-p) (stops-at-errors-p evaluation))
       (setf stopped (stop-at-condition condition)))
     (when (and thread (not (and *attempt* (in-user-code-p))))
       (let ((frozen (and (in-user-code-p) (not stopped) (freeze-thread evaluation condition))))
         (with-own-settings () (report-thread-error condition frozen)))
       (sb-thread:abort-thread))
-    (when (and (evaluation-freeze evaluation) (not (unread-code-p condition)))
+    (when (evaluation-freeze evaluation)
       (setf (evaluation-frozen evaluation) (freeze-failure evaluation condition (evaluation-freeze evaluation))))
     (with-own-settings () (note-error evaluation condition))
     (throw evaluation :error)))

@@ -128,7 +128,7 @@ fn the_debugger_never_opens() {
         ("(error 'sb-sys:interactive-interrupt)", AMPLE, &["INTERACTIVE-INTERRUPT"]),
         ("(error 'sb-ext:timeout)", AMPLE, &["TIMEOUT"]),
         ("(car 1)", AMPLE, &["TYPE-ERROR"]),
-        ("(defun incomplete (x)", AMPLE, &["end of file on #<STRING-INPUT-STREAM>"]),
+        ("(defun incomplete (x)", AMPLE, &["END-OF-FILE"]),
         ("(no-such-package::foo)", AMPLE, &["NO-SUCH-PACKAGE"]),
     ]);
 }

@@ -21,7 +21,7 @@ interface What {
 
 const documentOf = ({ uri }: What): vscode.TextDocument | undefined => vscode.workspace.textDocuments.find((one) => one.uri.toString() === uri)
 
-/** Whether what a request compiles can be read, as far as is known here. */
+/** True if the text that a request compiles can be read, as far as is known here. */
 function readable(error: Refused, what: What): boolean {
   if (UNREADABLE.test(error.message)) return false
   const document = documentOf(what)

@@ -26,10 +26,10 @@ export class LineEditor {
   private columns = 80
   private readonly history: string[] = []
   private recalled = 0
-  /** What was typed at the positions of the history that were left; behind its end, the draft. */
+  /** The texts typed at the positions of the history that were left; behind its end, the draft. */
   private edited = new Map<number, string>()
   private pending = ''
-  /** What was typed at the prompt when `run` submitted another text. */
+  /** The text that was typed at the prompt when `run` submitted another one. */
   private aside: { text: string; cursor: number; edited: Map<number, string>; recalled: number; length: number } | undefined
   /** Takes the line that running code reads: no form, and nothing for the history. */
   private question: ((text: string | undefined) => void) | undefined
@@ -65,7 +65,7 @@ export class LineEditor {
     this.edited = aside?.edited ?? new Map<number, string>()
     this.recalled = this.history.length
     if (aside !== undefined) {
-      // What was submitted since is an entry before the draft.
+      // Entries submitted since are before the draft.
       const draft = this.edited.get(aside.length)
       this.edited.delete(aside.length)
       if (draft !== undefined) this.edited.set(this.history.length, draft)

@@ -331,7 +331,7 @@ export interface TestReport {
   failed: number
   errors: number
   text: string
-  /** What the compiler and the tests printed. */
+  /** The output of the compiler and the tests. */
   output?: string | null
   tests: TestOutcome[]
 }
@@ -374,7 +374,7 @@ export interface ErrorData {
   message?: string
   /** From 1; the column in characters. Without a file, in the document of the request. */
   location?: { file?: string; line?: number; column?: number }
-  /** What should have been put back, and was not. */
+  /** The definitions that should have been put back, and were not. */
   not_undone?: string[]
 }
 

@@ -210,7 +210,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     if (!original.isClosed || original.uri.scheme === 'file') {
       const shown = original.isClosed ? await vscode.workspace.openTextDocument(original.uri) : original
       const column = editor.viewColumn === undefined ? {} : { viewColumn: editor.viewColumn }
-      // Its editor knows its place; the selection is for one that was closed.
+      // An open editor knows its place; the selection is for one that was closed.
       await vscode.window.showTextDocument(shown, { ...column, ...(original.version === version ? { selection } : {}) })
     }
     const key = editor.document.uri.toString()

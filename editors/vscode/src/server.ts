@@ -47,7 +47,7 @@ const OWN_SETTINGS: StaticFeature = {
   },
 }
 
-/** How long the end of a client is waited for, in milliseconds. */
+/** The time for the end of a client, in milliseconds. */
 const STOPPING = 3000
 
 /** The reasons why no server runs. */

@@ -110,7 +110,7 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
     output.append(result.stdout + result.stderr)
     server.log.info(`Load system ${chosen}: ${result.loaded ? 'loaded' : 'not loaded'}, ${((Date.now() - begun) / 1000).toFixed(1)} s`)
     if (!result.loaded) {
-      // What the compiler said has the reason; the error only names the file.
+      // The output of the compiler has the reason; the error only names the file.
       output.show(true)
       throw new Refused(`${chosen} was not loaded. ${result.error?.message ?? ''}`, undefined)
     }

@@ -12,7 +12,7 @@ const UNDOES = /^(code_undo|consort\.undoReload)$/
 /** Text of the outcome of an edit of a form that was loaded too, or of one too long to tell. */
 const LOADED = /^Reloaded |\.\.\.$/m
 
-/** What an entry of the log has done to the reloads that can be undone. */
+/** The effect of an entry of the log on the reloads that can be undone. */
 export function effect({ tool, status, outcome }: LogEntry): 'adds' | 'undoes' | undefined {
   // Forms are loaded one after the other, and the ones before a form that fails stay.
   if (tool === 'lisp-edit-form') return LOADED.test(outcome ?? '...') ? 'adds' : undefined
@@ -120,7 +120,7 @@ export async function undoReload(server: Server): Promise<ReloadReport | undefin
   const mine = reloads(server)
   const found = toldLast(mine, entries)
   const one = 'one' in found ? found.one : undefined
-  // Of a whole log in which nothing is left to undo, the server says so.
+  // The server says so of a whole log in which nothing is left to undo.
   if (!('one' in found) && !(found.other === undefined && (entries[0]?.number ?? 1) === 1)) {
     const which = found.other === undefined ? 'a reload that the log has no more' : described(found.other)
     if ((await vscode.window.showWarningMessage(`Consort: the newest reload is ${which}; ${found.why}.`, UNDO)) !== UNDO) return undefined

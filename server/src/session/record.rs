@@ -72,13 +72,17 @@ impl Session {
         let code = request.code.clone();
         let at = place.as_ref().and_then(|place| place.position);
         let how = log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
+        // Agents get the image's own words, which their contract has.
+        let for_person = how.starts_with("consort.");
         let work =
             settle_kept(self.ask_job(|reply| Event::Evaluate { client, request, place, invoked_by: how, reply }));
         let explained = {
             let code = code.clone();
             async move {
                 let mut outcome = work.await?;
-                unread::explain(|| code, 0, at, &mut outcome);
+                if for_person {
+                    unread::explain(|| code, 0, at, &mut outcome);
+                }
                 Ok(outcome)
             }
         };

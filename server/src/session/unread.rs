@@ -25,7 +25,7 @@ pub(super) fn explain(
         found.retain(|found| (start..=start + unread).contains(&found.span.start));
         let (message, at) = match found.into_iter().next() {
             Some(found) => (found.message, found.span.start),
-            None => (std::mem::take(&mut error.message), start + unread),
+            None => (own_words(&error.message).to_owned(), start + unread),
         };
         let LineColumn { mut line, mut column } = line_column(document.text(), at);
         if let Some(place) = place {
@@ -34,6 +34,13 @@ pub(super) fn explain(
         }
         format!("{message} (line {line}, column {column})")
     });
+}
+
+/// SBCL's message without the line and the stream that it tells at the end, which are of a text of
+/// Consort's own.
+fn own_words(message: &str) -> &str {
+    let end = [" Line: ", "\n\n    Line: ", " Stream: "].iter().filter_map(|mark| message.find(mark)).min();
+    message[..end.unwrap_or(message.len())].trim_end()
 }
 
 #[cfg(test)]
@@ -56,14 +63,14 @@ mod tests {
         );
         insta::assert_snapshot!(
             explained("\n(list 1)\n(+ 1))", 10, unread("unmatched close parenthesis", 6)),
-            @"This `)` closes nothing. (line 3, column 6)"
+            @"This `)` closes nothing: there is one too many. (line 3, column 6)"
         );
         insta::assert_snapshot!(
             explained("(foo:bar)\n(+ 1", 0, unread("Package FOO does not exist.", 8)),
             @"Package FOO does not exist. (line 1, column 9)"
         );
         insta::assert_snapshot!(
-            explained("(foo:bar)", 0, unread("Package FOO does not exist.", 8)),
+            explained("(foo:bar)", 0, unread("Package FOO does not exist. Line: 1, Column: 7, File-Position: 7 Stream: #<STRING-INPUT-STREAM>", 8)),
             @"Package FOO does not exist. (line 1, column 9)"
         );
         assert_eq!(explained("(f)", 0, EvalError::new("UNDEFINED-FUNCTION", "as it is")), "as it is");

@@ -168,7 +168,7 @@ export class Editor {
 export const closed = new EventEmitter<Document>()
 const changed = new EventEmitter<{ document: Document; contentChanges: { range: Range; text: string }[] }>()
 
-/** What the person was told, and the documents and debug sessions that were shown. */
+/** The messages to the person, and the documents and debug sessions that were shown. */
 export const seen = { messages: [] as string[], buttons: [] as string[], shown: [] as string[], sessions: [] as object[], commands: [] as string[] }
 /** What a person chooses in a list. */
 export const choices = {
@@ -262,7 +262,7 @@ export const commands = {
     commands.registered.set(name, run)
     return never()
   },
-  /** What a command of VS Code's own does, for tests. */
+  /** The effect of a command of VS Code's own, for tests. */
   run: (_name: string, ..._args: unknown[]): unknown => undefined,
   executeCommand: (name: string, ...args: unknown[]) => {
     seen.commands.push(name)
