@@ -168,8 +168,8 @@ impl Image {
     ///
     /// # Errors
     /// Fails at once when there is no image, or one that is being started; after 10 s when the
-    /// image does not answer, or 0.25 s when it sends nothing at all; when the image ends meanwhile,
-    /// once the next one runs.
+    /// image does not answer, or 0.25 s when it sends nothing at all; once the next image runs when
+    /// the image ends meanwhile.
     pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         self.runtime.need();
         let instance = match &*self.runtime.phase.borrow() {
