@@ -101,6 +101,9 @@
   (let ((inner (innermost-stop stop))
         (work (make-work id function)))
     (unless (eq inner stop)
+      ;; The thread may have stopped again since.
+      (when (eq (stopped-state stop) :left)
+        (refuse "stale" "~A" (stale-message stop)))
       (refuse "busy" "The stop ~D is the innermost of this thread: leave it first" (stopped-id inner)))
     (setf (work-nests work) nests)
     (unless (with-lock ((stopped-lock stop))
