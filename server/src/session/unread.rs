@@ -9,12 +9,7 @@ use crate::text::position::{LineColumn, Position, line_column};
 /// Has the error of an outcome tell the place where the code cannot be read, if that is the error,
 /// and what is wrong with the structure, in the words of the diagnostics. The code is all of
 /// `text` from the character `start` on. `place`: where `text` begins in its file.
-pub(super) fn explain(
-    text: impl FnOnce() -> String,
-    start: usize,
-    place: Option<Position>,
-    outcome: &mut EvalOutcome,
-) {
+pub(super) fn explain(text: impl FnOnce() -> String, start: usize, place: Option<Position>, outcome: &mut EvalOutcome) {
     let Some(error) = &mut outcome.error else { return };
     let Some(unread) = error.unread else { return };
     let text = text();
