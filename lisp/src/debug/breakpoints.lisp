@@ -327,7 +327,7 @@
   "Returns true if the function NAME is one of SBCL's own."
   (let ((package (symbol-package (if (consp name) (second name) name))))
     (and package
-         (or (eq package (load-time-value (find-package "COMMON-LISP"))) (sbcl-package-p package))
+         (lisp-package-p package)
          (part-of-core-p (or (and (symbolp name) (macro-function name)) (fdefinition name))))))
 
 (defun function-named (text)

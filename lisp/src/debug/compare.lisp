@@ -30,7 +30,7 @@
   "Returns true if OBJECT is compared by its parts, and not by its identity."
   (and (not (obsolete-p object))
        (typep object '(or cons array hash-table condition structure-object standard-object))
-       (not (typep object '(or package sb-mop:funcallable-standard-object class method sb-mop:slot-definition sb-thread:thread)))))
+       (not (typep object 'opaque))))
 
 (defun standard-table-p (table)
   "Returns true if a look-up in TABLE runs no code of the user's."

@@ -4,11 +4,14 @@
 
 (in-package :consort)
 
+(deftype opaque ()
+  "Values that have slots, and are compared and shown in tables as one."
+  '(or package class method sb-mop:slot-definition sb-thread:thread sb-mop:funcallable-standard-object))
+
 (defun class-of-system-p (object)
   "Returns true if OBJECT's class is one of SBCL's own, so that what it has in its slots is known."
   (let ((name (class-name (class-of object))))
-    (and name (symbolp name) (symbol-package name)
-         (or (eq (symbol-package name) (load-time-value (find-package "COMMON-LISP"))) (sbcl-package-p (symbol-package name))))))
+    (and name (symbolp name) (symbol-package name) (lisp-package-p (symbol-package name)))))
 
 (defun stored (object &rest names)
   "A part's value: what OBJECT stores in the first slot that is called one of NAMES."
@@ -62,7 +65,7 @@
 
 (defun thread-parts (thread)
   (let* ((alive (sb-thread:thread-alive-p thread))
-         (wanted (if (internal-p 'thread-wants) (thread-wants thread) nil))
+         (wanted (and (internal-p 'thread-waiting-for) (thread-waiting-for thread)))
          (stop (find thread *stops* :key #'stopped-thread :test #'eq)))
     (list (list "name" (list (sb-thread:thread-name thread)))
           (list "state" (list (cond ((not alive) :ended) (stop :stopped) (wanted :waiting) (t :running))))
@@ -104,15 +107,13 @@
 
 (defun facts-of-package (package)
   "The parts of PACKAGE that come before its symbols."
-  (let ((exported '()))
-    (do-external-symbols (symbol package) (push symbol exported))
-    (list (list "nicknames" (list (package-nicknames package)))
-          (list "uses" (list (package-use-list package)))
-          (list "used by" (list (package-used-by-list package)))
-          (list "local nicknames" (list (sb-ext:package-local-nicknames package)))
-          (list "shadowing symbols" (list (package-shadowing-symbols package)))
-          (list "exports" (list (sort exported #'string<)))
-          (list "locked" (list (and (sb-ext:package-locked-p package) t))))))
+  (list (list "nicknames" (list (package-nicknames package)))
+        (list "uses" (list (package-use-list package)))
+        (list "used by" (list (package-used-by-list package)))
+        (list "local nicknames" (list (sb-ext:package-local-nicknames package)))
+        (list "shadowing symbols" (list (package-shadowing-symbols package)))
+        (list "exports" (list (sorted-exports package)))
+        (list "locked" (list (and (sb-ext:package-locked-p package) t)))))
 
 (defun calls-functions-p (control)
   "Returns true if the format string CONTROL may have a directive that calls a function, ~/name/."

@@ -17,6 +17,12 @@
 
 ;;; Code over the variables of a probe
 
+(defun compile-quietly (lambda-expression)
+  "Compiles code that a person gave about a place of a program, without the compiler's warnings and
+  notes, which nobody would read there."
+  (handler-bind ((warning #'muffle-warning) (sb-ext:compiler-note #'muffle-warning))
+    (compile nil lambda-expression)))
+
 (defun code-seeing (names places forms)
   "The form that evaluates FORMS where NAMES, lexical variables, stand for PLACES."
   ;; A name that is special by now can only be bound.
@@ -47,11 +53,9 @@
   cannot set."
   (let* ((names (site-variables site))
          (copies (mapcar (lambda (name) (make-symbol (symbol-name name))) names)))
-    (handler-bind ((warning #'muffle-warning)
-                   (sb-ext:compiler-note #'muffle-warning))
-      (compile nil `(lambda ,copies
-                      (declare (ignorable ,@copies))
-                      ,(code-seeing names (mapcar (lambda (copy name) `(copied-value ,copy ,name)) copies names) forms))))))
+    (compile-quietly `(lambda ,copies
+                        (declare (ignorable ,@copies))
+                        ,(code-seeing names (mapcar (lambda (copy name) `(copied-value ,copy ,name)) copies names) forms)))))
 
 (defstruct (passed-variable (:conc-name passed-) (:constructor make-passed-variable (name moment frame)))
   "The variable NAME of the program, as code at MOMENT has it while it runs. FRAME is that of its
@@ -92,8 +96,7 @@
   value of the form that the program has just left."
   (let* ((names (site-variables (moment-site moment)))
          (passed (mapcar (lambda (name) (make-passed-variable name moment frame)) names))
-         (function (handler-bind ((warning #'muffle-warning) (sb-ext:compiler-note #'muffle-warning))
-                     (compile nil `(lambda () ,(code-seeing names (mapcar (lambda (each) `(value-of-passed ,each)) passed) forms)))))
+         (function (compile-quietly `(lambda () ,(code-seeing names (mapcar (lambda (each) `(value-of-passed ,each)) passed) forms))))
          (* (if (moment-after moment) (moment-value moment) *)))
     (unwind-protect (multiple-value-list (funcall function))
       (dolist (each passed) (setf (passed-open each) nil)))))

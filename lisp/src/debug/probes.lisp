@@ -206,7 +206,7 @@
   (let ((operator (and (consp argument) (car argument))))
     (probing argument
              (and (symbolp operator) (symbol-package operator)
-                  (or (eq (symbol-package operator) (load-time-value (find-package "COMMON-LISP"))) (sbcl-package-p (symbol-package operator)))
+                  (lisp-package-p (symbol-package operator))
                   :stack))))
 
 (defun probing-bindings (bindings body)

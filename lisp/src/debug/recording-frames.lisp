@@ -173,8 +173,7 @@
 (defun evaluate-over (text names values package)
   "The values of TEXT where the variables NAMES have copies of VALUES, as they are kept."
   (multiple-value-bind (form used) (read-over-variables "expression" text names package)
-    (let ((function (handler-bind ((warning #'muffle-warning) (sb-ext:compiler-note #'muffle-warning))
-                      (compile nil `(lambda ,used (declare (ignorable ,@used)) ,form)))))
+    (let ((function (compile-quietly `(lambda ,used (declare (ignorable ,@used)) ,form))))
       (call-with-alarm
        +condition-seconds+
        (lambda () (refuse-question "The expression took more than ~D seconds" +condition-seconds+))

@@ -257,8 +257,7 @@
   (let* ((text (param params "code" 'string)) (function (param params "function" 'string :default nil))
          (errors 0) (looked 0) (first-error nil) (found nil))
     (multiple-value-bind (form used) (read-condition-form text (variables-recorded function) (package-of-question function))
-      (let ((test (handler-bind ((warning #'muffle-warning) (sb-ext:compiler-note #'muffle-warning))
-                    (compile nil `(lambda ,used ,form)))))
+      (let ((test (compile-quietly `(lambda ,used ,form))))
         (block looking
           (call-with-alarm
            +condition-seconds+

@@ -35,7 +35,7 @@
         ((hash-table-p object) (table-cells object))
         ((and (vectorp object) (not (stringp object))) (named-parts object))
         ((and (typep object '(or condition structure-object standard-object))
-              (not (typep object '(or package class method sb-mop:slot-definition sb-thread:thread sb-mop:funcallable-standard-object))))
+              (not (typep object 'opaque)))
          (named-parts object))
         (t '())))
 

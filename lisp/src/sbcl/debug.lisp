@@ -128,7 +128,6 @@
 
 ;;; Parts of objects (the inspector)
 
-(define-internal thread-wants :function "what an inspected thread waits for" ("SB-THREAD" "THREAD-WAITING-FOR"))
 (define-internal descriptor-stream :type "inspecting files that are open" ("SB-SYS" "FD-STREAM"))
 
 (define-internal instance-p :function "inspecting values" ("SB-KERNEL" "%INSTANCEP"))

@@ -32,6 +32,10 @@
 (defun sbcl-package-p (package)
   (eql 0 (search "SB-" (package-name package))))
 
+(defun lisp-package-p (package)
+  "Returns true if PACKAGE is COMMON-LISP or one of SBCL's own."
+  (or (eq package (load-time-value (find-package "COMMON-LISP"))) (sbcl-package-p package)))
+
 (defun variables-in-scope (environment)
   "The names of the lexical variables in ENVIRONMENT that a person may have written, innermost
   first."
