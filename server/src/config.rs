@@ -268,13 +268,14 @@ impl Config {
             Err(message) => config.problems.push(Problem { file: Some(path.clone()), line: None, message }),
         }
         let granted = config.with_granted(&wanted);
-        // The person's own command may run programs of the workspace.
-        if let Some(runs) = own_command::of_workspace(&config.lisp.command, workspace) {
-            if granted.lisp.command == config.lisp.command {
-                wanted.extend(runs);
-            }
-            // Until the workspace is trusted, nothing of it runs, whatever it sets.
+        // The person's own command may run programs of the workspace: until it is trusted, nothing
+        // of it runs, whatever it sets.
+        if own_command::is_qlot_of_workspace(&config.lisp.command, workspace) {
             config.lisp.command = Config::default().lisp.command;
+        }
+        // The contents of what would run are trusted with the words that name it.
+        if granted.lisp != config.lisp {
+            wanted.extend(own_command::files_of_workspace(&granted.lisp, workspace));
         }
         match UntrustedSettings::of(&config, granted, workspace, wanted) {
             Ok(Some(untrusted)) if store.grants(&untrusted) => config = *untrusted.granted,

@@ -1,5 +1,7 @@
-//! The person's own Lisp command where it depends on the workspace: relative names, and Qlot.
+//! A Lisp command where it depends on the workspace: relative names, Qlot, and the files of the
+//! workspace that a start runs or loads.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::Value;
@@ -26,22 +28,58 @@ pub(super) fn resolve(lisp: &mut LispConfig, directory: &Path) {
     }
 }
 
-/// Returns the files of the workspace that the person's own command loads, as the keys and values
-/// that the person has to trust; `None` when it loads none. `qlot exec` loads `.qlot/setup.lisp`
-/// before everything else.
-pub(super) fn of_workspace(command: &[String], workspace: &Path) -> Option<Vec<(String, Value)>> {
+/// Returns true when a command starts Lisp by Qlot and the workspace has one: `qlot exec` loads
+/// `.qlot/setup.lisp` before everything else.
+pub(super) fn is_qlot_of_workspace(command: &[String], workspace: &Path) -> bool {
     let is_qlot = |word: &String| Path::new(word).file_name().is_some_and(|name| name == "qlot");
     // The word may follow others: `env`, `nice`, `direnv exec`.
-    if !command.iter().any(is_qlot) || std::fs::symlink_metadata(workspace.join(".qlot")).is_err() {
-        return None;
-    }
-    Some(QLOT.iter().map(|name| ((*name).to_owned(), Value::String(digest(&workspace.join(name))))).collect())
+    command.iter().any(is_qlot) && std::fs::symlink_metadata(workspace.join(".qlot")).is_ok()
 }
 
-/// The contents of a file for a person: their SHA-256, or the reason why there is none.
+/// Returns the files of the workspace that a start with these settings runs or loads by name, as
+/// keys and values that the person has to trust: the init file, files among the words of the
+/// command, and those that Qlot follows.
+pub(super) fn files_of_workspace(lisp: &LispConfig, workspace: &Path) -> Vec<(String, Value)> {
+    let init_file = match &lisp.init_file {
+        InitFile::File(file) => Some(file.as_path()),
+        InitFile::Default | InitFile::None => None,
+    };
+    // Of `--core=FILE` the file.
+    let words =
+        lisp.command.iter().flat_map(|word| [Some(word.as_str()), word.split_once('=').map(|(_, value)| value)]);
+    let mut named: Vec<&Path> = words.flatten().map(Path::new).chain(init_file).collect();
+    // A program's name without a slash is looked up on PATH.
+    if lisp.command.first().is_some_and(|program| !program.contains('/')) {
+        named.remove(0);
+    }
+    let mut files: Vec<(String, Value)> = Vec::new();
+    for name in named {
+        // The workspace is the current directory of the start.
+        let file = workspace.join(name);
+        let (Ok(facts), Ok(canonical)) = (file.metadata(), file.canonicalize()) else { continue };
+        if facts.is_file() && (file.starts_with(workspace) || canonical.starts_with(workspace)) {
+            files.push((name.to_string_lossy().into_owned(), Value::String(digest(&file))));
+        }
+    }
+    if is_qlot_of_workspace(&lisp.command, workspace) {
+        files.extend(QLOT.iter().map(|name| ((*name).to_owned(), Value::String(digest(&workspace.join(name))))));
+    }
+    files
+}
+
+/// The contents of a file for a person: their SHA-256; its size and time where it is too large to
+/// be read; or the reason why there is neither.
 fn digest(file: &Path) -> String {
+    let large = || {
+        let facts = file.metadata().ok()?;
+        let seconds = facts.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos();
+        Some(format!("{} bytes, written at {seconds} ns", facts.len()))
+    };
     match bounded_file::read(file, LIMIT) {
         Ok(bytes) => format!("sha256:{}", hexadecimal(&Sha256::digest(bytes))),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            large().unwrap_or_else(|| format!("({})", error.kind()))
+        }
         Err(error) => format!("({})", error.kind()),
     }
 }
@@ -83,6 +121,36 @@ mod tests {
         let (_dir, config) = load("[lisp]\ninit_file = \"/etc/init.lisp\"\ncommand = [\"sbcl\"]\n", "init.lisp", "");
         assert_eq!(config.lisp.init_file, InitFile::File(PathBuf::from("/etc/init.lisp")));
         assert_eq!(config.lisp.command, ["sbcl"]);
+    }
+
+    #[test]
+    fn what_a_trusted_start_runs_and_loads_is_trusted_by_its_contents() {
+        for (settings, file) in [
+            ("init_file = \"dev/init.lisp\"", "dev/init.lisp"),
+            ("command = [\"./lisp.sh\"]", "lisp.sh"),
+            ("command = [\"sbcl\", \"--core\", \"my.core\"]", "my.core"),
+            ("command = [\"sbcl\", \"--core=my.core\"]", "my.core"),
+            ("command = [\"env\", \"qlot\", \"exec\", \"sbcl\"]", ".qlot/setup.lisp"),
+        ] {
+            let (dir, _) = load("", file, "first");
+            let hostile = dir.path().join("clone/consort.toml");
+            std::fs::write(&hostile, format!("[lisp]\n{settings}\n")).unwrap();
+            let untrusted = again(&dir).untrusted.unwrap();
+            let lines = untrusted.lines();
+            assert!(lines.iter().any(|line| line.contains(&format!("{file} = \"sha256:"))), "{lines:?}");
+            store(&dir).trust(&untrusted).unwrap();
+            assert_eq!(again(&dir).untrusted, None, "{settings}");
+            // Another text asks again, and the same one does not.
+            std::fs::write(dir.path().join("clone").join(file), "other").unwrap();
+            let changed = again(&dir);
+            assert!(changed.untrusted.is_some() && changed.lisp == Config::default().lisp, "{settings}");
+            std::fs::write(dir.path().join("clone").join(file), "first").unwrap();
+            assert_eq!(again(&dir).untrusted, None, "{settings}");
+        }
+        // A file of a word that is looked up on PATH, or that is none, is not part of it.
+        let (dir, _) = load("", "sbcl", "");
+        std::fs::write(dir.path().join("clone/consort.toml"), "[lisp]\ncommand = [\"sbcl\", \"--x\"]\n").unwrap();
+        assert_eq!(again(&dir).untrusted.unwrap().lines(), ["lisp.command = [\"sbcl\",\"--x\"]"]);
     }
 
     #[test]
