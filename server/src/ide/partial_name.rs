@@ -4,7 +4,7 @@ use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::document::Document;
 use crate::text::forms::{operator_at, package_at, symbol_at};
-use crate::text::scanner::{Scanner, TokenKind};
+use crate::text::scanner::{Scanner, Token, TokenKind};
 use crate::text::scopes::Scopes;
 
 /// The context of a partial name.
@@ -67,10 +67,9 @@ pub fn context(document: &Document, offset: usize) -> Option<PartialName> {
 
 /// Returns true if `offset` is inside a string, a comment or a character.
 pub(super) fn in_text(document: &Document, offset: usize) -> bool {
-    let (start, part) = part_at(document, offset);
-    let at = part.char_indices().nth(offset - start).map_or(part.len(), |(byte, _)| byte);
-    let scanner = if start == 0 { Scanner::new(&part) } else { Scanner::inside(&part) };
-    scanner.take_while(|token| token.start < at).any(|token| match token.kind {
+    let part = Part::around(document, offset);
+    let at = part.at;
+    part.tokens_before().any(|token| match token.kind {
         TokenKind::LineComment => at <= token.end,
         TokenKind::String | TokenKind::BlockComment => {
             at < token.end || token.unterminated != crate::text::scanner::Unterminated::No
@@ -79,8 +78,32 @@ pub(super) fn in_text(document: &Document, offset: usize) -> bool {
     })
 }
 
+/// The text that decides what the reader expects at an offset: the top-level form there, or the
+/// line before it.
+pub(super) struct Part {
+    /// The start in the document, in characters.
+    pub(super) start: usize,
+    pub(super) text: String,
+    /// The offset, in bytes of `text`.
+    pub(super) at: usize,
+}
+
+impl Part {
+    pub(super) fn around(document: &Document, offset: usize) -> Part {
+        let (start, text) = part_at(document, offset);
+        let at = text.char_indices().nth(offset - start).map_or(text.len(), |(byte, _)| byte);
+        Part { start, text, at }
+    }
+
+    /// The tokens that begin before the offset.
+    pub(super) fn tokens_before(&self) -> impl Iterator<Item = Token> {
+        let scanner = if self.start == 0 { Scanner::new(&self.text) } else { Scanner::inside(&self.text) };
+        scanner.take_while(|token| token.start < self.at)
+    }
+}
+
 /// The top-level form at `offset`, or the line before it, as its start and its text.
-pub(super) fn part_at(document: &Document, offset: usize) -> (usize, String) {
+fn part_at(document: &Document, offset: usize) -> (usize, String) {
     let text = document.text();
     match document.scan().form_at(offset) {
         Some(form) => (form.span.start, text.slice(form.span.start..form.span.end).to_string()),

@@ -4,7 +4,7 @@
 use super::matching::Pattern;
 use super::{Completed, Item, best};
 use crate::ide::context::{Backend, Cursor};
-use crate::ide::partial_name::part_at;
+use crate::ide::partial_name::Part;
 use crate::image::api::contents::Homes;
 use crate::text::Span;
 use crate::text::document::Document;
@@ -34,14 +34,13 @@ pub(super) enum Syntax {
 /// Returns what the reader expects at `offset`; `None`: a symbol, or the place is in a string or a
 /// comment.
 pub(super) fn syntax_at(document: &Document, offset: usize) -> Option<Syntax> {
-    let (start, part) = part_at(document, offset);
-    let at = part.char_indices().nth(offset - start).map_or(part.len(), |(byte, _)| byte);
-    let scanner = if start == 0 { Scanner::new(&part) } else { Scanner::inside(&part) };
+    let part = Part::around(document, offset);
+    let (start, at, text) = (part.start, part.at, part.text.as_str());
     let mut before: Option<Token> = None;
     let mut last: Option<Token> = None;
     // The depth of lists in the feature expression around the place.
     let mut feature: Option<usize> = None;
-    for token in scanner.take_while(|token| token.start < at) {
+    for token in part.tokens_before() {
         feature = match (token.kind, feature) {
             (TokenKind::FeatureConditional, _) => Some(0),
             (TokenKind::Open, Some(depth)) => Some(depth + 1),
@@ -54,9 +53,9 @@ pub(super) fn syntax_at(document: &Document, offset: usize) -> Option<Syntax> {
     }
     let last = last?;
     let touches = last.end >= at;
-    let written = part.get(last.start..last.end).unwrap_or_default();
+    let written = text.get(last.start..last.end).unwrap_or_default();
     let span =
-        |byte: usize| Span { start: start + part.get(..byte).map_or(0, |head| head.chars().count()), end: offset };
+        |byte: usize| Span { start: start + text.get(..byte).map_or(0, |head| head.chars().count()), end: offset };
     match last.kind {
         TokenKind::LineComment | TokenKind::BlockComment => return None,
         TokenKind::String => {
@@ -79,7 +78,7 @@ pub(super) fn syntax_at(document: &Document, offset: usize) -> Option<Syntax> {
     }
     // `#x1f`: digits of a number.
     let prefix = outside.filter(|token| token.kind == TokenKind::Prefix && (is_name || touches))?;
-    let prefix = part.get(prefix.start..prefix.end)?.to_lowercase();
+    let prefix = text.get(prefix.start..prefix.end)?.to_lowercase();
     let radix = prefix.strip_prefix('#')?.trim_start_matches(|char: char| char.is_ascii_digit());
     matches!(radix, "b" | "o" | "x" | "r").then_some(Syntax::Other)
 }
