@@ -13,6 +13,9 @@ use crate::session::approval::{Class, Subject};
 use crate::session::reload::{Compilation, Reload};
 use crate::session::{Session, SourceFile, requests};
 
+/// The maximum number of edits in one call: the whole text is parsed for each.
+const MAX_EDITS: usize = 200;
+
 /// The tool `lisp-edit-form`.
 pub(crate) struct LispEditForm;
 
@@ -93,6 +96,11 @@ impl Input {
             FormEdit { form_type, form_name, operation, content, old, new }
         };
         match (&self.edits, &self.form_type, &self.form_name) {
+            (Some(edits), _, _) if edits.len() > MAX_EDITS => {
+                let count = edits.len();
+                let message = format!("Bad arguments for lisp-edit-form: {count} edits; give at most {MAX_EDITS} in one call.");
+                Err(failed("bad-arguments", message))
+            }
             (Some(edits), None, None) if !edits.is_empty() => Ok(edits.iter().cloned().map(of).collect()),
             (None, Some(form_type), Some(form_name)) => Ok(vec![of(EditArguments {
                 form_type: form_type.clone(),
@@ -330,5 +338,22 @@ pub(super) fn error(failure: &Failure) -> Value {
 impl FromFailure for Output {
     fn from_failure(failure: Failure) -> Self {
         Output { error: Some(error(&failure)), ..Output::default() }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_call_has_a_bounded_number_of_edits() {
+        let input = |count: usize| -> Input {
+            let edit = json!({"form_type": "defun", "form_name": "f", "content": "(defun f ())"});
+            serde_json::from_value(json!({"path": "a.lisp", "edits": vec![edit; count]})).unwrap()
+        };
+        assert_eq!(input(MAX_EDITS).forms().unwrap().len(), MAX_EDITS);
+        let refused = input(MAX_EDITS + 1).forms().unwrap_err();
+        assert!(refused.message.contains("201 edits; give at most 200 in one call"), "{}", refused.message);
     }
 }
