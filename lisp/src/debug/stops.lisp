@@ -158,7 +158,7 @@
 
 ;;; The wait
 
-(declaim (ftype function call-unrecorded))
+(declaim (ftype function call-unrecorded form-frame-p))
 (defun serve-work (stop work call)
   "With interrupts off: serves WORK, the current request, in the thread of STOP. CALL calls a
   function with interrupts on. WORK that was to leave and came back throws :AGAIN to STOP: a
@@ -371,7 +371,7 @@
         (:ended)
         (:running
          (let ((stack (user-stack)))
-           (if (and (plusp tries) (null (first stack)))
+           (if (and (plusp tries) (every #'form-frame-p (first stack)))
                (again (1- tries))
                (with-interrupts
                  (with-simple-restart (continue "Go on.")

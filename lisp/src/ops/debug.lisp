@@ -76,7 +76,7 @@
 (defun frame-json (frame number stop)
   (object "number" number
           "name" (frame-label frame)
-          "system" (bool (internal-frame-p (list (frame-name frame))))
+          "system" (bool (and (not (form-frame-p frame)) (internal-frame-p (list (frame-name frame)))))
           "unwindable" (bool (frame-unwindable-p frame))
           "place" (let ((moment (and (zerop number) (stopped-moment stop))))
                     (if moment
