@@ -86,7 +86,7 @@
                             form known))))
                    (cond ((evaluation-debug *evaluation*)
                           (note-evaluated-form form known)
-                          (call-watching-signals (lambda () (call-keeping-variables #'work))))
+                          (call-watching-signals (lambda () (call-keeping-variables (lambda () (call-with-steps #'work form known))))))
                          (t (work))))))
     (remember-values values)
     (remember-form form)
