@@ -59,8 +59,8 @@
        (touch-frame))))
 
 (defun call-with-steps (function form known)
-  "Calls FUNCTION, which evaluates FORM, read from the text of KNOWN, so that its calls of STEP stop.
-  A value that the code gives to *MACROEXPAND-HOOK* stays."
+  "Calls FUNCTION, which evaluates FORM, read from the text of KNOWN, so that its calls of STEP
+  stop. A value that the code gives to *MACROEXPAND-HOOK* stays."
   (let ((unit (unit-of-steps form known)))
     (if (null unit)
         (funcall (the function function))
@@ -84,8 +84,8 @@
        (call-with-time-limit +stop-work-time+ (lambda () (probe-functions (names-called-by form))) (constantly nil))))
 
 (defun step-from-form (form)
-  "Has this thread stop in one of the functions that FORM calls itself, if they can have probes, else
-  at FORM. Does nothing in code that does not stop."
+  "Has this thread stop in one of the functions that FORM calls itself, if they can have probes,
+  else at FORM. Does nothing in code that does not stop."
   (let ((evaluation *evaluation*))
     (when (and evaluation (stops-at-errors-p evaluation) (in-user-code-p) (not *in-copy*) (not *at-probe*)
                (or (null *current-work*) (work-nests *current-work*)))

@@ -48,6 +48,12 @@
     (forget-step evaluation)
     t))
 
+(defun end-step-within (stop)
+  "Ends a step that was begun in code which STOP serves, and which is over."
+  (let ((stepper (evaluation-stepper (stopped-evaluation stop))))
+    (when (and stepper (eq (stepper-within stepper) stop))
+      (end-step (stopped-evaluation stop)))))
+
 (defun begin-step (stop mode)
   "Has the evaluation that waits in STOP stop again after a step, once it goes on. MODE is as in
   STEPPER."
