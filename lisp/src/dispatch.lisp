@@ -239,6 +239,7 @@
   (unless *functions-replaced*
     (publish-what-is-loaded)
     (spare-files-of-debugging)
+    (leave-sbcls-stepper)
     (have-threads-stop)
     (keep-own-threads)
     (end-frozen-before-collections)

@@ -246,8 +246,9 @@
   (funcall function))
 
 (declaim (notinline call-user-code touch-frame))
-(defun touch-frame ()
-  "Does nothing, so that the caller's frame stays on the stack."
+(defun touch-frame (&rest kept)
+  "Does nothing, so that the caller's frame stays on the stack, with the values KEPT."
+  (declare (ignore kept))
   nil)
 
 (defun begin (evaluation stream timeout)

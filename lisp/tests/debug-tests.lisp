@@ -106,12 +106,12 @@
     (settle image)
     (is equal '() (events image "stopped"))))
 
-(deftest code-at-a-stop-without-frames
+(deftest code-at-a-stop-of-a-form-alone
   (with-debugged (image)
     (prepare image "(defpackage :elsewhere (:use :cl))" :session "others")
     ;; Only the call of ERROR is on the stack.
     (multiple-value-bind (stop id) (stopped-at image "(error \"bare\")" :package "ELSEWHERE")
-      (is eql 0 (path stop "frames"))
+      (is eql 1 (path stop "frames"))
       (is string= "(3 \"ELSEWHERE\")" (path (on-stop image "debug-eval" stop "code" "(list (+ 1 2) (package-name *package*))") "result" "values" 0 "text"))
       (is string= "3" (in-frame image stop 0 "(+ 1 2)"))
       (is string= "bad-params" (path (on-stop image "debug-eval" stop "frame" 1 "code" "1") "error" "kind"))

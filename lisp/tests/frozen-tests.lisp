@@ -434,3 +434,16 @@
          (ok (text-contains "passed" (tried-value link (restarts-of test) "GO-ON")))
          (hang-up link))))
    64))
+
+(deftest a-frozen-form-has-a-frame
+  (with-frozen (image host)
+    (loop for (code at) in '(("(error \"x\")" "(error \"x\")") ("1 (progn 2 (error \"y\"))" "(error \"y\")")
+                             ("(let ((x 1)) (list x) (error \"z\"))" "(error \"z\")"))
+          do (frozen image host code)
+             (let* ((link (connect-frozen host))
+                    (frames (path (ask-frozen link "debug-frames" '()) "result" "frames")))
+               (is-when code equal '("top-level form") (map 'list (lambda (frame) (path frame "name")) frames))
+               (is-when code string= at (or (text-at (aref frames 0) code) (path-if-any frames 0 "place" "form") "nowhere"))
+               (is-when code string= "3" (path (ask-frozen link "debug-eval" '("frame" 0 "code" "(+ 1 2)")) "result" "values" 0 "text"))
+               (is-when code string= ":MINE" (path (ask-frozen link "debug-return" '("frame" 0 "code" ":mine")) "result" "outcome" "values" 0 "text"))
+               (hang-up link)))))

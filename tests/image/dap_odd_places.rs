@@ -23,11 +23,11 @@ async fn stops_in_odd_places() {
         assert_eq!(client.answer(evaluation).await["body"]["result"], *value, "{code}");
     }
 
-    // The error of code in a frame is its answer, and the stop stays.
+    // The error of a watched expression is its answer, and the stop stays.
     let evaluation = client.send("evaluate", json!({"expression": "(outer 1 2)", "context": "repl"})).await;
     let thread = client.event("stopped").await["threadId"].clone();
     let frames = client.ask("stackTrace", json!({"threadId": thread})).await["stackFrames"].clone();
-    let code = json!({"expression": "(list (fails 5))", "frameId": frames[1]["id"], "context": "repl"});
+    let code = json!({"expression": "(list (fails 5))", "frameId": frames[1]["id"], "context": "watch"});
     assert_eq!(client.refused("evaluate", code).await, "SIMPLE-ERROR: boom 5");
     let use_other = |thread: &serde_json::Value, value: &str| json!({"threadId": thread, "index": 0, "name": "USE-OTHER", "arguments": [value]});
     client.ask("consort/invokeRestart", use_other(&thread, "4")).await;

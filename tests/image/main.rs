@@ -10,6 +10,7 @@ mod dap_console;
 mod dap_exceptions;
 mod dap_frozen;
 mod dap_meanwhile;
+mod dap_nested;
 mod dap_new_image;
 mod dap_odd_places;
 mod dap_recording;

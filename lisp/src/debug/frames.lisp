@@ -6,8 +6,9 @@
 
 (defun user-frames ()
   "Returns the user's frames of this thread, from the failure to the start of the evaluation,
-  innermost first. Frames of signalling and of the evaluator are left out. Second value: true if
-  there are more."
+  innermost first. Frames of signalling and of the evaluator are left out; if none is of the
+  program's code, the frame of the evaluated form is the last. Second value: true if there are
+  more."
   (let ((frames '()) (names '()) (more nil))
     (loop with count = 0
           for frame = (top-frame) then (frame-below frame)
@@ -20,14 +21,17 @@
     (let ((debugger (position 'invoke-debugger names :key #'first)))
       (when debugger
         (setf frames (nthcdr (1+ debugger) frames) names (nthcdr (1+ debugger) names))))
-    (loop while (and names (or (internal-frame-p (first names)) (member (first (first names)) *signalling-frames*)))
+    (loop while (and names
+                     (not (form-frame-named-p (first (first names))))
+                     (or (internal-frame-p (first names)) (member (first (first names)) *signalling-frames*)))
           do (pop frames) (pop names))
-    (values (loop for frame in frames
-                  for name in names
-                  unless (or (evaluator-frame-p name)
-                             (own-frame-p name))
-                    collect frame)
-            more)))
+    (let ((form-alone (notany #'program-frame-p (mapcar #'first names))))
+      (values (loop for frame in frames
+                    for name in names
+                    unless (or (evaluator-frame-p name)
+                               (if (form-frame-named-p (first name)) (not form-alone) (own-frame-p name)))
+                      collect frame)
+              more))))
 
 (defun own-frame-p (name)
   "Returns true if a frame called NAME is Consort's."
@@ -50,7 +54,7 @@
 (defun frame-label (frame)
   "Returns the name of FRAME."
   (let ((name (frame-name frame)))
-    (cond ((toplevel-frame-p frame name) "top-level form")
+    (cond ((or (form-frame-named-p name) (toplevel-frame-p frame name)) "top-level form")
           ((stringp name) name)
           (t (present (readable-name name) (user-package) :case :upcase)))))
 

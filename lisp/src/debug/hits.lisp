@@ -39,9 +39,7 @@
   (with-simple-restart (continue "Go on.")
     (when (eq :abort (wait-at nil (if breakpoints "breakpoint" "step")
                               :moment (make-moment unit site after value values frame breakpoints)))
-      (let ((evaluation *evaluation*))
-        (setf (evaluation-reason evaluation) :cancel)
-        (stop-here evaluation)))))
+      (end-aborted *evaluation*))))
 
 (defun handle-probe (unit number after value values frame)
   "Handles the arrival of this thread, whose function has the frame pointer FRAME, at the probe

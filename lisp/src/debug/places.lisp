@@ -45,12 +45,16 @@
   made of it lives. PATH is the list of positions in the lists around it, innermost first.")
 (define-global *recent-texts* '() "EVALUATED-TEXT of forms that came from files, newest first.")
 
-(defun note-evaluated-form (form evaluation text start origin)
-  "Remembers where FORM, which EVALUATION is about to evaluate, was read, and each list in it."
+(defun evaluated-text-from (text start origin)
+  "The EVALUATED-TEXT of a form that the evaluation of this thread read from START of TEXT."
+  (make-evaluated-text (evaluation-id *evaluation*) (coerce text 'simple-string) start origin))
+
+(defun note-evaluated-form (form known)
+  "Remembers where FORM, which is about to be evaluated, was read, and each list in it. KNOWN is the
+  EVALUATED-TEXT of it."
   (when (consp form)
-    (let ((known (make-evaluated-text (evaluation-id evaluation) (coerce text 'simple-string) start origin))
-          (count 0))
-      (when origin
+    (let ((count 0))
+      (when (evaluated-origin known)
         (setf *recent-texts* (cons known (loop for each in *recent-texts* repeat (1- +recent-texts+) collect each))))
       (labels ((note (list path depth)
                  (unless (or (> (incf count) +placed-conses+) (> depth +shape-depth+) (gethash list *evaluated-lists*))
@@ -160,5 +164,5 @@
 (defun frame-place-fields (frame)
   "The JSON of where FRAME is, or null: `file` or `evaluation` with `span`, as exact as it is
   known."
-  (let ((fields (or (probed-place frame) (evaluated-place frame) (file-place frame))))
+  (let ((fields (or (form-frame-place frame) (probed-place frame) (evaluated-place frame) (file-place frame))))
     (if fields (cons :object fields) :null)))

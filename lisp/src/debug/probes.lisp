@@ -32,8 +32,9 @@
   "A definition with probes, read in PACKAGE from TEXT, which is in FILE. PLACES: (START . END) of
   each list that was read. START, LINE and COLUMN say where TEXT begins in the file as it was last
   given. FUNCTIONS: (START . END) of the local functions that were read. EVALUATED is what the
-  compiler was given. KIND, NAME: what is defined; OLD and NEW are the
-  definition without and with probes; STATE says whether NEW is in place."
+  compiler was given. KNOWN is NIL, or the text of a form that is evaluated, with calls of STEP
+  (stepped-forms.lisp). KIND, NAME: what is defined; OLD and NEW are the definition without and with
+  probes; STATE says whether NEW is in place."
   (file "" :type string :read-only t)
   (package nil :read-only t)
   (text "" :type string :read-only t)
@@ -44,6 +45,7 @@
   (sites (make-array 50 :adjustable t :fill-pointer 0) :type vector :read-only t)
   (functions '() :type list)
   (evaluated nil)
+  (known nil :type (or null evaluated-text))
   (kind nil) (name nil) (old nil) (new nil)
   (state :made :type (member :made :in-place :out :lost)))
 

@@ -74,6 +74,7 @@
 
 (defun names-in-scope (frame)
   "The variables in whose scope FRAME is, as its text has them."
+  (when (form-frame-p frame) (return-from names-in-scope '()))
   (let ((names '()) (functions 0))
     (loop for (form . position) in (forms-around frame)
           when (and (proper-list-p form) form)

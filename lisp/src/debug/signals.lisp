@@ -42,8 +42,7 @@
                (watched-p condition))
       (with-simple-restart (continue "Go on: the handlers of the condition are called.")
         (when (eq :abort (wait-at condition "signal"))
-          (setf (evaluation-reason evaluation) :cancel)
-          (stop-here evaluation)))))
+          (end-aborted evaluation)))))
   nil)
 
 (defun call-watching-signals (function)

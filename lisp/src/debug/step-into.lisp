@@ -51,12 +51,20 @@
   (let ((function (fdefinition name)))
     (if (typep function 'generic-function) (sb-mop:generic-function-methods function) (list function))))
 
+(defun probe-functions (names)
+  "Gives probes to the functions NAMES. Those that cannot have any are stepped over. Returns true if
+  there are any, and each of them has probes."
+  (let* ((*setting-breakpoints* t)
+         (*for-agent* (and *evaluation* (session-of-agent-p (evaluation-session *evaluation*))))
+         (definitions (mapcan (lambda (name) (copy-list (definitions-called name))) names))
+         (units (loop for definition in definitions
+                      repeat +callees-limit+
+                      collect (handler-case (sb-thread:with-mutex (*probes-lock*) (unit-of-loaded definition))
+                                (error () nil)))))
+    (and units
+         (notany #'null units)
+         (null (nthcdr +callees-limit+ definitions)))))
+
 (defun probe-callees (moment)
-  "Gives probes to the functions that may be called next after MOMENT. Those that cannot have any
-  are stepped over."
-  (let ((*setting-breakpoints* t)
-        (*for-agent* (and *evaluation* (session-of-agent-p (evaluation-session *evaluation*)))))
-    (loop for definition in (mapcan (lambda (name) (copy-list (definitions-called name))) (names-called-from moment))
-          repeat +callees-limit+
-          do (handler-case (sb-thread:with-mutex (*probes-lock*) (unit-of-loaded definition))
-               (error () nil)))))
+  "Gives probes to the functions that may be called next after MOMENT, as PROBE-FUNCTIONS does."
+  (probe-functions (names-called-from moment)))

@@ -2,15 +2,17 @@
 
 (in-package :consort)
 
-(defstruct (stepper (:constructor make-stepper (mode frame unit site within)))
+(defstruct (stepper (:constructor make-stepper (mode frame unit site within &optional passed)))
   "A step of an evaluation that was at a probe of UNIT, at SITE, whose function's frame pointer was
   FRAME; NIL when it was elsewhere. WITHIN: the stop that the stepping code serves, or NIL. ENTERED:
-  places of local functions that were called meanwhile, with the same frame."
+  places of local functions that were called meanwhile, with the same frame. PASSED: a form at which
+  the step does not end when it comes there first, or NIL."
   (mode :into :type (member :into :over :out) :read-only t)
   (frame nil :type (or null (unsigned-byte 62)) :read-only t)
   (unit nil :read-only t)
   (site nil :read-only t)
   (within nil :read-only t)
+  (passed nil)
   (entered '() :type list))
 
 (define-global *stepping* '() "The evaluations that step. The list is replaced under *STEPPING-LOCK*.")
@@ -46,16 +48,25 @@
     (forget-step evaluation)
     t))
 
+(defun end-step-within (stop)
+  "Ends a step that was begun in code which STOP serves, and which is over."
+  (let ((stepper (evaluation-stepper (stopped-evaluation stop))))
+    (when (and stepper (eq (stepper-within stepper) stop))
+      (end-step (stopped-evaluation stop)))))
+
 (defun begin-step (stop mode)
   "Has the evaluation that waits in STOP stop again after a step, once it goes on. MODE is as in
   STEPPER."
-  (let ((evaluation (stopped-evaluation stop))
-        (moment (stopped-moment stop)))
-    (setf (evaluation-stepper evaluation)
-          (make-stepper (if moment mode :into) (and moment (moment-frame moment)) (and moment (moment-unit moment)) (and moment (moment-site moment)) (stopped-parent stop)))
-    (with-lock (*stepping-lock*)
-      (setf *stepping* (adjoin evaluation *stepping* :test #'eq))
-      (dolist (unit *units*) (set-step-flags unit t)))))
+  (let ((moment (stopped-moment stop)))
+    (begin-step-at (stopped-evaluation stop)
+                   (make-stepper (if moment mode :into) (and moment (moment-frame moment)) (and moment (moment-unit moment)) (and moment (moment-site moment)) (stopped-parent stop)))))
+
+(defun begin-step-at (evaluation stepper)
+  "Has EVALUATION stop after the step STEPPER."
+  (setf (evaluation-stepper evaluation) stepper)
+  (with-lock (*stepping-lock*)
+    (setf *stepping* (adjoin evaluation *stepping* :test #'eq))
+    (dolist (unit *units*) (set-step-flags unit t))))
 
 (defun where-in-unit (stepper unit site after)
   "Tells in which function the probe of UNIT at SITE, before or AFTER the form, is, as seen from
@@ -77,6 +88,7 @@
   (let ((stepper (evaluation-stepper evaluation)))
     (and stepper
          (eq (stepper-within stepper) *current-stop*)
+         (not (and (stepper-passed stepper) (eq (site-form site) (shiftf (stepper-passed stepper) nil))))
          (let* ((begun (stepper-frame stepper))
                 (where (and begun (= frame begun) (eq unit (stepper-unit stepper)) (where-in-unit stepper unit site after))))
            (ecase (stepper-mode stepper)

@@ -8,8 +8,10 @@
 (in-package :consort)
 
 
-(defstruct (stop (:conc-name stopped-) (:constructor make-stop (id thread evaluation parent reason condition restarts frames more moment)))
-  "A thread that waits in EVALUATION. PARENT is the stop around it on the same stack. STATE is
+(defstruct (stop (:conc-name stopped-) (:constructor make-stop (id thread evaluation parent reason condition restarts frames more moment
+                                                               &optional back)))
+  "A thread that waits in EVALUATION. PARENT is the stop around it on the same stack, BACK the
+  restart that goes back to it, or NIL. STATE is
   :STARTING, :WAITING exactly while the thread waits and runs nothing of the user's, :BUSY while it
   serves a request, :LEFT. FRAMES are the user's, innermost first; MORE: there were more. HOW is
   what left it. READING is held by others while they read the stack. MOMENT tells of the probe that
@@ -25,6 +27,7 @@
   (frames '() :type list :read-only t)
   (more nil :read-only t)
   (moment nil :read-only t)
+  (back nil :read-only t)
   (facts '() :type list)
   (work '() :type list)
   (current nil)
@@ -39,11 +42,13 @@
 (defstruct (stop-work (:conc-name work-) (:constructor make-work (id function)))
   "The request ID to a stop. FUNCTION, called with this object in the stopped thread, answers by
   ANSWER-WORK or ANSWER-WORK-ERROR. NESTS: an error in FUNCTION is a stop of its own. This object is
-  the tag of the THROW that ends it. LEAVES: the request was to leave the stop."
+  the tag of the THROW that ends it. LEAVES: the request was to leave the stop. BACK is the restart
+  by which code that nests goes back to the stop, or NIL."
   (id nil :read-only t)
   (function nil :type function :read-only t)
   (answered nil)
   (nests nil)
+  (back nil)
   (leaves nil))
 
 (defconstant +stops-limit+ 8 "The maximum number of stops of evaluations, and likewise of threads; a
@@ -143,8 +148,24 @@
       (cond (waiting (answer-work-by waiting (lambda (id) (post-frame (object "id" id "result" (object "status" "interrupted")))))
                      (return t))
             ((and current (equal (work-id current) id))
+             (abort-stops-within stop)
              (end-work stop current "interrupted")
              (return t))))))
+
+(defun abort-stops-within (stop)
+  "Has the stops in code that STOP serves go back to STOP, each when it is the innermost."
+  (dolist (inner *stops*)
+    (unless (eq inner stop)
+      (when (loop for around = (stopped-parent inner) then (stopped-parent around)
+                  while around thereis (eq around stop))
+        (let* ((inner inner)
+               (work (make-work nil (lambda (work)
+                                      (leave-stop inner "abort" work)
+                                      (throw inner :abort)))))
+          (setf (work-answered work) t) ; nobody asked
+          (with-lock ((stopped-lock inner))
+            (setf (stopped-work inner) (append (stopped-work inner) (list work))))
+          (wake-stop inner))))))
 
 (defun end-work (stop work status &optional (over-p (constantly nil)))
   "Has the thread of STOP end WORK and answer STATUS, if it still does it, no other stop is in it,
@@ -158,7 +179,7 @@
 
 ;;; The wait
 
-(declaim (ftype function call-unrecorded))
+(declaim (ftype function call-unrecorded form-frame-p end-step-within))
 (defun serve-work (stop work call)
   "With interrupts off: serves WORK, the current request, in the thread of STOP. CALL calls a
   function with interrupts on. WORK that was to leave and came back throws :AGAIN to STOP: a
@@ -172,6 +193,7 @@
                           (funcall (the function call) (lambda () (call-unrecorded (lambda () (funcall (work-function work) work))))))
                         "done"))
       (setf (stopped-current stop) nil)
+      (end-step-within stop)
       (world-changed)
       (cond ((stringp status) (answer-work work (object "status" status)))
             (t (answer-work work (object "status" "error" "error" status)))))
@@ -313,7 +335,8 @@
     (destructuring-bind (frames more) (or stack (user-stack))
       (let* ((evaluation *evaluation*)
              (stop (make-stop (sb-ext:atomic-incf (car *next-stop*)) sb-thread:*current-thread* evaluation *current-stop* reason condition
-                              (own-restarts evaluation (compute-restarts condition)) frames more moment))
+                              (own-restarts evaluation (compute-restarts condition)) frames more moment
+                              (and *current-work* (work-back *current-work*))))
              (*current-stop* stop)
              (*current-work* nil)
              (sb-ext:*invoke-debugger-hook* 'evaluation-debugger)
@@ -357,6 +380,14 @@
       (when work ; back to the stop around this one
         (throw work (with-own-settings () (describe-error condition)))))))
 
+(defun end-aborted (evaluation)
+  "Ends what stopped where nothing failed, and was aborted: the code that a stop around serves, else
+  EVALUATION."
+  (when *current-work*
+    (throw *current-work* "interrupted"))
+  (setf (evaluation-reason evaluation) :cancel)
+  (stop-here evaluation))
+
 (defconstant +pause-tries+ 20 "How often a pause looks for frames of the program before it stops without them.")
 
 (defun pause-here (evaluation tries)
@@ -371,13 +402,12 @@
         (:ended)
         (:running
          (let ((stack (user-stack)))
-           (if (and (plusp tries) (null (first stack)))
+           (if (and (plusp tries) (every #'form-frame-p (first stack)))
                (again (1- tries))
                (with-interrupts
                  (with-simple-restart (continue "Go on.")
                    (when (eq (wait-at nil "pause" :stack stack) :abort)
-                     (setf (evaluation-reason evaluation) :cancel)
-                     (stop-here evaluation)))))))
+                     (end-aborted evaluation)))))))
         (t (again tries))))))
 
 (defun pause-evaluation (evaluation &optional (tries +pause-tries+))

@@ -359,6 +359,8 @@
 (defun unit-span-fields (unit span)
   "The JSON fields of the place SPAN, (START . END), in UNIT's text."
   (destructuring-bind (start . end) span
+    (when (unit-known unit)
+      (return-from unit-span-fields (evaluated-span-fields (unit-known unit) start end)))
     (multiple-value-bind (line column) (line-and-column (unit-text unit) start 0 (unit-line unit) (unit-column unit))
       (multiple-value-bind (end-line end-column) (line-and-column (unit-text unit) end start line column)
         (list* "file" (unit-file unit)
@@ -371,7 +373,7 @@
 
 (defun frame-unit (frame)
   "The unit that the function of FRAME was compiled with, or NIL."
-  (and *units* (find-if #'unit-p (function-constants (frame-function frame)))))
+  (and *units* (find-if (lambda (constant) (and (unit-p constant) (not (unit-known constant)))) (function-constants (frame-function frame)))))
 
 (defun probed-place (frame)
   "The JSON fields of the place of FRAME, whose function has probes; NIL otherwise."

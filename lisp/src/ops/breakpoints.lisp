@@ -58,7 +58,7 @@
   (let* ((stop (stop-of params))
          (how (param params "how" 'string))
          (mode (cdr (assoc how '(("into" . :into) ("over" . :over) ("out" . :out)) :test #'string=)))
-         (restart (find 'continue (stopped-restarts stop) :key #'restart-name)))
+         (restart (own-continue stop)))
     (unless mode (refuse "bad-params" "How to step is into, over or out, not ~S" how))
     (unless restart
       (refuse "cannot-continue" "The stop ~D has no restart CONTINUE, so there is no step from it: choose another restart, return from a frame, or abort"

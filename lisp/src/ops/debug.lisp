@@ -76,7 +76,7 @@
 (defun frame-json (frame number stop)
   (object "number" number
           "name" (frame-label frame)
-          "system" (bool (internal-frame-p (list (frame-name frame))))
+          "system" (bool (and (not (form-frame-p frame)) (internal-frame-p (list (frame-name frame)))))
           "unwindable" (bool (frame-unwindable-p frame))
           "place" (let ((moment (and (zerop number) (stopped-moment stop))))
                     (if moment
@@ -181,12 +181,29 @@
     (funcall function)))
 
 (defun call-for-work (stop work seconds function)
-  "Calls FUNCTION in the thread of STOP for WORK, for SECONDS at most, NIL for no limit."
-  (let* ((over nil) ; the interruption may come after the timer was cancelled
-         (timer (and seconds (schedule *deadlines* seconds (lambda () (end-work stop work "timeout" (lambda () over)))))))
-    (unwind-protect (call-past-handlers function)
-      (setf over t)
-      (when timer (cancel *deadlines* timer)))))
+  "Calls FUNCTION in the thread of STOP for WORK, for SECONDS at most. Whenever they are over while
+  FUNCTION has stopped, it gets them anew."
+  (let ((over nil)) ; the interruption may come after the timer was cancelled
+    (labels ((limit () (schedule *deadlines* seconds #'ring))
+             (ring ()
+               (unless over
+                 (if (eq (innermost-stop stop) stop)
+                     (end-work stop work "timeout" (lambda () over))
+                     (limit)))))
+      (let ((timer (limit)))
+        (unwind-protect (call-past-handlers function)
+          (setf over t)
+          (cancel *deadlines* timer))))))
+
+(defun call-going-back (work function)
+  "Calls FUNCTION for WORK, whose errors are stops of their own, with a restart by which these go
+  back to the stop that serves WORK."
+  (restart-case (progn
+                  (setf (work-back work) (find-restart 'abort))
+                  (funcall function))
+    (abort ()
+      :report "Go back to the stop around this one."
+      (throw work "interrupted"))))
 
 (defun values-json (values)
   (object "status" "ok"
@@ -215,8 +232,11 @@
          (timeout (param params "timeout" '(real (0)) :default +stop-work-time+)))
     (give-work stop id
                (lambda (work)
-                 (call-for-work stop work (if nests nil timeout)
-                                (lambda () (answer-work work (values-and-output-json stop (lambda () (eval-text-at-stop code frame moment)))))))
+                 (flet ((evaluate ()
+                          (call-for-work stop work timeout
+                                         (lambda ()
+                                           (answer-work work (values-and-output-json stop (lambda () (eval-text-at-stop code frame moment))))))))
+                   (if nests (call-going-back work #'evaluate) (evaluate))))
                :nests nests)))
 
 (defun moment-variable-p (name moment)
@@ -341,13 +361,24 @@
                          (t (leave-stop stop "restart-frame" work)
                             (unwind-to-frame frame again))))))))
 
+(defun abort-stop (stop work)
+  "Leaves STOP for WORK as if there had been no stop."
+  (leave-stop stop "abort" work)
+  (throw stop :abort))
+
+(defun own-continue (stop)
+  "The restart CONTINUE of STOP, not one of the stops around it; NIL if it has none."
+  (let ((restarts (stopped-restarts stop)))
+    (find 'continue (ldiff restarts (member (stopped-back stop) restarts :test #'eq)) :key #'restart-name)))
+
 (define-operation "debug-continue" :dispatcher (id params)
   (let* ((stop (stop-of params))
-         (restart (find 'continue (stopped-restarts stop) :key #'restart-name)))
-    (unless restart
+         (restart (own-continue stop)))
+    (unless (or restart (stopped-back stop))
       (refuse "cannot-continue" "The stop ~D has no restart CONTINUE: choose another restart, return from a frame, or abort" (stopped-id stop)))
     (give-work stop id
                (lambda (work)
+                 (unless restart (abort-stop stop work))
                  (leave-stop stop "continue" work)
                  (invoke-restart restart)))))
 
@@ -355,10 +386,7 @@
   "Ends what stopped as if it had not stopped: an evaluation with the report of its error, and
   likewise a request to a stop."
   (let ((stop (stop-of params)))
-    (give-work stop id
-               (lambda (work)
-                 (leave-stop stop "abort" work)
-                 (throw stop :abort)))))
+    (give-work stop id (lambda (work) (abort-stop stop work)))))
 
 (define-operation "debug-pause" :dispatcher (id params)
   (let* ((target (param params "target" '(or integer string)))

@@ -61,20 +61,33 @@
   (shiftf /// // / values)
   (shiftf *** ** * (first values)))
 
-(defun evaluate-form (form position origin &optional text)
-  "Evaluates FORM, read from POSITION of the text. Returns the list of its values. REPL variables
-  are set as a REPL does. TEXT is given when the evaluation stops at errors: then places and
-  variables are kept for the debugger."
+(declaim (notinline call-with-form-frame))
+(defun call-with-form-frame (function form known)
+  "Calls FUNCTION, which evaluates FORM, read from the EVALUATED-TEXT KNOWN. The frame of this call
+  stands for FORM where no function of the program's is on the stack (debug/form-frames.lisp): it
+  can be returned from and restarted."
+  (declare (optimize (debug 3)))
+  (multiple-value-prog1 (funcall (the function function))
+    (touch-frame function form known)))
+
+(defun evaluate-form (form position origin text)
+  "Evaluates FORM, read from POSITION of TEXT. Returns the list of its values. REPL variables are
+  set as a REPL does. When the evaluation stops at errors, places and variables are kept for the
+  debugger."
   (setf - form)
-  (let ((values (flet ((work ()
-                         (multiple-value-list
-                          (if origin
-                              (eval-in-source form (+ position (origin-offset origin)) (origin-source origin))
-                              (eval form)))))
-                  (cond (text
-                         (note-evaluated-form form *evaluation* text position origin)
-                         (call-watching-signals (lambda () (call-keeping-variables #'work))))
-                        (t (work))))))
+  (let* ((known (evaluated-text-from text position origin))
+         (values (flet ((work ()
+                          (multiple-value-list
+                           (call-with-form-frame
+                            (lambda ()
+                              (if origin
+                                  (eval-in-source form (+ position (origin-offset origin)) (origin-source origin))
+                                  (eval form)))
+                            form known))))
+                   (cond ((evaluation-debug *evaluation*)
+                          (note-evaluated-form form known)
+                          (call-watching-signals (lambda () (call-keeping-variables (lambda () (call-with-steps #'work form known))))))
+                         (t (work))))))
     (remember-values values)
     (remember-form form)
     values))
@@ -87,14 +100,14 @@
   (let* ((in (make-string-input-stream text))
          (values '()))
     (loop
-      (let* ((debug (evaluation-debug *evaluation*))
-             (position (if (or origin debug) (skip-blanks text (file-position in)) 0))
+      (let* ((placed (or origin (evaluation-debug *evaluation*) (evaluation-freeze *evaluation*)))
+             (position (if placed (skip-blanks text (file-position in)) 0))
              (form (let ((*code-stream* in)) (read in nil in))))
         (when (eq form in)
           (return values))
         (when (and origin (consp form))
           (note-evaluated-source text position (file-position in) origin))
-        (setf values (evaluate-form form position origin (and debug text)))))))
+        (setf values (evaluate-form form position origin text))))))
 
 ;;; Text that is evaluated for debugging
 

@@ -6,6 +6,7 @@
 
 (define-internal top-frame :function "stopping with the stack alive" ("SB-DI" "TOP-FRAME"))
 (define-internal frame-below :function "stopping with the stack alive" ("SB-DI" "FRAME-DOWN"))
+(define-internal frame-above :function "places of evaluated forms" ("SB-DI" "FRAME-UP"))
 (define-internal frame-location :function "stopping with the stack alive" ("SB-DI" "FRAME-CODE-LOCATION"))
 (define-internal debug-function-function :function "places of frames" ("SB-DI" "DEBUG-FUN-FUN"))
 (define-internal location-form-number :function "places of frames" ("SB-DI" "CODE-LOCATION-FORM-NUMBER"))

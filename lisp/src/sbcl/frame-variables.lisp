@@ -83,9 +83,12 @@
       (refuse-setting "~A is not kept where it can be set: compile the function with (debug 2)" (debug-variable-symbol variable)))
     value))
 
+(declaim (ftype function form-frame-p))
 (defun variables-of-frame (frame)
   "The variables of FRAME, without those that count its arguments, which have no name."
-  (remove nil (coerce (debug-function-variables (%frame-debug-function frame)) 'list) :key #'debug-variable-symbol))
+  (if (form-frame-p frame)
+      '()
+      (remove nil (coerce (debug-function-variables (%frame-debug-function frame)) 'list) :key #'debug-variable-symbol)))
 
 (defun frame-variables (frame)
   "The variables of FRAME, as (SYMBOL KEPT VALUE); KEPT is NIL where the compiler did not keep the
@@ -152,6 +155,8 @@
 (defun eval-in-frame (form frame)
   "Evaluates FORM where the variables of FRAME are visible; those that the compiler removed are
   refused. Only the frame's own thread may call this."
+  (when (form-frame-p frame)
+    (return-from eval-in-frame (eval form)))
   (let* ((seen (handler-case (seen-variables frame)
                  (serious-condition () '()))) ; NO-DEBUG-VARS, which SBCL tells of
          (removed (removed-variables frame))

@@ -64,7 +64,9 @@ impl From<ImageError> for Failed {
     }
 }
 
-/// Evaluates code at a frame of a stop. A hover only reads variables.
+/// Evaluates code at a frame of a stop. A hover only reads variables. An error, a break or a
+/// breakpoint in code of the debug console is a stop of its own; the answer comes when that was
+/// left.
 async fn at_frame(
     connection: &Connection,
     number: u64,
@@ -76,7 +78,7 @@ async fn at_frame(
         let inside = lock(&connection.handles).parts(&value);
         return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": inside}));
     }
-    let code = DebugEval { stop, frame, code: wanted.expression.clone(), debug: false };
+    let code = DebugEval { stop, frame, code: wanted.expression.clone(), debug: wanted.context == "repl" };
     let cancel = connection.cancellable(number);
     let done = tokio::select! {
         done = connection.session.at_stop(code) => done?,

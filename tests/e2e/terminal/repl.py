@@ -173,7 +173,7 @@ def ctrl_c_interrupts_the_evaluation_and_not_the_program(person):
     person.line("; interrupted")
     person.enter("(list :alive 1)")
     person.line("=> (:ALIVE 1)")
-    # The same for code at a stop, here one without frames.
+    # The same for code at a stop, here in the frame of the form alone.
     person.enter('(error "stopped")')
     person.prompt("CL-USER [1]> ")
     person.enter('(progn (format t "~A~%" :round-again) (loop))')

@@ -207,7 +207,7 @@ local function eval(stop)
   if not frame then return no_frame() end
   ask(stop, ('Evaluate in %s: '):format(shown.line(frame.name)), function(code)
     local is_here = client_of.here()
-    stop.adapter:ask('evaluate', { expression = code, frameId = frame.id, context = 'repl' }, function(answer)
+    stop.adapter:ask('evaluate', { expression = code, frameId = frame.id, context = 'watch' }, function(answer)
       local lines = shown.lines(answer.result)
       if #lines == 1 then client_of.say('⇒ ' .. lines[1]) else float.open(lines, { title = 'Value', is_here = is_here, filetype = 'lisp', hint = 'q closes' }) end
     end)
@@ -224,7 +224,7 @@ local function inspect(stop)
   if variable then return open(variable.name, variable.value, variable.variablesReference, true) end
   ask(stop, 'Inspect the value of: ', function(code)
     local is_here, is_there, request = client_of.here(), still_at(stop), inspector.asked()
-    stop.adapter:ask('evaluate', { expression = code, frameId = frame and frame.id, context = 'repl' }, function(answer)
+    stop.adapter:ask('evaluate', { expression = code, frameId = frame and frame.id, context = 'watch' }, function(answer)
       if is_there() then return open(code, answer.result, answer.variablesReference, is_here(), request) end
       client_of.say(('%s = %s'):format(shown.line(code), shown.line(answer.result)))
     end)

@@ -162,7 +162,7 @@ impl Prompt {
 
     fn evaluate(&self, repl: &mut Repl, code: &str) -> Result<(), ReplError> {
         for form in written_forms(code) {
-            let wanted = json!({"expression": form, "frameId": self.number, "context": "repl"});
+            let wanted = json!({"expression": form, "frameId": self.number, "context": "watch"});
             match repl.ask("evaluate", wanted)? {
                 Ok(answer) => {
                     let result = text(&answer["result"]);

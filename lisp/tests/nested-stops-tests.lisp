@@ -1,0 +1,90 @@
+;;;; Stops in code that is evaluated at a stop, and the ways back. The functions of debug-tests.lisp
+;;;; are used; `nested-stops` there has the plain way.
+
+(in-package :consort)
+
+(defun nesting (image stop code &rest fields)
+  "Evaluates CODE in the innermost frame of STOP, where it stops in its turn; returns the id of the
+  request."
+  (apply #'send image "debug-eval" "stop" (path stop "stop") "frame" 0 "code" code "debug" :true fields))
+
+(defun status-of-work (image request)
+  (path (answer image request) "result" "status"))
+
+(deftest a-nested-stop-at-a-breakpoint-goes-back
+  (with-debugged (image)
+    (let* ((text (format nil "(defun halved (x)~%  (list (/ x 2)))~%"))
+           (file (write-file "halved.lisp" text)))
+      (prepare image (format nil "(load ~S)" file) :session "others")
+      (is equalp #(:true)
+          (map 'vector (lambda (answer) (path answer "verified"))
+               (path (call image "debug-breakpoints" "owner" "test" "file" file "text" text "points" (vector (object "id" 1 "line" 2))) "result" "breakpoints")))
+      (multiple-value-bind (outer id) (stopped-at image "(list (fails 5))")
+        (let* ((request (nesting image outer "(halved 4)"))
+               (inner (stop-of-id image id 1)))
+          (is string= "breakpoint" (path inner "reason"))
+          (is = 2 (path inner "level"))
+          ;; A step goes on within that code, and ends with it.
+          (on-stop image "debug-step" inner "how" "over")
+          (let ((next (stop-of-id image id 2)))
+            (is string= "step" (path next "reason"))
+            (on-stop image "debug-abort" next))
+          (is string= "interrupted" (status-of-work image request)))
+        (let ((request (nesting image outer "(halved 4)")))
+          (on-stop image "debug-step" (stop-of-id image id 3) "how" "out")
+          (is string= "(2)" (path (answer image request) "result" "values" 0 "text")))
+        (is string= "5" (in-frame image outer 0 "c"))
+        (is string= "0" (first-value image "(length consort::*stepping*)" :session "others"))
+        (restarted image outer "PLAINLY")
+        (is string= "(:PLAIN)" (outcome-text image id))))))
+
+(deftest ways-back-from-a-nested-stop
+  (with-debugged (image)
+    ;; The outer stop has a CONTINUE, which is none of the inner one.
+    (multiple-value-bind (outer id) (stopped-at image "(list (break \"here\") :went-on)")
+      (let* ((request (nesting image outer "(fails 7)"))
+             (inner (stop-of-id image id 1))
+             (back (find "Go back to the stop around this one." (path inner "restarts") :key (lambda (restart) (path restart "report")) :test #'string=)))
+        (is string= "ABORT" (path back "name"))
+        (is string= "cannot-continue" (path (on-stop image "debug-step" inner "how" "over") "error" "kind"))
+        (is string= "sent" (path (on-stop image "debug-continue" inner) "result" "status"))
+        (is string= "boom 7" (path (answer image request) "result" "error" "message")))
+      (let* ((request (nesting image outer "(list (break \"inner\") 1)")) (inner (stop-of-id image id 2)))
+        (on-stop image "debug-continue" inner)
+        (is string= "(NIL 1)" (path (answer image request) "result" "values" 0 "text")))
+      (let* ((request (nesting image outer "(fails 8)")) (inner (stop-of-id image id 3)))
+        (restarted image inner "ABORT")
+        (is string= "interrupted" (status-of-work image request)))
+      (is string= "interrupted" (status-of-work image (nesting image outer "(abort)")))
+      (is string= "(NIL :WENT-ON)" (progn (on-stop image "debug-continue" outer) (outcome-text image id))))
+    ;; ABORT of the evaluation ends all.
+    (multiple-value-bind (outer id) (stopped-at image "(list (fails 5))")
+      (let* ((request (nesting image outer "(fails 9)")) (inner (stop-of-id image id 1)))
+        (on-stop image "debug-restart" inner "index" (1- (length (path inner "restarts"))) "name" "ABORT")
+        (is string= "left" (status-of-work image request))
+        (is string= "ABORT" (outcome-text image id))
+        (is equalp #() (path (call image "debug-stops") "result" "stops"))))))
+
+(deftest nested-code-ends
+  (with-debugged (image)
+    (multiple-value-bind (outer id) (stopped-at image "(list (fails 5))")
+      ;; By the time that it runs, which begins anew after a stop.
+      (is string= "timeout" (status-of-work image (nesting image outer "(loop)" "timeout" 1)))
+      (let ((request (nesting image outer "(list (fails 6) (loop))" "timeout" 1)))
+        (restarted image (stop-of-id image id 1) "PLAINLY")
+        (is string= "timeout" (status-of-work image request)))
+      ;; By an interruption of the request, with all stops in it.
+      (let* ((first (nesting image outer "(list (fails 7))"))
+             (second (nesting image (stop-of-id image id 2) "(list (fails 8))"))
+             (third (stop-of-id image id 3)))
+        (is = 3 (path third "level"))
+        (call image "interrupt" "target" first)
+        (is string= "boom 8" (path (answer image second) "result" "error" "message"))
+        (is string= "boom 7" (path (answer image first) "result" "error" "message")))
+      (is string= "5" (in-frame image outer 0 "c"))
+      ;; The evaluation is interrupted as ever.
+      (let ((request (nesting image outer "(list (fails 9))")))
+        (stop-of-id image id 4)
+        (call image "interrupt" "target" id)
+        (is string= "interrupted" (status-of-work image id))
+        (is string= "left" (status-of-work image request))))))
