@@ -308,3 +308,47 @@ async fn what_one_door_defines_the_other_has_unasked() {
     assert!(log["entries"].as_array().expect("entries").iter().any(|entry| entry["client"] == "a test 1"), "{log}");
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_told_what_another_agent_defined() {
+    let mut config = Config::default();
+    for class in [Class::CompileFile, Class::ModifyRunningCode, Class::EditFile] {
+        config.approval.set(class, Setting::Allow, Source::User).expect("a person may");
+    }
+    let world = World::configured(&[("a.lisp", "(in-package :cl-user)\n\n(defun together-a () 1)\n")], config).await;
+    world.is_ready().await;
+    // One client's two connections, and another client with a name that hides something.
+    let mut first = Agent::named(&world.session, "agent", json!({})).await;
+    let mut second = Agent::named(&world.session, "agent", json!({})).await;
+    let mut odd = Agent::named(&world.session, "o\u{202e}dd\n; Note: x", json!({})).await;
+    let evaluate = |code: &str| json!({"code": code});
+    first.call("evaluate-lisp", evaluate("(defun together-a () 0)")).await;
+    let notes = |answer: &Value| answer["structuredContent"]["notices"].clone();
+    assert_eq!(
+        notes(&second.call("evaluate-lisp", evaluate("1")).await),
+        json!(["another agent (agent 1) defined COMMON-LISP-USER::TOGETHER-A"])
+    );
+    odd.call("evaluate-lisp", evaluate("1")).await;
+
+    // An evaluation, code in a copy, which is nobody's concern, an edit that is loaded, an undo.
+    odd.call("evaluate-lisp", json!({"code": "(defun together-a () :copy)", "in": "copy"})).await;
+    assert_eq!(notes(&first.call("evaluate-lisp", evaluate("1")).await), Value::Null);
+    let own = odd.call("evaluate-lisp", evaluate("(defun together-a () 2)")).await;
+    assert_eq!(notes(&own), Value::Null);
+    let redefined = "another agent (o\\u{202e}dd ; Note: x 1) redefined COMMON-LISP-USER::TOGETHER-A";
+    assert_eq!(notes(&first.call("describe-symbol", json!({"symbol": "together-a"})).await), json!([redefined]));
+    assert_eq!(notes(&first.call("evaluate-lisp", evaluate("1")).await), Value::Null);
+    let edit = json!({"path": "a.lisp", "form_type": "defun", "form_name": "together-a",
+                      "content": "(defun together-a () 3)", "load": true});
+    let edited = odd.call("lisp-edit-form", edit).await;
+    assert_eq!(edited["isError"], false, "{edited}");
+    assert_eq!(notes(&first.call("evaluate-lisp", evaluate("1")).await), json!([redefined]));
+    assert_eq!(notes(&odd.call("code_undo", json!({})).await), Value::Null);
+    assert_eq!(notes(&first.call("evaluate-lisp", evaluate("1")).await), json!([redefined]));
+    let code = json!({"code": "(defun together-new () 3)"});
+    assert_eq!(odd.call("code_compile_string", code).await["isError"], false);
+    odd.call("code_undo", json!({})).await;
+    let told = notes(&first.call("evaluate-lisp", evaluate("1")).await);
+    assert!(told.to_string().contains("removed COMMON-LISP-USER::TOGETHER-NEW"), "{told}");
+    world.end().await;
+}

@@ -104,8 +104,7 @@ impl Session {
         load: LoadRequest,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
-        let (image, provenance, who) =
-            (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
+        let (image, provenance, who) = (self.inner.image.clone(), self.inner.provenance.clone(), self.maker(client));
         let (what, name) = (loading(&load.system), load.system.clone());
         let work = settle_kept(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
         let recorded = async move {
@@ -153,8 +152,7 @@ impl Session {
                 }
             });
         }));
-        let (image, provenance, who) =
-            (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
+        let (image, provenance, who) = (self.inner.image.clone(), self.inner.provenance.clone(), self.maker(client));
         let work = {
             // A reload reports its definitions once it is known to have taken place.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use super::loaded_texts::{LoadedTexts, Written};
-use super::people_definitions::PeopleDefinitions;
+use super::others_definitions::{Deed, Maker, OthersDefinitions};
 use super::recent_names::RecentNames;
 use super::requests::{compute_all, compute_all_of};
 use super::timestamp::timestamp;
-use super::{ClientInfo, Frontend};
+use super::{ClientId, Frontend};
 use crate::bounded_file;
 use crate::image::Image;
 use crate::image::api::Origin;
@@ -95,7 +95,7 @@ struct Table {
     /// The current package of each evaluation session.
     packages: HashMap<String, String>,
     image: String,
-    people: PeopleDefinitions,
+    others: OthersDefinitions,
     recent: RecentNames,
     loaded: LoadedTexts,
 }
@@ -127,7 +127,7 @@ pub(super) fn loading(system: &str) -> String {
 /// The source of definitions.
 #[derive(Debug, Clone)]
 pub(super) struct ProvenanceEntry {
-    pub(super) client: ClientInfo,
+    pub(super) client: Maker,
     pub(super) made_by: MadeBy,
     /// The package in which the text begins.
     pub(super) package: String,
@@ -162,14 +162,15 @@ impl ProvenanceStore {
         self.table().packages.insert(session.to_owned(), package.to_owned());
     }
 
-    /// Returns the number of the last definition that a person made.
-    pub(super) fn last_of_people(&self) -> u64 {
-        self.table().people.last()
+    /// Returns the number of the last definition.
+    pub(super) fn last_definition(&self) -> u64 {
+        self.table().others.last()
     }
 
-    /// Returns the definitions that people made after the one of that number, in sentences.
-    pub(super) fn people_since(&self, number: u64) -> Vec<String> {
-        self.table().people.sentences_since(number)
+    /// Returns the definitions after the one of that number that clients other than `reader` made,
+    /// in sentences.
+    pub(super) fn others_since(&self, number: u64, reader: ClientId) -> Vec<String> {
+        self.table().others.sentences_since(number, reader)
     }
 
     /// Returns the number of changes of definitions so far.
@@ -218,7 +219,7 @@ impl ProvenanceStore {
     }
 
     /// Records the definitions in the files of a system that was loaded.
-    pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo, until: SystemTime) {
+    pub(super) async fn loaded(&self, image: &Image, system: &str, client: Maker, until: SystemTime) {
         let Ok(files) = image.query(&SystemFiles { system: system.to_owned() }).await else { return };
         self.files(image, files.files, &MadeBy::System(system.to_owned()), client, until).await;
     }
@@ -241,7 +242,7 @@ impl ProvenanceStore {
         image: &Image,
         files: Vec<PathBuf>,
         made_by: &MadeBy,
-        client: ClientInfo,
+        client: Maker,
         until: SystemTime,
     ) {
         for file in files {
@@ -270,20 +271,22 @@ impl ProvenanceStore {
         }
     }
 
-    /// Records the definitions that an undo restored and removed, as a reload's report names them.
-    pub(super) fn undone(&self, back: &[String], gone: &[String], how: &str, client: &ClientInfo) {
+    /// Records the definitions that a reload made and removed, as its report names them.
+    pub(super) fn reported(&self, back: &[String], gone: &[String], how: &str, client: &Maker) {
         let at = timestamp(SystemTime::now());
         let mut table = self.table();
         for (name, kind) in gone.iter().filter_map(|text| named(text)) {
             table.recent.add(&name.1);
+            table.others.add(client, format!("{}::{}", name.0, name.1), Deed::Removed, None);
             if let Some(provenance) = table.made.get_mut(&name) {
                 provenance.retain(|made| made.kind != kind);
             }
         }
         for (name, kind) in back.iter().filter_map(|text| named(text)) {
-            let (by, frontend, how) = (client.name.clone(), client.frontend, how.to_owned());
+            let (by, frontend, how) = (client.info.name.clone(), client.info.frontend, how.to_owned());
             let (at, text) = (at.clone(), String::new());
             table.add(
+                client,
                 name,
                 Provenance {
                     kind,
@@ -327,12 +330,13 @@ impl ProvenanceStore {
                 }
                 let origin = making.origin.as_ref();
                 table.add(
+                    &making.client,
                     home,
                     Provenance {
                         kind: definition.kind.clone(),
                         method: definition.method_in(&making.package),
-                        by: making.client.name.clone(),
-                        frontend: making.client.frontend,
+                        by: making.client.info.name.clone(),
+                        frontend: making.client.info.frontend,
                         at: at.clone(),
                         how: how.clone(),
                         system: system.clone(),
@@ -369,11 +373,12 @@ fn named(text: &str) -> Option<((String, String), String)> {
 }
 
 impl Table {
-    fn add(&mut self, name: (String, String), made: Provenance) {
+    fn add(&mut self, maker: &Maker, name: (String, String), made: Provenance) {
         self.recent.add(&name.1);
         let is_new = !self.made.contains_key(&name);
         let system = made.system.clone();
-        self.people.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, system);
+        let deed = if is_new { Deed::Defined } else { Deed::Redefined };
+        self.others.add(maker, format!("{}::{}", name.0, name.1), deed, system);
         let provenance = self.made.entry(name.clone()).or_default();
         // There is one definition of each kind, except of methods.
         provenance.retain(|other| other.kind != made.kind || other.method != made.method);

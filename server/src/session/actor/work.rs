@@ -10,6 +10,7 @@ use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOut
 use crate::model::image::{ImageError, Progress};
 use crate::session::event::{Place, Reply, StartJob};
 use crate::session::jobs::{Finished, Job, Kind};
+use crate::session::others_definitions::Maker;
 use crate::session::provenance::{MadeBy, ProvenanceEntry, loading};
 use crate::session::{ClientId, EvalRequest, Frontend, LoadRequest, Status, path_of_uri, status};
 use crate::text::forms::package_at;
@@ -81,7 +82,7 @@ impl Actor {
         let input = client.input(&how);
         let (session, code, provenance) = (params.session.clone(), params.code.clone(), self.provenance.clone());
         let mut making = ProvenanceEntry {
-            client: client.info.clone(),
+            client: Maker { id, info: client.info.clone() },
             made_by: MadeBy::Operation(how.clone()),
             package: params.package.clone().unwrap_or_else(|| provenance.package(&session)),
             origin: params.origin.clone(),
