@@ -37,6 +37,7 @@ mod recent_names;
 pub mod recompile;
 mod record;
 pub mod recordings;
+mod redefinitions;
 pub mod reload;
 pub mod requests;
 mod saved;

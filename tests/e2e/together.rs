@@ -352,3 +352,32 @@ async fn an_agent_is_told_what_another_agent_defined() {
     assert!(told.to_string().contains("removed COMMON-LISP-USER::TOGETHER-NEW"), "{told}");
     world.end().await;
 }
+
+/// The message of the warning about stale code in an outcome.
+fn stale(outcome: &Value) -> Option<&str> {
+    let warnings = outcome["warnings"].as_array()?;
+    warnings.iter().find(|warning| warning["type"] == "STALE-CODE")?["message"].as_str()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_compiled_with_a_replaced_definition_is_told() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    let both = "(defmacro together-m (x) `(list ,x))\n(defun together-user (x) (together-m x))";
+    let first = agent.call("evaluate-lisp", json!({"code": both})).await;
+    assert_eq!(stale(&first["structuredContent"]), None, "{first}");
+    let user = "function COMMON-LISP-USER::TOGETHER-USER expanded COMMON-LISP-USER::TOGETHER-M";
+    let replaced = agent.call("evaluate-lisp", json!({"code": "(defmacro together-m (x) `(vector ,x))"})).await;
+    let message = stale(&replaced["structuredContent"]).unwrap_or_default();
+    assert!(message.contains(user) && message.contains("code_compile_string"), "{replaced}");
+    assert!(text(&replaced).contains(message), "{replaced}");
+    // The same text replaces nothing.
+    let again = editor.command("consort.eval", json!({"code": "(defmacro together-m (x)\n `(vector ,x))"})).await;
+    assert_eq!(stale(&again.expect("an outcome")), None);
+    let replaced = editor.command("consort.eval", json!({"code": "(defmacro together-m (x) `(cons ,x 1))"})).await;
+    let replaced = replaced.expect("an outcome");
+    let message = stale(&replaced).unwrap_or_default();
+    assert!(message.contains(user) && message.contains("consort.recompileCallers"), "{replaced}");
+    world.end().await;
+}

@@ -116,6 +116,10 @@ pub struct EvalOutcome {
     /// The frozen failure of an evaluation that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Frozen>,
+    /// What was compiled with a definition that the evaluation has replaced, and that definition:
+    /// `function SHOP::RUN expanded SHOP::WITH-TASK`.
+    #[serde(default, skip_serializing)]
+    pub stale: Vec<String>,
 }
 
 impl EvalOutcome {
@@ -132,6 +136,7 @@ impl EvalOutcome {
             timing: None,
             package: "COMMON-LISP-USER".into(),
             frozen: None,
+            stale: Vec::new(),
         }
     }
 

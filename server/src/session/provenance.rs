@@ -10,13 +10,14 @@ use std::time::SystemTime;
 use super::loaded_texts::{LoadedTexts, Written};
 use super::others_definitions::{Deed, Maker, OthersDefinitions};
 use super::recent_names::RecentNames;
+use super::redefinitions;
 use super::requests::{compute_all, compute_all_of};
 use super::timestamp::timestamp;
 use super::{ClientId, Frontend};
 use crate::bounded_file;
 use crate::image::Image;
-use crate::image::api::Origin;
 use crate::image::api::contents::{Homes, SystemFiles};
+use crate::image::api::{Origin, Redefinition};
 use crate::locked::lock;
 use crate::text::decode;
 use crate::text::made::{Definition, definitions};
@@ -162,6 +163,25 @@ impl ProvenanceStore {
         self.table().packages.insert(session.to_owned(), package.to_owned());
     }
 
+    /// Returns those of a text's definitions whose replaced definitions may live on in compiled code.
+    /// The text of macros, functions and structures that was evaluated or loaded last is the same
+    /// definition. `package`: the one in which the text begins.
+    pub(super) fn replaced_by(&self, found: &[Definition], package: &str) -> Vec<Redefinition> {
+        let table = self.table();
+        let package = |one: &Definition| one.package.clone().unwrap_or_else(|| package.to_owned());
+        let is_another = |one: &&Definition| {
+            one.kind == "variable"
+                || !table.made.get(&(package(one), one.name.clone())).is_some_and(|made| {
+                    made.iter().find(|made| made.kind == one.kind).is_some_and(|made| made.digest == one.digest)
+                })
+        };
+        let replaced = found.iter().filter(|one| redefinitions::lives_on(&one.kind)).filter(is_another);
+        let replaced = replaced.take(redefinitions::MOST);
+        replaced
+            .map(|one| Redefinition { package: package(one), name: one.name.clone(), kind: one.kind.clone() })
+            .collect()
+    }
+
     /// Returns the number of the last definition.
     pub(super) fn last_definition(&self) -> u64 {
         self.table().others.last()
@@ -211,6 +231,14 @@ impl ProvenanceStore {
     pub(super) async fn made(&self, image: &Image, text: &str, making: ProvenanceEntry) {
         let text = text.to_owned();
         let found = compute_all_of(text.len(), move || definitions(&text)).await;
+        self.made_of(image, found, making).await;
+    }
+
+    /// Acts as [`ProvenanceStore::made`] for the definitions of the text.
+    pub(super) async fn made_of(&self, image: &Image, found: Vec<Definition>, making: ProvenanceEntry) {
+        if found.is_empty() {
+            return;
+        }
         let real = match making.file() {
             Some(file) => tokio::fs::canonicalize(file).await.ok(),
             None => None,
