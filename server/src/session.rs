@@ -24,6 +24,7 @@ mod file_identity;
 mod folders;
 mod in_copy;
 mod jobs;
+pub mod kept_definitions;
 mod loaded_texts;
 pub mod log;
 mod names;

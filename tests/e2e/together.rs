@@ -381,3 +381,35 @@ async fn what_was_compiled_with_a_replaced_definition_is_told() {
     assert!(message.contains(user) && message.contains("consort.recompileCallers"), "{replaced}");
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_tells_which_definitions_are_not_those_of_unchanged_files() {
+    let world = World::ready(&[
+        ("tg-shop.asd", "(asdf:defsystem \"tg-shop\" :serial t :components ((:file \"base\") (:file \"shop\")))"),
+        ("base.lisp", "(defpackage :tg-shop (:use :cl))\n(in-package :tg-shop)\n\n(defun discount () 1)\n"),
+        ("shop.lisp", "(in-package :tg-shop)\n\n(defun price () 1)\n"),
+    ])
+    .await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["window/showMessage"]);
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    editor.command("consort.loadSystem", json!({"system": "tg-shop"})).await.expect("it is loaded");
+    let replacing = json!({"code": "(defun discount () 2)", "package": "TG-SHOP"});
+    agent.call("evaluate-lisp", replacing).await;
+    let kept = "TG-SHOP::DISCOUNT (base.lisp:4, agent 1)";
+    // Another file has changed. A load that loads nothing changes nothing in what is known.
+    std::fs::write(world.path("shop.lisp"), "(in-package :tg-shop)\n\n(defun price () 10)\n").expect("a file");
+    let reloaded = editor.command("consort.reloadSystem", json!({"system": "tg-shop"})).await.expect("a report");
+    assert_eq!(reloaded["kept"], json!([kept]), "{reloaded}");
+    let is_told = |message: &Value| message["message"].to_string().contains(kept);
+    editor.wait_for("window/showMessage", is_told).await;
+    editor.command("consort.loadSystem", json!({"system": "tg-shop"})).await.expect("it is loaded");
+    editor.wait_for("window/showMessage", is_told).await;
+    assert_eq!(editor.eval("(list (tg-shop::discount) (tg-shop::price))").await, ["(2 10)"]);
+
+    let whole = json!({"system": "tg-shop", "force": true});
+    let reloaded = editor.command("consort.reloadSystem", whole).await.expect("a report");
+    assert_eq!(reloaded["kept"], Value::Null, "{reloaded}");
+    assert_eq!(editor.eval("(list (tg-shop::discount) (tg-shop::price))").await, ["(1 10)"]);
+    world.end().await;
+}

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-use super::loaded_texts::{LoadedTexts, Written};
+use super::loaded_texts::{LoadedNow, LoadedTexts, Written};
 use super::others_definitions::{Deed, Maker, OthersDefinitions};
 use super::recent_names::RecentNames;
 use super::redefinitions;
@@ -193,6 +193,13 @@ impl ProvenanceStore {
         self.table().others.sentences_since(number, reader)
     }
 
+    /// Returns the names, without packages, of definitions that were not loaded with a system.
+    pub(super) fn evaluated_names(&self) -> HashSet<String> {
+        let table = self.table();
+        let evaluated = table.made.iter().filter(|(_, made)| made.iter().any(|made| made.system.is_none()));
+        evaluated.map(|((_, name), _)| name.clone()).collect()
+    }
+
     /// Returns the number of changes of definitions so far.
     pub(super) fn changes(&self) -> u64 {
         self.table().recent.number()
@@ -243,13 +250,17 @@ impl ProvenanceStore {
             Some(file) => tokio::fs::canonicalize(file).await.ok(),
             None => None,
         };
-        self.note(image, found, &making, real).await;
+        self.note(image, found, &making, (real, true)).await;
     }
 
     /// Records the definitions in the files of a system that was loaded.
-    pub(super) async fn loaded(&self, image: &Image, system: &str, client: Maker, until: SystemTime) {
+    /// Definitions in files that were loaded before, and not `now`, replace no others.
+    pub(super) async fn loaded(&self, image: &Image, system: &str, client: Maker, now: &LoadedNow, until: SystemTime) {
         let Ok(files) = image.query(&SystemFiles { system: system.to_owned() }).await else { return };
-        self.files(image, files.files, &MadeBy::System(system.to_owned()), client, until).await;
+        let (again, before): (Vec<PathBuf>, Vec<PathBuf>) = files.files.into_iter().partition(|file| now.has(file));
+        let made_by = MadeBy::System(system.to_owned());
+        self.texts_of(image, before, (&made_by, false), client.clone(), until).await;
+        self.texts_of(image, again, (&made_by, true), client, until).await;
     }
 
     /// Returns the text of a file that the image has loaded, if known.
@@ -270,6 +281,18 @@ impl ProvenanceStore {
         image: &Image,
         files: Vec<PathBuf>,
         made_by: &MadeBy,
+        client: Maker,
+        until: SystemTime,
+    ) {
+        self.texts_of(image, files, (made_by, true), client, until).await;
+    }
+
+    /// Acts as [`ProvenanceStore::files`]. `replaces`: false if definitions on record are newer.
+    async fn texts_of(
+        &self,
+        image: &Image,
+        files: Vec<PathBuf>,
+        (made_by, replaces): (&MadeBy, bool),
         client: Maker,
         until: SystemTime,
     ) {
@@ -295,7 +318,7 @@ impl ProvenanceStore {
             let package = "COMMON-LISP-USER".to_owned();
             let (client, made_by) = (client.clone(), made_by.clone());
             let making = ProvenanceEntry { client, made_by, package, origin, file: None };
-            self.note(image, found, &making, real).await;
+            self.note(image, found, &making, (real, replaces)).await;
         }
     }
 
@@ -334,8 +357,15 @@ impl ProvenanceStore {
         }
     }
 
-    /// Records definitions. `real`: the source file without symbolic links.
-    async fn note(&self, image: &Image, found: Vec<Definition>, making: &ProvenanceEntry, real: Option<PathBuf>) {
+    /// Records definitions. `real`: the source file without symbolic links. `replaces`: false to keep
+    /// definitions that are on record.
+    async fn note(
+        &self,
+        image: &Image,
+        found: Vec<Definition>,
+        making: &ProvenanceEntry,
+        (real, replaces): (Option<PathBuf>, bool),
+    ) {
         let at = timestamp(SystemTime::now());
         let (how, system) = making.made_by.parts();
         for found in found.chunks(ASK) {
@@ -356,13 +386,17 @@ impl ProvenanceStore {
                 if !definition.is_read(&homes.features) {
                     continue;
                 }
+                let method = definition.method_in(&making.package);
+                if !replaces && table.has(&home, &definition.kind, method.as_deref()) {
+                    continue;
+                }
                 let origin = making.origin.as_ref();
                 table.add(
                     &making.client,
                     home,
                     Provenance {
                         kind: definition.kind.clone(),
-                        method: definition.method_in(&making.package),
+                        method,
                         by: making.client.info.name.clone(),
                         frontend: making.client.info.frontend,
                         at: at.clone(),
@@ -401,6 +435,12 @@ fn named(text: &str) -> Option<((String, String), String)> {
 }
 
 impl Table {
+    /// Returns true if a definition of this name and kind is on record.
+    fn has(&self, name: &(String, String), kind: &str, method: Option<&str>) -> bool {
+        let of_kind = |made: &Provenance| made.kind == kind && made.method.as_deref() == method;
+        self.made.get(name).is_some_and(|made| made.iter().any(of_kind))
+    }
+
     fn add(&mut self, maker: &Maker, name: (String, String), made: Provenance) {
         self.recent.add(&name.1);
         let is_new = !self.made.contains_key(&name);

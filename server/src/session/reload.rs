@@ -109,6 +109,14 @@ impl Reload {
             Reload::Undo => "undoing a reload".into(),
         }
     }
+
+    /// Returns the system that is reloaded, if one is.
+    pub fn system(&self) -> Option<&str> {
+        match self {
+            Reload::System { system, .. } => Some(system),
+            _ => None,
+        }
+    }
 }
 
 impl Session {

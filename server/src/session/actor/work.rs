@@ -261,5 +261,5 @@ fn missing_package(error: ImageError, package: Option<String>) -> ImageError {
 fn interrupted(system: &str) -> LoadSystemOutcome {
     let message = format!("Loading {system} was interrupted; what had been loaded of it stays.");
     let error = EvalError::new("SB-SYS:INTERACTIVE-INTERRUPT", message);
-    LoadSystemOutcome { loaded: false, outcome: EvalOutcome::empty(EvalStatus::Interrupted, Some(error)) }
+    LoadSystemOutcome { loaded: false, outcome: EvalOutcome::empty(EvalStatus::Interrupted, Some(error)), files: None }
 }
