@@ -24,9 +24,9 @@ const ENOUGH: usize = 50;
 const NAMED: usize = 12;
 
 impl Session {
-    /// Returns the definitions of a loaded system's files that the image has from an evaluation with
-    /// another text, such as `SHOP::DISCOUNT (src/shop.lisp:12, claude 1)`. Empty if the image does
-    /// not answer.
+    /// Returns the definitions of a loaded system's files that the image has from an evaluation
+    /// with another text, such as `SHOP::DISCOUNT (src/shop.lisp:12, claude 1)`. Empty if the image
+    /// does not answer.
     pub async fn kept_from_evaluations(&self, system: &str) -> Vec<String> {
         let names = self.inner.provenance.evaluated_names();
         if names.is_empty() {

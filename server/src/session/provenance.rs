@@ -163,9 +163,9 @@ impl ProvenanceStore {
         self.table().packages.insert(session.to_owned(), package.to_owned());
     }
 
-    /// Returns those of a text's definitions whose replaced definitions may live on in compiled code.
-    /// The text of macros, functions and structures that was evaluated or loaded last is the same
-    /// definition. `package`: the one in which the text begins.
+    /// Returns those of a text's definitions whose replaced definitions may live on in compiled
+    /// code. The text of macros, functions and structures that was evaluated or loaded last is the
+    /// same definition. `package`: the one in which the text begins.
     pub(super) fn replaced_by(&self, found: &[Definition], package: &str) -> Vec<Redefinition> {
         let table = self.table();
         let package = |one: &Definition| one.package.clone().unwrap_or_else(|| package.to_owned());
@@ -357,8 +357,8 @@ impl ProvenanceStore {
         }
     }
 
-    /// Records definitions. `real`: the source file without symbolic links. `replaces`: false to keep
-    /// definitions that are on record.
+    /// Records definitions. `real`: the source file without symbolic links. `replaces`: false to
+    /// keep definitions that are on record.
     async fn note(
         &self,
         image: &Image,

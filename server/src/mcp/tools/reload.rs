@@ -25,8 +25,8 @@ pub(crate) struct Reloaded {
     /// True if the reload took place.
     success: bool,
     /// Files, redefined, new, gone, stale, layouts, warnings, undoable; unsaved: files with unsaved
-    /// changes in an editor, which were not loaded; kept: definitions that are not those of unchanged
-    /// files.
+    /// changes in an editor, which were not loaded; kept: definitions that are not those of
+    /// unchanged files.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<JsonObject>,
     /// The contract's error object.
