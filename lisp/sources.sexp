@@ -13,7 +13,7 @@
  "check/chain/checkpoint" "check/chain/keeper" "ops/check-chain"
  "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/classes" "symbols/references" "ops/symbols" "ops/name-index"
  "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compiled-files" "reload/compile"
- "reload/report" "reload/sources" "ops/reload" "ops/undefine" "ops/eval-in-copy" "ops/try-evaluation" "ops/try-code"
+ "reload/report" "reload/evaluated" "reload/sources" "ops/reload" "ops/undefine" "ops/eval-in-copy" "ops/try-evaluation" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/step" "expand/compiler" "expand/plain" "expand/compare" "ops/macroexpand" "ops/find-name"
  "ops/browse" "ops/threads" "ops/reading"
  "debug/refusal" "sbcl/frame-variables" "debug/time-limit" "debug/references" "debug/kinds-of-parts" "debug/parts" "debug/compare" "debug/table" "debug/set" "debug/shape" "debug/file-text" "debug/value-definitions" "debug/print-parts" "debug/frames" "debug/places" "debug/form-frames" "debug/probes" "debug/units" "debug/scope" "debug/moments" "debug/steps" "debug/breakpoints" "debug/step-into" "debug/coverage" "debug/hits" "debug/stepped-forms" "debug/signals" "debug/threads"

@@ -31,6 +31,10 @@
         (is equal "interrupted" (path (answer image id) "result" "status")))
       (is equal "internal" (path (call image "load-file" "path" (write-file "ends.lisp" "(sb-thread:abort-thread)") "if_missing" "error") "error" "kind")))))
 
+(defun names-of (files)
+  "The names of FILES, native namestrings, without their directories."
+  (map 'list (lambda (file) (subseq file (1+ (position #\/ file :from-end t)))) files))
+
 (deftest load-systems
   (with-image (image)
     (let* ((asd (write-file "sys/demo-sys.asd" "(asdf:defsystem \"demo-sys\" :depends-on (\"demo-dep\") :serial t :components ((:file \"one\") (:file \"two\")))"))
@@ -47,11 +51,15 @@
         (is equal "ok" (path outcome "status"))
         (ok (text-contains "two" (path outcome "stdout" "text")))
         (is equal "careful" (path outcome "warnings" 0 "message"))
+        (is equal '("dep.lisp" "one.lisp" "two.lisp") (names-of (path outcome "files")))
         (is equal "loading demo-sys" (path last "message"))
         (is equal (path last "total") (path last "done")))
       (is equal ":DEP" (first-value image "(demo-sys::one)"))
       (ok (find "demo-sys" (path (call image "status") "result" "systems") :test #'equal))
-      (is eq :true (path (call image "load-system" "system" "demo-sys" "asd_files" files "force" :true) "result" "loaded"))
+      (is equal '() (names-of (path (call image "load-system" "system" "demo-sys" "asd_files" files "force" :false) "result" "files")))
+      (let ((forced (path (call image "load-system" "system" "demo-sys" "asd_files" files "force" :true) "result")))
+        (is eq :true (path forced "loaded"))
+        (is equal '("one.lisp" "two.lisp") (names-of (path forced "files"))))
       (let ((outcome (path (call image "load-system" "system" "no-such-system" "asd_files" '() "force" :false) "result")))
         (is eq :false (path outcome "loaded"))
         (is equal "error" (path outcome "status"))

@@ -262,6 +262,37 @@
       (ok (listed outcome "stale" "function COMMON-LISP-USER::FINDS has the old value of COMMON-LISP-USER::*FINDER*"))
       (is = 4 (length (path outcome "report" "stale"))))))
 
+(deftest evaluation-stale
+  (with-image (image)
+    (flet ((stale (code &rest definitions)
+             (sort (coerce (or (path-if-any (evaluated image code
+                                                       :redefines (loop for (kind name) on definitions by #'cddr
+                                                                        collect (object "package" "COMMON-LISP-USER" "name" name "kind" kind) into all
+                                                                        finally (return (coerce all 'vector))))
+                                            "stale")
+                               #())
+                           'list)
+                   #'string<)))
+      (prepare image "(defmacro twice (x) `(* 2 ,x)) (defun uses-twice (x) (twice x)) (defgeneric gf (x)) (defmethod gf ((x integer)) (twice x)) (defun fine (x) x)
+(declaim (inline tiny)) (defun tiny (x) (+ x 1)) (defun uses-tiny (x) (tiny x)) (defun plain (x) x) (defun uses-plain (x) (plain x))
+(defparameter *table* (make-hash-table)) (defun looks-up (x) (gethash x (load-time-value *table*))) (defvar *number* 1) (defstruct spot x) (defun spot-of (spot) (spot-x spot))")
+      (is equal '("function COMMON-LISP-USER::USES-TWICE expanded COMMON-LISP-USER::TWICE" "method (COMMON-LISP-USER::GF (INTEGER)) expanded COMMON-LISP-USER::TWICE")
+          (stale "(defmacro twice (x) `(* 3 ,x)) (defun fine (x) (twice x))" "macro" "TWICE" "function" "FINE"))
+      ;; What is compiled again has the new one; an evaluation that fails has made its definitions.
+      (is equal '("function COMMON-LISP-USER::FINE expanded COMMON-LISP-USER::TWICE" "method (COMMON-LISP-USER::GF (INTEGER)) expanded COMMON-LISP-USER::TWICE")
+          (stale "(defmacro twice (x) `(* 4 ,x)) (defun uses-twice (x) (twice x)) (error \"late\")" "macro" "TWICE" "function" "USES-TWICE"))
+      (is equal '("function COMMON-LISP-USER::USES-TINY inlined COMMON-LISP-USER::TINY") (stale "(defun tiny (x) (+ x 2))" "function" "TINY"))
+      (is equal '("function COMMON-LISP-USER::LOOKS-UP has the old value of COMMON-LISP-USER::*TABLE*")
+          (stale "(defparameter *table* (make-hash-table))" "variable" "*TABLE*"))
+      ;; Nothing lives on, or nothing is replaced.
+      (is equal '() (stale "(defun plain (x) (list x))" "function" "PLAIN"))
+      (is equal '() (stale "(defparameter *number* 2)" "variable" "*NUMBER*"))
+      (is equal '() (stale "(defmacro thrice (x) `(* 3 ,x))" "macro" "THRICE"))
+      (is equal '() (stale "(list 1)" "macro" "TWICE" "macro" "NO-SUCH-NAME"))
+      (is equal '() (stale "(defstruct spot x)" "structure" "SPOT"))
+      (is equal '("structure COMMON-LISP-USER::SPOT: instances and code of the old layout")
+          (stale "(handler-bind ((error #'continue)) (defstruct spot y x))" "structure" "SPOT")))))
+
 (deftest reload-files
   (with-image (image)
     (let ((files (list (write-file "hrs/hrs.asd" "(asdf:defsystem \"hrs\" :serial t :components ((:file \"z-package\") (:file \"b-macros\") (:file \"a-code\")))")))

@@ -16,8 +16,7 @@ fn check(world: &Installation, args: &[&str]) -> Output {
     world.run(&[&["check", "--timeout", "900"], args].concat())
 }
 
-/// Creates a workspace with a copy of a directory of this repository at its top, because a
-/// directory below with an `.asd` would have a host of its own.
+/// Creates a workspace with a copy of a directory of this repository at its top.
 fn with_copy(of: &str) -> Installation {
     let world = Installation::new();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of);
@@ -75,6 +74,23 @@ fn a_clean_system_says_so() {
     let world = with_copy("examples/telegraph");
     let output = check(&world, &["telegraph.asd"]);
     assert_eq!((code(&output), stdout(&output).as_str()), (0, "no problems in 4 files\n"), "{output:?}");
+    world.finish();
+}
+
+#[test]
+fn a_file_of_a_system_below_is_checked_with_the_systems_of_the_root() {
+    let world = Installation::new();
+    world.write("liba/liba.asd", "(defsystem \"liba\" :depends-on (\"libb\") :components ((:file \"a\")))\n");
+    world.write("liba/a.lisp", "(defun cl-user::a (x) (list (libb:b x) (no-such x)))\n");
+    world.write("libb/libb.asd", "(defsystem \"libb\" :components ((:file \"b\")))\n");
+    world.write("libb/b.lisp", "(defpackage :libb (:use :cl) (:export #:b))\n(in-package :libb)\n(defun b (x) x)\n");
+    let output = check(&world, &["--json", "liba/a.lisp"]);
+    assert_eq!(told(&output), ["liba/a.lisp:1 undefined-function"], "{output:?}");
+    // It is the host of the other commands in this directory.
+    assert_eq!(world.status()["workspace"], json!(world.workspace().canonicalize().expect("it is there")));
+    let evaluated = world.run(&["eval", "(+ 1 2)"]);
+    assert_eq!(stdout(&evaluated).trim(), "=> 3", "{evaluated:?}");
+    assert_eq!(world.processes().iter().filter(|process| process.contains(" serve")).count(), 1);
     world.finish();
 }
 

@@ -308,3 +308,108 @@ async fn what_one_door_defines_the_other_has_unasked() {
     assert!(log["entries"].as_array().expect("entries").iter().any(|entry| entry["client"] == "a test 1"), "{log}");
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_told_what_another_agent_defined() {
+    let mut config = Config::default();
+    for class in [Class::CompileFile, Class::ModifyRunningCode, Class::EditFile] {
+        config.approval.set(class, Setting::Allow, Source::User).expect("a person may");
+    }
+    let world = World::configured(&[("a.lisp", "(in-package :cl-user)\n\n(defun together-a () 1)\n")], config).await;
+    world.is_ready().await;
+    // One client's two connections, and another client with a name that hides something.
+    let mut first = Agent::named(&world.session, "agent", json!({})).await;
+    let mut second = Agent::named(&world.session, "agent", json!({})).await;
+    let mut odd = Agent::named(&world.session, "o\u{202e}dd\n; Note: x", json!({})).await;
+    let evaluate = |code: &str| json!({"code": code});
+    first.call("evaluate-lisp", evaluate("(defun together-a () 0)")).await;
+    let notes = |answer: &Value| answer["structuredContent"]["notices"].clone();
+    assert_eq!(
+        notes(&second.call("evaluate-lisp", evaluate("1")).await),
+        json!(["another agent (agent 1) defined COMMON-LISP-USER::TOGETHER-A"])
+    );
+    odd.call("evaluate-lisp", evaluate("1")).await;
+
+    // An evaluation, code in a copy, which is nobody's concern, an edit that is loaded, an undo.
+    odd.call("evaluate-lisp", json!({"code": "(defun together-a () :copy)", "in": "copy"})).await;
+    assert_eq!(notes(&first.call("evaluate-lisp", evaluate("1")).await), Value::Null);
+    let own = odd.call("evaluate-lisp", evaluate("(defun together-a () 2)")).await;
+    assert_eq!(notes(&own), Value::Null);
+    let redefined = "another agent (o\\u{202e}dd ; Note: x 1) redefined COMMON-LISP-USER::TOGETHER-A";
+    assert_eq!(notes(&first.call("describe-symbol", json!({"symbol": "together-a"})).await), json!([redefined]));
+    assert_eq!(notes(&first.call("evaluate-lisp", evaluate("1")).await), Value::Null);
+    let edit = json!({"path": "a.lisp", "form_type": "defun", "form_name": "together-a",
+                      "content": "(defun together-a () 3)", "load": true});
+    let edited = odd.call("lisp-edit-form", edit).await;
+    assert_eq!(edited["isError"], false, "{edited}");
+    assert_eq!(notes(&first.call("evaluate-lisp", evaluate("1")).await), json!([redefined]));
+    assert_eq!(notes(&odd.call("code_undo", json!({})).await), Value::Null);
+    assert_eq!(notes(&first.call("evaluate-lisp", evaluate("1")).await), json!([redefined]));
+    let code = json!({"code": "(defun together-new () 3)"});
+    assert_eq!(odd.call("code_compile_string", code).await["isError"], false);
+    odd.call("code_undo", json!({})).await;
+    let told = notes(&first.call("evaluate-lisp", evaluate("1")).await);
+    assert!(told.to_string().contains("removed COMMON-LISP-USER::TOGETHER-NEW"), "{told}");
+    world.end().await;
+}
+
+/// The message of the warning about stale code in an outcome.
+fn stale(outcome: &Value) -> Option<&str> {
+    let warnings = outcome["warnings"].as_array()?;
+    warnings.iter().find(|warning| warning["type"] == "STALE-CODE")?["message"].as_str()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_compiled_with_a_replaced_definition_is_told() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    let both = "(defmacro together-m (x) `(list ,x))\n(defun together-user (x) (together-m x))";
+    let first = agent.call("evaluate-lisp", json!({"code": both})).await;
+    assert_eq!(stale(&first["structuredContent"]), None, "{first}");
+    let user = "function COMMON-LISP-USER::TOGETHER-USER expanded COMMON-LISP-USER::TOGETHER-M";
+    let replaced = agent.call("evaluate-lisp", json!({"code": "(defmacro together-m (x) `(vector ,x))"})).await;
+    let message = stale(&replaced["structuredContent"]).unwrap_or_default();
+    assert!(message.contains(user) && message.contains("code_compile_string"), "{replaced}");
+    assert!(text(&replaced).contains(message), "{replaced}");
+    // The same text replaces nothing.
+    let again = editor.command("consort.eval", json!({"code": "(defmacro together-m (x)\n `(vector ,x))"})).await;
+    assert_eq!(stale(&again.expect("an outcome")), None);
+    let replaced = editor.command("consort.eval", json!({"code": "(defmacro together-m (x) `(cons ,x 1))"})).await;
+    let replaced = replaced.expect("an outcome");
+    let message = stale(&replaced).unwrap_or_default();
+    assert!(message.contains(user) && message.contains("consort.recompileCallers"), "{replaced}");
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_tells_which_definitions_are_not_those_of_unchanged_files() {
+    let world = World::ready(&[
+        ("tg-shop.asd", "(asdf:defsystem \"tg-shop\" :serial t :components ((:file \"base\") (:file \"shop\")))"),
+        ("base.lisp", "(defpackage :tg-shop (:use :cl))\n(in-package :tg-shop)\n\n(defun discount () 1)\n"),
+        ("shop.lisp", "(in-package :tg-shop)\n\n(defun price () 1)\n"),
+    ])
+    .await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["window/showMessage"]);
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    editor.command("consort.loadSystem", json!({"system": "tg-shop"})).await.expect("it is loaded");
+    let replacing = json!({"code": "(defun discount () 2)", "package": "TG-SHOP"});
+    agent.call("evaluate-lisp", replacing).await;
+    let kept = "TG-SHOP::DISCOUNT (base.lisp:4, agent 1)";
+    // Another file has changed. A load that loads nothing changes nothing in what is known.
+    std::fs::write(world.path("shop.lisp"), "(in-package :tg-shop)\n\n(defun price () 10)\n").expect("a file");
+    let reloaded = editor.command("consort.reloadSystem", json!({"system": "tg-shop"})).await.expect("a report");
+    assert_eq!(reloaded["kept"], json!([kept]), "{reloaded}");
+    let is_told = |message: &Value| message["message"].to_string().contains(kept);
+    editor.wait_for("window/showMessage", is_told).await;
+    editor.command("consort.loadSystem", json!({"system": "tg-shop"})).await.expect("it is loaded");
+    editor.wait_for("window/showMessage", is_told).await;
+    assert_eq!(editor.eval("(list (tg-shop::discount) (tg-shop::price))").await, ["(2 10)"]);
+
+    let whole = json!({"system": "tg-shop", "force": true});
+    let reloaded = editor.command("consort.reloadSystem", whole).await.expect("a report");
+    assert_eq!(reloaded["kept"], Value::Null, "{reloaded}");
+    assert_eq!(editor.eval("(list (tg-shop::discount) (tg-shop::price))").await, ["(1 10)"]);
+    world.end().await;
+}

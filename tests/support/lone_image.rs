@@ -30,6 +30,7 @@ pub fn evaluation(session: &str, code: &str) -> EvalParams {
         breakpoints: false,
         refer: false,
         freeze: None,
+        redefines: Vec::new(),
         begun: None,
     }
 }

@@ -255,6 +255,7 @@
          (threads (param params "threads" 'boolean :default nil))
          (breakpoints (param params "breakpoints" 'boolean :default nil))
          (refer (param params "refer" 'boolean :default nil))
+         (redefines (param params "redefines" 'vector :default #()))
          (freeze (freeze-param params)))
     (enqueue-evaluation id params
                         (lambda (evaluation package)
@@ -262,8 +263,11 @@
                                 (evaluation-threads evaluation) threads
                                 (evaluation-freeze evaluation) (and (not debug) freeze)
                                 (evaluation-freeze-threads evaluation) freeze)
-                          (evaluate evaluation text :package package :origin (read-origin params) :timing timing
-                                                    :timeout timeout :stream stream :refer refer)))))
+                          (call-watching-definitions
+                           redefines
+                           (lambda ()
+                             (evaluate evaluation text :package package :origin (read-origin params) :timing timing
+                                                       :timeout timeout :stream stream :refer refer)))))))
 
 (defun warm-up ()
   "Evaluates a little of everything, so that what CLOS makes on first use is in the core: neither

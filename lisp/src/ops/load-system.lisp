@@ -107,11 +107,15 @@
 (defvar *progress* nil "The function that is called with each action of ASDF, in the thread that
   loads a system for the host.")
 
+(defvar *loaded-files* nil "While the host has a system loaded: a list of the list of the source files that were loaded.")
+
 ;; ASDF itself has a method on its classes, which makes the directories of what is written.
 (defmethod asdf:perform :before (operation component)
   (sb-ext:atomic-incf (car *asdf-actions*))
   (when (and (typep operation '(or asdf:compile-op asdf:load-source-op)) (typep component 'asdf:source-file))
     (mapc #'ensure-regular (ignore-errors (asdf:input-files operation component))))
+  (when (and *loaded-files* (typep operation '(or asdf:load-op asdf:load-source-op)) (typep component 'asdf:cl-source-file))
+    (push (sb-ext:native-namestring (asdf:component-pathname component)) (first *loaded-files*)))
   (when (and *progress* (typep operation 'asdf:operation) (typep component 'asdf:component))
     (funcall *progress* operation component)))
 
@@ -168,7 +172,10 @@
   (let ((system (string-downcase (param params "system" 'string)))
         (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #())))
         (force (param params "force" 'boolean :default nil))
-        (allowed (allowed-param params)))
+        (allowed (allowed-param params))
+        (files (list '())))
     (multiple-value-bind (how outcome) (evaluate-alone id (lambda ()
-                                                            (call-allowing allowed (lambda () (load-with-quicklisp-fallback id system asd-files force)))))
-      (append outcome (list "loaded" (bool (eq how :ok)))))))
+                                                            (let ((*loaded-files* files))
+                                                              (call-allowing allowed (lambda () (load-with-quicklisp-fallback id system asd-files force))))))
+      (append outcome (list "loaded" (bool (eq how :ok))
+                            "files" (coerce (reverse (first files)) 'vector))))))

@@ -148,10 +148,13 @@
                 (note "inlined" name)))))))
     stale))
 
-(defun stale-callers (changes symbol-differences after)
+(defun stale-callers (changes symbol-differences after &optional (of (constantly t)))
   "The functions and methods that were not compiled again though a definition that they inlined,
-  expanded or took the value of changed, as strings."
-  (let ((old (find-old-code changes symbol-differences)) (fresh (make-hash-table :test #'eq)) (stale '()))
+  expanded or took the value of changed, as strings. Only definitions with names that satisfy OF
+  count."
+  (let ((old (find-old-code (remove-if-not of changes :key #'change-name)
+                            (remove-if-not of symbol-differences :key #'symbol-difference-symbol)))
+        (fresh (make-hash-table :test #'eq)) (stale '()))
     (unless (old-code-empty-p old)
       (dolist (change changes)
         (setf (gethash (change-after change) fresh) t))

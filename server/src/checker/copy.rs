@@ -26,7 +26,8 @@ use crate::model::image::{ImageError, Progress};
 use crate::steady::sleep;
 use crate::text::expected::Expected;
 
-/// The number of repeated requests to a busy image; the pause doubles each time.
+/// The number of repeated requests to a busy image, except for edited texts; the pause doubles each
+/// time.
 pub(super) const BUSY_TRIES: u32 = 6;
 /// The waiting times that a test may shorten.
 #[derive(Debug)]
@@ -196,6 +197,8 @@ impl Runner {
     ) -> Result<(CheckOutput, Option<Running>), ImageError> {
         let (deadline, permit) = (job.within()?, self.turns.turn(queue).await?);
         let (mut busy, mut locked, mut unresponsive, mut again, mut by_process) = (0, 0, 0, true, false);
+        // The session tells the user why an edited text is not checked, and asks again itself.
+        let busy_tries = if queue == Queue::Edited { 0 } else { BUSY_TRIES };
         let stopped = |reason| {
             let reports = job.findings().stopped(Limit::Other, reason);
             Ok((CheckOutput { reports, answer: None, stopped: Some(Limit::Other) }, None))
@@ -203,7 +206,7 @@ impl Runner {
         loop {
             match self.attempt(job, deadline, unresponsive, permit.clone(), by_process).await {
                 Ok((output, running)) => return Ok((output, Some(running))),
-                Err(Failed::Busy(_)) if busy < BUSY_TRIES => {
+                Err(Failed::Busy(_)) if busy < busy_tries => {
                     sleep(self.waits.busy * 2_u32.pow(busy)).await;
                     busy += 1;
                 }

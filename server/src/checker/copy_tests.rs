@@ -292,6 +292,11 @@ async fn a_good_copy_gives_its_findings_and_an_image_that_was_busy_is_asked_agai
     let double = Double::new(&["busy"]);
     assert!(matches!(double.check(|_| {}).await, Err(ImageError::Busy(message)) if message == "compiling"));
     double.nothing_left().await;
+    // The user is told at once why an edited text is not checked.
+    let double = Double::new(&["busy", "good"]);
+    assert!(matches!(double.check_edited().await, Err(ImageError::Busy(message)) if message == "compiling"));
+    assert_eq!(double.check_edited().await.unwrap().end, CheckEnd::Complete);
+    double.nothing_left().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

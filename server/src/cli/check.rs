@@ -113,7 +113,8 @@ impl Run {
     fn check(&mut self, path: &Path) -> Result<(), Failure> {
         let cannot = |error: io::Error| Failure::cannot(format!("{}: {error}", shown::path(path)));
         let real = path.canonicalize().map_err(cannot)?;
-        let place = workspace::find_running(&real).and_then(|workspace| Place::of(&workspace)).map_err(cannot)?;
+        let place =
+            workspace::find_given(&real, Path::new(".")).and_then(|workspace| Place::of(&workspace)).map_err(cannot)?;
         if self.workspaces.insert(place.workspace.clone()) {
             trust::say_if_untrusted(&place.workspace)?;
         }

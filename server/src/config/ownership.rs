@@ -153,11 +153,17 @@ pub fn ignored_above(workspace: &Path) -> Option<(PathBuf, String)> {
     None
 }
 
+/// Returns true when a directory has a marker of the root of a project, which may have several
+/// systems.
+pub(crate) fn is_root(dir: &Path) -> bool {
+    let git = dir.join(".git");
+    (git.exists() && !is_foreign_owned(&git)) || dir.join("consort.toml").is_file()
+}
+
 /// Returns true when a directory has a marker of a workspace. One that another user put into a
 /// directory that everybody may write is none.
 pub(crate) fn is_marked(dir: &Path) -> bool {
-    let git = dir.join(".git");
-    if (git.exists() && !is_foreign_owned(&git)) || dir.join("consort.toml").is_file() {
+    if is_root(dir) {
         return true;
     }
     // A directory that cannot be listed has no usable marker.

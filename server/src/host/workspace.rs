@@ -42,6 +42,18 @@ pub fn find_own(start: &Path) -> io::Result<PathBuf> {
     find_where(start, runs, |start| folders::serving(start).map(|served| served.folder))
 }
 
+/// Returns the workspace of a file or directory that a command run in `from` was given. When `from`
+/// is in a workspace that contains the file, it is that one, as for the other commands, or one
+/// between with a host, `.git` or `consort.toml`: an `.asd` file nearer to the file counts for
+/// nothing. Otherwise it is that of [`find_running`] for the file.
+///
+/// # Errors
+/// The errors of [`find`].
+pub fn find_given(path: &Path, from: &Path) -> io::Result<PathBuf> {
+    let own = find_given_where(path, from, runs, |start| folders::serving(start).map(|served| served.folder))?;
+    Ok(host_by_other_folder(&own).map_or(own, |served| served.workspace))
+}
+
 /// Returns the host whose editor has `workspace` (canonical) in another of its folders; `None`
 /// when there is none, or a host runs for `workspace` itself.
 pub fn host_by_other_folder(workspace: &Path) -> Option<Served> {
@@ -66,6 +78,27 @@ fn find_where(
         }
     }
     folder(&start).map_or_else(|| find(&start), Ok)
+}
+
+fn find_given_where(
+    path: &Path,
+    from: &Path,
+    runs: impl Fn(&Path) -> bool,
+    folder: impl Fn(&Path) -> Option<PathBuf>,
+) -> io::Result<PathBuf> {
+    let start = directory(path)?;
+    let outer = find_where(from, &runs, &folder)?;
+    let between = || start.ancestors().take_while(|dir| *dir != outer);
+    let counts = start.starts_with(&outer)
+        && (ownership::is_marked(&outer) || runs(&outer))
+        && between().all(|dir| ownership::fault(dir).is_none());
+    if !counts {
+        return find_where(&start, runs, folder);
+    }
+    let nearest = between().find(|dir| runs(dir)).map(Path::to_path_buf);
+    let nearest = nearest.or_else(|| if runs(&outer) { Some(outer.clone()) } else { folder(&start) });
+    let nearest = nearest.or_else(|| between().find(|dir| ownership::is_root(dir)).map(Path::to_path_buf));
+    Ok(nearest.unwrap_or(outer))
 }
 
 /// Returns `path`, canonical; its parent when it is a file.
@@ -180,6 +213,49 @@ mod tests {
         assert_eq!(running("outer/repo/lib/src"), root.join("outer/repo/lib/src"));
         assert_eq!(running("outer"), root.join("outer/repo/lib"));
         assert_eq!(running("elsewhere"), root.join("outer/repo/lib"));
+    }
+
+    #[test]
+    fn the_workspace_in_which_a_command_is_run_counts_before_a_system_below_it() {
+        let (_dir, root) = tree(&[
+            ".git",
+            "mono/consort.toml",
+            "mono/liba/liba.asd",
+            "mono/liba/a.lisp",
+            "mono/app/consort.toml",
+            "mono/app/sys/sys.asd",
+            "mono/app/sys/b.lisp",
+            "mono/doc/x.txt",
+            "plain/libc/libc.asd",
+            "plain/libc/c.lisp",
+        ]);
+        let found = |path: &str, from: &str, running: &str| {
+            let running = root.join(running);
+            let found = find_given_where(&root.join(path), &root.join(from), move |dir| dir == running, |_| None);
+            found.unwrap().strip_prefix(&root).unwrap().display().to_string()
+        };
+        for (path, from, running, expected) in [
+            ("mono/liba/a.lisp", "mono", "-", "mono"),
+            ("mono/liba/a.lisp", "mono/doc", "-", "mono"),
+            ("mono/liba", "mono", "-", "mono"),
+            ("mono/liba/a.lisp", "", "-", "mono"),
+            // In another system, and in the system itself.
+            ("mono/liba/a.lisp", "mono/app", "-", "mono/liba"),
+            ("mono/liba/a.lisp", "mono/liba", "-", "mono/liba"),
+            // A project within the project.
+            ("mono/app/sys/b.lisp", "mono", "-", "mono/app"),
+            // Hosts.
+            ("mono/app/sys/b.lisp", "mono", "mono", "mono"),
+            ("mono/liba/a.lisp", "mono", "mono/liba", "mono/liba"),
+            ("plain/libc/c.lisp", "plain", "plain", "plain"),
+            ("plain/libc/c.lisp", "plain", "-", ""),
+        ] {
+            assert_eq!(found(path, from, running), expected, "{path} from {from:?}, with a host for {running}");
+        }
+        // Without any marker around the command's directory.
+        std::fs::remove_dir(root.join(".git")).unwrap();
+        assert_eq!(found("plain/libc/c.lisp", "plain", "-"), "plain/libc");
+        assert_eq!(found("plain/libc/c.lisp", "plain", "plain"), "plain");
     }
 
     #[test]

@@ -173,7 +173,8 @@ pub fn files(outcome: &ReloadOutcome) -> Vec<PathBuf> {
 }
 
 /// The data of a reload that took place. `unsaved`: the files with unsaved changes in an editor.
-pub fn facts(outcome: &ReloadOutcome, unsaved: &[String]) -> Map<String, Value> {
+/// `kept`: the definitions that are not those of unchanged files.
+pub fn facts(outcome: &ReloadOutcome, unsaved: &[String], kept: &[String]) -> Map<String, Value> {
     let mut facts = match serde_json::to_value(&outcome.report) {
         Ok(Value::Object(report)) => report,
         _ => Map::new(),
@@ -184,6 +185,9 @@ pub fn facts(outcome: &ReloadOutcome, unsaved: &[String]) -> Map<String, Value> 
     facts.insert("undoable".into(), outcome.undoable.into());
     if !unsaved.is_empty() {
         facts.insert("unsaved".into(), json!(unsaved));
+    }
+    if !kept.is_empty() {
+        facts.insert("kept".into(), json!(kept));
     }
     facts
 }

@@ -96,9 +96,24 @@ pub struct EvalParams {
     /// is frozen; `None`: errors are only reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeze: Option<Freeze>,
+    /// The definitions in the code that may replace others. What was compiled with those that they
+    /// replace is named in [`crate::model::evaluation::EvalOutcome::stale`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub redefines: Vec<Redefinition>,
     /// Is told the request, once it is sent.
     #[serde(skip)]
     pub begun: Option<Arc<OnceLock<Begun>>>,
+}
+
+/// A definition in code that is evaluated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Redefinition {
+    /// The package in which the name is read.
+    pub package: String,
+    /// The name, as the reader converts it.
+    pub name: String,
+    /// `macro`, `function`, `setf function`, `constant`, `variable` or `structure`.
+    pub kind: String,
 }
 
 /// An evaluation that was sent to the image.

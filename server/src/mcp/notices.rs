@@ -8,7 +8,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
-use crate::session::Session;
+use crate::session::{ClientId, Session};
 
 /// The maximum number of notices kept for a client that sends no calls.
 const NOTICES: usize = 4;
@@ -17,25 +17,27 @@ const NOTICES: usize = 4;
 const REPEATS: Duration = Duration::from_secs(5);
 
 /// The notices of one client: the image died, or its state was restored; breakpoints were kept or
-/// withdrawn; other users made definitions.
+/// withdrawn; people and other agents made definitions.
 #[derive(Default)]
 pub(super) struct Notices {
     kept: VecDeque<String>,
     /// Set after an answer that reported the loss or absence of the image: notices until then
     /// only repeat it.
     told_until: Option<Instant>,
-    /// The number of the last definition by other users that the client knows of.
-    people: u64,
+    /// The number of the last definition that the client knows of.
+    definitions: u64,
+    /// The definitions by others, in sentences, since the last answer.
+    others: Vec<String>,
     /// Notices about breakpoints that were kept or withdrawn. An answer about the loss of the image
     /// does not make them superfluous.
     breakpoints: Vec<String>,
 }
 
 impl Notices {
-    /// Creates an empty list for a client that knows of other users' definitions up to the number
-    /// `people`.
-    pub(super) fn since(people: u64) -> Notices {
-        Notices { people, ..Notices::default() }
+    /// Creates an empty list for a client that knows of definitions up to the number
+    /// `definitions`.
+    pub(super) fn since(definitions: u64) -> Notices {
+        Notices { definitions, ..Notices::default() }
     }
 
     /// Adds a notice, unless it only repeats the last answer about the loss of the image.
@@ -54,14 +56,12 @@ impl Notices {
         self.breakpoints.extend(notices);
     }
 
-    /// Adds the definitions that users made since the last call.
-    pub(super) fn add_definitions_of_people(&mut self, session: &Session) {
-        let last = session.last_of_people();
-        if last > self.people {
-            for sentence in session.people_since(self.people) {
-                self.add(sentence);
-            }
-            self.people = last;
+    /// Adds the definitions that people and other agents made since the last call of `client`.
+    pub(super) fn add_definitions_of_others(&mut self, session: &Session, client: ClientId) {
+        let last = session.last_definition();
+        if last > self.definitions {
+            self.others.extend(session.others_since(self.definitions, client));
+            self.definitions = last;
         }
     }
 
@@ -71,8 +71,9 @@ impl Notices {
         if told {
             self.told_until = Some(Instant::now() + REPEATS);
             self.kept.clear();
+            self.others.clear();
         }
-        self.breakpoints.drain(..).chain(self.kept.drain(..)).collect()
+        self.breakpoints.drain(..).chain(self.kept.drain(..)).chain(self.others.drain(..)).collect()
     }
 }
 

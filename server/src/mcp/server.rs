@@ -80,7 +80,7 @@ pub(crate) struct Client {
 impl Client {
     fn attach(session: &Session, name: &str) -> Client {
         let (id, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: name.to_owned() });
-        let notices = Arc::new(Mutex::new(Notices::since(session.last_of_people())));
+        let notices = Arc::new(Mutex::new(Notices::since(session.last_definition())));
         let input_forms = Arc::new(InputForms::default());
         let (task_notices, task_input, task_session) = (notices.clone(), input_forms.clone(), session.clone());
         // The task ends when the session drops the client.
@@ -432,7 +432,7 @@ impl ServerHandler for Handler {
         let result = tokio::select! {
             response = work => match response {
                 CallToolResponse::Complete(result) => {
-                    lock(&client.notices).add_definitions_of_people(&self.session);
+                    lock(&client.notices).add_definitions_of_others(&self.session, client.id);
                     lock(&client.notices).add_breakpoint_notices(client.breakpoints.notice());
                     with_notices(result, &client.notices)
                 }

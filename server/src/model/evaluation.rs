@@ -1,5 +1,7 @@
 //! The outcome of an evaluation: values, output, warnings, and the error that ended it.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -116,6 +118,10 @@ pub struct EvalOutcome {
     /// The frozen failure of an evaluation that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Frozen>,
+    /// What was compiled with a definition that the evaluation has replaced, and that definition:
+    /// `function SHOP::RUN expanded SHOP::WITH-TASK`.
+    #[serde(default, skip_serializing)]
+    pub stale: Vec<String>,
 }
 
 impl EvalOutcome {
@@ -132,6 +138,7 @@ impl EvalOutcome {
             timing: None,
             package: "COMMON-LISP-USER".into(),
             frozen: None,
+            stale: Vec::new(),
         }
     }
 
@@ -173,6 +180,10 @@ pub struct LoadSystemOutcome {
     /// The facts of the evaluation: output, warnings, the error if it failed.
     #[serde(flatten)]
     pub outcome: EvalOutcome,
+    /// The source files that were loaded, if the image tells of them. Unchanged ones of a loaded
+    /// system are not among them.
+    #[serde(default, skip_serializing)]
+    pub files: Option<Vec<PathBuf>>,
 }
 
 /// An evaluation in a copy of the image, and what it would have changed.

@@ -117,6 +117,8 @@ pub(super) struct Actor {
     had_image: bool,
     /// The time since which every check has failed.
     checks_failing_since: Option<Instant>,
+    /// A message has told that checks fail.
+    told_of_checks: bool,
     /// The notes on the host for all clients.
     notes: BTreeMap<&'static str, String>,
     approvals: ApprovalState,
@@ -161,6 +163,7 @@ impl Actor {
             all_checked: Instant::now(),
             had_image: false,
             checks_failing_since: None,
+            told_of_checks: false,
             notes: BTreeMap::new(),
             approvals,
             trust: TrustState::default(),

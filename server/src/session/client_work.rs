@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::event::{Event, Place, StartJob};
 use super::jobs::{Jobs, Kind};
+use super::loaded_texts::LoadedNow;
 use super::log::{self, Status as Ended};
 use super::provenance::{MadeBy, ProvenanceEntry, loading};
 use super::record::outcome_line;
@@ -104,17 +105,17 @@ impl Session {
         load: LoadRequest,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> impl Future<Output = Result<LoadSystemOutcome, ImageError>> + Send + use<> {
-        let (image, provenance, who) =
-            (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
+        let (image, provenance, who) = (self.inner.image.clone(), self.inner.provenance.clone(), self.maker(client));
         let (what, name) = (loading(&load.system), load.system.clone());
         let work = settle_kept(self.ask_job(|reply| Event::LoadSystem { client, load, progress, reply }));
         let recorded = async move {
             let result = work.await;
-            if result.as_ref().is_ok_and(|load: &LoadSystemOutcome| load.loaded) {
+            if let Ok(LoadSystemOutcome { loaded: true, files, .. }) = &result {
+                let now = LoadedNow(files.as_ref().map(|files| files.iter().cloned().collect()));
                 // The caller is answered once the texts are on record: it may edit the files next.
                 // A task, so that a caller that leaves does not end the recording.
                 let until = std::time::SystemTime::now();
-                let recording = tokio::spawn(async move { provenance.loaded(&image, &name, who, until).await });
+                let recording = tokio::spawn(async move { provenance.loaded(&image, &name, who, &now, until).await });
                 if let Err(error) = recording.await {
                     tracing::error!(%error, "the definitions of a load are not on record");
                 }
@@ -153,8 +154,7 @@ impl Session {
                 }
             });
         }));
-        let (image, provenance, who) =
-            (self.inner.image.clone(), self.inner.provenance.clone(), self.inner.log.who(client));
+        let (image, provenance, who) = (self.inner.image.clone(), self.inner.provenance.clone(), self.maker(client));
         let work = {
             // A reload reports its definitions once it is known to have taken place.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);

@@ -170,6 +170,11 @@ impl Jobs {
         }
     }
 
+    /// Returns true if a load or a restart is in progress.
+    pub(super) fn changes_world(&self) -> bool {
+        self.running.values().any(|(job, _)| job.kind == Kind::WorldChange)
+    }
+
     /// Returns the jobs in progress, the oldest first.
     pub(super) fn list(&self) -> Vec<&Job> {
         let mut jobs: Vec<&Job> = self.running.values().map(|(job, _)| job).collect();

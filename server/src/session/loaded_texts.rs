@@ -150,6 +150,17 @@ pub(super) fn changes(files: &[(String, Option<Arc<str>>, String)]) -> String {
     format!("{head}\n{text}").trim_end().to_owned()
 }
 
+/// The files of a load: those that were loaded, if the image has told of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LoadedNow(pub(super) Option<HashSet<PathBuf>>);
+
+impl LoadedNow {
+    /// Returns true if the file was loaded; also if that is not known.
+    pub(super) fn has(&self, file: &Path) -> bool {
+        self.0.as_ref().is_none_or(|loaded| loaded.contains(file))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,16 +7,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
-use super::loaded_texts::{LoadedTexts, Written};
-use super::people_definitions::PeopleDefinitions;
+use super::loaded_texts::{LoadedNow, LoadedTexts, Written};
+use super::others_definitions::{Deed, Maker, OthersDefinitions};
 use super::recent_names::RecentNames;
+use super::redefinitions;
 use super::requests::{compute_all, compute_all_of};
 use super::timestamp::timestamp;
-use super::{ClientInfo, Frontend};
+use super::{ClientId, Frontend};
 use crate::bounded_file;
 use crate::image::Image;
-use crate::image::api::Origin;
 use crate::image::api::contents::{Homes, SystemFiles};
+use crate::image::api::{Origin, Redefinition};
 use crate::locked::lock;
 use crate::text::decode;
 use crate::text::made::{Definition, definitions};
@@ -95,7 +96,7 @@ struct Table {
     /// The current package of each evaluation session.
     packages: HashMap<String, String>,
     image: String,
-    people: PeopleDefinitions,
+    others: OthersDefinitions,
     recent: RecentNames,
     loaded: LoadedTexts,
 }
@@ -127,7 +128,7 @@ pub(super) fn loading(system: &str) -> String {
 /// The source of definitions.
 #[derive(Debug, Clone)]
 pub(super) struct ProvenanceEntry {
-    pub(super) client: ClientInfo,
+    pub(super) client: Maker,
     pub(super) made_by: MadeBy,
     /// The package in which the text begins.
     pub(super) package: String,
@@ -162,14 +163,41 @@ impl ProvenanceStore {
         self.table().packages.insert(session.to_owned(), package.to_owned());
     }
 
-    /// Returns the number of the last definition that a person made.
-    pub(super) fn last_of_people(&self) -> u64 {
-        self.table().people.last()
+    /// Returns those of a text's definitions whose replaced definitions may live on in compiled
+    /// code. The text of macros, functions and structures that was evaluated or loaded last is the
+    /// same definition. `package`: the one in which the text begins.
+    pub(super) fn replaced_by(&self, found: &[Definition], package: &str) -> Vec<Redefinition> {
+        let table = self.table();
+        let package = |one: &Definition| one.package.clone().unwrap_or_else(|| package.to_owned());
+        let is_another = |one: &&Definition| {
+            one.kind == "variable"
+                || !table.made.get(&(package(one), one.name.clone())).is_some_and(|made| {
+                    made.iter().find(|made| made.kind == one.kind).is_some_and(|made| made.digest == one.digest)
+                })
+        };
+        let replaced = found.iter().filter(|one| redefinitions::lives_on(&one.kind)).filter(is_another);
+        let replaced = replaced.take(redefinitions::MOST);
+        replaced
+            .map(|one| Redefinition { package: package(one), name: one.name.clone(), kind: one.kind.clone() })
+            .collect()
     }
 
-    /// Returns the definitions that people made after the one of that number, in sentences.
-    pub(super) fn people_since(&self, number: u64) -> Vec<String> {
-        self.table().people.sentences_since(number)
+    /// Returns the number of the last definition.
+    pub(super) fn last_definition(&self) -> u64 {
+        self.table().others.last()
+    }
+
+    /// Returns the definitions after the one of that number that clients other than `reader` made,
+    /// in sentences.
+    pub(super) fn others_since(&self, number: u64, reader: ClientId) -> Vec<String> {
+        self.table().others.sentences_since(number, reader)
+    }
+
+    /// Returns the names, without packages, of definitions that were not loaded with a system.
+    pub(super) fn evaluated_names(&self) -> HashSet<String> {
+        let table = self.table();
+        let evaluated = table.made.iter().filter(|(_, made)| made.iter().any(|made| made.system.is_none()));
+        evaluated.map(|((_, name), _)| name.clone()).collect()
     }
 
     /// Returns the number of changes of definitions so far.
@@ -210,17 +238,29 @@ impl ProvenanceStore {
     pub(super) async fn made(&self, image: &Image, text: &str, making: ProvenanceEntry) {
         let text = text.to_owned();
         let found = compute_all_of(text.len(), move || definitions(&text)).await;
+        self.made_of(image, found, making).await;
+    }
+
+    /// Acts as [`ProvenanceStore::made`] for the definitions of the text.
+    pub(super) async fn made_of(&self, image: &Image, found: Vec<Definition>, making: ProvenanceEntry) {
+        if found.is_empty() {
+            return;
+        }
         let real = match making.file() {
             Some(file) => tokio::fs::canonicalize(file).await.ok(),
             None => None,
         };
-        self.note(image, found, &making, real).await;
+        self.note(image, found, &making, (real, true)).await;
     }
 
     /// Records the definitions in the files of a system that was loaded.
-    pub(super) async fn loaded(&self, image: &Image, system: &str, client: ClientInfo, until: SystemTime) {
+    /// Definitions in files that were loaded before, and not `now`, replace no others.
+    pub(super) async fn loaded(&self, image: &Image, system: &str, client: Maker, now: &LoadedNow, until: SystemTime) {
         let Ok(files) = image.query(&SystemFiles { system: system.to_owned() }).await else { return };
-        self.files(image, files.files, &MadeBy::System(system.to_owned()), client, until).await;
+        let (again, before): (Vec<PathBuf>, Vec<PathBuf>) = files.files.into_iter().partition(|file| now.has(file));
+        let made_by = MadeBy::System(system.to_owned());
+        self.texts_of(image, before, (&made_by, false), client.clone(), until).await;
+        self.texts_of(image, again, (&made_by, true), client, until).await;
     }
 
     /// Returns the text of a file that the image has loaded, if known.
@@ -241,7 +281,19 @@ impl ProvenanceStore {
         image: &Image,
         files: Vec<PathBuf>,
         made_by: &MadeBy,
-        client: ClientInfo,
+        client: Maker,
+        until: SystemTime,
+    ) {
+        self.texts_of(image, files, (made_by, true), client, until).await;
+    }
+
+    /// Acts as [`ProvenanceStore::files`]. `replaces`: false if definitions on record are newer.
+    async fn texts_of(
+        &self,
+        image: &Image,
+        files: Vec<PathBuf>,
+        (made_by, replaces): (&MadeBy, bool),
+        client: Maker,
         until: SystemTime,
     ) {
         for file in files {
@@ -266,24 +318,26 @@ impl ProvenanceStore {
             let package = "COMMON-LISP-USER".to_owned();
             let (client, made_by) = (client.clone(), made_by.clone());
             let making = ProvenanceEntry { client, made_by, package, origin, file: None };
-            self.note(image, found, &making, real).await;
+            self.note(image, found, &making, (real, replaces)).await;
         }
     }
 
-    /// Records the definitions that an undo restored and removed, as a reload's report names them.
-    pub(super) fn undone(&self, back: &[String], gone: &[String], how: &str, client: &ClientInfo) {
+    /// Records the definitions that a reload made and removed, as its report names them.
+    pub(super) fn reported(&self, back: &[String], gone: &[String], how: &str, client: &Maker) {
         let at = timestamp(SystemTime::now());
         let mut table = self.table();
         for (name, kind) in gone.iter().filter_map(|text| named(text)) {
             table.recent.add(&name.1);
+            table.others.add(client, format!("{}::{}", name.0, name.1), Deed::Removed, None);
             if let Some(provenance) = table.made.get_mut(&name) {
                 provenance.retain(|made| made.kind != kind);
             }
         }
         for (name, kind) in back.iter().filter_map(|text| named(text)) {
-            let (by, frontend, how) = (client.name.clone(), client.frontend, how.to_owned());
+            let (by, frontend, how) = (client.info.name.clone(), client.info.frontend, how.to_owned());
             let (at, text) = (at.clone(), String::new());
             table.add(
+                client,
                 name,
                 Provenance {
                     kind,
@@ -303,8 +357,15 @@ impl ProvenanceStore {
         }
     }
 
-    /// Records definitions. `real`: the source file without symbolic links.
-    async fn note(&self, image: &Image, found: Vec<Definition>, making: &ProvenanceEntry, real: Option<PathBuf>) {
+    /// Records definitions. `real`: the source file without symbolic links. `replaces`: false to
+    /// keep definitions that are on record.
+    async fn note(
+        &self,
+        image: &Image,
+        found: Vec<Definition>,
+        making: &ProvenanceEntry,
+        (real, replaces): (Option<PathBuf>, bool),
+    ) {
         let at = timestamp(SystemTime::now());
         let (how, system) = making.made_by.parts();
         for found in found.chunks(ASK) {
@@ -325,14 +386,19 @@ impl ProvenanceStore {
                 if !definition.is_read(&homes.features) {
                     continue;
                 }
+                let method = definition.method_in(&making.package);
+                if !replaces && table.has(&home, &definition.kind, method.as_deref()) {
+                    continue;
+                }
                 let origin = making.origin.as_ref();
                 table.add(
+                    &making.client,
                     home,
                     Provenance {
                         kind: definition.kind.clone(),
-                        method: definition.method_in(&making.package),
-                        by: making.client.name.clone(),
-                        frontend: making.client.frontend,
+                        method,
+                        by: making.client.info.name.clone(),
+                        frontend: making.client.info.frontend,
                         at: at.clone(),
                         how: how.clone(),
                         system: system.clone(),
@@ -369,11 +435,18 @@ fn named(text: &str) -> Option<((String, String), String)> {
 }
 
 impl Table {
-    fn add(&mut self, name: (String, String), made: Provenance) {
+    /// Returns true if a definition of this name and kind is on record.
+    fn has(&self, name: &(String, String), kind: &str, method: Option<&str>) -> bool {
+        let of_kind = |made: &Provenance| made.kind == kind && made.method.as_deref() == method;
+        self.made.get(name).is_some_and(|made| made.iter().any(of_kind))
+    }
+
+    fn add(&mut self, maker: &Maker, name: (String, String), made: Provenance) {
         self.recent.add(&name.1);
         let is_new = !self.made.contains_key(&name);
         let system = made.system.clone();
-        self.people.add(made.frontend, format!("{}::{}", name.0, name.1), !is_new, system);
+        let deed = if is_new { Deed::Defined } else { Deed::Redefined };
+        self.others.add(maker, format!("{}::{}", name.0, name.1), deed, system);
         let provenance = self.made.entry(name.clone()).or_default();
         // There is one definition of each kind, except of methods.
         provenance.retain(|other| other.kind != made.kind || other.method != made.method);

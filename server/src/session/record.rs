@@ -2,6 +2,7 @@
 
 use super::event::{Event, Place};
 use super::log::{self, Log, LogContext, Status as Ended};
+use super::others_definitions::Maker;
 use super::{ClientId, EvalRequest, Provenance, Session, settle_kept, unread};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
@@ -21,15 +22,20 @@ impl Session {
         self.inner.provenance.of(package, name)
     }
 
-    /// Returns the number of the last definition that a person made through Consort.
-    pub fn last_of_people(&self) -> u64 {
-        self.inner.provenance.last_of_people()
+    /// Returns the number of the last definition that was made through Consort.
+    pub fn last_definition(&self) -> u64 {
+        self.inner.provenance.last_definition()
     }
 
-    /// Returns the definitions that people made in the image after the one of that number, in
-    /// sentences for an agent.
-    pub fn people_since(&self, number: u64) -> Vec<String> {
-        self.inner.provenance.people_since(number)
+    /// Returns the definitions after the one of that number that people and other agents made in
+    /// the image, in sentences for the agent `reader`.
+    pub fn others_since(&self, number: u64, reader: ClientId) -> Vec<String> {
+        self.inner.provenance.others_since(number, reader)
+    }
+
+    /// Returns a client as the maker of definitions.
+    pub(super) fn maker(&self, id: ClientId) -> Maker {
+        Maker { id, info: self.inner.log.who(id) }
     }
 
     /// Logs work done for a client, unless its tool is logged as a whole.

@@ -109,6 +109,14 @@ impl Reload {
             Reload::Undo => "undoing a reload".into(),
         }
     }
+
+    /// Returns the system that is reloaded, if one is.
+    pub fn system(&self) -> Option<&str> {
+        match self {
+            Reload::System { system, .. } => Some(system),
+            _ => None,
+        }
+    }
 }
 
 impl Session {
@@ -231,13 +239,16 @@ impl Session {
 
     /// Records the provenance of the reloaded definitions.
     async fn note_makers(&self, client: ClientId, made: ProvenanceSource, outcome: &ReloadOutcome) {
-        let (image, provenance, who) = (&self.inner.image, &self.inner.provenance, self.inner.log.who(client));
+        let (image, provenance, who) = (&self.inner.image, &self.inner.provenance, self.maker(client));
         let how = log::doing().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
         let until = std::time::SystemTime::now();
         let report = outcome.report.clone().unwrap_or_default();
         let files = || report.files.iter().map(PathBuf::from).collect();
         match made {
-            ProvenanceSource::Nothing => {}
+            ProvenanceSource::Reported => {
+                let made: Vec<String> = report.redefined.iter().chain(&report.new).cloned().collect();
+                provenance.reported(&made, &[], &how, &who);
+            }
             ProvenanceSource::Texts(texts) => {
                 for ReloadedText { code, package, origin } in texts {
                     let (client, made_by) = (who.clone(), MadeBy::Operation(how.clone()));
@@ -251,7 +262,7 @@ impl Session {
             }
             ProvenanceSource::Undone => {
                 let back: Vec<String> = report.redefined.iter().chain(&report.new).cloned().collect();
-                provenance.undone(&back, &report.gone, &how, &who);
+                provenance.reported(&back, &report.gone, &how, &who);
             }
         }
     }
@@ -383,7 +394,8 @@ async fn content_of(path: &Path) -> Result<String, Failure> {
 
 /// The part of a reload from which the provenance of its definitions is recorded.
 enum ProvenanceSource {
-    Nothing,
+    /// The report alone.
+    Reported,
     Texts(Vec<ReloadedText>),
     Files,
     System(String),
@@ -416,7 +428,7 @@ impl ProvenanceSource {
                 let package = package.clone().or_else(|| home_of(function));
                 ProvenanceSource::Texts(vec![text(code, package, file.as_ref(), *line)])
             }
-            Reload::Fasl { .. } => ProvenanceSource::Nothing,
+            Reload::Fasl { .. } => ProvenanceSource::Reported,
             Reload::Package { .. } => ProvenanceSource::Files,
             Reload::System { system, .. } => ProvenanceSource::System(system.clone()),
             Reload::Undefine(_) | Reload::Undo => ProvenanceSource::Undone,

@@ -1,6 +1,8 @@
 //! The image's life, as an editor sees it.
 
+use consort::model::check::{CheckEnd, CheckMode};
 use consort::model::image::ImageState;
+use consort::session::{CheckRequest, ClientInfo, Frontend};
 use consort_tests::lsp::Editor;
 use consort_tests::world::World;
 use rustix::process::{Pid, Signal, kill_process};
@@ -96,5 +98,42 @@ async fn both_editors_are_on_one_image_and_a_restart_makes_a_new_one() {
     assert_eq!(one.eval("(fboundp 'shared)").await, ["NIL"]);
     one.leave().await;
     two.leave().await;
+    world.end().await;
+}
+
+/// Has a thread hold the compiler's lock until the variable `*go*` is true.
+const HOLDER: &str = "(defvar *go* nil)
+(defvar *held* nil)
+(sb-thread:make-thread (lambda ()
+                         (sb-kernel::with-world-lock () (setf *held* t) (loop until *go* do (sleep 0.01))))
+                       :name \"the holder\")
+(loop until *held* do (sleep 0.01))";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_keeps_a_text_from_being_checked_is_told_before_other_checks_give_up() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::start(&world.session, json!({})).await;
+    editor.ignore(&["window/showMessage"]);
+    editor.eval(HOLDER).await;
+    // The check of another client asks the image several times.
+    let (client, _feedback) = world.session.attach(ClientInfo { frontend: Frontend::Cli, name: "other".into() });
+    let request =
+        CheckRequest { text: "(list 1)".into(), path: None, mode: CheckMode::File, package: None, timeout: None };
+    let other = tokio::spawn(world.session.check(client, request));
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, "(defun f () (no-such-function))\n").await;
+    let told = editor
+        .wait_for("textDocument/publishDiagnostics", |published| {
+            published["diagnostics"].to_string().contains("out of date")
+        })
+        .await;
+    assert!(!other.is_finished(), "{told}");
+    let told = told["diagnostics"].to_string();
+    assert!(told.contains("the holder") && told.contains("compiler's lock"), "{told}");
+
+    // Setting a variable compiles nothing.
+    editor.eval("(setq *go* t)").await;
+    editor.diagnostics(&uri, |_, lines| lines.len() == 1 && lines[0].ends_with(" undefined-function")).await;
+    assert_eq!(other.await.unwrap().unwrap().end, CheckEnd::Complete);
     world.end().await;
 }

@@ -10,6 +10,7 @@ use super::Command;
 use crate::lsp::connection::Connection;
 use crate::lsp::progress::Bar;
 use crate::lsp::to_proto;
+use crate::session::kept_definitions::not_of_the_files;
 use crate::session::unsaved_sources::not_loaded;
 use crate::session::{Level, LoadRequest};
 
@@ -52,10 +53,12 @@ async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> R
         let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
         connection.show(Level::Error, &format!("Loading {system} failed: {why}"));
     }
-    if outcome.loaded
-        && let Some(note) = not_loaded(&connection.session.unsaved_of_system(&system).await)
-    {
-        connection.show(Level::Warning, &note);
+    if outcome.loaded {
+        let unsaved = connection.session.unsaved_of_system(&system).await;
+        let kept = connection.session.kept_from_evaluations(&system).await;
+        for note in not_loaded(&unsaved).into_iter().chain(not_of_the_files(&kept)) {
+            connection.show(Level::Warning, &note);
+        }
     }
     let mut result = outcome.outcome.facts();
     result["loaded"] = outcome.loaded.into();

@@ -97,7 +97,7 @@ fn answer(connection: &Connection, name: &str, done: &Recompiled) -> Value {
         "name": name,
         "compiled": compiled.collect::<Vec<_>>(),
         "left": left.collect::<Vec<_>>(),
-        "report": done.outcome.as_ref().map(|outcome| reload::facts(outcome, &[])),
+        "report": done.outcome.as_ref().map(|outcome| reload::facts(outcome, &[], &[])),
         "text": render(name, done),
     })
 }

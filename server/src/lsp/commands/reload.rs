@@ -15,6 +15,7 @@ use crate::ide::reload;
 use crate::lsp::connection::Connection;
 use crate::lsp::from_proto;
 use crate::session::Level;
+use crate::session::kept_definitions::not_of_the_files;
 use crate::session::path_of_uri;
 use crate::session::reload::{Compilation, Reload};
 use crate::session::unsaved_sources::not_loaded;
@@ -32,15 +33,17 @@ pub(super) async fn perform(
 ) -> Result<Value> {
     let bar = connection.bars.begin(token, connection.negotiated().progress, title, true);
     let (progress, steps) = mpsc::unbounded_channel();
+    let system = what.system().map(str::to_owned);
     // The long deadline is safe: a user sees the progress and can stop it.
     let answer = connection.session.reload(connection.client, what, Some(86_400.0), Some(progress));
     match bar.follow(steps, answer).await? {
         Ok(outcome) => {
             let unsaved = connection.session.unsaved_among(reload::files(&outcome)).await;
-            if let Some(note) = not_loaded(&unsaved) {
+            let kept = connection.session.kept_after_reload(system.as_deref()).await;
+            for note in not_loaded(&unsaved).into_iter().chain(not_of_the_files(&kept)) {
                 connection.show(Level::Warning, &note);
             }
-            Ok(Value::Object(reload::facts(&outcome, &unsaved)))
+            Ok(Value::Object(reload::facts(&outcome, &unsaved, &kept)))
         }
         Err(failure) => Err(refused(failure)),
     }

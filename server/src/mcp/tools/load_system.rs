@@ -13,6 +13,7 @@ use crate::ide::evaluate::{self, Evaluation};
 use crate::model::error_kind::ErrorKind;
 use crate::session::LoadRequest;
 use crate::session::approval::{Class, Subject};
+use crate::session::kept_definitions::not_of_the_files;
 use crate::session::unsaved_sources::not_loaded;
 
 /// The tool `load-system`.
@@ -112,7 +113,8 @@ code_reload_system.";
                     text += &format!(" {}", report.summary());
                 }
                 let unsaved = if loaded { call.session.unsaved_of_system(&system).await } else { Vec::new() };
-                if let Some(note) = not_loaded(&unsaved) {
+                let kept = if loaded { call.session.kept_from_evaluations(&system).await } else { Vec::new() };
+                for note in not_loaded(&unsaved).into_iter().chain(not_of_the_files(&kept)) {
                     text += &format!("\n{note}");
                 }
                 let printed = facts.stdout.text.trim().len() + facts.stderr.text.trim().len();

@@ -14,6 +14,7 @@ use crate::ide::{compiler_output, reload};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject};
+use crate::session::kept_definitions::not_of_the_files;
 use crate::session::reload::{Compilation, Reload, home_of};
 use crate::session::sources::digest_of;
 use crate::session::unsaved_sources::not_loaded;
@@ -24,7 +25,8 @@ pub(crate) struct Reloaded {
     /// True if the reload took place.
     success: bool,
     /// Files, redefined, new, gone, stale, layouts, warnings, undoable; unsaved: files with unsaved
-    /// changes in an editor, which were not loaded.
+    /// changes in an editor, which were not loaded; kept: definitions that are not those of
+    /// unchanged files.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<JsonObject>,
     /// The contract's error object.
@@ -68,6 +70,7 @@ pub(super) fn lines_of(mut steps: mpsc::UnboundedReceiver<Progress>) -> mpsc::Un
 async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reloaded> {
     let undo = matches!(what, Reload::Undo);
     let (progress, steps) = mpsc::unbounded_channel();
+    let system = what.system().map(str::to_owned);
     let work = call.session.reload(call.client, what, timeout, Some(progress));
     match call.progress.during(work, Some(lines_of(steps))).await {
         Ok(mut outcome) => {
@@ -75,9 +78,10 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
             let full = (kept != outcome.outcome.stdout.text).then(|| reload::render(&outcome, undo));
             outcome.outcome.stdout.text = kept;
             let unsaved = call.session.unsaved_among(reload::files(&outcome)).await;
-            let report = reload::facts(&outcome, &unsaved);
+            let kept = call.session.kept_after_reload(system.as_deref()).await;
+            let report = reload::facts(&outcome, &unsaved, &kept);
             let mut text = reload::render(&outcome, undo);
-            if let Some(note) = not_loaded(&unsaved) {
+            for note in not_loaded(&unsaved).into_iter().chain(not_of_the_files(&kept)) {
                 text += &format!("\n{note}");
             }
             let facts = Reloaded { success: true, report: Some(report), error: None };

@@ -137,7 +137,7 @@ impl Actor {
         match failure {
             None if done => self.check_succeeded(),
             None => {}
-            Some(error) => self.check_failed(&key, &error),
+            Some(error) => self.check_failed(&key, &error, since),
         }
     }
 

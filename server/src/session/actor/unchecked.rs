@@ -16,34 +16,41 @@ const HINDERED: Duration = Duration::from_secs(2);
 /// The time for which checks must have failed before the failure is reported. Most failures end
 /// sooner.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The same where a thread of the image holds a lock: the image itself has waited for it as long.
+const HELD: Duration = Duration::from_secs(2);
+/// The same during a load, whose progress is shown.
+const LOADING: Duration = Duration::from_secs(30);
+/// The time after which a message is shown too, not only the diagnostics that are out of date:
+/// an evaluation that compiles for some seconds holds a lock too.
+const MESSAGE: Duration = Duration::from_secs(10);
 /// The key of the note in the status.
 const NOTE: &str = "checks";
 
 impl Actor {
     /// Handles the failure of a document's check: retries it, and reports the failure if it
-    /// persists.
-    pub(super) fn check_failed(&mut self, key: &Key, error: &ImageError) {
+    /// persists. `began`: the time at which the check began.
+    pub(super) fn check_failed(&mut self, key: &Key, error: &ImageError, began: Instant) {
         let now = Instant::now();
-        let (again, at_once) = match error {
+        let (again, patience) = match error {
             ImageError::Busy(_) => {
                 self.busy_until = Some(now + BUSY);
-                (Some(BUSY), false)
+                (Some(BUSY), if self.jobs.changes_world() { LOADING } else { HELD })
             }
             // When the image is ready again, every document is due.
             ImageError::Lost { .. } => return self.not_checked(key),
             ImageError::Unavailable(_) if !self.can_check() => return self.not_checked(key),
-            ImageError::Unavailable(_) => (Some(HINDERED), false),
+            ImageError::Unavailable(_) => (Some(HINDERED), PATIENCE),
             // The same text in the same image would be refused again.
-            ImageError::Refused { .. } => (None, true),
+            ImageError::Refused { .. } => (None, Duration::ZERO),
         };
         let Some(open) = self.documents.get_mut(key) else { return };
         if let Some(again) = again {
             open.due.get_or_insert(now + again);
         }
-        let since = *self.checks_failing_since.get_or_insert(now);
-        if at_once || now.duration_since(since) >= PATIENCE {
-            let why = error.to_string();
-            self.mark_outdated(Some(key), &why);
+        let failing = now.duration_since(*self.checks_failing_since.get_or_insert(began));
+        if failing >= patience {
+            let shown = !matches!(error, ImageError::Busy(_)) || failing >= MESSAGE;
+            self.mark_outdated(Some(key), &error.to_string(), shown);
         }
     }
 
@@ -57,10 +64,11 @@ impl Actor {
     /// Handles the loss of the image, for good or until somebody acts: no diagnostics are up to
     /// date.
     pub(super) fn nothing_is_checked(&mut self, why: &str) {
-        self.mark_outdated(None, why);
+        self.mark_outdated(None, why, false);
     }
 
-    fn mark_outdated(&mut self, key: Option<&Key>, why: &str) {
+    /// Marks the diagnostics of a document, or of all. `shown`: a message is shown, once.
+    fn mark_outdated(&mut self, key: Option<&Key>, why: &str, shown: bool) {
         let why = why.lines().next().unwrap_or_default();
         let mark = |open: &mut Open| open.dirty |= open.findings.set_outdated(why);
         match key {
@@ -69,7 +77,7 @@ impl Actor {
         }
         let text = format!("Documents are not checked now, and what is shown of them may be out of date: {why}");
         // Once, regardless of the next failure's message.
-        if key.is_some() && !self.notes.contains_key(NOTE) {
+        if shown && !std::mem::replace(&mut self.told_of_checks, true) {
             self.notify_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
         }
         self.notes.insert(NOTE, text);
@@ -80,6 +88,7 @@ impl Actor {
         self.checks_failing_since = None;
         if self.notes.contains_key(NOTE) && !self.documents.any_is_outdated() {
             self.notes.remove(NOTE);
+            self.told_of_checks = false;
             self.notify_all(&Feedback::Log { level: Level::Info, text: "Documents are checked again.".into() });
         }
     }

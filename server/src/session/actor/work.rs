@@ -10,8 +10,9 @@ use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, LoadSystemOut
 use crate::model::image::{ImageError, Progress};
 use crate::session::event::{Place, Reply, StartJob};
 use crate::session::jobs::{Finished, Job, Kind};
+use crate::session::others_definitions::Maker;
 use crate::session::provenance::{MadeBy, ProvenanceEntry, loading};
-use crate::session::{ClientId, EvalRequest, Frontend, LoadRequest, Status, path_of_uri, status};
+use crate::session::{ClientId, EvalRequest, Frontend, LoadRequest, Status, path_of_uri, redefinitions, status};
 use crate::text::forms::package_at;
 use crate::text::position::{line_column, to_offset};
 
@@ -49,6 +50,7 @@ impl Actor {
             begun: request.begun,
             refer: client.info.frontend == Frontend::Lsp,
             freeze: self.checker.freeze(client.config.frozen),
+            redefines: Vec::new(),
         };
         let memory = client.config.check.memory;
         client.starts_threads |= params.threads;
@@ -75,13 +77,13 @@ impl Actor {
 
     fn begin_evaluation(&mut self, id: ClientId, kind: Kind, evaluation: Evaluation) {
         let Some(client) = self.clients.get(&id) else { return };
-        let Evaluation { params, memory, placed, output, how, reply } = evaluation;
+        let Evaluation { mut params, memory, placed, output, how, reply } = evaluation;
         let what = format!("evaluating for {}: {}", client.info.name, first_line(&params.code));
         let (image, checker, systems) = (self.image.clone(), self.checker.clone(), self.systems.clone());
         let input = client.input(&how);
         let (session, code, provenance) = (params.session.clone(), params.code.clone(), self.provenance.clone());
         let mut making = ProvenanceEntry {
-            client: client.info.clone(),
+            client: Maker { id, info: client.info.clone() },
             made_by: MadeBy::Operation(how.clone()),
             package: params.package.clone().unwrap_or_else(|| provenance.package(&session)),
             origin: params.origin.clone(),
@@ -94,6 +96,8 @@ impl Actor {
         self.jobs.start(job, reply, async move {
             let package = params.package.clone().filter(|_| placed);
             systems.register(&image, &code).await;
+            let found = redefinitions::definitions_of(code).await;
+            params.redefines = provenance.replaced_by(&found, &making.package);
             let result = image.eval_until(params, output, input, stopped).await;
             let mut result = result.map_err(|error| missing_package(error, package));
             if let Ok(outcome) = &mut result {
@@ -104,7 +108,8 @@ impl Actor {
                 if outcome.status != EvalStatus::Ok {
                     making.made_by = MadeBy::Operation(format!("{how}, which did not come to its end"));
                 }
-                provenance.made(&image, &code, making).await;
+                redefinitions::tell(outcome, making.client.info.frontend);
+                provenance.made_of(&image, found, making).await;
             }
             result
         });
@@ -256,5 +261,5 @@ fn missing_package(error: ImageError, package: Option<String>) -> ImageError {
 fn interrupted(system: &str) -> LoadSystemOutcome {
     let message = format!("Loading {system} was interrupted; what had been loaded of it stays.");
     let error = EvalError::new("SB-SYS:INTERACTIVE-INTERRUPT", message);
-    LoadSystemOutcome { loaded: false, outcome: EvalOutcome::empty(EvalStatus::Interrupted, Some(error)) }
+    LoadSystemOutcome { loaded: false, outcome: EvalOutcome::empty(EvalStatus::Interrupted, Some(error)), files: None }
 }

@@ -1,0 +1,50 @@
+;;;; Definitions that an evaluation replaces, and code that was compiled with the old ones.
+
+(in-package :consort)
+
+(defun inlined-p (symbol name)
+  "Returns true if calls of the function NAME, which is SYMBOL or (SETF SYMBOL), may be inlined."
+  (find-if (lambda (info)
+             (and (equal (first info) name) (eq (third info) :function) (eq (fourth info) :inlinep)
+                  (member (fifth info) '(inline sb-ext:maybe-inline))))
+           (info-kinds symbol)))
+
+(defun watched-symbol (definition)
+  "The symbol that DEFINITION, an object with a package, a name and a kind, defines, if there is such
+  a definition that compiled code may have taken something of; otherwise NIL."
+  (let* ((package (find-package (param definition "package" 'string)))
+         (symbol (and package (find-symbol (param definition "name" 'string) package)))
+         (kind (param definition "kind" 'string)))
+    (flet ((kind-p (&rest kinds) (member kind kinds :test #'string=)))
+      (and symbol
+           (cond ((kind-p "macro") (macro-function symbol))
+                 ((kind-p "structure") (typep (find-class symbol nil) 'structure-class))
+                 ((kind-p "function") (and (global-function symbol) (inlined-p symbol symbol)))
+                 ((kind-p "setf function") (and (global-function `(setf ,symbol)) (inlined-p symbol `(setf ,symbol))))
+                 ((kind-p "constant" "variable") (boundp symbol)))
+           symbol))))
+
+(defun call-watching-definitions (definitions function)
+  "Calls FUNCTION, which evaluates a text with DEFINITIONS and returns an outcome. Returns the
+  outcome; with the field `stale` if code that was compiled before has something of an old definition
+  in it."
+  (let ((symbols (remove nil (map 'list #'watched-symbol definitions))))
+    (if (null symbols)
+        (funcall function)
+        (let* ((before (take-snapshot))
+               (outcome (funcall function))
+               (stale (stale-since before symbols)))
+          (append outcome (and stale (list "stale" (bounded stale))))))))
+
+(defun stale-since (before symbols)
+  "What was compiled before the snapshot BEFORE and has something of an old definition of SYMBOLS in
+  it, as strings."
+  (let ((after (take-snapshot)))
+    (multiple-value-bind (changes differences) (compare-snapshots before after)
+      (flet ((watched-p (name)
+               (member (if (consp name) (second name) name) symbols :test #'eq)))
+        (append (stale-callers changes differences after #'watched-p)
+                (mapcar (lambda (text) (format nil "~A: instances and code of the old layout" text))
+                        (changed-layouts (remove-if-not (lambda (change)
+                                                          (and (string= (change-kind change) "structure") (watched-p (change-name change))))
+                                                        changes))))))))

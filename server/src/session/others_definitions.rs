@@ -1,0 +1,270 @@
+//! Definitions that clients made in the image, in sentences for another client's next answer.
+//! Bounded.
+
+use std::collections::VecDeque;
+
+use super::log::clipped;
+use super::{ClientId, ClientInfo, Frontend};
+
+/// The number of definitions kept.
+const REMEMBERED: usize = 500;
+/// The number of series of forgotten definitions that are counted.
+const COUNTED: usize = 100;
+/// The number of names in one sentence.
+const NAMED: usize = 12;
+/// The number of agents that are named.
+const AGENTS: usize = 3;
+/// The length of an agent's name, in characters.
+const AGENT_NAME: usize = 80;
+
+/// The client that made a definition.
+#[derive(Debug, Clone)]
+pub(super) struct Maker {
+    pub(super) id: ClientId,
+    pub(super) info: ClientInfo,
+}
+
+/// What a client did to a definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deed {
+    Redefined,
+    Defined,
+    Removed,
+}
+
+impl Deed {
+    const ALL: [Deed; 3] = [Deed::Redefined, Deed::Defined, Deed::Removed];
+
+    fn verb(self) -> &'static str {
+        match self {
+            Deed::Redefined => "redefined",
+            Deed::Defined => "defined",
+            Deed::Removed => "removed",
+        }
+    }
+}
+
+/// The definitions that clients made, in order.
+#[derive(Debug, Default)]
+pub(super) struct OthersDefinitions {
+    made: VecDeque<Made>,
+    forgotten: VecDeque<Forgotten>,
+    last: u64,
+}
+
+/// One definition, or the load of one system.
+#[derive(Debug)]
+struct Made {
+    number: u64,
+    maker: ClientId,
+    /// The maker in words.
+    who: Who,
+    what: What,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum What {
+    /// A definition, by its name, such as `SHOP::DISCOUNT`.
+    Definition(Deed, String),
+    /// The load of a system with its definitions.
+    System(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Who {
+    Editor,
+    CommandLine,
+    Agent(String),
+}
+
+/// Successive definitions of one client that are no longer kept.
+#[derive(Debug)]
+struct Forgotten {
+    maker: ClientId,
+    last: u64,
+    count: u64,
+}
+
+impl OthersDefinitions {
+    /// Adds a definition. `system`: the system with which it was loaded.
+    pub(super) fn add(&mut self, maker: &Maker, name: String, deed: Deed, system: Option<String>) {
+        self.last += 1;
+        let what = system.map_or(What::Definition(deed, name), What::System);
+        if let Some(before) = self.made.back_mut().filter(|made| made.maker == maker.id && made.what == what) {
+            before.number = self.last;
+            return;
+        }
+        let who = match maker.info.frontend {
+            Frontend::Lsp => Who::Editor,
+            Frontend::Cli => Who::CommandLine,
+            Frontend::Mcp => Who::Agent(clipped(&maker.info.name, AGENT_NAME)),
+        };
+        self.made.push_back(Made { number: self.last, maker: maker.id, who, what });
+        if self.made.len() > REMEMBERED
+            && let Some(oldest) = self.made.pop_front()
+        {
+            self.forget(&oldest);
+        }
+    }
+
+    fn forget(&mut self, made: &Made) {
+        match self.forgotten.back_mut().filter(|before| before.maker == made.maker) {
+            Some(before) => {
+                before.last = made.number;
+                before.count += 1;
+            }
+            None => self.forgotten.push_back(Forgotten { maker: made.maker, last: made.number, count: 1 }),
+        }
+        if self.forgotten.len() > COUNTED {
+            self.forgotten.pop_front();
+        }
+    }
+
+    /// Returns the number of the last definition.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// Returns the definitions after `since` that clients other than `reader` made: one sentence
+    /// for each of these and each operation.
+    pub(super) fn sentences_since(&self, since: u64, reader: ClientId) -> Vec<String> {
+        let new: Vec<&Made> = self.made.iter().filter(|made| made.number > since && made.maker != reader).collect();
+        let (named, unnamed) = agents(&new);
+        let mut makers: Vec<(String, Vec<&Who>)> =
+            vec![("the editor".into(), vec![&Who::Editor]), ("the command line".into(), vec![&Who::CommandLine])];
+        makers.extend(named.into_iter().map(|(name, who)| (format!("another agent ({name})"), vec![who])));
+        makers.push(("other agents".into(), unnamed));
+        let mut sentences = Vec::new();
+        for (words, who) in makers {
+            let theirs = || new.iter().filter(|made| who.contains(&&made.who)).map(|made| &made.what);
+            let systems = listed(theirs().filter_map(|what| match what {
+                What::System(system) => Some(system),
+                What::Definition(..) => None,
+            }));
+            if let Some((systems, count)) = systems {
+                let noun = if count == 1 { "system" } else { "systems" };
+                sentences.push(format!("{words} loaded the {noun} {systems}"));
+            }
+            for deed in Deed::ALL {
+                let names = listed(theirs().filter_map(|what| match what {
+                    What::Definition(done, name) if *done == deed => Some(name),
+                    _ => None,
+                }));
+                if let Some((names, _)) = names {
+                    sentences.push(format!("{words} {} {names}", deed.verb()));
+                }
+            }
+        }
+        let forgotten = self.forgotten.iter().filter(|one| one.maker != reader && one.last > since);
+        let missed: u64 = forgotten.map(|one| one.count.min(one.last - since)).sum();
+        if missed > 0 {
+            sentences.push(format!("{missed} definitions before these were made by others"));
+        }
+        sentences
+    }
+}
+
+/// Returns the agents among the makers: those that are named, with their names, and the others.
+fn agents<'a>(made: &[&'a Made]) -> (Vec<(&'a str, &'a Who)>, Vec<&'a Who>) {
+    let mut named: Vec<(&str, &Who)> = Vec::new();
+    let mut unnamed = Vec::new();
+    for made in made {
+        let Who::Agent(name) = &made.who else { continue };
+        if named.iter().any(|(other, _)| other == name) {
+            continue;
+        }
+        if named.len() < AGENTS {
+            named.push((name, &made.who));
+        } else {
+            unnamed.push(&made.who);
+        }
+    }
+    (named, unnamed)
+}
+
+/// Returns the names in a list, each once, and their number; `None` without any.
+fn listed<'a>(all: impl Iterator<Item = &'a String>) -> Option<(String, usize)> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in all {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(NAMED);
+    let mut list = names[..names.len() - more].join(", ");
+    if more > 0 {
+        list += &format!(" and {more} more");
+    }
+    (!names.is_empty()).then_some((list, names.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READER: ClientId = ClientId(1);
+
+    fn maker(id: u64, frontend: Frontend, name: &str) -> Maker {
+        Maker { id: ClientId(id), info: ClientInfo { frontend, name: name.into() } }
+    }
+
+    #[test]
+    fn others_are_told_of_once_and_oneself_never() {
+        let mut work = OthersDefinitions::default();
+        let [own, other, editor, shell] = [
+            maker(1, Frontend::Mcp, "claude 1"),
+            maker(2, Frontend::Mcp, "claude 1"),
+            maker(3, Frontend::Lsp, "vim"),
+            maker(4, Frontend::Cli, "consort"),
+        ];
+        work.add(&own, "SHOP::A".into(), Deed::Redefined, None);
+        work.add(&editor, "SHOP::DISCOUNT".into(), Deed::Redefined, None);
+        work.add(&other, "SHOP::TAX".into(), Deed::Redefined, None);
+        work.add(&editor, "SHOP::DISCOUNT".into(), Deed::Redefined, None);
+        work.add(&editor, "SHOP::NEW".into(), Deed::Defined, None);
+        work.add(&shell, "X::Y".into(), Deed::Redefined, Some("x".into()));
+        work.add(&shell, "X::Z".into(), Deed::Defined, Some("x".into()));
+        work.add(&other, "SHOP::TEST".into(), Deed::Removed, None);
+        assert_eq!(
+            work.sentences_since(0, READER),
+            [
+                "the editor redefined SHOP::DISCOUNT",
+                "the editor defined SHOP::NEW",
+                "the command line loaded the system x",
+                "another agent (claude 1) redefined SHOP::TAX",
+                "another agent (claude 1) removed SHOP::TEST",
+            ]
+        );
+        assert_eq!(work.sentences_since(work.last(), READER), Vec::<String>::new());
+        let told = work.sentences_since(0, ClientId(2));
+        assert!(told.contains(&"another agent (claude 1) redefined SHOP::A".into()), "{told:?}");
+        assert!(!told.iter().any(|sentence| sentence.contains("TAX")), "{told:?}");
+    }
+
+    #[test]
+    fn very_much_is_counted() {
+        let mut work = OthersDefinitions::default();
+        let editor = maker(2, Frontend::Lsp, "vim");
+        (0..2_000).for_each(|number| work.add(&editor, format!("P::F{number}"), Deed::Redefined, None));
+        let sentences = work.sentences_since(0, READER);
+        assert!(sentences[0].ends_with("P::F1511 and 488 more"), "{sentences:?}");
+        assert_eq!(sentences[1], "1500 definitions before these were made by others");
+        let own = maker(1, Frontend::Mcp, "claude");
+        (0..2_000).for_each(|number| work.add(&own, format!("P::G{number}"), Deed::Defined, None));
+        assert_eq!(work.sentences_since(1_990, READER), ["10 definitions before these were made by others"]);
+        assert_eq!(work.sentences_since(2_000, READER), Vec::<String>::new());
+    }
+
+    #[test]
+    fn many_agents_are_not_all_named() {
+        let mut work = OthersDefinitions::default();
+        for number in 2..2_000 {
+            let agent = maker(number, Frontend::Mcp, &format!("{number}{}", "x".repeat(500)));
+            work.add(&agent, format!("P::F{number}"), Deed::Redefined, None);
+        }
+        let sentences = work.sentences_since(0, READER);
+        assert_eq!(sentences.len(), 5, "{sentences:?}");
+        assert!(sentences.iter().all(|sentence| sentence.len() < 300), "{sentences:?}");
+        assert!(sentences[3].starts_with("other agents redefined P::F"), "{sentences:?}");
+    }
+}
