@@ -18,6 +18,7 @@ mod facts;
 mod finish;
 mod generic_function;
 mod inline;
+mod inline_arguments;
 mod inline_function;
 mod local_functions;
 pub(in crate::ide) mod mentions;

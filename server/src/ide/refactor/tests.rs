@@ -1,3 +1,4 @@
+mod arguments;
 mod classes;
 mod extract;
 mod functions;
