@@ -12,6 +12,7 @@ mod conditionals;
 mod effects;
 mod evaluated;
 mod exports;
+mod extract_equal;
 mod extract_function;
 mod extract_variable;
 mod facts;
@@ -124,6 +125,7 @@ fn refactorings_at(site: &Site) -> Vec<Refactoring> {
 fn code_refactorings(site: &Site) -> Vec<Refactoring> {
     let mut all = Vec::new();
     all.extend(extract_variable::plan(site));
+    all.extend(extract_equal::plan(site));
     all.extend(extract_function::plan(site));
     all.extend(inline::plan(site));
     all.extend(inline_function::plan(site));

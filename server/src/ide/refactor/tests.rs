@@ -1,5 +1,6 @@
 mod arguments;
 mod classes;
+mod equal;
 mod extract;
 mod functions;
 mod hostile;
