@@ -8,6 +8,7 @@ mod bindings;
 mod branches;
 mod class_form;
 mod class_functions;
+mod comments;
 mod conditionals;
 mod effects;
 mod evaluated;

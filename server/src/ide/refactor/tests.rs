@@ -1,5 +1,6 @@
 mod arguments;
 mod classes;
+mod comments;
 mod equal;
 mod extract;
 mod functions;
