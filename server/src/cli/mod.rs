@@ -108,6 +108,8 @@ themselves, start a new one. It is no failure when no host runs.")]
     /// Evaluate code in the workspace's image
     #[command(after_help = "\
 What the code prints goes to standard output and error as it is printed; then each value of the last form, as `=> VALUE`.
+With --raw a value is printed for a pipe: whole (up to 4,000,000 characters) and on its line, a string as its characters. Only where a terminal \
+would act on a character it is escaped.
 Exit code: 0 values came back, 1 an error, a timeout or an interrupt, 2 it could not run.
 
   consort eval '(mapcar #'\"'\"'1+ (list 1 2 3))'
