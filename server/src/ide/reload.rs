@@ -198,3 +198,22 @@ pub fn facts(outcome: &ReloadOutcome, unsaved: &[String]) -> Map<String, Value> 
     }
     facts
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::text::Span;
+
+    #[test]
+    fn a_failure_tells_whether_the_text_can_be_read() {
+        let found =
+            |at: usize, code: &str| Diagnostic::new(Span { start: at, end: at + 1 }, Severity::Error, code, "m");
+        let of =
+            |items: &[Diagnostic]| Failure::of(fatal("(f)\n(g", items, None, 1).unwrap()).data["unreadable"].clone();
+        // Also where another form is told of first.
+        assert_eq!(of(&[found(0, "malformed-form"), found(4, "unbalanced-list")]), true);
+        assert_eq!(of(&[found(0, "unknown-package")]), true);
+        assert_eq!(of(&[found(0, "malformed-form")]), Value::Null);
+    }
+}
