@@ -70,6 +70,17 @@
       (ok (plusp (path value "omitted")))
       (ok (< (length (path value "text")) 101000)))))
 
+(deftest printing-values-whole
+  (with-image (image)
+    (flet ((whole (code &optional (index 0)) (path (evaluated image code :whole t) "values" index)))
+      (is equal (format nil "(~{~D~^ ~})" (loop for i below 1000 collect i)) (path (whole "(loop for i below 1000 collect i)") "text"))
+      (is = 61 (length (path (whole "(let (x) (dotimes (i 29 x) (setf x (list x))))") "text")))
+      (is equal "'X" (path (whole "''x") "text"))
+      (is = 300002 (length (path (whole "(make-string 300000 :initial-element #\\x)") "text")))
+      ;; There is an end, which all values share.
+      (is = 500000 (path (whole "(make-string 4500000 :initial-element #\\x)") "omitted"))
+      (is = 500000 (path (whole "(values 1 (make-string 2500000 :initial-element #\\x))" 1) "omitted")))))
+
 (deftest output
   (with-image (image)
     (let ((outcome (evaluated image "(format t \"out~%\") (format *error-output* \"err\") (format *trace-output* \"trace\") (print 1 *debug-io*) (write 2 :stream *query-io*) 3")))

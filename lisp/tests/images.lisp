@@ -202,9 +202,10 @@
   (setf *subject* frame)
   (field frame "result" frame))
 
-(defun eval-id (image code &key (session "s") (timeout *patience*) package stream timing origin redefines)
+(defun eval-id (image code &key (session "s") (timeout *patience*) package stream timing origin redefines whole)
   (apply #'send image "eval" "session" session "code" code "capture_time" (bool timing) "timeout" timeout "stream" (bool stream)
-         (append (when package (list "package" package)) (when origin (list "origin" origin)) (when redefines (list "redefines" redefines)))))
+         (append (when package (list "package" package)) (when origin (list "origin" origin))
+                 (when redefines (list "redefines" redefines)) (when whole (list "whole" :true)))))
 
 (defun evaluated (image code &rest keys)
   "Returns the outcome of evaluating CODE; for an error frame, that."

@@ -69,6 +69,10 @@
       ;; An undo takes it back; text that cannot be read is not loaded at all.
       (undo image)
       (is equal "NIL" (first-value image "(and (find-package :ra) (find-symbol \"GOOD\" :ra) (fboundp (find-symbol \"GOOD\" :ra)))"))
+      (loop for (code unreadable) in '(("(defun good (x) x) (defun h (x)" :true) ("(defun good (x) x) (no-such:f)" :true) ("(defun good (x) (let ((x 1 2)) x))" :false))
+            for outcome = (compile-string image code)
+            do (is eq :false (path outcome "reloaded"))
+               (is eq unreadable (path outcome "failure" "unreadable")))
       (is eq :false (path (compile-string image "(defun good (x) x) (defun h (x)" "anyway" :true) "reloaded"))
       (is equalp #() (path (compile-string image "(defun good (x) x)" "anyway" :true) "report" "errors")))))
 

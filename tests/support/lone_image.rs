@@ -29,6 +29,7 @@ pub fn evaluation(session: &str, code: &str) -> EvalParams {
         threads: false,
         breakpoints: false,
         refer: false,
+        whole: false,
         freeze: None,
         redefines: Vec::new(),
         begun: None,

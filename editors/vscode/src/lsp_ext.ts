@@ -374,6 +374,8 @@ export interface ErrorData {
   message?: string
   /** From 1; the column in characters. Without a file, in the document of the request. */
   location?: { file?: string; line?: number; column?: number }
+  /** The text cannot be read, so that nothing of it can be loaded anyway. */
+  unreadable?: boolean
   /** The definitions that should have been put back, and were not. */
   not_undone?: string[]
 }

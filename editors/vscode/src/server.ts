@@ -60,6 +60,8 @@ export class Refused extends Error {
     message: string,
     readonly kind: string | undefined,
     readonly place?: Place,
+    /** The text of the command cannot be read. */
+    readonly unreadable = false,
   ) {
     super(message)
   }
@@ -71,7 +73,7 @@ function refused(error: unknown, { uri }: { uri?: string }): Refused {
   const { file, line, column = 1 } = data?.location ?? {}
   const text = file === undefined ? uri : vscode.Uri.file(file).toString()
   const place = text === undefined || line === undefined ? undefined : { uri: text, line, column }
-  return new Refused(errorText(message ?? String(error), data), data?.kind ?? data?.type, place)
+  return new Refused(errorText(message ?? String(error), data), data?.kind ?? data?.type, place, data?.unreadable)
 }
 
 /** No server runs, and none is starting. */

@@ -145,19 +145,24 @@
 
 (defconstant +values-limit+ 100 "Values that are shown.")
 
-(defun value-facts (value)
-  "The JSON of VALUE as printed under the contract's limits."
-  (let ((*print-length* 100)
-        (*print-level* 10)
-        (*print-circle* t)
-        (*print-pretty* t))
-    (cond ((typep value '(or fixnum symbol)) (clipped (prin1-to-string value) 0))
-          ((and (stringp value) (> (length value) +text-limit+)) (long-string-facts value))
-          (t (print-safely value +text-limit+ #'prin1)))))
+(defconstant +whole-limit+ 4000000 "Characters kept of all values that are printed whole.")
+(defvar *whole-limit* nil "The characters kept of each value, if values are printed whole: for a program, each on a line.")
 
-(defun long-string-facts (string)
+(defun value-facts (value)
+  "The JSON of VALUE as printed under the contract's limits, or whole."
+  (let ((*print-length* (if *whole-limit* nil 100))
+        (*print-level* (if *whole-limit* nil 10))
+        (*print-right-margin* (if *whole-limit* +whole-limit+ *print-right-margin*))
+        (*print-circle* t)
+        (*print-pretty* t)
+        (limit (or *whole-limit* +text-limit+)))
+    (cond ((typep value '(or fixnum symbol)) (clipped (prin1-to-string value) 0))
+          ((and (stringp value) (> (length value) limit)) (long-string-facts value limit))
+          (t (print-safely value limit #'prin1)))))
+
+(defun long-string-facts (string limit)
   "The JSON of a string of which only the two ends are printed."
-  (let* ((half (ash +text-limit+ -1))
+  (let* ((half (ash limit -1))
          (omitted (- (length string) (* 2 half)))
          (head (prin1-to-string (subseq string 0 half)))
          (tail (prin1-to-string (subseq string (- (length string) half)))))
@@ -198,9 +203,10 @@
 
 ;;; The operation
 
-(defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream refer)
+(defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream refer whole)
   "Evaluates TEXT as EVALUATION. Returns the JSON of EvalOutcome. DEADLINE: the timeout that the
-  outcome names, where the caller enforces it. REFER: the values get references."
+  outcome names, where the caller enforces it. REFER: the values get references. WHOLE: they are
+  printed whole."
   (let ((time nil)
         (values '())
         (references nil))
@@ -214,7 +220,8 @@
                (setf *package* (live-package *package*))
                (when (or refer (evaluation-debug evaluation))
                  (setf references (map 'vector #'refer (first-values results))))
-               (setf values (values-facts results)))))
+               (let ((*whole-limit* (and whole (floor +whole-limit+ (max 1 (min +values-limit+ (length results)))))))
+                 (setf values (values-facts results))))))
       (let ((how (call-evaluating #'work evaluation :package package :timeout timeout :stream stream)))
         (append (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (package-of-settings *user-settings*)
                                         :timeout deadline)
@@ -256,6 +263,7 @@
          (breakpoints (param params "breakpoints" 'boolean :default nil))
          (refer (param params "refer" 'boolean :default nil))
          (redefines (param params "redefines" 'vector :default #()))
+         (whole (param params "whole" 'boolean :default nil))
          (freeze (freeze-param params)))
     (enqueue-evaluation id params
                         (lambda (evaluation package)
@@ -267,7 +275,7 @@
                            redefines
                            (lambda ()
                              (evaluate evaluation text :package package :origin (read-origin params) :timing timing
-                                                       :timeout timeout :stream stream :refer refer)))))))
+                                                       :timeout timeout :stream stream :refer refer :whole whole)))))))
 
 (defun warm-up ()
   "Evaluates a little of everything, so that what CLOS makes on first use is in the core: neither

@@ -12,7 +12,8 @@
           "message" (failure-message failure)
           "file" (or-null (let ((file (failure-file failure))) (and file (string/= file "") file)))
           "line" (or-null (failure-line failure))
-          "column" (or-null (failure-column failure))))
+          "column" (or-null (failure-column failure))
+          "unreadable" (bool (failure-unreadable failure))))
 
 (defun call-reload (id what work)
   "Calls WORK, which compiles and loads, and returns the names of the files that it loaded as whole

@@ -7,8 +7,10 @@
    (message :initarg :message :reader failure-message)
    (file :initarg :file :initform nil :reader failure-file)
    (line :initarg :line :initform nil :reader failure-line)
-   (column :initarg :column :initform nil :reader failure-column))
-  (:documentation "A reload does not take place. KIND is `data.type` of the contract's error object.")
+   (column :initarg :column :initform nil :reader failure-column)
+   (unreadable :initarg :unreadable :initform nil :reader failure-unreadable))
+  (:documentation "A reload does not take place. KIND is `data.type` of the contract's error object.
+  UNREADABLE: the text cannot be read, so that nothing of it can be loaded anyway.")
   (:report (lambda (condition stream) (write-string (failure-message condition) stream))))
 
 (defvar *load-anyway* nil
@@ -165,9 +167,9 @@
        (make-condition 'reload-failed :kind "COMPILATION_ERROR" :message message
                                       :file file :line (first place) :column (second place))))))
 
-(defun fail-compilation (file &optional (say "it could not be compiled"))
+(defun fail-compilation (file &optional (say "it could not be compiled") unreadable)
   "Signals that what was compiled failed; FILE is where the text came from, if it is not the file
-  that was compiled."
+  that was compiled. UNREADABLE: it is known that the text cannot be read."
   (destructuring-bind (&optional condition compiled line column) *complaint*
     (fail-unless-anyway
      (make-condition 'reload-failed :kind "COMPILATION_ERROR"
@@ -177,7 +179,8 @@
                                                                            condition)))
                                                    (condition (princ-to-string condition))
                                                    (t say))
-                                    :file (or file compiled) :line line :column column))))
+                                    :file (or file compiled) :line line :column column
+                                    :unreadable (or unreadable (typep condition '(or reader-error end-of-file)))))))
 
 (defun scratch-template ()
   "Returns the directory of scratch directories, for mkdtemp: one in which they go with the host,
@@ -247,7 +250,7 @@
       (when (or failed (null fasl))
         (let ((*complaint* (and *complaint* (list* (first *complaint*) nil (place-after head))))
               (*load-anyway* (and fasl *load-anyway*)))
-          (fail-compilation file)))
+          (fail-compilation file "it could not be compiled" (null fasl))))
       (note-missing-variable file (place-after head))
       fasl)))
 

@@ -190,7 +190,13 @@ fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
     let began = Instant::now();
     let log = consort::host::log::path_for(workspace).map_or_else(String::new, |log| format!("see {}", log.display()));
     wait_while_starting(&place)?;
-    let request = Request::Eval { code: "(list 'consort (+ 40 2))".into(), package: None, timeout: None, input: false };
+    let request = Request::Eval {
+        code: "(list 'consort (+ 40 2))".into(),
+        package: None,
+        timeout: None,
+        input: false,
+        whole: false,
+    };
     let answer = match answer(&place, &request) {
         Ok(answer) => answer,
         Err(message) => return findings.print(Mark::Bad, "image", &message, &log),

@@ -9,8 +9,10 @@ use consort::host::election::Place;
 use consort::host::hello::{self, Hello, Protocol};
 use consort::ide::render::{Source, Terminal};
 use consort::ide::structure;
-use consort::model::evaluation::{EvalOutcome, EvalStatus};
+use consort::model::diagnostic::{Diagnostic, Severity};
+use consort::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use consort::shown;
+use consort::text::Span;
 use consort::text::document::Document;
 use ropey::Rope;
 
@@ -28,7 +30,7 @@ pub(crate) struct Args {
     /// Seconds after which it is interrupted [default: eval.timeout_s, 30]
     #[arg(long, short, value_name = "S", value_parser = seconds)]
     timeout: Option<f64>,
-    /// Only the values, for a program: no `=> `, and strings without their quotes
+    /// Only the values, for a program: each whole and on its line, strings as their characters
     #[arg(long)]
     raw: bool,
     #[command(flatten)]
@@ -57,8 +59,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     trust::say_if_untrusted(&workspace)?;
     let place = Place::of(&workspace)?;
     let connected = place.connect_or_start(&Hello::new(Protocol::Control))?;
-    let request =
-        Request::Eval { code: code.clone(), package: args.package.clone(), timeout: args.timeout, input: true };
+    let request = Request::Eval {
+        code: code.clone(),
+        package: args.package.clone(),
+        timeout: args.timeout,
+        input: true,
+        whole: args.raw,
+    };
     let mut terminal = Written::default();
     let mut failed = None;
     let line = ProgressLine::new();
@@ -108,12 +115,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     if outcome.status == EvalStatus::Ok {
         let values = if args.raw { raw_values(&outcome) } else { values(&outcome) };
+        if let Some(missing) = missing_values(&outcome).filter(|_| args.raw) {
+            print_error(&missing)?;
+        }
         // The output to a program is not escaped.
         print_as_it_is(&if io::stdout().is_terminal() { shown::terminal(&values) } else { values })?;
         return Ok(ExitCode::SUCCESS);
     }
     // Code that cannot be read is shown as `consort check` shows it.
-    match unread(&code, outcome.error.as_ref().map_or("", |error| &error.kind)) {
+    let error = outcome.error.as_ref();
+    let is_unbalanced = || unread(&code, error.map_or("", |error| &error.kind));
+    let is_unreadable = || unreadable(&code, error?, |package| packages::near(&place, package));
+    match is_unbalanced().or_else(is_unreadable) {
         Some(shown) => print_error_as_it_is(&shown)?,
         None => print_error(&failure_message(&outcome))?,
     }
@@ -189,6 +202,12 @@ fn values(outcome: &EvalOutcome) -> String {
     outcome.values.iter().map(|value| format!("=> {}\n", value.text)).collect()
 }
 
+/// A line about values that are too long to be printed whole.
+fn missing_values(outcome: &EvalOutcome) -> Option<String> {
+    let omitted: usize = outcome.values.iter().map(|value| value.omitted).sum();
+    (omitted > 0).then(|| format!("; the values were too long: {omitted} characters are not shown\n"))
+}
+
 /// The values for a program, each on lines of its own.
 fn raw_values(outcome: &EvalOutcome) -> String {
     outcome.values.iter().map(|value| format!("{}\n", unquoted(&value.text))).collect()
@@ -216,9 +235,42 @@ pub(super) fn unread(code: &str, kind: &str) -> Option<String> {
         return None;
     }
     let text = Rope::from_str(code);
+    Some(rendered(&text, &structure.diagnostics))
+}
+
+fn rendered(code: &Rope, diagnostics: &[Diagnostic]) -> String {
     let terminal = Terminal::new(colour(&io::stderr()), width(), &|_| None);
-    let source = Source { name: "the code", text: &text };
-    Some(structure.diagnostics.iter().map(|one| format!("{}\n", terminal.render(&source, one))).collect())
+    let source = Source { name: "the code", text: code };
+    diagnostics.iter().map(|one| format!("{}\n", terminal.render(&source, one))).collect()
+}
+
+/// Returns the error of code that the reader did not read, as `consort check` shows it, with the
+/// packages that `near` finds for one that does not exist; `None` for any other error.
+fn unreadable(code: &str, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let text = Rope::from_str(code);
+    let span = token(&text, error.unread?);
+    let message = error.message_without_stream();
+    let package = message.strip_prefix("Package ").and_then(|rest| rest.strip_suffix(" does not exist."));
+    let (code, message) = match package {
+        Some(package) => {
+            let near = near(package).unwrap_or_default();
+            let end = if near.ends_with('?') { "" } else { "." };
+            ("unknown-package", format!("{}{near}{end}", message.trim_end_matches('.')))
+        }
+        None if error.kind.contains("PACKAGE") => ("unknown-symbol", message.to_owned()),
+        None => ("reader-error", message.to_owned()),
+    };
+    Some(rendered(&text, &[Diagnostic::new(span, Severity::Error, code, message)]))
+}
+
+/// The span of the token that the reader has read, or begun to read, at a character.
+fn token(text: &Rope, at: usize) -> Span {
+    let ends = |at: usize| text.get_char(at).is_none_or(|char| char.is_whitespace() || "()\"';`,".contains(char));
+    let before = (0..at.min(text.len_chars())).rev();
+    let last = before.into_iter().find(|at| !ends(*at)).unwrap_or(0);
+    let start = (0..last).rev().take_while(|at| !ends(*at)).last().unwrap_or(last);
+    let end = (last..text.len_chars()).find(|at| ends(*at)).unwrap_or(text.len_chars());
+    Span { start, end: end.max(start) }
 }
 
 fn failure_message(outcome: &EvalOutcome) -> String {
@@ -243,5 +295,44 @@ mod tests {
         {
             assert_eq!(unquoted(printed), raw);
         }
+    }
+
+    #[test]
+    fn code_that_cannot_be_read_is_shown_with_what_was_meant() {
+        let error = |kind: &str, message: &str, at| EvalError { unread: Some(at), ..EvalError::new(kind, message) };
+        let missing = error(
+            "SB-INT:SIMPLE-READER-PACKAGE-ERROR",
+            "Package SHPO does not exist. Line: 1, Column: 14, File-Position: 14 Stream: #<STRING-INPUT-STREAM>",
+            14,
+        );
+        let shown = unreadable("(list (shpo:f 1) 2)", &missing, |package| {
+            assert_eq!(package, "SHPO");
+            Some("; did you mean shop?".into())
+        });
+        insta::assert_snapshot!(shown.unwrap_or_default(), @r#"
+        error[unknown-package]: Package SHPO does not exist; did you mean shop?
+         --> the code:1:8
+          |
+        1 | (list (shpo:f 1) 2)
+          |        ^^^^^^
+        "#);
+        let symbol =
+            error("SB-INT:SIMPLE-READER-PACKAGE-ERROR", "Symbol \"FOO\" not found in the COMMON-LISP package.", 6);
+        insta::assert_snapshot!(unreadable("cl:foo", &symbol, |_| None).unwrap_or_default(), @r#"
+        error[unknown-symbol]: Symbol "FOO" not found in the COMMON-LISP package.
+         --> the code:1:1
+          |
+        1 | cl:foo
+          | ^^^^^^
+        "#);
+        let other = error("READER-ERROR", "illegal sharp macro character: #\\<", 2);
+        insta::assert_snapshot!(unreadable("#<a>", &other, |_| None).unwrap_or_default(), @r#"
+        error[reader-error]: illegal sharp macro character: #\<
+         --> the code:1:1
+          |
+        1 | #<a>
+          | ^^^^
+        "#);
+        assert_eq!(unreadable("(f)", &EvalError::new("TYPE-ERROR", "Package X does not exist."), |_| None), None);
     }
 }

@@ -4,6 +4,7 @@ mod check;
 mod dap;
 mod doctor;
 mod eval;
+mod help;
 mod logging;
 mod mcp;
 mod output;
@@ -17,7 +18,7 @@ mod trust;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use output::Failure;
 
@@ -79,7 +80,7 @@ upwards. A host that already runs for a directory above in the same repository i
     Mcp(mcp::Args),
     /// The debugger; your editor starts it
     #[command(after_help = "\
-Speaks the Debug Adapter Protocol on standard input and output. Evaluations that it begins stop at errors with the stack alive. The workspace is DIR;
+Speaks the Debug Adapter Protocol on standard input and output. Evaluations that it begins stop at errors with the stack alive. The workspace is DIR; \
 without it, found from the current directory upwards.
 
 Neovim, with nvim-dap:
@@ -108,6 +109,8 @@ themselves, start a new one. It is no failure when no host runs.")]
     /// Evaluate code in the workspace's image
     #[command(after_help = "\
 What the code prints goes to standard output and error as it is printed; then each value of the last form, as `=> VALUE`.
+With --raw a value is printed for a pipe: whole (up to 4,000,000 characters) and on its line, a string as its characters. Only where a terminal \
+would act on a character it is escaped.
 Exit code: 0 values came back, 1 an error, a timeout or an interrupt, 2 it could not run.
 
   consort eval '(mapcar #'\"'\"'1+ (list 1 2 3))'
@@ -193,10 +196,11 @@ fn given(dir: &std::path::Path) -> Result<PathBuf, Failure> {
 
 /// Runs the command line.
 pub(crate) fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = help::prepared(Cli::command()).try_get_matches();
+    let cli = match parsed.and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => cli,
         // Help and version.
-        Err(asked) if !asked.use_stderr() => asked.exit(),
+        Err(asked) if !asked.use_stderr() => return output::asked_for(&asked),
         Err(error) => return output::wrong_arguments(&error),
     };
     let result = match cli.command {
@@ -223,8 +227,6 @@ pub(crate) fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     /// Paragraphs are wrapped by the terminal's width; what is indented stands as it is written.

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use consort::host::election::ConnectError;
 use consort::shown;
 
+use super::help;
+
 /// The failure of a command. The exit code is 2, or 141 when standard output is closed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -53,10 +55,20 @@ impl From<ConnectError> for Failure {
     }
 }
 
+/// Prints the help or the version that was asked for, and returns the exit code.
+pub(crate) fn asked_for(asked: &clap::Error) -> ExitCode {
+    let text = asked.render();
+    let text = if colour(&io::stdout()) { text.ansi().to_string() } else { text.to_string() };
+    match print_as_it_is(&help::printed(&text)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => Failure::Io(error).report(),
+    }
+}
+
 /// Prints the reason why the arguments are not understood, and returns the exit code. The reason
 /// quotes the arguments, so it is escaped.
 pub(crate) fn wrong_arguments(error: &clap::Error) -> ExitCode {
-    match print_error(&error.render().to_string()) {
+    match print_error(&help::printed(&error.render().to_string())) {
         Ok(()) => ExitCode::from(2),
         Err(error) => Failure::Io(error).report(),
     }

@@ -15,7 +15,7 @@ pub(super) fn near(place: &Place, wanted: &str) -> Option<String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).ok()?;
     let code = "(format nil \"~{~A~^ ~}\" (loop for package in (list-all-packages) \
                 append (cons (package-name package) (package-nicknames package))))";
-    let request = Request::Eval { code: code.into(), package: None, timeout: None, input: false };
+    let request = Request::Eval { code: code.into(), package: None, timeout: None, input: false, whole: false };
     let outcome: EvalOutcome = serde_json::from_value(ask(connected, &request, |_, _| Ok(())).ok()?).ok()?;
     let names = outcome.values.first()?.text.trim_matches('"').to_owned();
     let files = AsdFiles::new(place.workspace.clone()).all();

@@ -16,7 +16,8 @@ use super::hello;
 use super::serve::{Connection, Lifetime};
 use crate::fault::{self, Call};
 use crate::framing::lines::{BlockingLines, Line, Lines};
-use crate::model::image::ImageState;
+use crate::model::evaluation::EvalOutcome;
+use crate::model::image::{ImageError, ImageState};
 use crate::model::input::{InputAnswer, InputWanted};
 use crate::session::{
     CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Feedback, Frontend, LoadRequest, Session,
@@ -40,7 +41,8 @@ pub enum Request {
     /// Stops the host and returns the number of clients; the end of file follows when the host
     /// and its image have ended.
     Stop,
-    /// Returns `EvalOutcome`.
+    /// Returns `EvalOutcome`; `unread` in its error, if the code itself cannot be read, is the
+    /// character from which on it cannot be.
     Eval {
         /// The code to read and evaluate.
         code: String,
@@ -51,6 +53,9 @@ pub enum Request {
         /// The code may read: [`Reply::Input`] asks for a line, and an [`InputLine`] answers.
         #[serde(default)]
         input: bool,
+        /// The values are for a program: whole, each on a line.
+        #[serde(default)]
+        whole: bool,
     },
     /// Returns the `CheckReport` of a text.
     Check {
@@ -244,16 +249,16 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
             }
             let _attached = Attached { session, client };
             match work {
-                Request::Eval { code, package, timeout, .. } => {
+                Request::Eval { code, package, timeout, whole, .. } => {
                     let (output, sent) = forward(replies, |chunk: crate::model::image::OutputChunk| Reply::Output {
                         text: chunk.text,
                         stderr: chunk.stderr,
                     });
                     let request =
-                        EvalRequest { code, package, timeout, output: Some(output), ..EvalRequest::default() };
+                        EvalRequest { code, package, timeout, output: Some(output), whole, ..EvalRequest::default() };
                     let answer = session.evaluate(client, request).await;
                     sent.all().await;
-                    result(answer)
+                    evaluated(answer)
                 }
                 Request::Check { text, path, timeout } => {
                     let mode = crate::model::check::CheckMode::File;
@@ -354,6 +359,16 @@ fn result<T: serde::Serialize, E: std::fmt::Display>(answer: Result<T, E>) -> Re
         Ok(Err(error)) => Reply::Error(format!("the answer cannot be written: {error}")),
         Err(error) => Reply::Error(error.to_string()),
     }
+}
+
+/// The answer to an evaluation, which also tells where code cannot be read.
+fn evaluated(answer: Result<EvalOutcome, ImageError>) -> Reply {
+    let unread = answer.as_ref().ok().and_then(|outcome| outcome.error.as_ref()?.unread);
+    let mut reply = result(answer);
+    if let (Reply::Result(value), Some(at)) = (&mut reply, unread) {
+        value["error"]["unread"] = at.into();
+    }
+    reply
 }
 
 /// Reads the request; `None` when the client left without one.

@@ -8,16 +8,19 @@ mod bindings;
 mod branches;
 mod class_form;
 mod class_functions;
+mod comments;
 mod conditionals;
 mod effects;
 mod evaluated;
 mod exports;
+mod extract_equal;
 mod extract_function;
 mod extract_variable;
 mod facts;
 mod finish;
 mod generic_function;
 mod inline;
+mod inline_arguments;
 mod inline_function;
 mod local_functions;
 pub(in crate::ide) mod mentions;
@@ -123,6 +126,7 @@ fn refactorings_at(site: &Site) -> Vec<Refactoring> {
 fn code_refactorings(site: &Site) -> Vec<Refactoring> {
     let mut all = Vec::new();
     all.extend(extract_variable::plan(site));
+    all.extend(extract_equal::plan(site));
     all.extend(extract_function::plan(site));
     all.extend(inline::plan(site));
     all.extend(inline_function::plan(site));

@@ -22,7 +22,8 @@ pub struct Failure {
     pub code: i32,
     /// The message, one sentence.
     pub message: String,
-    /// `type`, and, if known, `message` and `location` with `file`, `line` and `column` (1-based).
+    /// `type`, and, if known, `message` and `location` with `file`, `line` and `column` (1-based);
+    /// `unreadable`: the text cannot be read, so that nothing of it can be loaded anyway.
     pub data: Value,
 }
 
@@ -38,7 +39,7 @@ impl Failure {
     }
 
     fn of(failure: ReloadFailure) -> Failure {
-        let ReloadFailure { kind, message, file, line, column } = failure;
+        let ReloadFailure { kind, message, file, line, column, unreadable } = failure;
         if kind != "COMPILATION_ERROR" {
             return Failure::new(kind, message);
         }
@@ -55,6 +56,9 @@ impl Failure {
         let mut data = json!({"type": kind, "message": message});
         if !location.is_empty() {
             data["location"] = location.into();
+        }
+        if unreadable {
+            data["unreadable"] = true.into();
         }
         Failure { code: -32000, message: "Compilation failed".into(), data }
     }
@@ -102,7 +106,14 @@ pub fn fatal(code: &str, items: &[Diagnostic], file: Option<&str>, line: usize) 
         file: file.map(Into::into),
         line: Some(place.line + line - 1),
         column: Some(place.column),
+        unreadable: items.iter().any(is_unreadable),
     })
+}
+
+/// Returns true for a finding that tells that a form cannot be read.
+fn is_unreadable(item: &Diagnostic) -> bool {
+    const CODES: [&str; 5] = ["end-of-file", "read-eval", "reader-error", "unknown-package", "unknown-symbol"];
+    CODES.contains(&item.code.as_str()) || item.code.starts_with("unbalanced-") || item.code.starts_with("unfinished-")
 }
 
 /// The result of a reload: the outcome, or the reason it did not take place.
@@ -190,4 +201,23 @@ pub fn facts(outcome: &ReloadOutcome, unsaved: &[String], kept: &[String]) -> Ma
         facts.insert("kept".into(), json!(kept));
     }
     facts
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::text::Span;
+
+    #[test]
+    fn a_failure_tells_whether_the_text_can_be_read() {
+        let found =
+            |at: usize, code: &str| Diagnostic::new(Span { start: at, end: at + 1 }, Severity::Error, code, "m");
+        let of =
+            |items: &[Diagnostic]| Failure::of(fatal("(f)\n(g", items, None, 1).unwrap()).data["unreadable"].clone();
+        // Also where another form is told of first.
+        assert_eq!(of(&[found(0, "malformed-form"), found(4, "unbalanced-list")]), true);
+        assert_eq!(of(&[found(0, "unknown-package")]), true);
+        assert_eq!(of(&[found(0, "malformed-form")]), Value::Null);
+    }
 }

@@ -92,6 +92,9 @@ pub struct EvalParams {
     /// True to give the values references, to inspect them by.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refer: bool,
+    /// True to have the values printed whole, each on a line.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub whole: bool,
     /// How an error of the evaluation, unless it stops there, or of a thread that its code starts
     /// is frozen; `None`: errors are only reported.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -17,6 +17,8 @@ pub(super) struct Negotiated {
     pub(super) refresh: bool,
     /// Diagnostics may have related locations.
     pub(super) related: bool,
+    /// Diagnostics may have the address of a page about their code.
+    pub(super) code_pages: bool,
     /// Diagnostics may have the tag `Unnecessary`.
     pub(super) unnecessary: bool,
     /// Diagnostics may have the tag `Deprecated`.
@@ -74,6 +76,7 @@ pub(super) fn negotiate(params: &InitializeParams) -> Negotiated {
         },
         refresh: workspace.and_then(|w| w.diagnostic.as_ref()).and_then(|d| d.refresh_support) == Some(true),
         related: publish.and_then(|publish| publish.related_information) == Some(true),
+        code_pages: publish.and_then(|publish| publish.code_description_support) == Some(true),
         unnecessary: tags.contains(&DiagnosticTag::UNNECESSARY),
         deprecated: tags.contains(&DiagnosticTag::DEPRECATED),
         progress: capabilities.window.as_ref().and_then(|window| window.work_done_progress) == Some(true),

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use lsp_types::{
-    DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, DocumentChanges, GotoDefinitionResponse, Location,
-    MessageType, NumberOrString, OneOf, OptionalVersionedTextDocumentIdentifier, Position, Range, SymbolKind,
-    TextDocumentEdit, TextEdit, Url, WorkspaceEdit,
+    CodeDescription, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, DocumentChanges,
+    GotoDefinitionResponse, Location, MessageType, NumberOrString, OneOf, OptionalVersionedTextDocumentIdentifier,
+    Position, Range, SymbolKind, TextDocumentEdit, TextEdit, Url, WorkspaceEdit,
 };
 use ropey::Rope;
 use serde_json::json;
@@ -16,6 +16,7 @@ use super::negotiated::Negotiated;
 use crate::ide::files;
 use crate::ide::places::Target;
 use crate::model::diagnostic::{Diagnostic, Severity, Tag};
+use crate::model::diagnostic_codes;
 use crate::model::image::ImageError;
 use crate::session::{Level, uri_of_path};
 use crate::shown;
@@ -98,6 +99,8 @@ pub(super) struct Diagnostics<'a> {
     pub(super) uri: &'a Url,
     /// The document's text.
     pub(super) text: &'a Rope,
+    /// The address of the repository, whose documentation describes the codes; empty if it has none.
+    repository: &'static str,
     others: HashMap<PathBuf, Option<Rope>>,
     /// Bytes of these files.
     read: u64,
@@ -105,7 +108,8 @@ pub(super) struct Diagnostics<'a> {
 
 impl<'a> Diagnostics<'a> {
     pub(super) fn new(negotiated: &'a Negotiated, uri: &'a Url, text: &'a Rope) -> Diagnostics<'a> {
-        Diagnostics { negotiated, uri, text, others: HashMap::new(), read: 0 }
+        let repository = env!("CARGO_PKG_REPOSITORY");
+        Diagnostics { negotiated, uri, text, repository, others: HashMap::new(), read: 0 }
     }
 
     pub(super) async fn all(mut self, items: Vec<Diagnostic>) -> Vec<lsp_types::Diagnostic> {
@@ -137,13 +141,19 @@ impl<'a> Diagnostics<'a> {
             range: range(self.text, item.span, self.negotiated.encoding),
             severity: Some(severity(item.severity)),
             code: Some(NumberOrString::String(shown::line(&item.code))),
-            code_description: None,
+            code_description: self.page(&item.code).map(|href| CodeDescription { href }),
             source: Some("consort".into()),
             message: shown::terminal(&item.message),
             related_information: (!related.is_empty()).then_some(related),
             tags: (!tags.is_empty()).then_some(tags),
             data: (!item.data.is_null()).then_some(item.data),
         }
+    }
+
+    /// The page about a code, if the client shows its address.
+    fn page(&self, code: &str) -> Option<Url> {
+        let page = diagnostic_codes::page(self.repository, code).filter(|_| self.negotiated.code_pages);
+        page.and_then(|page| Url::parse(&page).ok())
     }
 
     /// A location in this text or in another file; `None` if the file cannot be read.
@@ -183,4 +193,28 @@ pub(super) fn message_type(level: Level) -> MessageType {
 pub(super) fn error(error: &ImageError) -> Error {
     let data = Some(json!({"kind": error.kind()}));
     Error { code: ErrorCode::ServerError(-32803), message: error.to_string().into(), data }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_code_has_the_address_of_its_page_if_the_client_shows_it() {
+        let (uri, text) = (Url::parse("file:///a.lisp").unwrap(), Rope::from_str("(f)"));
+        let of = async |code_pages, repository, code: &str| {
+            let negotiated = Negotiated { code_pages, ..Negotiated::default() };
+            let mut diagnostics = Diagnostics { repository, ..Diagnostics::new(&negotiated, &uri, &text) };
+            let found = Diagnostic::new(Span { start: 0, end: 3 }, Severity::Warning, code, "m");
+            diagnostics.one(found).await.code_description.map(|page| page.href.to_string())
+        };
+        let page = of(true, "https://example.org/consort", "lint-boolean-if").await.unwrap();
+        assert!(
+            page.starts_with("https://example.org/consort/blob/v") && page.ends_with("/docs/lint.md#boolean-if"),
+            "{page}"
+        );
+        assert_eq!(of(false, "https://example.org/consort", "style").await, None);
+        assert_eq!(of(true, "", "style").await, None);
+    }
 }

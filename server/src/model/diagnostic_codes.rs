@@ -85,6 +85,28 @@ pub fn is_known(code: &str) -> bool {
     CODES.binary_search(&code).is_ok()
 }
 
+/// The address of the section about a code in the documentation of this version, below the address
+/// of the repository (`repository` in `Cargo.toml`); `None` where that is empty, or for a code that
+/// is not in the registry.
+pub fn page(repository: &str, code: &str) -> Option<String> {
+    let (page, anchor) = section(code)?;
+    let repository = repository.trim_end_matches('/');
+    let version = env!("CARGO_PKG_VERSION");
+    (!repository.is_empty()).then(|| format!("{repository}/blob/v{version}/docs/{page}#{anchor}"))
+}
+
+/// The page of `docs/` with the section about a code, and its anchor there.
+fn section(code: &str) -> Option<(&'static str, &str)> {
+    if !is_known(code) {
+        return None;
+    }
+    Some(match code.strip_prefix("lint-") {
+        Some("own") => ("lint.md", "rules-of-ones-own"),
+        Some(rule) => ("lint.md", rule),
+        None => ("diagnostics.md", code),
+    })
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -217,6 +239,45 @@ mod tests {
             cells.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
         described.sort_unstable();
         assert_eq!(described, CODES);
+    }
+
+    /// The anchors of a page: those that it has itself, and those that are made of its headings.
+    fn anchors(page: &str) -> BTreeSet<String> {
+        let own = page.split("<a id=\"").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned);
+        let headings = page.lines().filter(|line| line.starts_with('#')).map(|line| {
+            let kept = |char: &char| char.is_alphanumeric() || matches!(char, ' ' | '-' | '_');
+            let words: String = line.trim_start_matches('#').trim().to_lowercase().chars().filter(kept).collect();
+            words.replace(' ', "-")
+        });
+        own.chain(headings).collect()
+    }
+
+    #[test]
+    fn each_code_has_its_section() {
+        let pages = [
+            ("diagnostics.md", anchors(include_str!("../../../docs/diagnostics.md"))),
+            ("lint.md", anchors(include_str!("../../../docs/lint.md"))),
+        ];
+        for code in CODES {
+            let (page, anchor) = section(code).unwrap();
+            let (_, anchors) = pages.iter().find(|(name, _)| *name == page).unwrap();
+            assert!(anchors.contains(anchor), "{page} has no section {anchor}");
+        }
+    }
+
+    #[test]
+    fn a_section_has_an_address_in_the_repository() {
+        let address = |code| page("https://example.org/consort/", code);
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            address("lint-eq-literal"),
+            Some(format!("https://example.org/consort/blob/v{version}/docs/lint.md#eq-literal"))
+        );
+        assert_eq!(
+            address("unknown-package"),
+            Some(format!("https://example.org/consort/blob/v{version}/docs/diagnostics.md#unknown-package"))
+        );
+        assert_eq!((address("of-another"), page("", "style")), (None, None));
     }
 
     #[test]

@@ -54,6 +54,16 @@ impl EvalError {
     }
 }
 
+impl EvalError {
+    /// The message of an error of the reader, without the line and the stream that SBCL tells at the
+    /// end, which are of a text of Consort's own.
+    pub fn message_without_stream(&self) -> &str {
+        let message = &self.message;
+        let end = [" Line: ", "\n\n    Line: ", " Stream: "].iter().filter_map(|mark| message.find(mark)).min();
+        message[..end.unwrap_or(message.len())].trim_end()
+    }
+}
+
 /// Time and allocation of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timing {

@@ -149,6 +149,8 @@ pub struct EvalRequest {
     pub threads: bool,
     /// True to stop at breakpoints, without `debug`.
     pub breakpoints: bool,
+    /// True to have the values printed whole, each on a line, for a program.
+    pub whole: bool,
     /// Is told the image's request, once it is sent.
     pub begun: Option<Arc<OnceLock<Begun>>>,
 }

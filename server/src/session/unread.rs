@@ -20,7 +20,7 @@ pub(super) fn explain(text: impl FnOnce() -> String, start: usize, place: Option
         found.retain(|found| (start..=start + unread).contains(&found.span.start));
         let (message, at) = match found.into_iter().next() {
             Some(found) => (found.message, found.span.start),
-            None => (own_words(&error.message).to_owned(), start + unread),
+            None => (error.message_without_stream().to_owned(), start + unread),
         };
         let LineColumn { mut line, mut column } = line_column(document.text(), at);
         if let Some(place) = place {
@@ -29,13 +29,6 @@ pub(super) fn explain(text: impl FnOnce() -> String, start: usize, place: Option
         }
         format!("{message} (line {line}, column {column})")
     });
-}
-
-/// SBCL's message without the line and the stream that it tells at the end, which are of a text of
-/// Consort's own.
-fn own_words(message: &str) -> &str {
-    let end = [" Line: ", "\n\n    Line: ", " Stream: "].iter().filter_map(|mark| message.find(mark)).min();
-    message[..end.unwrap_or(message.len())].trim_end()
 }
 
 #[cfg(test)]

@@ -43,6 +43,17 @@ fn eval_prints_output_values_and_errors_where_they_belong() {
 
     // Output for a program is the values alone.
     assert_eq!(out(&fixture.run(&["eval", "--raw", "(values \"a \\\"b\\\"\" 42)"])), "a \"b\"\n42\n");
+    let many = fixture.run(&["eval", "--raw", "(loop for i below 200 collect i)"]);
+    assert_eq!(out(&many), format!("({})\n", (0..200).map(|i| i.to_string()).collect::<Vec<_>>().join(" ")));
+    let long = fixture.run(&[
+        "eval",
+        "--raw",
+        "(concatenate 'string (make-string 300000 :initial-element #\\a) (string (code-char 27)))",
+    ]);
+    assert_eq!(out(&long), format!("{}\u{1b}\n", "a".repeat(300_000)));
+    let missing = fixture.run(&["eval", "(list (cl-usr:f))"]);
+    assert!(err(&missing).contains("Package CL-USR does not exist; did you mean cl-user?"), "{}", err(&missing));
+    assert!(err(&missing).contains(" --> the code:1:8"), "{}", err(&missing));
     // Code that cannot be read is shown as by `consort check`.
     let unread = fixture.run(&["eval", "(+ 1"]);
     assert_eq!(unread.status.code(), Some(1));

@@ -14,23 +14,6 @@ local function said(report)
   return text
 end
 
--- Codes of findings of text that is not read: none of it can be loaded.
-local UNREAD = { 'unknown-package', 'unknown-symbol', 'reader-error', 'read-eval' }
-
---- Calls `done` with whether the line of an error can be read, by the findings there.
----@param location? { line?: integer }
----@param done fun(is_read: boolean)
-local function can_be_read(client, uri, buf, location, done)
-  local line = type(location) == 'table' and location.line
-  local sent = client:request('textDocument/diagnostic', { textDocument = { uri = uri } }, function(_, report)
-    done(not vim.iter(type(report) == 'table' and report.items or {}):any(function(found)
-      local code = tostring(found.code)
-      return found.range.start.line + 1 == line and (vim.list_contains(UNREAD, code) or code:find('^unbalanced%-') or code:find('^unfinished%-'))
-    end))
-  end, buf)
-  if not sent then done(false) end
-end
-
 --- Returns where the compilation failed, and why; on the command line the end may be cut.
 local function why(error)
   local data = error.data
@@ -57,16 +40,13 @@ function M.compile(words)
   local what = client_of.place(client)
   if chosen.file then what = { uri = what.uri } end
   what.debug, what.anyway = chosen.debug, chosen.anyway
-  local buf = vim.api.nvim_get_current_buf()
   require('consort.undo').reload(chosen.file and 'compileFile' or 'compileForm', what, function(report) client_of.say(said(report)) end, {
     on_error = function(error)
       local refused = type(error.data) == 'table' and error.data.type == 'COMPILATION_ERROR'
       if not refused then return client_of.failed(error) end
       if chosen.anyway then return client_of.fail(why(error)) end
-      can_be_read(client, what.uri, buf, error.data.location, function(is_read)
-        local anyway = ('\n`:Consort compile %sanyway` loads it all the same'):format(chosen.file and 'file ' or '')
-        client_of.fail(why(error) .. (is_read and anyway or ''))
-      end)
+      local anyway = ('\n`:Consort compile %sanyway` loads it all the same'):format(chosen.file and 'file ' or '')
+      client_of.fail(why(error) .. (error.data.unreadable and '' or anyway))
     end,
   })
 end

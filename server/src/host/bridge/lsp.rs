@@ -2,8 +2,8 @@
 //!
 //! When the host is killed, every unanswered request is answered with an error, a message is
 //! shown, and another host is started. The new host gets the remembered state: `initialize`, the
-//! settings, and the current documents. When that cannot be done, or the host was stopped on
-//! request, the exit code is 1 and the editor decides.
+//! settings, and the current documents. When that cannot be done, the exit code is 1 and the editor
+//! decides; it decides also when the host was stopped on request, and the exit code is 0.
 
 mod memory;
 mod state;
@@ -367,8 +367,11 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
         }
         let opening = state.memory.opening().map(<[u8]>::to_vec).filter(|_| killed && !often);
         let Some(opening) = opening else {
-            let text = if killed { format!("{lost} {RESTART}") } else { LEFT.to_owned() };
-            return give_up(shared, &text);
+            if killed {
+                return give_up(shared, &format!("{lost} {RESTART}"));
+            }
+            // An end in order: Neovim reports every other code as a failure of the server.
+            return give_up(shared, LEFT).map(|_| ExitCode::SUCCESS);
         };
         let connected = match place.connect_or_start(&Hello::new(Protocol::Lsp)) {
             Ok(connected) => connected,

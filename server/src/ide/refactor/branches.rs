@@ -1,5 +1,6 @@
 //! The branches of an `if` in the other order, each with its comments.
 
+use super::comments::first_line;
 use super::site::{Edit, Site};
 use crate::ide::clip::clip;
 use crate::text::datum::Node;
@@ -61,23 +62,6 @@ fn branch<'a>(site: &Site<'a>, from: usize, node: &Node, next: usize, last: bool
     let own = if line < below.len() || last { below[..line].trim_end() } else { "" };
     let end = node.end() + own.len();
     Branch { before: site.between(from, start), text: site.between(start, end), end, open: own.contains(';') }
-}
-
-/// The length of a text up to its first line break outside of a block comment.
-fn first_line(text: &str) -> usize {
-    let (mut depth, mut at, mut in_line) = (0usize, 0, false);
-    while let Some(char) = text[at..].chars().next() {
-        let rest = &text[at..];
-        match char {
-            '\n' if depth == 0 => return at,
-            ';' if depth == 0 => in_line = true,
-            _ if !in_line && rest.starts_with("#|") => (depth, at) = (depth + 1, at + 1),
-            _ if depth > 0 && rest.starts_with("|#") => (depth, at) = (depth - 1, at + 1),
-            _ => {}
-        }
-        at += text[at..].chars().next().map_or(1, char::len_utf8);
-    }
-    text.len()
 }
 
 /// The comment behind a list on its last line, behind closing parentheses.

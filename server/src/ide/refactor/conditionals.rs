@@ -1,5 +1,6 @@
 //! `if`, `when`, `unless` and `cond`, each as another.
 
+use super::comments::{self, first_line, kept};
 use super::site::{Edit, Site};
 use super::{Group, Refactoring};
 use crate::text::datum::{Kind, Node};
@@ -120,13 +121,20 @@ impl Conditional<'_> {
     fn if_nil_to(&self, operator: &str) -> Option<Vec<Edit>> {
         let mut edits = vec![self.head(operator)];
         if operator == "unless" {
-            edits.push(self.site.edit(self.element(2).start(), self.element(3).start(), ""));
+            let (from, to) = (self.element(1).end(), self.element(3).start());
+            let blank = self.site.between(from, self.element(2).start());
+            edits.push(self.site.edit(from, to, kept(self.site, from, to, to, blank)));
             edits.extend(self.spliced(self.element(3)));
         } else {
-            edits.push(self.site.edit(self.element(2).end(), self.element(3).end(), ""));
+            edits.push(self.without(self.element(2).end(), self.element(3).end()));
             edits.extend(self.spliced(self.element(2)));
         }
         Some(edits)
+    }
+
+    /// The edit that removes code up to the end of a list, and keeps the comments before it.
+    fn without(&self, from: usize, to: usize) -> Edit {
+        self.site.edit(from, to, kept(self.site, from, to, to, ""))
     }
 
     fn invert(&self) -> Result<Vec<Edit>, String> {
@@ -135,10 +143,16 @@ impl Conditional<'_> {
         Ok(edits)
     }
 
-    /// The beginning of a `progn` around statements: on their line if they are on one.
-    fn progn(&self, first: &Node, last: &Node) -> String {
-        let one_line = !self.site.between(first.start(), last.end()).contains('\n');
-        format!("({}{}", self.site.cased("progn"), if one_line { " " } else { self.site.newline })
+    /// The edit that begins a `progn` around statements behind a condition: on their line if they are
+    /// on one. A comment above the first is within.
+    fn progn(&self, condition: &Node, first: &Node, last: &Node) -> Edit {
+        let gap = self.site.between(condition.end(), first.start());
+        let line = first_line(gap);
+        let above = comments::all(gap).into_iter().map(|(start, _)| start).find(|start| *start > line);
+        let at = above.map_or(first.start(), |start| condition.end() + start);
+        let one_line = !self.site.between(at, last.end()).contains('\n');
+        let opening = format!("({}{}", self.site.cased("progn"), if one_line { " " } else { self.site.newline });
+        self.site.edit(at, at, opening)
     }
 
     /// `(when c a b)` as `(if c (progn a b))`; `unless` with the opposite condition.
@@ -149,8 +163,7 @@ impl Conditional<'_> {
         }
         if self.list.elements().len() > 3 {
             let (first, last) = (self.element(2), self.list.elements().last()?);
-            let opening = self.progn(first, last);
-            edits.push(self.site.edit(first.start(), first.start(), opening));
+            edits.push(self.progn(self.element(1), first, last));
             edits.push(self.site.edit(last.end(), last.end(), ")"));
         }
         Some(edits)
@@ -180,9 +193,10 @@ impl Conditional<'_> {
                         && site.form.operator(no).as_deref() == Some("if")
                         && matches!(no.elements().len(), 3 | 4);
                     if nested {
-                        edits.push(site.edit(no.start(), no.elements()[1].start(), ""));
+                        let condition = no.elements()[1].start();
+                        edits.push(site.edit(no.start(), condition, kept(site, no.start(), condition, condition, "")));
                         let last = no.elements().last()?;
-                        edits.push(site.edit(last.end(), no.end(), ""));
+                        edits.push(self.without(last.end(), no.end()));
                         list = no;
                         continue;
                     }
@@ -203,7 +217,7 @@ impl Conditional<'_> {
     fn cond_to_if(&self) -> Option<Vec<Edit>> {
         let site = self.site;
         let clauses = &self.list.elements()[1..];
-        let mut edits = Vec::new();
+        let mut edits = vec![self.head("if")];
         let mut closing = String::new();
         for (index, clause) in clauses.iter().enumerate() {
             let last = index + 1 == clauses.len();
@@ -216,20 +230,25 @@ impl Conditional<'_> {
             if index == 0 && self.is_true(&all[0]) || !last && self.is_true(&all[0]) {
                 return None;
             }
-            let (mut opening, mut ending) = (String::new(), String::new());
+            let mut ending = String::new();
             if all.len() > 2 {
-                opening = self.progn(first, end);
                 ending.push(')');
             }
             if otherwise {
-                edits.push(site.edit(clause.start(), first.start(), opening));
+                let comments = kept(site, clause.start(), first.start(), first.start(), "");
+                let opening = if all.len() > 2 { self.progn(first, first, end).text } else { String::new() };
+                edits.push(site.edit(clause.start(), first.start(), comments + &opening));
             } else {
                 // The first `if` takes the place of `cond`.
-                let head = format!("({} ", site.cased("if"));
-                let (from, head) =
-                    if index == 0 { (self.element(0).start(), head[1..].to_owned()) } else { (clause.start(), head) };
+                let (from, head) = match index {
+                    0 => (self.element(0).end(), " ".to_owned()),
+                    _ => (clause.start(), format!("({} ", site.cased("if"))),
+                };
                 edits.push(site.edit(from, all[0].start(), head));
-                edits.push(site.edit(first.start(), first.start(), opening));
+                edits.extend(self.behind_condition(from, &all[0], first));
+                if all.len() > 2 {
+                    edits.push(self.progn(&all[0], first, end));
+                }
                 if index > 0 {
                     closing.push(')');
                 }
@@ -237,9 +256,26 @@ impl Conditional<'_> {
             if last {
                 ending.push_str(&closing);
             }
-            edits.push(site.edit(end.end(), clause.end(), ending));
+            let comments = kept(site, end.end(), clause.end(), clause.end(), "");
+            edits.push(site.edit(end.end(), clause.end(), ending + &comments));
         }
         let kinds = clauses.iter().all(|clause| clause.kind == Kind::List);
         kinds.then_some(edits)
+    }
+
+    /// The edit that writes the comments between `from` and a condition behind the condition's line.
+    fn behind_condition(&self, from: usize, condition: &Node, next: &Node) -> Option<Edit> {
+        let site = self.site;
+        let gap = site.between(condition.end(), next.start());
+        let line = first_line(gap);
+        let own = if line < gap.len() { gap[..line].trim_end() } else { "" };
+        let at = condition.end() + own.len();
+        let comments = kept(site, from, condition.start(), at, "");
+        if comments.is_empty() {
+            return None;
+        }
+        let separate = !own.is_empty() && !comments.starts_with(site.newline);
+        let break_line = if separate { site.newline } else { "" };
+        Some(site.edit(at, at, format!("{break_line}{comments}")))
     }
 }

@@ -7,7 +7,7 @@ use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::scopes::BindingKind;
 
 /// Standard functions without side effects whose value depends on the arguments alone.
-const PURE: [&str; 46] = [
+pub(super) const PURE: [&str; 46] = [
     "+",
     "-",
     "*",
@@ -57,7 +57,7 @@ const PURE: [&str; 46] = [
 ];
 /// Standard functions without side effects whose value may depend on mutable state, or is a new
 /// object each time.
-const STATE_DEPENDENT: [&str; 52] = [
+pub(super) const STATE_DEPENDENT: [&str; 52] = [
     "car",
     "cdr",
     "caar",
@@ -111,6 +111,9 @@ const STATE_DEPENDENT: [&str; 52] = [
     "boundp",
     "fboundp",
 ];
+/// Functions of [`STATE_DEPENDENT`] that make a new object.
+const MAKING: [&str; 10] =
+    ["list", "list*", "cons", "append", "reverse", "copy-list", "copy-seq", "subseq", "vector", "string"];
 /// Standard functions that signal no error whatever their arguments are.
 const TOTAL: [&str; 17] = [
     "not",
@@ -324,6 +327,14 @@ pub(super) fn has_no_identity(site: &Site, node: &Node) -> bool {
         }
         _ => false,
     }
+}
+
+/// Returns true if each evaluation of the form may make a new object that is its value or a part of
+/// it.
+pub(super) fn makes_object(site: &Site, node: &Node) -> bool {
+    let makes = |node: &Node| site.form.operator(node).is_some_and(|name| MAKING.contains(&name.as_str()));
+    node.prefix == Prefix::Function && node.kind == Kind::List
+        || node.prefix == Prefix::None && (makes(node) || node.children.iter().any(|child| makes_object(site, child)))
 }
 
 /// Returns true if two forms may be evaluated in either order.

@@ -68,7 +68,7 @@ fn extract(site: &Site, parents: &[&Node], node: &Node) -> Result<Vec<Edit>, Str
 }
 
 /// A name for the value of a form, by its operator.
-fn name_of(site: &Site, node: &Node) -> String {
+pub(super) fn name_of(site: &Site, node: &Node) -> String {
     const PREFIXES: [&str; 8] = ["make-", "get-", "find-", "compute-", "read-", "parse-", "create-", "copy-"];
     let operator = match node.prefix {
         Prefix::None => site.form.operator(node).unwrap_or_default(),

@@ -5,6 +5,7 @@ use super::effects::changing;
 use super::evaluated::{CONTEXT_DEPENDENT, EXPANDER_DEFINERS};
 use super::extract_function::check_movable;
 use super::inline::{is_declaration, without_binding};
+use super::inline_arguments::{Bindings, Bound, LambdaList, Value, mentions};
 use super::place::steps;
 use super::site::{Edit, Operator, Site};
 use super::{Group, Refactoring};
@@ -52,10 +53,17 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     Some(Refactoring::new("inline-call", Group::Inline, title, result))
 }
 
-/// A function that can be inlined: required parameters only, and no declarations.
+/// A function that can be inlined: without declarations.
 struct Function<'a> {
-    parameters: Vec<&'a Node>,
+    parameters: LambdaList<'a>,
     body: &'a [Node],
+}
+
+impl<'a> Function<'a> {
+    /// The forms that are evaluated in place of a call: default values and the body.
+    fn code(&self, bindings: &Bindings<'a>) -> Vec<&'a Node> {
+        bindings.default_values().chain(self.body).collect()
+    }
 }
 
 /// The parts of a function; `from`: the index of its lambda list.
@@ -65,7 +73,7 @@ struct Function<'a> {
 fn parts<'a>(site: &Site<'a>, definition: &'a Node, from: usize) -> Result<Function<'a>, String> {
     let elements = definition.elements();
     let list = elements.get(from).filter(|list| list.is_list()).ok_or("its lambda list is not known")?;
-    if elements.iter().chain(list.elements()).any(|node| node.guarded) {
+    if elements.iter().any(|node| node.guarded) {
         return Err("a part of it is read only with some features (#+, #-)".into());
     }
     let mut body = elements.get(from + 1..).unwrap_or_default();
@@ -77,20 +85,11 @@ fn parts<'a>(site: &Site<'a>, definition: &'a Node, from: usize) -> Result<Funct
     if body.iter().any(|form| is_declaration(site, form)) {
         return Err("it has declarations, which would be lost".into());
     }
-    for parameter in list.elements() {
-        let name = site.form.name(parameter).ok_or("a parameter of it is no name")?;
-        if name.starts_with('&') {
-            return Err(format!("its lambda list has {name}"));
-        }
-        if site.is_global(&name) {
-            return Err(format!("its parameter {name} may be a special variable"));
-        }
-    }
-    Ok(Function { parameters: list.elements().iter().collect(), body })
+    Ok(Function { parameters: LambdaList::of(site, list)?, body })
 }
 
-/// Refuses a body that has another meaning outside of the function.
-fn check_can_move(site: &Site, function: &Function, name: &str) -> Result<(), String> {
+/// Refuses code that has another meaning outside of the function.
+fn check_can_move(site: &Site, code: &[&Node], name: &str) -> Result<(), String> {
     fn leaves(form: &Form, node: &Node, name: &str) -> bool {
         let block = || node.children.get(1).and_then(|block| form.name(block));
         node.prefix != Prefix::Quote
@@ -100,7 +99,7 @@ fn check_can_move(site: &Site, function: &Function, name: &str) -> Result<(), St
     fn calls(form: &Form, node: &Node, name: &str) -> bool {
         form.name(node).as_deref() == Some(name) || node.children.iter().any(|child| calls(form, child, name))
     }
-    for form in function.body {
+    for form in code.iter().copied() {
         if leaves(site.form, form, name) {
             return Err(format!("it returns from {name}"));
         }
@@ -148,23 +147,18 @@ fn visible_bindings(scopes: &Scopes, at: usize, name: &str) -> Vec<Span> {
     found
 }
 
-/// The arguments of a call, one for each parameter.
-fn arguments<'a>(function: &Function, call: &'a Node) -> Result<&'a [Node], String> {
-    let arguments = call.elements().get(1..).unwrap_or_default();
-    if arguments.iter().any(|argument| argument.guarded) {
-        return Err("an argument is read only with some features (#+, #-)".into());
-    }
-    if arguments.len() != function.parameters.len() {
-        return Err(format!("it takes {} arguments, and the call has {}", function.parameters.len(), arguments.len()));
-    }
-    Ok(arguments)
-}
-
 /// The text that takes the place of a call.
-fn written(site: &Site, own: &Site, function: &Function, arguments: &[Node]) -> String {
+fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) -> String {
+    let newline = site.newline;
+    let code = match function.body {
+        [] => site.cased("nil"),
+        [first, .., last] => own.between(first.start(), last.end()).to_owned(),
+        [only] => own.form.written(only).to_owned(),
+    };
     let (changing_here, changing_there) = (changing(site), changing(own));
-    let same = |parameter: &Node, argument: &Node| {
-        let name = own.form.name(parameter);
+    let same = |bound: &&Bound| {
+        let Value::Argument(argument) = bound.value else { return false };
+        let name = own.form.name(bound.name);
         let stays = |scopes: &Scopes, at: &Node, changing: &std::collections::HashSet<usize>| {
             scopes.resolve(at.span.start).is_some_and(|index| !changing.contains(&index))
         };
@@ -172,23 +166,56 @@ fn written(site: &Site, own: &Site, function: &Function, arguments: &[Node]) -> 
             && name.is_some()
             && site.form.name(argument) == name
             && stays(&site.scopes, argument, &changing_here)
-            && stays(&own.scopes, parameter, &changing_there)
+            && stays(&own.scopes, bound.name, &changing_there)
     };
-    let pairs = function.parameters.iter().zip(arguments).filter(|(parameter, argument)| !same(parameter, argument));
-    let bindings: Vec<String> = pairs
-        .map(|(parameter, argument)| format!("({} {})", own.form.written(parameter), site.form.written(argument)))
-        .collect();
-    let newline = site.newline;
-    let code = match function.body {
-        [] => site.cased("nil"),
-        [first, .., last] => own.between(first.start(), last.end()).to_owned(),
-        [only] => own.form.written(only).to_owned(),
+    let arguments: Vec<&Bound> = bindings.arguments.iter().filter(|bound| !same(bound)).collect();
+    let text = |bound: &Bound| {
+        let value = match bound.value {
+            Value::Argument(argument) => site.form.written(argument).to_owned(),
+            Value::Rest([first, .., last]) => {
+                format!("({} {})", site.cased("list"), site.between(first.start(), last.end()))
+            }
+            Value::Rest([only]) => format!("({} {})", site.cased("list"), site.form.written(only)),
+            Value::Default(Some(value)) => own.form.written(value).to_owned(),
+            Value::Supplied(true) => site.cased("t"),
+            Value::Rest([]) | Value::Default(None) | Value::Supplied(false) => site.cased("nil"),
+        };
+        format!("({} {value})", own.form.written(bound.name))
     };
-    match (bindings.as_slice(), function.body.len()) {
-        ([], 0 | 1) => code,
-        ([], _) => format!("({}{newline}{code})", site.cased("progn")),
-        _ => format!("({} ({}){newline}{code})", site.cased("let"), bindings.join(newline)),
+    let (first, then): (Vec<String>, Vec<String>) =
+        (arguments.iter().map(|bound| text(bound)).collect(), bindings.defaults.iter().map(text).collect());
+    let bound_in = |operator: &str, all: &[String], code: String| match all {
+        [] => code,
+        all => format!("({} ({}){newline}{code})", site.cased(operator), all.join(newline)),
+    };
+    if first.is_empty() && then.is_empty() && function.body.len() > 1 {
+        return format!("({}{newline}{code})", site.cased("progn"));
     }
+    let all = [first.as_slice(), then.as_slice()].concat();
+    if !bindings.default_values().any(|value| function.parameters.is_named_in(own, value)) {
+        return bound_in("let", &all, code);
+    }
+    if is_serial(site, own, &arguments) {
+        return bound_in(if all.len() > 1 { "let*" } else { "let" }, &all, code);
+    }
+    bound_in("let", &first, bound_in(if then.len() > 1 { "let*" } else { "let" }, &then, code))
+}
+
+/// Returns true if the arguments have the same meaning where the variables before them are bound.
+fn is_serial(site: &Site, own: &Site, arguments: &[&Bound]) -> bool {
+    fn values<'a>(bound: &Bound<'a>) -> &'a [Node] {
+        match bound.value {
+            Value::Argument(argument) => std::slice::from_ref(argument),
+            Value::Rest(all) => all,
+            Value::Default(_) | Value::Supplied(_) => &[],
+        }
+    }
+    arguments.iter().enumerate().all(|(index, bound)| {
+        let before = || arguments[..index].iter().filter_map(|before| own.form.name(before.name));
+        values(bound).iter().all(|value| {
+            index == 0 || unknown_macro(site, value).is_none() && !before().any(|name| mentions(site, value, &name))
+        })
+    })
 }
 
 fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, name: &str) -> Result<Vec<Edit>, String> {
@@ -226,9 +253,11 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
         newline: site.newline,
     };
     let function = parts(&own, definition, 2)?;
-    check_can_move(&own, &function, name)?;
+    let bindings = function.parameters.bindings(&own, site, call.elements().get(1..).unwrap_or_default())?;
+    let code = function.code(&bindings);
+    check_can_move(&own, &code, name)?;
     let mut names = Vec::new();
-    function.body.iter().for_each(|form| symbols(form, &mut names));
+    code.iter().for_each(|form| symbols(form, &mut names));
     for atom in names {
         let Some(name) = form.name(atom).filter(|name| !name.starts_with(':')) else { continue };
         if own.scopes.resolve(atom.span.start).is_none()
@@ -237,8 +266,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
             return Err(format!("{name} in its body means something else around the call"));
         }
     }
-    let arguments = arguments(&function, call)?;
-    Ok(vec![site.edit(call.start(), call.end(), written(site, &own, &function, arguments))])
+    Ok(vec![site.edit(call.start(), call.end(), written(site, &own, &function, &bindings))])
 }
 
 /// Refuses a call that is not known to be evaluated, or that is in code of the compiler, such as a
@@ -268,9 +296,7 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
         return Err("the functions have declarations, which would be lost".into());
     }
     let function = parts(site, definition, 1)?;
-    check_can_move(site, &function, name)?;
-    let mut symbols_of_body = Vec::new();
-    function.body.iter().for_each(|form| symbols(form, &mut symbols_of_body));
+    check_can_move(site, &function.body.iter().collect::<Vec<&Node>>(), name)?;
     let uses = site.scopes.occurrences(index).into_iter().filter(|span| *span != bound.span);
     let mut edits: Vec<Edit> = Vec::new();
     let mut calls: Vec<&Node> = Vec::new();
@@ -285,7 +311,13 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
             return Err(format!("a call of {name} is in another one's arguments"));
         }
         check_evaluated(site, parents, call)?;
-        for atom in &symbols_of_body {
+        let given = call.elements().get(1..).unwrap_or_default();
+        let bindings = function.parameters.bindings(site, site, given)?;
+        let code = function.code(&bindings);
+        check_can_move(site, &code, name)?;
+        let mut symbols_of_code = Vec::new();
+        code.iter().for_each(|form| symbols(form, &mut symbols_of_code));
+        for atom in &symbols_of_code {
             let Some(written) = site.form.name(atom).filter(|name| !name.starts_with(':')) else { continue };
             let inside = |span: Span| definition.span.start <= span.start && span.end <= definition.span.end;
             let own = site.scopes.resolve(atom.span.start).is_some_and(|at| inside(site.scopes.bindings[at].span));
@@ -294,9 +326,8 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
                 return Err(format!("{written} in its body means another binding around a call"));
             }
         }
-        let arguments = arguments(&function, call)?;
         calls.push(call);
-        edits.push(site.edit(call.start(), call.end(), written(site, site, &function, arguments)));
+        edits.push(site.edit(call.start(), call.end(), written(site, site, &function, &bindings)));
     }
     if calls.is_empty() {
         return Err(format!("nothing calls {name}"));

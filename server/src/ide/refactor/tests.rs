@@ -1,4 +1,7 @@
+mod arguments;
 mod classes;
+mod comments;
+mod equal;
 mod extract;
 mod functions;
 mod hostile;

@@ -190,6 +190,9 @@ pub struct ReloadFailure {
     /// The column, 1-based, in characters.
     #[serde(default)]
     pub column: Option<usize>,
+    /// True if the text cannot be read, so that nothing of it can be loaded anyway.
+    #[serde(default)]
+    pub unreadable: bool,
 }
 
 /// The answer to each reload operation.

@@ -47,6 +47,7 @@ impl Actor {
             debug: request.debug && !reports,
             threads: request.debug && request.threads && !reports,
             breakpoints: request.breakpoints,
+            whole: request.whole,
             begun: request.begun,
             refer: client.info.frontend == Frontend::Lsp,
             freeze: self.checker.freeze(client.config.frozen),

@@ -84,13 +84,6 @@ fn the_body_of_a_function_takes_the_place_of_a_call() {
             "#]],
         ),
         (
-            "(defun f (x &optional y) (list x y))\n(defun k (x) (‸f x))",
-            expect![[r#"
-                Inline this call of f
-                refused: its lambda list has &optional
-            "#]],
-        ),
-        (
             "(let ((n 0)) (defun f () (incf n)))\n(defun k () (‸f))",
             expect![[r#"
                 Inline this call of f

@@ -1,0 +1,71 @@
+//! The comments between two parts of a form, kept where the code between them is removed.
+
+use super::site::Site;
+
+/// The length of a text up to its first line break outside of a block comment.
+pub(super) fn first_line(text: &str) -> usize {
+    let ends = all(text);
+    let inside = |at: usize| ends.iter().any(|(start, end)| *start < at && at < *end);
+    text.match_indices('\n').map(|(at, _)| at).find(|at| !inside(*at)).unwrap_or(text.len())
+}
+
+/// The comments in a text without strings and characters, in bytes; a line comment without its line
+/// break.
+pub(super) fn all(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(start) = text[at..].find([';', '#']).map(|found| at + found) {
+        let rest = &text[start..];
+        let length = match rest.strip_prefix("#|") {
+            _ if rest.starts_with(';') => rest.find('\n').unwrap_or(rest.len()),
+            Some(_) => block(rest),
+            None => {
+                at = start + 1;
+                continue;
+            }
+        };
+        found.push((start, start + length));
+        at = start + length;
+    }
+    found
+}
+
+/// The length of the block comment at the start of a text.
+fn block(text: &str) -> usize {
+    let (mut depth, mut at) = (0usize, 0);
+    while let Some(found) = text[at..].find("|#").into_iter().chain(text[at..].find("#|")).min() {
+        at += found + 2;
+        if text[..at].ends_with("#|") {
+            depth += 1;
+        } else {
+            depth -= 1;
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// The text in place of the code between two bytes of the form: the comments there, each behind
+/// what is before it or on its own line, as they are; or `blank` if there is none. `next` is the
+/// byte of what follows them.
+pub(super) fn kept(site: &Site, from: usize, to: usize, next: usize, blank: &str) -> String {
+    let text = site.between(from, to);
+    let comments = all(text);
+    let Some(last) = comments.last() else { return blank.to_owned() };
+    let (mut out, mut at) = (String::new(), 0);
+    for (start, end) in &comments {
+        out.push_str(if text[at..*start].contains('\n') { site.newline } else { " " });
+        out.push_str(text[*start..*end].trim_end());
+        at = *end;
+    }
+    let line_follows =
+        site.between(next, site.form.source.len()).trim_start_matches([' ', '\t', '\r']).starts_with('\n');
+    if !text[last.0..].starts_with(';') {
+        out.push_str(blank);
+    } else if !line_follows {
+        out.push_str(site.newline);
+    }
+    out
+}

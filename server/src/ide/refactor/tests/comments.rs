@@ -1,0 +1,171 @@
+//! The comments of conditionals.
+
+use expect_test::expect;
+
+use super::*;
+
+#[test]
+fn each_comment_stays_with_its_branch() {
+    for (id, text, expected) in [
+        (
+            "cond-to-if",
+            "(cond‸ ;; by size\n      ((a) ; when a\n       b) ; after\n      ;; second\n      ((c)\n       ;; first of two\n       d ; d\n       e ; e\n       )\n      ;; otherwise\n      (t ; else\n       f ; f\n       )\n      ;; end\n      )",
+            expect![[r#"
+                Write as if
+                (if (a) ; when a
+                    ;; by size
+                    b ; after
+                    ;; second
+                    (if (c)
+                        (progn
+                          ;; first of two
+                          d ; d
+                          e) ; e
+                        ;; otherwise
+                        ; else
+                        f) ; f
+                    ;; end
+                    )
+            "#]],
+        ),
+        (
+            "cond-to-if",
+            "(cond‸\n  ;; No input.\n  ((null x) a)\n  ;; One.\n  ((= x 1) b)\n  ;; More.\n  (t (c) ; c\n     (d) ; d\n  ))",
+            expect![[r#"
+                Write as if
+                (if (null x)
+                    ;; No input.
+                    a
+                    ;; One.
+                    (if (= x 1) b
+                        ;; More.
+                        (progn
+                          (c) ; c
+                          (d))) ; d
+                    )
+            "#]],
+        ),
+        (
+            "cond-to-if",
+            "(cond‸ (;; is it\n       (a) ; test\n       b)\n      (#| why |# (c) d))",
+            expect![[r#"
+            Write as if
+            (if (a) ; test
+                ;; is it
+                b
+                (if (c) #| why |# d))
+        "#]],
+        ),
+        (
+            "cond-to-if",
+            "(cond‸ ((a) b) ; one\n      ((c) d)) ; two",
+            expect![[r#"
+            Write as if
+            (if (a) b ; one
+                (if (c) d)) ; two
+        "#]],
+        ),
+        (
+            "if-to-cond",
+            "(‸if ;; is it\n    (a) ; a\n    b ; b\n    ;; or\n    (if ;; c\n        (c)\n        ;; d\n        d ; d\n        ;; else\n        (progn ; two\n          e ; e\n          f ; f\n          ) ; no more\n        ))",
+            expect![[r#"
+                Write as cond
+                (cond ;; is it
+                  ((a) ; a
+                   b) ; b
+                  ;; or
+                  ;; c
+                  ((c)
+                   ;; d
+                   d) ; d
+                  ;; else
+                  (t
+                   ; two
+                   e ; e
+                   f ; f
+                   ) ; no more
+                  )
+            "#]],
+        ),
+        (
+            "if-to-cond",
+            "(‸if (a)\n    b\n    (if (c) d ; d\n        ))",
+            expect![[r#"
+            Write as cond
+            (cond ((a)
+                   b)
+                  ((c) d) ; d
+                  )
+        "#]],
+        ),
+        (
+            "when-to-if",
+            "(‸when (a) ; a\n  ;; first\n  b ; b\n  ;; second\n  c ; c\n  )",
+            expect![[r#"
+            Write as if
+            (if (a) ; a
+                (progn
+                  ;; first
+                  b ; b
+                  ;; second
+                  c) ; c
+                )
+        "#]],
+        ),
+        (
+            "unless-to-if",
+            "(‸unless (not (a)) ; a\n  ;; first\n  b)",
+            expect![[r#"
+            Write as if
+            (if (a) ; a
+                ;; first
+                b)
+        "#]],
+        ),
+        (
+            "if-to-when",
+            "(‸if (a)\n    ;; do it\n    b ; b\n    ;; nothing\n    nil ; nil\n    )",
+            expect![[r#"
+            Write as when
+            (when (a)
+              ;; do it
+              b ; b
+              ;; nothing
+              ; nil
+              )
+        "#]],
+        ),
+        (
+            "if-to-when",
+            "(‸if (a) b nil) ; b",
+            expect![[r#"
+            Write as when
+            (when (a) b) ; b
+        "#]],
+        ),
+        (
+            "if-to-unless",
+            "(‸if (a) nil ; nothing\n    ;; do it\n    (progn ; two\n      b\n      c))",
+            expect![[r#"
+            Write as unless
+            (unless (a) ; nothing
+              ;; do it
+              ; two
+              b
+              c)
+        "#]],
+        ),
+        (
+            "when-to-unless",
+            "(‸when ;; why\n  (a) ; a\n  b)",
+            expect![[r#"
+            Write as unless
+            (unless ;; why
+                (not (a)) ; a
+              b)
+        "#]],
+        ),
+    ] {
+        check(text, id, expected);
+    }
+}
