@@ -5,18 +5,19 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::answers::{Answer, MAX_PAGE, text, trouble};
+use super::answers::{Answer, text, trouble};
 use super::connection::{Connection, Running};
 use super::new_image;
 use super::protocol::{Begin, Evaluate, Report};
 use crate::ide::context::Backend;
+use crate::ide::stops;
 use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::{ImageError, OutputChunk};
 use crate::model::stack_frame;
 use crate::session::EvalRequest;
-use crate::session::debug::{DebugEval, DebugLocals, Done, DoneStatus, Value as Inspected};
+use crate::session::debug::{DebugEval, Done, DoneStatus, Value as Inspected};
 
 /// The deadline of an evaluation, in seconds: long, since a person sees it run and can end it.
 const DEADLINE: f64 = 86_400.0;
@@ -114,10 +115,8 @@ async fn evaluate_new(
 
 /// The value of a variable of a frame, for a hover, which evaluates nothing.
 pub(super) async fn variable<B: Backend>(at: &B, stop: u64, frame: usize, name: &str) -> Result<Inspected, String> {
-    let locals = at.query(DebugLocals { stop, frame, start: 0, count: MAX_PAGE }).await.map_err(text)?.locals;
-    let name = name.trim();
-    let local = locals.into_iter().find(|local| local.name.eq_ignore_ascii_case(name));
-    local.and_then(|local| local.value).ok_or_else(|| format!("No value of {name} is known here."))
+    let value = stops::local(at, stop, frame, name).await.map_err(text)?;
+    value.ok_or_else(|| format!("No value of {} is known here.", name.trim()))
 }
 
 /// The values of code in a frame, each in a line.

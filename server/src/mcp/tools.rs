@@ -13,6 +13,7 @@ mod facts;
 mod full_output;
 mod image;
 mod in_copy;
+mod inspect;
 mod lisp_edit_form;
 mod lisp_read_file;
 mod load_system;
@@ -355,6 +356,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<image::Image>(),
         entry::<threads::Threads>(),
         entry::<debug::Debug>(),
+        entry::<inspect::Inspect>(),
         entry::<set_breakpoints::SetBreakpoints>(),
         entry::<diagnostics::Diagnostics>(),
         entry::<editor_context::EditorContext>(),
@@ -411,10 +413,11 @@ mod tests {
     }
 
     /// Arguments that may be listed without a description.
-    const SAID_BY_THEIR_NAMES: [&str; 23] = [
+    const SAID_BY_THEIR_NAMES: [&str; 26] = [
         "code",
         "content",
         "dry_run",
+        "file",
         "form",
         "frame",
         "framework",
@@ -422,9 +425,11 @@ mod tests {
         "handle",
         "in",
         "limit",
+        "load",
         "max-samples",
         "new",
         "new_code",
+        "offset",
         "package",
         "path",
         "pattern",

@@ -149,6 +149,8 @@ pub struct EvalRequest {
     pub threads: bool,
     /// True to stop at breakpoints, without `debug`.
     pub breakpoints: bool,
+    /// True to give the values references, to inspect them by; an editor's evaluations always do.
+    pub refer: bool,
     /// Is told the image's request, once it is sent.
     pub begun: Option<Arc<OnceLock<Begun>>>,
 }

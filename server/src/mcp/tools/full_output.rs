@@ -30,15 +30,15 @@ pub(crate) struct FullOutput;
 pub(crate) struct Input {
     /// The number the answer named
     handle: u64,
-    /// First line, from 1
+    /// From 1
     #[serde(default)]
     #[schemars(range(min = 1))]
     line: Option<usize>,
-    /// Bytes of the page
+    /// Bytes
     #[serde(default)]
     #[schemars(range(min = 100, max = 50_000))]
     limit: Option<usize>,
-    /// Only lines that contain this
+    /// Lines with this
     #[serde(default)]
     search: Option<String>,
 }

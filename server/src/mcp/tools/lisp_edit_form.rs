@@ -46,7 +46,6 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     edits: Option<Vec<EditArguments>>,
-    /// Load the new forms too
     #[serde(default)]
     load: Option<bool>,
     /// Only show what would change

@@ -47,7 +47,7 @@ impl Actor {
             threads: request.debug && request.threads && !reports,
             breakpoints: request.breakpoints,
             begun: request.begun,
-            refer: client.info.frontend == Frontend::Lsp,
+            refer: request.refer || client.info.frontend == Frontend::Lsp,
             freeze: self.checker.freeze(client.config.frozen),
         };
         let memory = client.config.check.memory;
