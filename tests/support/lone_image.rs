@@ -29,6 +29,7 @@ pub fn evaluation(session: &str, code: &str) -> EvalParams {
         threads: false,
         breakpoints: false,
         refer: false,
+        test: None,
         freeze: None,
         begun: None,
     }

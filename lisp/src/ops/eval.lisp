@@ -185,23 +185,26 @@
 
 ;;; The operation
 
-(defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream refer)
+(defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream refer instead)
   "Evaluates TEXT as EVALUATION. Returns the JSON of EvalOutcome. DEADLINE: the timeout that the
-  outcome names, where the caller enforces it. REFER: the values get references."
+  outcome names, where the caller enforces it. REFER: the values get references. INSTEAD of reading
+  TEXT, this function is called, which returns a list of values."
   (let ((time nil)
         (values '())
         (references nil))
-    (flet ((work ()
-             (let ((results (if timing
-                                (multiple-value-bind (results facts) (call-timing (lambda () (evaluate-text text origin)))
-                                  (setf time facts)
-                                  results)
-                                (evaluate-text text origin))))
-               ;; SBCL signals an error when a deleted package is used.
-               (setf *package* (live-package *package*))
-               (when (or refer (evaluation-debug evaluation))
-                 (setf references (map 'vector #'refer (first-values results))))
-               (setf values (values-facts results)))))
+    (labels ((results ()
+               (if instead (call-watching-signals instead) (evaluate-text text origin)))
+             (work ()
+               (let ((results (if timing
+                                  (multiple-value-bind (results facts) (call-timing #'results)
+                                    (setf time facts)
+                                    results)
+                                  (results))))
+                 ;; SBCL signals an error when a deleted package is used.
+                 (setf *package* (live-package *package*))
+                 (when (or refer (evaluation-debug evaluation))
+                   (setf references (map 'vector #'refer (first-values results))))
+                 (setf values (values-facts results)))))
       (let ((how (call-evaluating #'work evaluation :package package :timeout timeout :stream stream)))
         (append (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (package-of-settings *user-settings*)
                                         :timeout deadline)
@@ -233,6 +236,15 @@
                            (send-result id (outcome evaluation :ended :package "COMMON-LISP-USER"))))))
     nil))
 
+(defun test-to-debug (params)
+  "Returns a function that runs the test that PARAMS name in place of their code, or NIL."
+  (let ((test (param params "test" '(satisfies object-p) :default nil)))
+    (when test
+      (let ((name (param test "name" 'string))
+            (package (param test "package" 'string :default nil))
+            (framework (param test "framework" 'string :default nil)))
+        (lambda () (debug-test name package framework))))))
+
 (define-operation "eval" :dispatcher (id params)
   (let* ((text (param params "code" 'string))
          (timing (param params "capture_time" 'boolean :default nil))
@@ -242,7 +254,8 @@
          (threads (param params "threads" 'boolean :default nil))
          (breakpoints (param params "breakpoints" 'boolean :default nil))
          (refer (param params "refer" 'boolean :default nil))
-         (freeze (freeze-param params)))
+         (freeze (freeze-param params))
+         (instead (test-to-debug params)))
     (enqueue-evaluation id params
                         (lambda (evaluation package)
                           (setf (evaluation-debug evaluation) (or debug (and breakpoints :breakpoints))
@@ -250,7 +263,7 @@
                                 (evaluation-freeze evaluation) (and (not debug) freeze)
                                 (evaluation-freeze-threads evaluation) freeze)
                           (evaluate evaluation text :package package :origin (read-origin params) :timing timing
-                                                    :timeout timeout :stream stream :refer refer)))))
+                                                    :timeout timeout :stream stream :refer refer :instead instead)))))
 
 (defun warm-up ()
   "Evaluates a little of everything, so that what CLOS makes on first use is in the core: neither

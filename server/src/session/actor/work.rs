@@ -48,6 +48,7 @@ impl Actor {
             breakpoints: request.breakpoints,
             begun: request.begun,
             refer: request.refer || client.info.frontend == Frontend::Lsp,
+            test: request.test,
             freeze: self.checker.freeze(client.config.frozen),
         };
         let memory = client.config.check.memory;
