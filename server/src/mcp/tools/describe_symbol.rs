@@ -15,13 +15,13 @@ pub(crate) struct DescribeSymbol;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// pkg:name or name
+    /// Its name: pkg:name or name
     #[schemars(length(min = 1))]
     symbol: String,
     /// Read in it
     #[serde(default)]
     package: Option<String>,
-    /// Slower
+    /// Also who uses it; slower
     #[serde(default)]
     callers: Option<bool>,
     #[schemars(

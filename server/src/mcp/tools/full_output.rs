@@ -30,11 +30,11 @@ pub(crate) struct FullOutput;
 pub(crate) struct Input {
     /// The number the answer named
     handle: u64,
-    /// From 1
+    /// First line, from 1
     #[serde(default)]
     #[schemars(range(min = 1))]
     line: Option<usize>,
-    /// Bytes
+    /// Bytes of the page
     #[serde(default)]
     #[schemars(range(min = 100, max = 50_000))]
     limit: Option<usize>,

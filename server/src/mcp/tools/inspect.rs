@@ -213,7 +213,7 @@ impl Tool for Inspect {
     const NAME: &'static str = "inspect";
     const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str =
-        "Parts of a value by pages: of code, a variable, a local at a stop. Names are only read.";
+        "Parts of a value by pages: of code, a variable, a local at a stop or failure. Names are only read.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {

@@ -42,7 +42,7 @@ pub(crate) struct Input {
     /// What takes its place
     #[serde(default)]
     new: Option<String>,
-    /// Several, each with these arguments
+    /// Each with these arguments
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     edits: Option<Vec<EditArguments>>,

@@ -124,10 +124,10 @@ pub(crate) struct CompileString;
 pub(crate) struct CompileStringInput {
     /// Lisp code to compile
     code: String,
-    /// Its file
+    /// Source filename for location tracking
     #[serde(default)]
     filename: Option<String>,
-    /// Its line there
+    /// Line number for source tracking
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000))]
     position: Option<usize>,
