@@ -39,7 +39,7 @@ async fn shown(client: &mut Client) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_test_stops_in_a_debugger() {
-    let (mut fixture, session) = fixture().await;
+    let (fixture, session) = fixture().await;
     let stand_ins = fixture.workspace.path().join("stand-ins.lisp");
     let tests = fixture.workspace.path().join("tests.lisp");
     std::fs::write(&stand_ins, STAND_INS).unwrap();
@@ -60,14 +60,14 @@ async fn a_test_stops_in_a_debugger() {
     client.leave().await;
 
     // By its line, as the file has it now: the definition is evaluated first.
-    std::fs::write(&tests, TESTS.replace("(= 4 (price 2))))", "(= 4 (price 2)))\n  (ok (fails 7)))")).unwrap();
+    std::fs::write(&tests, TESTS.replace("(= 4 (price 2))))", "(= 4 (price 2)))\n  (ok (cl-user::fails 7)))")).unwrap();
     let mut client = Client::connect(&session, PATIENCE);
     launch(&mut client, json!({"file": tests, "line": 9, "code": "(error \"not the test\")"})).await;
     let stopped = client.event("stopped").await;
     assert_eq!(stopped["text"], "SIMPLE-ERROR: boom 7", "{stopped}");
     let frames = client.ask("stackTrace", json!({"threadId": stopped["threadId"]})).await;
     assert_eq!(frames["stackFrames"][0]["name"], "FAILS", "{frames}");
-    client.ask("terminate", json!({})).await;
+    client.ask("terminateThreads", json!({"threadIds": [stopped["threadId"]]})).await;
     let text = shown(&mut client).await;
     assert!(text.contains("SIMPLE-ERROR: boom 7"), "{text}");
     client.leave().await;
