@@ -115,8 +115,8 @@ async fn evaluate_new(
 
 /// The value of a variable of a frame, for a hover, which evaluates nothing.
 pub(super) async fn variable<B: Backend>(at: &B, stop: u64, frame: usize, name: &str) -> Result<Inspected, String> {
-    let value = stops::local(at, stop, frame, name).await.map_err(text)?;
-    value.ok_or_else(|| format!("No value of {} is known here.", name.trim()))
+    let local = stops::local(at, stop, frame, name).await.map_err(text)?;
+    local.and_then(|local| local.value).ok_or_else(|| format!("No value of {} is known here.", name.trim()))
 }
 
 /// The values of code in a frame, each in a line.

@@ -14,7 +14,7 @@ pub use crate::image::api::debug::{
     DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, DoneStatus,
     Place, Stop,
 };
-use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Local, Locals, Moment, Value as Shown};
+use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Local, Locals, Moment};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::shown::{line, long_line};
@@ -213,14 +213,13 @@ pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Resu
     Ok((text, stack.named(json!({"frame": frame, "total": total, "known": known, "locals": locals}))))
 }
 
-/// Returns the value of a local variable of a frame by its name, in any case, if it is known.
+/// Returns a local variable of a frame by its name, in any case; `None`: the frame has none.
 ///
 /// # Errors
 /// See [`locals`].
-pub async fn local<B: Backend>(backend: &B, stop: u64, frame: usize, name: &str) -> Result<Option<Shown>, ImageError> {
+pub async fn local<B: Backend>(backend: &B, stop: u64, frame: usize, name: &str) -> Result<Option<Local>, ImageError> {
     let locals = backend.query(DebugLocals { stop, frame, start: 0, count: PAGE }).await?.locals;
-    let local = locals.into_iter().find(|local| local.name.eq_ignore_ascii_case(name.trim()));
-    Ok(local.and_then(|local| local.value))
+    Ok(locals.into_iter().find(|local| local.name.eq_ignore_ascii_case(name.trim())))
 }
 
 /// Names a stop in words: its number, whose it is, and its condition.

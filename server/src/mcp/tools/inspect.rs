@@ -22,7 +22,7 @@ use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 use crate::session::debug::{
     DebugInspect, Done, DoneStatus, Inspect as Parts, InspectCompare, InspectDescribe, InspectEval, InspectSet,
-    InspectTable, InspectedAtStop, Value as Shown,
+    InspectTable, InspectedAtStop, Local, Value as Shown,
 };
 use crate::session::failures::STOP;
 use crate::session::{EvalRequest, Frontend};
@@ -406,7 +406,11 @@ async fn in_frame(
         Stack::Stop(stop) if inspect::is_variable(&code) => {
             let local = stops::local(session, stop, frame, &code).await.map_err(failed)?;
             let shown = match local {
-                Some(local) => local,
+                Some(Local { value: Some(value), .. }) => value,
+                Some(Local { name, missing, .. }) => {
+                    let why = missing.unwrap_or_else(|| "it has no value".into());
+                    return Err(nothing(&format!("The value of {} is not known here: {}.", line(&name), line(&why))));
+                }
                 None => variable(call, &Source::Variable(code.trim().into()), input).await?,
             };
             return parts(call, input, &shown).await;
