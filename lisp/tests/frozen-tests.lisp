@@ -133,6 +133,10 @@
         (is string= "after" (path written "error" "message"))
         (let ((text (path written "stdout" "text")))
           (is = 500000 (+ (path written "stdout" "omitted") (- (length text) 1 (position #\Newline text :from-end t))))))
+      (let ((page (path (ask-frozen link "debug-inspect" '("frame" 1 "code" "(list x (vector y (setf *count* 7)))" "path" #(1))) "result")))
+        (is equalp '(("0" "6") ("1" "7")) (part-texts (path page "inspected"))))
+      (is string= "not-found" (path (ask-frozen link "debug-inspect" '("frame" 1 "code" "x" "path" #(1))) "error" "kind"))
+      (is string= "UNBOUND-VARIABLE" (path (ask-frozen link "debug-inspect" '("frame" 1 "code" "no-such-thing")) "result" "error" "type"))
       (is string= "bad-params" (path (ask-frozen link "debug-locals" '("frame" 99)) "error" "kind"))
       (is string= "unknown-op" (path (ask-frozen link "eval" '()) "error" "kind"))
       ;; Restarts, each in a process of its own.

@@ -3,7 +3,7 @@
 ;;;; report.lisp; Rove's core/), with as little behind them as running a test takes.
 
 (defpackage :parachute (:use :cl)
-  (:export #:test #:define-test #:is #:true #:skip #:name #:home #:parent #:children #:tests #:package-tests #:find-test #:plain #:result #:expression
+  (:export #:test #:define-test #:is #:true #:skip #:name #:home #:parent #:children #:tests #:package-tests #:find-test #:plain #:interactive #:result #:expression
            #:status #:duration #:value #:expected #:comparison #:value-result #:comparison-result #:parent-result #:test-result #:results #:report
            #:format-result #:output))
 (in-package :parachute)
@@ -40,12 +40,24 @@
   (format nil "The test form   ~s~%evaluated to    ~s~%when            ~s~%was expected to be equal under ~s."
           (expression result) (value result) (expected result) (comparison result)))
 
-(defun note (result thunk)
-  (vector-push-extend result (results *parent*))
-  (handler-case (setf (value result) (funcall thunk))
-    (error (condition) (setf (value result) condition (status result) :failed)))
+(defvar *report* nil)
+(defclass interactive (report) ())
+
+(defun compare (result)
   (when (eq (status result) :unknown)
     (setf (status result) (if (funcall (comparison result) (expected result) (value result)) :passed :failed))))
+
+(defun note (result thunk)
+  (vector-push-extend result (results *parent*))
+  (cond ((typep *report* 'interactive)
+         (restart-case (progn (setf (value result) (funcall thunk))
+                              (when (eq (compare result) :failed)
+                                (error "Test ~a failed:~%~a" (expression result) (format-result result :extensive))))
+           (continue () (setf (status result) :skipped))))
+        (t
+         (handler-case (setf (value result) (funcall thunk))
+           (error (condition) (setf (value result) condition (status result) :failed)))
+         (compare result))))
 
 (defmacro is (comparison expected form)
   `(note (make-instance 'comparison-result :expression '(is ,comparison ,expected ,form) :expected ,expected :comparison ',comparison) (lambda () ,form)))
@@ -54,12 +66,15 @@
   (let ((report (apply #'make-instance report :expression test (loop for (key value) on arguments by #'cddr unless (eq key :report) append (list key value)))))
     (let ((result (make-instance 'test-result :expression test)))
       (vector-push-extend result (results report))
-      (let ((*parent* result))
-        (handler-case (mapc #'funcall (tests test))
-          (error (condition) (warn "Unhandled error: ~a" condition) (setf (status result) :failed)))
+      (let ((*parent* result) (*report* report))
+        (if (typep report 'interactive)
+            (mapc #'funcall (tests test))
+            (handler-case (mapc #'funcall (tests test))
+              (error (condition) (warn "Unhandled error: ~a" condition) (setf (status result) :failed))))
         (when (find :failed (results result) :key #'status) (setf (status result) :failed)))
       (setf (status report) (if (eq (status result) :failed) :failed :passed)))
-    (format (output report) "~&;; Summary: ~a~%" (status report))
+    (unless (typep report 'interactive)
+      (format (output report) "~&;; Summary: ~a~%" (status report)))
     report))
 
 (defpackage :rove/core/result (:use :cl)

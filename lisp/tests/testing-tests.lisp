@@ -115,3 +115,77 @@
       (let ((answer (path (answer image id) "result")))
         (is equal "interrupted" (path answer "status"))
         (is equal '(("E-TESTS::EARLY" . "passed")) (remove "E-TESTS::ENDLESS" (statuses answer) :key #'car :test #'equal))))))
+
+(defun debugged-test (image name &rest fields)
+  "Begins to run the test NAME in an evaluation that stops at errors; returns its id."
+  (send image "eval" "session" "s" "code" "" "test" (apply #'object "name" name fields) "debug" :true
+              "capture_time" :false "timeout" *patience* "stream" :false))
+
+(defun test-frames (image stop)
+  (map 'list (lambda (frame) (path frame "name")) (frames-of image stop)))
+
+(deftest tests-stop-in-a-debugger
+  (with-image (image :debian *fiveam*)
+    (tests-run image "system" "shop" "asd_files" (write-shop) "test" "good")
+    (flet ((stdout (id) (path (result-or-error (answer image id)) "stdout" "text")))
+      ;; An error, before FiveAM's handler is given it; then the framework goes on with it.
+      (let* ((id (debugged-test image "broken" "package" "shop/tests")) (stop (stop-of-id image id)))
+        (is string= "error" (path stop "reason"))
+        (is string= "no price" (path stop "condition" "message"))
+        (is string= "CONTINUE" (path stop "restarts" 0 "name"))
+        (restarted image stop "CONTINUE")
+        (left image stop)
+        (ok (text-contains "SHOP/TESTS::BROKEN: error, 1 check" (stdout id))))
+      ;; A failed check; in a frame of the test.
+      (let* ((id (debugged-test image "shop/tests::wrong")) (stop (stop-of-id image id)))
+        (ok (text-contains "evaluated to" (path stop "condition" "message")))
+        (ok (text-contains "IGNORE-FAILURE" (path stop "restarts" 1 "name")))
+        (restarted image stop "CONTINUE")
+        (left image stop)
+        (ok (text-contains "SHOP/TESTS::WRONG: failed, 1 check" (stdout id))))
+      ;; A test that passes does not stop; one whose function is stopped at a `break` does.
+      (ok (text-contains "SHOP/TESTS::GOOD: passed, 2 checks" (stdout (debugged-test image "good"))))
+      (prepare image "(fiveam:def-test handled () (fiveam:is (eq :seen (handler-case (error \"x\") (error () :seen))))
+                                                   (fiveam:signals error (error \"y\")))")
+      (ok (text-contains "HANDLED: passed, 2 checks" (stdout (debugged-test image "handled"))))
+      (prepare image "(defun shop:price (n) (break \"in price\") (* 2 n))" :session "other")
+      (let* ((id (debugged-test image "good")) (stop (stop-of-id image id)))
+        (is string= "break" (path stop "reason"))
+        (is string= "SHOP:PRICE" (first (test-frames image stop)))
+        (on-stop image "debug-abort" stop)
+        (left image stop)
+        (answer image id))
+      ;; What is no test is told.
+      (let ((outcome (result-or-error (answer image (debugged-test image "no-such-test")))))
+        (is string= "ok" (path outcome "status"))
+        (ok (text-contains "No test is found called no-such-test" (path outcome "stderr" "text"))))
+      (ok (text-contains "Package no-such not found"
+                         (path (result-or-error (answer image (debugged-test image "good" "package" "no-such"))) "stderr" "text")))
+      ;; As before: runs of tests do not stop.
+      (is equal "error" (path (test-named (tests-run image "test" "broken") "SHOP/TESTS::BROKEN") "status")))))
+
+(deftest tests-of-other-frameworks-stop-in-a-debugger
+  (with-image (image)
+    (is equal "ok" (path (call image "load-file" "path" (concatenate 'string (namestring (directory-namestring cl-user::*tests-directory*)) "stand-ins.lisp")
+                               "if_missing" "error") "result" "status"))
+    (let ((file (write-file "pr.lisp" "(defpackage :p-tests (:use :cl :parachute))
+(in-package :p-tests)
+(define-test breaks (is = 1 (error \"broken\")))
+(define-test wrong (is = 7 (* 2 3)))
+(defpackage :r-tests (:use :cl :rove))
+(in-package :r-tests)
+(deftest breaks (error \"broken\"))
+")))
+      (is equal "ok" (path (call image "load-file" "path" file "if_missing" "error") "result" "status"))
+      (dolist (package '("p-tests" "r-tests"))
+        (let* ((id (debugged-test image "breaks" "package" package)) (stop (stop-of-id image id)))
+          (is string= "broken" (path stop "condition" "message"))
+          (restarted image stop "CONTINUE")
+          (left image stop)
+          (ok (text-contains "::BREAKS: " (path (result-or-error (answer image id)) "stdout" "text")))))
+      ;; A check that fails; Rove signals nothing for one.
+      (let* ((id (debugged-test image "wrong" "framework" "parachute")) (stop (stop-of-id image id)))
+        (ok (text-contains "evaluated to    6" (path stop "condition" "message")))
+        (restarted image stop "CONTINUE")
+        (left image stop)
+        (ok (text-contains "WRONG: passed" (path (result-or-error (answer image id)) "stdout" "text")))))))

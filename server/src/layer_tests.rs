@@ -63,6 +63,7 @@ const REEXPORTS: &[(&str, &str, &str)] = &[
     ("ide/stops.rs", "image::api::debug", "stops and restarts, data as they are"),
     ("ide/testing.rs", "image::api::testing", "the arguments of a run of tests"),
     ("ide/undefine.rs", "image::api::undefine", "operations that a person has the session run"),
+    ("session/types.rs", "image::api", "the test that an evaluation runs, an argument as it is"),
     ("session/debug.rs", "image", "events of stops, data as they are"),
     ("session/debug.rs", "image::api", "the number and session of an evaluation, data as they are"),
     ("session/debug.rs", "image::api::breakpoints", "breakpoints, data as they are"),

@@ -89,7 +89,7 @@ pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 pub use types::{
     ChainStatus, CheckRequest, CheckSystemRequest, EvalRequest, Feedback, Level, LoadRequest, OpenDocument, Snapshot,
-    Status, SystemReport,
+    Status, SystemReport, TestToDebug,
 };
 pub use unsaved_marks::EditorProcess;
 use unsaved_marks::UnsavedMarks;

@@ -89,6 +89,11 @@ impl Client {
         self.wait(|message| message["event"] == name).await["body"].clone()
     }
 
+    /// The next event of any name, whole.
+    pub(crate) async fn next_event(&mut self) -> Value {
+        self.wait(|message| message["type"] == "event").await
+    }
+
     pub(crate) async fn answer(&mut self, seq: u64) -> Value {
         self.wait(|message| message["type"] == "response" && message["request_seq"] == seq).await
     }

@@ -59,7 +59,10 @@ async fn a_stop_is_looked_at_and_left_by_a_restart() {
             soon(fixture.image.query(&DebugLocals { stop: number, frame: 2, start: 0, count: 20 })).await.unwrap();
         let k = locals.locals.iter().find(|local| local.name == "K").unwrap().value.clone().unwrap();
         assert_eq!(k.text, "(1 2 3)");
-        let inside = soon(fixture.image.query(&Inspect { reference: k.reference, start: 1, count: 1 })).await.unwrap();
+        let inside =
+            soon(fixture.image.query(&Inspect { reference: k.reference, path: Vec::new(), start: 1, count: 1 }))
+                .await
+                .unwrap();
         assert_eq!((inside.total, inside.parts[0].value.text.as_str()), (3, "2"));
         let code = DebugEval { stop: number, frame: 1, code: "(* 2 y)".into(), debug: false };
         assert_eq!(soon(fixture.image.at_stop(&code)).await.unwrap().values[0].text, "14");

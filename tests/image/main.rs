@@ -15,6 +15,7 @@ mod dap_new_image;
 mod dap_odd_places;
 mod dap_recording;
 mod dap_scenes;
+mod dap_tests;
 mod dap_threads;
 mod debugging;
 mod evaluation;

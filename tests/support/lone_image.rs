@@ -30,6 +30,7 @@ pub fn evaluation(session: &str, code: &str) -> EvalParams {
         breakpoints: false,
         refer: false,
         whole: false,
+        test: None,
         freeze: None,
         redefines: Vec::new(),
         begun: None,

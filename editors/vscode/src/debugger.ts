@@ -16,8 +16,11 @@ const LIST = 'Choose a Restart…'
 const BUTTONS = 3
 
 /** The values of `evaluate` in a configuration, and the text that each means. */
-const EVALUATE: Readonly<Record<string, What>> = { form: 'form', 'top-level': 'top-level', selection: 'region', file: 'buffer' }
+const EVALUATE: Readonly<Record<string, What | 'test'>> = { form: 'form', 'top-level': 'top-level', selection: 'region', file: 'buffer', test: 'test' }
 const FORM: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the Form at the Cursor', evaluate: 'top-level' }
+const TEST: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Run the Test at the Cursor', evaluate: 'test' }
+/** Without `evaluate`: a test at the cursor is run, any other form is evaluated. */
+const AT_CURSOR: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the Form or Run the Test at the Cursor' }
 const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the File', evaluate: 'file' }
 /** The session that begins when an evaluation stops. Its bar of buttons goes with the stop. */
 const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Stopped Evaluation', automatic: true }
@@ -50,7 +53,7 @@ export class Debugger implements vscode.Disposable {
 
   constructor(private readonly server: Server) {
     const configurations: vscode.DebugConfigurationProvider = {
-      provideDebugConfigurations: () => [FORM, FILE, ATTACH],
+      provideDebugConfigurations: () => [FORM, TEST, FILE, ATTACH],
       resolveDebugConfiguration: (_, configuration) => this.resolve(configuration),
       // VS Code has replaced its variables by now, so `${file}` in a form is plain text.
       resolveDebugConfigurationWithSubstitutedVariables: (_, configuration) => this.withCode(configuration),
@@ -58,7 +61,7 @@ export class Debugger implements vscode.Disposable {
     server.stopped = ({ thread }) => void this.attach(thread).catch(complain)
     this.subscriptions = [
       vscode.debug.registerDebugConfigurationProvider(TYPE, configurations),
-      vscode.debug.registerDebugConfigurationProvider(TYPE, { provideDebugConfigurations: () => [FORM, FILE, ATTACH] }, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
+      vscode.debug.registerDebugConfigurationProvider(TYPE, { provideDebugConfigurations: () => [FORM, TEST, FILE, ATTACH] }, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
       vscode.debug.registerDebugAdapterDescriptorFactory(TYPE, { createDebugAdapterDescriptor: () => this.adapter() }),
       vscode.debug.registerDebugAdapterTrackerFactory(TYPE, { createDebugAdapterTracker: (session) => this.follow(session) }),
       // The word of a variable is all of its name, `*print-base*` as well.
@@ -161,18 +164,19 @@ export class Debugger implements vscode.Disposable {
       return undefined
     }
     // Without a launch.json, F5 gives an empty configuration.
-    return configuration.type ? configuration : { ...FORM }
+    return configuration.type ? configuration : { ...AT_CURSOR }
   }
 
-  /** The configuration with the code to evaluate in it; undefined when there is none. */
+  /** The configuration with the code or the place of the test in it; undefined when there is none. */
   private withCode(configuration: vscode.DebugConfiguration): vscode.DebugConfiguration | undefined {
-    if (configuration.request === 'attach' || typeof configuration['code'] === 'string') return configuration
+    if (configuration.request === 'attach' || typeof configuration['code'] === 'string' || typeof configuration['test'] === 'string') return configuration
     const wanted: unknown = configuration['evaluate'] ?? 'top-level'
     const what = typeof wanted === 'string' ? EVALUATE[wanted] : undefined
     if (what === undefined) {
       void vscode.window.showErrorMessage(`Consort: "evaluate" in the debug configuration is one of ${Object.keys(EVALUATE).join(', ')}.`)
       return undefined
     }
+    if (what === 'test') return atTest(configuration)
     const editor = lispEditor()
     if (editor === undefined) return undefined
     const range = rangeOf(editor, what === 'top-level' && !editor.selection.isEmpty ? 'region' : what)
@@ -182,12 +186,14 @@ export class Debugger implements vscode.Disposable {
     }
     const text = editor.document.getText()
     const inForce = packageAt(text, editor.document.offsetAt(range.start))
-    return { ...configuration, code: editor.document.getText(range), ...(inForce === undefined || 'package' in configuration ? {} : { package: inForce }) }
+    // The host looks whether there is a test.
+    const place = configuration['evaluate'] === undefined && editor.selection.isEmpty ? placeOf(editor) : undefined
+    return { ...configuration, ...place, code: editor.document.getText(range), ...(inForce === undefined || 'package' in configuration ? {} : { package: inForce }) }
   }
 
   private async debugForm(): Promise<void> {
     // The text in the editor is evaluated.
-    await startDebugging(this.server, FORM)
+    await startDebugging(this.server, AT_CURSOR)
   }
 
   private follow(session: vscode.DebugSession): vscode.DebugAdapterTracker | undefined {
@@ -304,6 +310,20 @@ function inlineValues(document: vscode.TextDocument, stopped: vscode.Range): vsc
   const start = document.positionAt(form.start)
   const names = namesIn(document.getText(new vscode.Range(new vscode.Position(start.line, 0), end)), start.line)
   return names.map(({ line, character, name }) => new vscode.InlineValueVariableLookup(new vscode.Range(line, character, line, character + name.length), name, false))
+}
+
+/** The file and line of the cursor, from 1; undefined for a text without a file. */
+function placeOf({ document, selection }: vscode.TextEditor): { file: string; line: number } | undefined {
+  return document.uri.scheme === 'file' ? { file: document.uri.fsPath, line: selection.active.line + 1 } : undefined
+}
+
+/** The configuration with the place of the cursor, where a test is; undefined, after a message, if there is none. */
+function atTest(configuration: vscode.DebugConfiguration): vscode.DebugConfiguration | undefined {
+  const editor = lispEditor()
+  if (editor === undefined) return undefined
+  const place = placeOf(editor)
+  if (place === undefined) void vscode.window.showInformationMessage('Consort: a test is debugged in a file. Save the text first.')
+  return place && { ...configuration, ...place }
 }
 
 /** True if there are breakpoints in Lisp files; with `enabled`, enabled ones. */

@@ -1,6 +1,7 @@
 // The test explorer: a row for each system of the workspace, and below it the outcomes of its tests
 // when they ran last.
 import * as vscode from 'vscode'
+import { startDebugging } from './debug_session.js'
 import { testText } from './format.js'
 import { tellOfTests } from './frozen.js'
 import type { TestOutcome, TestReport } from './lsp_ext.js'
@@ -58,7 +59,19 @@ export class Tests implements vscode.Disposable {
     controller.refreshHandler = () => this.discover(controller)
     controller.createRunProfile('Run', vscode.TestRunProfileKind.Run, (request, token) => this.runAsked(controller, request, token), true)
     if (this.server.can('record')) controller.createRunProfile('Record', vscode.TestRunProfileKind.Debug, (request, token) => this.recordTests(request, token), true)
+    controller.createRunProfile('Debug', vscode.TestRunProfileKind.Debug, (request) => this.debugTests(request))
     void this.discover(controller)
+  }
+
+  /** Runs the test of a row, or the first of those that are selected, in the debugger. */
+  private async debugTests(request: vscode.TestRunRequest): Promise<void> {
+    const test = request.include?.find((item) => item.parent !== undefined)
+    if (test === undefined) {
+      void vscode.window.showInformationMessage('Consort: one test is debugged at a time. Run the tests first, then choose one.')
+      return
+    }
+    const name = this.names.get(test.id) ?? test.label
+    await startDebugging(this.server, { type: 'consort', request: 'launch', name: `Test ${shortName(name)}`, test: name })
   }
 
   /** Records the test of a row, or the first of those that are selected. */

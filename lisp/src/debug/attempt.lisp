@@ -13,7 +13,7 @@
   as that of the evaluation which failed.")
 
 (defparameter *attempted-operations*
-  '("debug-stops" "debug-frames" "debug-locals" "debug-eval" "debug-restart" "debug-return" "debug-restart-frame" "debug-continue")
+  '("debug-stops" "debug-frames" "debug-locals" "debug-eval" "debug-inspect" "debug-restart" "debug-return" "debug-restart-frame" "debug-continue")
   "The operations that an attempt serves.")
 
 (defstruct (attempt (:constructor make-attempt (id operation params seconds report)))

@@ -79,6 +79,20 @@
 
 ;;; The definition that a form makes
 
+(defun way-to-stop-in (definer)
+  "What a person can do to stop in a form of DEFINER, in which there are no breakpoints; a sentence."
+  (cond ((not (symbolp definer)) "Move the code into a function")
+        ((member definer '(defvar defparameter defconstant sb-ext:defglobal sb-ext:define-load-time-global))
+         "Its value is made when the form is evaluated: put (break) into it and evaluate it, or set the breakpoint in a function that it calls")
+        ((eq definer 'defgeneric) "Write the :METHOD as a DEFMETHOD, and evaluate that")
+        ((member definer '(defclass defstruct define-condition))
+         "Code for slots is the system's: put (break) into the initial form and evaluate the definition, or set the breakpoint in a function that it calls")
+        ((member definer '(define-compiler-macro deftype define-setf-expander defsetf define-method-combination define-modify-macro))
+         "It runs while code that uses it is compiled: set the breakpoint in a function that it calls, or put (break) into it")
+        ((member definer '(progn locally eval-when let let* flet labels macrolet symbol-macrolet))
+         "Write the definition as a top-level form of its own")
+        (t "Set the breakpoint in a function that it calls, or put (break) into the form and evaluate it")))
+
 (defun unit-definition (form)
   "Three values of the definition FORM: its kind (:FUNCTION, :MACRO or :METHOD), its name, and the
   function or method that it is in the image now. Signals a refusal for other forms, and if there is
@@ -99,7 +113,8 @@
              (let ((specializers (mapcar #'parameter-specializer required)))
                (defined :method name (and (typep generic 'generic-function) (notany #'null specializers)
                                           (find-method generic qualifiers specializers nil)))))))
-        (t (refuse-probe "There can be breakpoints in DEFUN, DEFMETHOD and DEFMACRO, not in ~A" (if definer (format nil "~S" definer) "this")))))))
+        (t (refuse-probe "There can be breakpoints in DEFUN, DEFMETHOD and DEFMACRO, not in ~A. ~A" (if definer (format nil "~S" definer) "this")
+                         (way-to-stop-in definer)))))))
 
 (defun current-definition (unit)
   "The function or method that the definition of UNIT is in the image now; NIL if there is none."

@@ -222,22 +222,53 @@
                        (pass-on (evaluation-stderr evaluation)))))
         (append (values-json values) (output-fields evaluation written)))))
 
-(define-operation "debug-eval" :dispatcher (id params)
+(defun code-at-stop (params)
+  "The stop of PARAMS, and a function that returns the values of their code in their frame."
   (let* ((stop (stop-of params))
          (frame (and (or (stopped-frames stop) (plusp (param params "frame" '(integer 0) :default 0)))
                      (frame-of stop params)))
          (moment (moment-of stop params))
-         (code (param params "code" 'string))
-         (nests (param params "debug" 'boolean :default nil))
-         (timeout (param params "timeout" '(real (0)) :default +stop-work-time+)))
-    (give-work stop id
-               (lambda (work)
-                 (flet ((evaluate ()
-                          (call-for-work stop work timeout
-                                         (lambda ()
-                                           (answer-work work (values-and-output-json stop (lambda () (eval-text-at-stop code frame moment))))))))
-                   (if nests (call-going-back work #'evaluate) (evaluate))))
-               :nests nests)))
+         (code (param params "code" 'string)))
+    (values stop (lambda () (eval-text-at-stop code frame moment)))))
+
+(define-operation "debug-eval" :dispatcher (id params)
+  (let ((nests (param params "debug" 'boolean :default nil))
+        (timeout (param params "timeout" '(real (0)) :default +stop-work-time+)))
+    (multiple-value-bind (stop code) (code-at-stop params)
+      (give-work stop id
+                 (lambda (work)
+                   (flet ((evaluate ()
+                            (call-for-work stop work timeout
+                                           (lambda () (answer-work work (values-and-output-json stop code))))))
+                     (if nests (call-going-back work #'evaluate) (evaluate))))
+                 :nests nests))))
+
+(defun inspect-value-of-code (stop code path start count)
+  "The JSON of COUNT parts from START of the first value of the function CODE, or of the part of it
+  along PATH, with what CODE prints."
+  (let* ((inspected :null)
+         (json (values-and-output-json stop
+                                       (lambda ()
+                                         (let ((values (funcall (the function code))))
+                                           (when values
+                                             (setf inspected (with-own-settings ()
+                                                               (inspected-json (part-along (first values) path) stop start count))))
+                                           '())))))
+    (append json (list "inspected" inspected))))
+
+(define-operation "debug-inspect" :dispatcher (id params)
+  (let ((path (path-param params))
+        (timeout (param params "timeout" '(real (0)) :default +stop-work-time+)))
+    (multiple-value-bind (start count) (page-params params)
+      (multiple-value-bind (stop code) (code-at-stop params)
+        (give-work stop id
+                   (lambda (work)
+                     (call-for-work stop work timeout
+                                    (lambda ()
+                                      (handler-case (inspect-value-of-code stop code path start count)
+                                        (request-error (refusal)
+                                          (answer-work-error work (request-error-kind refusal) (request-error-message refusal)))
+                                        (:no-error (json) (answer-work work json)))))))))))
 
 (defun moment-variable-p (name moment)
   "Returns true if NAME is in the list of what the probe of MOMENT passed."

@@ -203,25 +203,27 @@
 
 ;;; The operation
 
-(defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream refer whole)
+(defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream refer whole instead)
   "Evaluates TEXT as EVALUATION. Returns the JSON of EvalOutcome. DEADLINE: the timeout that the
   outcome names, where the caller enforces it. REFER: the values get references. WHOLE: they are
-  printed whole."
+  printed whole. INSTEAD of reading TEXT, this function is called, which returns a list of values."
   (let ((time nil)
         (values '())
         (references nil))
-    (flet ((work ()
-             (let ((results (if timing
-                                (multiple-value-bind (results facts) (call-timing (lambda () (evaluate-text text origin)))
-                                  (setf time facts)
-                                  results)
-                                (evaluate-text text origin))))
-               ;; SBCL signals an error when a deleted package is used.
-               (setf *package* (live-package *package*))
-               (when (or refer (evaluation-debug evaluation))
-                 (setf references (map 'vector #'refer (first-values results))))
-               (let ((*whole-limit* (and whole (floor +whole-limit+ (max 1 (min +values-limit+ (length results)))))))
-                 (setf values (values-facts results))))))
+    (labels ((results ()
+               (if instead (call-watching-signals instead) (evaluate-text text origin)))
+             (work ()
+               (let ((results (if timing
+                                  (multiple-value-bind (results facts) (call-timing #'results)
+                                    (setf time facts)
+                                    results)
+                                  (results))))
+                 ;; SBCL signals an error when a deleted package is used.
+                 (setf *package* (live-package *package*))
+                 (when (or refer (evaluation-debug evaluation))
+                   (setf references (map 'vector #'refer (first-values results))))
+                 (let ((*whole-limit* (and whole (floor +whole-limit+ (max 1 (min +values-limit+ (length results)))))))
+                   (setf values (values-facts results))))))
       (let ((how (call-evaluating #'work evaluation :package package :timeout timeout :stream stream)))
         (append (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (package-of-settings *user-settings*)
                                         :timeout deadline)
@@ -253,6 +255,15 @@
                            (send-result id (outcome evaluation :ended :package "COMMON-LISP-USER"))))))
     nil))
 
+(defun test-to-debug (params)
+  "Returns a function that runs the test that PARAMS name in place of their code, or NIL."
+  (let ((test (param params "test" '(satisfies object-p) :default nil)))
+    (when test
+      (let ((name (param test "name" 'string))
+            (package (param test "package" 'string :default nil))
+            (framework (param test "framework" 'string :default nil)))
+        (lambda () (debug-test name package framework))))))
+
 (define-operation "eval" :dispatcher (id params)
   (let* ((text (param params "code" 'string))
          (timing (param params "capture_time" 'boolean :default nil))
@@ -264,7 +275,8 @@
          (refer (param params "refer" 'boolean :default nil))
          (redefines (param params "redefines" 'vector :default #()))
          (whole (param params "whole" 'boolean :default nil))
-         (freeze (freeze-param params)))
+         (freeze (freeze-param params))
+         (instead (test-to-debug params)))
     (enqueue-evaluation id params
                         (lambda (evaluation package)
                           (setf (evaluation-debug evaluation) (or debug (and breakpoints :breakpoints))
@@ -275,7 +287,8 @@
                            redefines
                            (lambda ()
                              (evaluate evaluation text :package package :origin (read-origin params) :timing timing
-                                                       :timeout timeout :stream stream :refer refer :whole whole)))))))
+                                                       :timeout timeout :stream stream
+                                                       :refer refer :whole whole :instead instead)))))))
 
 (defun warm-up ()
   "Evaluates a little of everything, so that what CLOS makes on first use is in the core: neither

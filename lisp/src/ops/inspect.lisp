@@ -5,16 +5,36 @@
 (defconstant +page-limit+ 1000 "The maximum number of parts, rows, frames or variables of one
   page.")
 
-(defun inspected (reference start count)
-  "The JSON of COUNT parts from START of the value of REFERENCE; refuses when it is gone."
-  (multiple-value-bind (value there) (referent reference)
-    (unless there (refuse "not-found" "~A" (gone-message (reference-number reference))))
-    (multiple-value-bind (kind total parts note) (parts-of value start (+ start count))
-      (object "value" (value-json value (reference-stop reference))
-              "kind" kind
-              "note" (or-null note)
-              "total" total
-              "parts" (map 'vector (lambda (part) (part-json part (reference-stop reference))) parts)))))
+(defun inspected-json (object stop start count)
+  "The JSON of COUNT parts from START of OBJECT, a value of STOP's stack if there is one."
+  (multiple-value-bind (kind total parts note) (parts-of object start (+ start count))
+    (object "value" (value-json object stop)
+            "kind" kind
+            "note" (or-null note)
+            "total" total
+            "stop" (if stop (stopped-id stop) :null)
+            "parts" (map 'vector (lambda (part) (part-json part stop)) parts))))
+
+(defun part-along (object path)
+  "The part of OBJECT to which PATH leads, the numbers of parts, the outermost first; refuses where
+  there is none."
+  (dolist (number path object)
+    (let ((part (first (nth-value 2 (parts-of object number (1+ number))))))
+      (cond ((null part) (refuse "not-found" "~A has no part ~D" (present object (user-package) :case :upcase) number))
+            ((stringp (second part)) (refuse "not-found" "The part ~D (~A) has no value: ~A" number (first part) (second part)))
+            (t (setf object (first (second part))))))))
+
+(defun path-param (params)
+  "The path of PARAMS, as PART-ALONG takes it."
+  (let ((path (coerce (param params "path" 'vector :default #()) 'list)))
+    (unless (every (lambda (number) (typep number '(and fixnum (integer 0)))) path)
+      (refuse "bad-params" "The path must be numbers of parts"))
+    path))
+
+(defun page-params (params)
+  "The first part of the page that PARAMS ask for, and the number of parts."
+  (values (param params "start" '(and fixnum (integer 0)) :default 0)
+          (param params "count" `(integer 1 ,+page-limit+) :default 100)))
 
 (defun referenced (params key)
   "The reference that PARAMS name under KEY; refuses when it is forgotten."
@@ -37,10 +57,45 @@
     (reading (sort (remove-duplicates (remove nil (mapcar #'reference-stop references))) #'< :key #'stopped-id))))
 
 (define-operation "inspect" :query (id params)
-  (let* ((reference (referenced params "reference"))
-         (start (param params "start" '(integer 0) :default 0))
-         (count (param params "count" `(integer 1 ,+page-limit+) :default 100)))
-    (reading-references (list reference) (lambda () (inspected reference start count)))))
+  (let ((reference (referenced params "reference")) (path (path-param params)))
+    (multiple-value-bind (start count) (page-params params)
+      (reading-references (list reference)
+                          (lambda ()
+                            (inspected-json (part-along (value-of-reference reference) path) (reference-stop reference) start count))))))
+
+;;; Variables
+
+(defun value-of-variable (text settings package)
+  "The value of the variable that TEXT names where PACKAGE is current, in a session of SETTINGS.
+  Refuses what is none; nothing is interned, and no code runs."
+  (multiple-value-bind (symbol found) (find-written text package)
+    (flet ((none (why)
+             (refuse "not-found" "~A ~A in the package ~A" text why (package-name package))))
+      (cond ((not found) (none "names nothing"))
+            ((member symbol *settings*) (setting settings symbol))
+            ((eq (variable-kind symbol) :macro) (none "is a symbol macro, which would be code to evaluate,"))
+            ((not (boundp symbol)) (none "has no value"))
+            (t (symbol-value symbol))))))
+
+(define-operation "variable-value" :dispatcher (id params)
+  (let* ((text (param params "name" 'string))
+         (session (gethash (param params "session" 'string) *sessions*))
+         (settings (or (and session (session-settings session)) *image-settings*))
+         (package-name (param params "package" 'string :default nil)))
+    (call-in-helper (lambda ()
+                      (answer-query id
+                                    (make-operation "variable-value" :query
+                                                    (lambda (id params)
+                                                      (declare (ignore id params))
+                                                      (let ((package (if package-name
+                                                                         (find-package-named package-name)
+                                                                         (live-package (setting settings '*package*)))))
+                                                        (value-json (value-of-variable text settings package)))))
+                                    params))
+                    (lambda (obstacle) (tell-busy id obstacle)))
+    nil))
+
+;;; Tables and comparisons
 
 (define-operation "inspect-table" :query (id params)
   (let* ((reference (referenced params "reference"))

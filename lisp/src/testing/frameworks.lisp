@@ -117,13 +117,22 @@
                   (loop for parent = (call-framework :parachute "PARENT" test) then (call-framework :parachute "PARENT" parent)
                         while parent collect (parachute-symbol parent))
                   (lambda ()
-                    (let* ((report (call-framework :parachute "TEST" test :report (framework-symbol :parachute "PLAIN") :stream *standard-output*))
+                    (let* ((report (parachute-report test))
                            (results (remove-if-not (lambda (result) (framework-type-p result :parachute "RESULT"))
                                                    (parachute-leaves report test))))
                       (values (parachute-status report)
                               (length results)
                               (loop for result in results
                                     when (eq (call-framework :parachute "STATUS" result) :failed) collect (parachute-failure result)))))))
+
+(defvar *stopping-test* nil "True in a test whose failed checks are to stop.")
+
+(defun parachute-report (test)
+  "Runs TEST. Returns the report; that of a test that stops signals an error for a failed check."
+  (let ((interactive (and *stopping-test* (framework-symbol :parachute "INTERACTIVE"))))
+    (if interactive
+        (call-framework :parachute "TEST" test :report interactive)
+        (call-framework :parachute "TEST" test :report (framework-symbol :parachute "PLAIN") :stream *standard-output*))))
 
 (defun parachute-symbol (test)
   (let ((name (call-framework :parachute "NAME" test)))

@@ -47,18 +47,18 @@
           (with-own-settings ()
             (setf (test-run-frozen run) (append frozen (list "error" (describe-error condition '()))))))))))
 
-(defun put-before-frameworks-handlers (base)
-  "Has FREEZE-TEST be called before each handler of a framework that is in force within BASE, under
-  the same condition."
+(defun put-before-frameworks-handlers (base first)
+  "Has the function FIRST be called before each handler of a framework that is in force within BASE,
+  under the same condition."
   (loop for clusters on handler-clusters
         until (eq clusters base)
         do (let ((cluster (first clusters)))
              (when (and (find-if #'frameworks-handler-p cluster :key #'cdr)
-                        (not (find #'freeze-test cluster :key #'cdr)))
+                        (not (find first cluster :key #'cdr)))
                (setf (first clusters)
                      (loop for (test . handler) in cluster
                            when (frameworks-handler-p handler)
-                             collect (cons test #'freeze-test)
+                             collect (cons test first)
                            collect (cons test handler)))))))
 
 (defun prepare-for-signal (condition)
@@ -66,7 +66,7 @@
   an error be frozen if a framework handles it. Returns NIL: nothing breaks."
   (let ((run *test-run*))
     (when (and run (null (test-run-frozen run)) (typep condition 'error))
-      (put-before-frameworks-handlers (test-run-base run))))
+      (put-before-frameworks-handlers (test-run-base run) #'freeze-test)))
   nil)
 
 (defun can-freeze-tests-p ()

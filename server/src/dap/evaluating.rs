@@ -5,18 +5,19 @@ use std::sync::{Arc, OnceLock};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::answers::{Answer, MAX_PAGE, text, trouble};
+use super::answers::{Answer, text, trouble};
 use super::connection::{Connection, Running};
 use super::new_image;
-use super::protocol::{Begin, Evaluate, Report};
+use super::protocol::{Evaluate, Report};
 use crate::ide::context::Backend;
+use crate::ide::stops;
 use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::{ImageError, OutputChunk};
 use crate::model::stack_frame;
-use crate::session::EvalRequest;
-use crate::session::debug::{DebugEval, DebugLocals, Done, DoneStatus, Value as Inspected};
+use crate::session::debug::{DebugEval, Done, DoneStatus, Value as Inspected};
+use crate::session::{EvalRequest, TestToDebug};
 
 /// The deadline of an evaluation, in seconds: long, since a person sees it run and can end it.
 const DEADLINE: f64 = 86_400.0;
@@ -102,7 +103,7 @@ async fn evaluate_new(
     if wanted.context == "hover" {
         return Err("Nothing is stopped.".into());
     }
-    let evaluation = NewEvaluation { code: wanted.expression, package: None, stops: true, threads: true };
+    let evaluation = NewEvaluation { code: wanted.expression, stops: true, threads: true, ..NewEvaluation::default() };
     let outcome = begin(connection, terminations, Some(number), evaluation).await.map_err(text)?;
     match outcome.status {
         EvalStatus::Ok => {
@@ -116,10 +117,8 @@ async fn evaluate_new(
 
 /// The value of a variable of a frame, for a hover, which evaluates nothing.
 pub(super) async fn variable<B: Backend>(at: &B, stop: u64, frame: usize, name: &str) -> Result<Inspected, String> {
-    let locals = at.query(DebugLocals { stop, frame, start: 0, count: MAX_PAGE }).await.map_err(text)?.locals;
-    let name = name.trim();
-    let local = locals.into_iter().find(|local| local.name.eq_ignore_ascii_case(name));
-    local.and_then(|local| local.value).ok_or_else(|| format!("No value of {name} is known here."))
+    let local = stops::local(at, stop, frame, name).await.map_err(text)?;
+    local.and_then(|local| local.value).ok_or_else(|| format!("No value of {} is known here.", name.trim()))
 }
 
 /// The values of code in a frame, each in a line.
@@ -132,7 +131,8 @@ pub(super) fn shown_values(done: &Done) -> String {
 /// package.
 pub(super) async fn report(connection: &Connection, number: u64, wanted: Report) -> Answer {
     let terminations = connection.terminations.subscribe();
-    let evaluation = NewEvaluation { code: wanted.code, package: wanted.package, stops: wanted.stops, threads: false };
+    let Report { code, package, stops } = wanted;
+    let evaluation = NewEvaluation { code, package, stops, ..NewEvaluation::default() };
     let outcome = begin(connection, terminations, Some(number), evaluation).await.map_err(text)?;
     Ok(reported(outcome))
 }
@@ -153,25 +153,28 @@ fn reported(outcome: EvalOutcome) -> Value {
     body
 }
 
-fn values(outcome: &EvalOutcome) -> String {
+pub(super) fn values(outcome: &EvalOutcome) -> String {
     let shown: Vec<&str> = outcome.values.iter().map(|value| value.text.as_str()).collect();
     if shown.is_empty() { "; no values".into() } else { shown.join("\n") }
 }
 
 /// An evaluation to begin.
-struct NewEvaluation {
-    code: String,
-    package: Option<String>,
+#[derive(Default)]
+pub(super) struct NewEvaluation {
+    pub(super) code: String,
+    pub(super) package: Option<String>,
+    /// The test that is run in place of the code.
+    pub(super) test: Option<TestToDebug>,
     /// True if errors stop it.
-    stops: bool,
+    pub(super) stops: bool,
     /// True if threads that the evaluation starts stop as it does. False for `consort/evaluate`,
     /// whose client shows its own evaluation only.
-    threads: bool,
+    pub(super) threads: bool,
 }
 
 /// Evaluates code, and shows its output as it is printed. `number`: the request that may be
 /// cancelled. `terminations`: of `terminate` requests since the evaluation was asked for.
-async fn begin(
+pub(super) async fn begin(
     connection: &Connection,
     mut terminations: watch::Receiver<u64>,
     number: Option<u64>,
@@ -185,7 +188,7 @@ async fn begin(
             self.0.ended.notify_waiters();
         }
     }
-    let NewEvaluation { code, package, stops, threads } = evaluation;
+    let NewEvaluation { code, package, test, stops, threads } = evaluation;
     let text: Arc<str> = code.as_str().into();
     let (flush, mut flushes) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
     let begun = Arc::new(OnceLock::new());
@@ -195,6 +198,7 @@ async fn begin(
     let request = EvalRequest {
         code,
         package,
+        test,
         timeout: Some(DEADLINE),
         output: Some(output),
         debug: stops,
@@ -273,37 +277,6 @@ fn show_all(chunks: &mut mpsc::UnboundedReceiver<OutputChunk>, show: impl Fn(Out
     while let Ok(chunk) = chunks.try_recv() {
         show(chunk);
     }
-}
-
-/// Evaluates the code given with `attach` or `launch`, then ends the debug session.
-pub(super) async fn launch(connection: &Connection) {
-    let Begin { code, package, .. } = std::mem::take(&mut *lock(&connection.begin));
-    let Some(code) = code else { return };
-    let terminations = connection.terminations.subscribe();
-    let (category, shown) = match begin(
-        connection,
-        terminations,
-        None,
-        NewEvaluation { code, package, stops: true, threads: true },
-    )
-    .await
-    {
-        Ok(outcome) => match &outcome.error {
-            None => ("console", values(&outcome)),
-            Some(error) => (
-                "stderr",
-                format!(
-                    "{}: {}\n{}",
-                    error.kind,
-                    error.message,
-                    stack_frame::texts(error.backtrace.clone()).join("\n")
-                ),
-            ),
-        },
-        Err(error) => ("stderr", error.to_string()),
-    };
-    connection.event("output", json!({"category": category, "output": format!("{shown}\n")}));
-    connection.terminated();
 }
 
 #[cfg(test)]

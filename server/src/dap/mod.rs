@@ -14,6 +14,7 @@ mod exceptions;
 mod frozen;
 mod handlers;
 mod input;
+mod launching;
 mod new_image;
 mod outgoing;
 mod protocol;

@@ -80,8 +80,16 @@ impl Message {
 pub(super) struct Begin {
     /// The code to evaluate when the configuration is done.
     pub(super) code: Option<String>,
-    /// The package in which it is read.
+    /// The package in which it is read, or of the test's name.
     pub(super) package: Option<String>,
+    /// The name of the test to run in place of code.
+    pub(super) test: Option<String>,
+    /// The framework of the test.
+    pub(super) framework: Option<String>,
+    /// The file of the test, if it is not named.
+    pub(super) file: Option<PathBuf>,
+    /// The line, from 1, on which the test's form is.
+    pub(super) line: Option<usize>,
     /// The number of the recording to step through instead of the image.
     pub(super) recording: Option<u64>,
 }

@@ -208,7 +208,8 @@ async fn variables(connection: &Connection, wanted: Variables) -> Answer {
         }
         Some(Handle::Parts { reference, start }) => {
             let start = start.saturating_add(wanted.start);
-            let page = connection.session.query(Inspect { reference, start, count }).await.map_err(text)?;
+            let page =
+                connection.session.query(Inspect { reference, path: Vec::new(), start, count }).await.map_err(text)?;
             let mut handles = lock(&connection.handles);
             let mut parts: Vec<Value> = page.parts.iter().map(|part| handles.part(part)).collect();
             let next = start.saturating_add(page.parts.len());

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::connection::{Connection, END_TIMEOUT};
 use super::handlers::Handlers;
 use super::protocol::Request;
-use super::{breakpoints, evaluating, exceptions, frozen, input, new_image, outgoing, recording, requests};
+use super::{breakpoints, exceptions, frozen, input, launching, new_image, outgoing, recording, requests};
 use crate::framing::json::{Frame, Frames};
 use crate::locked::lock;
 use crate::model::image::ImageState;
@@ -103,7 +103,7 @@ async fn answer(connection: Arc<Connection>, request: Request) {
                 return frozen::report_stop(&connection, failure);
             }
             connection.report_stops();
-            evaluating::launch(&connection).await;
+            launching::launch(&connection).await;
         }
         _ => {}
     }

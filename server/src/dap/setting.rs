@@ -19,7 +19,8 @@ pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer 
     let done = match handle {
         Some(Handle::Locals { stop, frame }) => session.at_stop(DebugSet { stop, frame, name, code }).await,
         Some(Handle::Parts { reference, start }) => {
-            let page = session.query(Inspect { reference, start, count: MAX_PAGE }).await.map_err(text)?;
+            let page =
+                session.query(Inspect { reference, path: Vec::new(), start, count: MAX_PAGE }).await.map_err(text)?;
             let mut named = page.parts.iter().enumerate().filter(|(_, part)| shown::line(part_name(part)) == name);
             let part = match (named.next(), named.next()) {
                 (Some((at, _)), None) => start + at,

@@ -32,7 +32,7 @@ impl Serialize for Evaluation {
         facts["stop"] = json!(self.stop);
         if let Value::Object(fields) = &mut facts {
             let empty = [Value::Null, json!(""), json!([]), json!(0)];
-            // An agent has no inspector that takes them.
+            // An agent looks into them by `*`, in `inspect`.
             fields.remove("references");
             fields.retain(|name, value| name == "values" || !empty.contains(value));
         }

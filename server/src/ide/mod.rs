@@ -41,6 +41,7 @@ pub mod hyperspec;
 pub mod index;
 mod indexed_definitions;
 pub mod initargs;
+pub mod inspect;
 pub mod linked_names;
 pub mod links;
 pub mod lint;

@@ -213,6 +213,20 @@ pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Resu
     Ok((text, stack.named(json!({"frame": frame, "total": total, "known": known, "locals": locals}))))
 }
 
+/// Returns a local variable of a frame by its name, in any case; `None`: the frame has none.
+///
+/// # Errors
+/// See [`locals`].
+pub async fn local<B: Backend>(backend: &B, stop: u64, frame: usize, name: &str) -> Result<Option<Local>, ImageError> {
+    let locals = backend.query(DebugLocals { stop, frame, start: 0, count: PAGE }).await?.locals;
+    Ok(locals.into_iter().find(|local| local.name.eq_ignore_ascii_case(name.trim())))
+}
+
+/// Names a stop in words: its number, whose it is, and its condition.
+pub fn named(stop: &Stop) -> String {
+    format!("stop {} of {} ({})", stop.number, whose(stop), why(stop))
+}
+
 /// An action at a stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StopAction {
@@ -289,7 +303,7 @@ impl StopAction {
             StopAction::Abort if stop.started_by.is_some() => "End the thread".into(),
             StopAction::Abort => "Abort the evaluation".into(),
         };
-        let description = format!("{doing} at stop {number} of {} ({})", whose(&stop), why(&stop));
+        let description = format!("{doing} at {}", named(&stop));
         Ok((stop, description))
     }
 

@@ -206,6 +206,16 @@ pub fn definition(document: &Document, form: Span) -> Option<Definition> {
     (test || other).then_some(Definition { form, name, test })
 }
 
+/// The test whose top-level form is on a line, from 1; of several, the first.
+pub fn test_on_line(document: &Document, line: usize) -> Option<Definition> {
+    let text = document.text();
+    let start = text.try_line_to_char(line.checked_sub(1)?).ok()?;
+    let end = text.try_line_to_char(line).unwrap_or_else(|_| text.len_chars());
+    let on_line =
+        document.scan().forms().iter().map(|form| form.span).filter(|span| span.start < end && span.end > start);
+    on_line.filter_map(|span| definition(document, span)).find(|definition| definition.test)
+}
+
 /// The last form before a definition that chooses the suite of the tests below it (FiveAM's
 /// `in-suite`).
 pub fn suite_before(document: &Document, form: Span) -> Option<Span> {
@@ -298,6 +308,15 @@ mod tests {
             .collect();
         let expected = [("good", true), ("late", true), ("f", false), ("s", false)];
         assert_eq!(found, expected.map(|(name, test)| (name.to_owned(), test)));
+    }
+
+    #[test]
+    fn the_test_on_a_line_is_found() {
+        let document = Document::new("(defun f ())\n\n(test a\n  (is t))(test b)\n (deftest c)", 1);
+        let found = |line: usize| test_on_line(&document, line).map(|definition| definition.name);
+        let names: Vec<Option<String>> = (0..8).map(found).collect();
+        let expected = [None, None, None, Some("a"), Some("a"), Some("c"), None, None];
+        assert_eq!(names, expected.map(|name| name.map(str::to_owned)));
     }
 
     #[test]

@@ -95,6 +95,9 @@ pub struct EvalParams {
     /// True to have the values printed whole, each on a line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
+    /// The test to run in place of the code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test: Option<TestToDebug>,
     /// How an error of the evaluation, unless it stops there, or of a thread that its code starts
     /// is frozen; `None`: errors are only reported.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,6 +120,19 @@ pub struct Redefinition {
     pub name: String,
     /// `macro`, `function`, `setf function`, `constant`, `variable` or `structure`.
     pub kind: String,
+}
+
+/// A test that an evaluation runs, which stops at the test's errors and failed checks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TestToDebug {
+    /// The name.
+    pub name: String,
+    /// The package of the name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub package: Option<String>,
+    /// `fiveam`, `parachute` or `rove`; otherwise the first framework that has such a test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub framework: Option<String>,
 }
 
 /// An evaluation that was sent to the image.

@@ -13,6 +13,7 @@ mod facts;
 mod full_output;
 mod image;
 mod in_copy;
+mod inspect;
 mod lisp_edit_form;
 mod lisp_read_file;
 mod load_system;
@@ -355,6 +356,7 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         entry::<image::Image>(),
         entry::<threads::Threads>(),
         entry::<debug::Debug>(),
+        entry::<inspect::Inspect>(),
         entry::<set_breakpoints::SetBreakpoints>(),
         entry::<diagnostics::Diagnostics>(),
         entry::<editor_context::EditorContext>(),
@@ -411,27 +413,45 @@ mod tests {
     }
 
     /// Arguments that may be listed without a description.
-    const SAID_BY_THEIR_NAMES: [&str; 23] = [
+    const SAID_BY_THEIR_NAMES: [&str; 41] = [
+        "action",
+        "callers",
         "code",
         "content",
         "dry_run",
+        "external",
+        "failure",
+        "file",
+        "filename",
+        "force",
         "form",
         "frame",
         "framework",
         "function",
+        "functions",
         "handle",
         "in",
         "limit",
+        "line",
+        "load",
         "max-samples",
         "new",
         "new_code",
+        "offset",
+        "operation",
         "package",
         "path",
         "pattern",
+        "position",
+        "query",
+        "recording",
+        "report-type",
         "restart",
+        "show",
         "start",
         "stop",
         "suite",
+        "symbol",
         "system",
         "test",
         "timeout",

@@ -7,6 +7,7 @@ use tokio::sync::{broadcast, watch};
 
 use super::own_sessions::is_session_of;
 use super::{ClientId, Frontend, Session};
+use crate::ide::context::Backend as _;
 pub use crate::image::api::Begun;
 use crate::image::api::Operation;
 pub use crate::image::api::breakpoints::{
@@ -14,10 +15,12 @@ pub use crate::image::api::breakpoints::{
 };
 pub use crate::image::api::debug::{
     Condition, DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart,
-    DebugRestartFrame, DebugReturn, DebugSet, DebugStep, DebugStops, Done, DoneStatus, Inspect, InspectSet, Local,
-    Part, Place, Restart, Stop, Value,
+    DebugRestartFrame, DebugReturn, DebugSet, DebugStep, DebugStops, Done, DoneStatus, Inspect, InspectSet, Inspected,
+    Local, Part, Place, Restart, Stop, Value,
 };
-pub use crate::image::api::inspector::{InspectCompare, InspectDescribe, InspectEval, InspectTable};
+pub use crate::image::api::inspector::{
+    DebugInspect, InspectCompare, InspectDescribe, InspectEval, InspectTable, InspectedAtStop, VariableValue,
+};
 pub use crate::image::{BreakpointsChanged, StopEvent};
 use crate::model::image::{ImageError, ImageState};
 
@@ -60,6 +63,20 @@ impl Session {
     /// future interrupts code that runs in a frame or on a value.
     pub async fn at_stop<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.at_stop(&operation).await
+    }
+
+    /// Returns the value of a variable, read without evaluating anything: `*` and the others that a
+    /// session has of its own are those of the client's session.
+    ///
+    /// # Errors
+    /// There is no such variable with a value (`not-found`), or the image does not answer.
+    pub async fn variable_value(
+        &self,
+        (client, frontend): (ClientId, Frontend),
+        name: String,
+        package: Option<String>,
+    ) -> Result<Value, ImageError> {
+        self.query(VariableValue { session: frontend.session(client), name, package }).await
     }
 
     /// Returns the stops of a client's evaluations, and of the threads that these start, from now

@@ -11,6 +11,7 @@ use super::approval::request::ApprovalRequest;
 use super::client::{ClientId, ClientInfo};
 use super::sources::Sources;
 use super::trust_prompt::TrustPrompt;
+pub use crate::image::api::TestToDebug;
 use crate::image::api::{Begun, FileText, Origin};
 use crate::image::programs::Program;
 use crate::model::check::{CheckMode, CheckReport};
@@ -151,6 +152,10 @@ pub struct EvalRequest {
     pub breakpoints: bool,
     /// True to have the values printed whole, each on a line, for a program.
     pub whole: bool,
+    /// The test to run in place of the code, which then says in a comment what runs.
+    pub test: Option<TestToDebug>,
+    /// True to give the values references, to inspect them by; an editor's evaluations always do.
+    pub refer: bool,
     /// Is told the image's request, once it is sent.
     pub begun: Option<Arc<OnceLock<Begun>>>,
 }

@@ -9,6 +9,7 @@ mod bypasses;
 mod editing;
 mod files;
 mod frozen;
+mod inspecting;
 mod loading;
 mod people;
 mod reading;

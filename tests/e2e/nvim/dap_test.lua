@@ -104,7 +104,7 @@ T.it('setup() registers the adapter and the configurations, once', function()
   T.eq(true, require('consort.dap').setup())
   T.eq('function', type(dap.adapters.consort))
   T.eq(mine, dap.configurations.lisp[1])
-  T.eq({ 'other', 'consort', 'consort', 'consort' }, vim.tbl_map(function(config) return config.type end, dap.configurations.lisp))
+  T.eq({ 'other', 'consort', 'consort', 'consort', 'consort' }, vim.tbl_map(function(config) return config.type end, dap.configurations.lisp))
   T.eq('function', type(dap.listeners.after.event_stopped.consort))
 end)
 
@@ -128,7 +128,8 @@ end)
 local function begin()
   local session = dap.current
   session:ask('initialize', { adapterID = 'consort' })
-  session:ask('launch', { code = session.config.code, package = session.config.package })
+  local config = session.config
+  session:ask('launch', { code = config.code, package = config.package, file = config.file, line = config.line })
   session:ask('configurationDone', vim.empty_dict())
   return session
 end
@@ -179,6 +180,25 @@ T.it('a form that fails stops, and a restart that is chosen lets it go on', func
   forget()
   require('consort.dap').restarts()
   T.eq('Consort: nothing is stopped', last_said())
+end)
+
+T.it('the test at the cursor is run with the debugger, as it stands in the buffer', function()
+  local stand_ins = vim.fs.normalize(here .. '/../../../lisp/tests/stand-ins.lisp')
+  local tests = workspace .. '/tests.lisp'
+  vim.fn.writefile({ '(defpackage :t-tests (:use :cl :rove))', '(in-package :t-tests)', '(deftest sums', '  (ok (= 3 (+ 1 2))))' }, tests)
+  dap.run({ type = 'consort', request = 'launch', name = 'load', code = ('(progn (load %q) (load %q) 1)'):format(stand_ins, tests) })
+  T.eq(true, shown(begin()):find('1$') ~= nil)
+  vim.cmd.edit(tests)
+  vim.api.nvim_buf_set_lines(0, 3, 4, false, { '  (ok (= 3 (+ 1 1))))' })
+  T.wait('the language server', function() return #vim.lsp.get_clients({ name = 'consort', bufnr = 0 }) == 1 end)
+  vim.lsp.buf_request_sync(0, 'textDocument/documentSymbol', { textDocument = vim.lsp.util.make_text_document_params() }, T.patience)
+  vim.api.nvim_win_set_cursor(0, { 4, 3 })
+  require('consort.dap').evaluate_test()
+  local session = begin()
+  T.eq({ tests, 4 }, { session.config.file, session.config.line })
+  local text = shown(session)
+  T.eq(true, text:find('T-TESTS::SUMS: failed, 1 check', 1, true) ~= nil, text)
+  vim.cmd('edit! ' .. file)
 end)
 
 T.it('a recording is stepped through, back from where it failed', function()

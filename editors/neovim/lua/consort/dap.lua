@@ -41,10 +41,21 @@ local function text_of(what)
   return table.concat(text, '\n'), M.package(vim.list_slice(lines, 1, range[1]))
 end
 
---- Puts the code into a configuration that has `evaluate`. This happens after nvim-dap replaced
+--- Returns the file and the line of the cursor, where a test is to be; nil if the buffer has no file.
+local function place_of_test()
+  local file = vim.api.nvim_buf_get_name(0)
+  if file == '' or vim.bo.buftype ~= '' then return client_of.say('a test is debugged in a file', vim.log.levels.WARN) end
+  return { file = file, line = vim.api.nvim_win_get_cursor(0)[1] }
+end
+
+--- Puts the code, or the place of the test, into a configuration that has `evaluate`. This happens after nvim-dap replaced
 --- `${file}` and the like, so that nothing in the code is replaced.
 local function enrich(config, on_config)
-  if config.code or not config.evaluate then return on_config(config) end
+  if config.code or config.test or not config.evaluate then return on_config(config) end
+  if config.evaluate == 'test' then
+    local place = place_of_test()
+    return place and on_config(vim.tbl_extend('keep', {}, config, place))
+  end
   local code, package = text_of(config.evaluate)
   if not code then return end
   on_config(vim.tbl_extend('keep', { code = code }, config, { package = package }))
@@ -66,6 +77,7 @@ local function adapter(on_adapter)
 end
 
 M.form = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the form at the cursor', evaluate = 'form' }
+M.test = { type = TYPE, request = 'launch', name = 'Lisp: run the test at the cursor', evaluate = 'test' }
 M.buffer = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the buffer', evaluate = 'buffer' }
 M.attach = { type = TYPE, request = 'attach', name = 'Lisp: attach to the image' }
 
@@ -77,7 +89,7 @@ function M.setup()
   if not dap then return false end
   dap.adapters[TYPE] = adapter
   local configurations = dap.configurations.lisp or {}
-  for _, own in ipairs({ M.form, M.buffer, M.attach }) do
+  for _, own in ipairs({ M.form, M.test, M.buffer, M.attach }) do
     if not vim.list_contains(configurations, own) then table.insert(configurations, own) end
   end
   dap.configurations.lisp = configurations
@@ -95,6 +107,12 @@ end
 function M.evaluate()
   local dap = nvim_dap()
   if dap then dap.run(M.form) end
+end
+
+--- Runs the test at the cursor with the debugger: its errors and failed checks stop.
+function M.evaluate_test()
+  local dap = nvim_dap()
+  if dap then dap.run(M.test) end
 end
 
 --- True if `setup()` has registered the adapter with nvim-dap.

@@ -58,6 +58,9 @@ export class Uri {
     readonly path: string,
   ) {}
   toString = (): string => `${this.scheme}://${this.path}`
+  get fsPath(): string {
+    return this.path
+  }
 }
 export class CancellationError extends Error {}
 export class ThemeColor {}
@@ -272,7 +275,12 @@ export const commands = {
 export const languages = { registerCodeLensProvider: never, registerEvaluatableExpressionProvider: never, registerInlineValuesProvider: never, match: () => 1 }
 export const debug = {
   breakpoints: [] as unknown[],
-  registerDebugConfigurationProvider: never,
+  /** The provider of configurations that completes them, for tests. */
+  provider: undefined as unknown,
+  registerDebugConfigurationProvider: (_: string, provider: object) => {
+    if ('resolveDebugConfiguration' in provider) debug.provider = provider
+    return never()
+  },
   registerDebugAdapterDescriptorFactory: never,
   /** The tracker of sessions, for tests. */
   tracker: undefined as unknown,

@@ -354,6 +354,9 @@ operation!(
     Inspect {
         /// The value's reference.
         reference: u64,
+        /// The numbers of the parts that lead to the part to inspect, outermost first.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        path: Vec<usize>,
         /// The first part.
         start: usize,
         /// The number of parts.
@@ -469,6 +472,9 @@ pub struct Inspected {
     pub note: Option<String>,
     /// The number of parts.
     pub total: usize,
+    /// The stop whose stack the value is of, whose thread serves code on the value.
+    #[serde(default, skip_serializing)]
+    pub stop: Option<u64>,
     /// The page.
     pub parts: Vec<Part>,
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
-use super::debug::{Done, Value, operation};
+use super::debug::{Done, Inspected, Value, operation};
 use super::symbols::Definition;
 use crate::model::evaluation::EvalOutcome;
 
@@ -62,6 +62,51 @@ operation!(
     "inspect-describe",
     EvalOutcome
 );
+
+operation!(
+    /// `variable-value`.
+    VariableValue {
+        /// The session whose package and whose own variables count, such as `*`.
+        session: String,
+        /// The name, as it is written.
+        name: String,
+        /// The package in which the name is read; `None`: the session's.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        package: Option<String>,
+    },
+    "variable-value",
+    Value
+);
+operation!(
+    /// `debug-inspect`.
+    DebugInspect {
+        /// The stop.
+        stop: u64,
+        /// The frame.
+        frame: usize,
+        /// The code whose first value is inspected.
+        code: String,
+        /// The numbers of the parts that lead to the part to inspect, outermost first.
+        path: Vec<usize>,
+        /// The first part.
+        start: usize,
+        /// The number of parts.
+        count: usize,
+    },
+    "debug-inspect",
+    InspectedAtStop
+);
+
+/// The end of code in a frame, and its first value.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct InspectedAtStop {
+    /// The end of the code; the values are not in it.
+    #[serde(flatten)]
+    pub done: Done,
+    /// The first value, or the part of it; `None`: the code returned no values.
+    #[serde(default)]
+    pub inspected: Option<Inspected>,
+}
 
 /// The definitions of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

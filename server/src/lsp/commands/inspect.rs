@@ -49,7 +49,7 @@ impl Command for Inspect {
 
     async fn execute(connection: &Connection, page: Page, _: Option<ProgressToken>) -> Result<Value> {
         let (count, Page { reference, start, .. }) = (page.count(), page);
-        answered(connection.session.query(Parts { reference, start, count }).await)
+        answered(connection.session.query(Parts { reference, path: Vec::new(), start, count }).await)
     }
 }
 

@@ -33,7 +33,7 @@ impl Tool for Apropos {
 
     const NAME: &'static str = "apropos";
     const RUNS_CODE: bool = false;
-    const DESCRIPTION: &'static str = "Symbols of loaded code by a part of their names, with kind, lambda list and summary; \
+    const DESCRIPTION: &'static str = "Loaded symbols by a part of their names, with kind, lambda list and summary; \
 an empty pattern with a package: all it has.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 

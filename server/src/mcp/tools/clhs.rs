@@ -39,7 +39,7 @@ impl Tool for Clhs {
     const NAME: &'static str = "clhs";
     const RUNS_CODE: bool = false;
     const DESCRIPTION: &'static str =
-        "The HyperSpec's page about a name, or SBCL's manual: the address, and the text if the person has a copy.";
+        "The address of a name's page in the HyperSpec or SBCL's manual; its text if the person has a copy.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;
 

@@ -33,7 +33,7 @@ impl Tool for CompileForm {
     const NAME: &'static str = "compile-form";
     const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str = "Compile Common Lisp code without executing it. Catches warnings, type errors, undefined \
-names and unbalanced parentheses, by the live image's packages and macros. Nothing gets defined.";
+names, unbalanced parentheses, by the live image's macros. Nothing gets defined.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Compilation> {

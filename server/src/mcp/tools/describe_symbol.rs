@@ -25,7 +25,7 @@ pub(crate) struct Input {
     #[serde(default)]
     callers: Option<bool>,
     #[schemars(
-        description = "Its uses of these kinds, loaded or not: calls, macroexpands, sets, binds, references, specializes, mentions"
+        description = "Its uses, loaded or not: calls, macroexpands, sets, binds, references, specializes, mentions"
     )]
     #[serde(default)]
     kinds: Option<Vec<String>>,
@@ -38,7 +38,7 @@ impl Tool for DescribeSymbol {
     const NAME: &'static str = "describe-symbol";
     const RUNS_CODE: bool = false;
     const DESCRIPTION: &'static str = "What a symbol is: kinds, lambda list, documentation, value, class (slots, \
-initargs, methods), place, what it calls, and with `callers` who calls it.";
+initargs, methods), place, callees; with `callers` who calls it.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
     async fn call(call: Call, input: Input) -> Reply<Description> {

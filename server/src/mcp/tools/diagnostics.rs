@@ -42,7 +42,7 @@ pub(crate) struct Input {
     /// Files, directories; default: the workspace
     #[serde(default)]
     path: Option<Vec<String>>,
-    /// The least shown. Default: warning.
+    /// Least shown. Default: warning
     #[serde(default)]
     severity: Option<MinSeverity>,
 }
@@ -129,8 +129,8 @@ impl Tool for Diagnostics {
 
     const NAME: &'static str = "diagnostics";
     const RUNS_CODE: bool = true;
-    const DESCRIPTION: &'static str = "Errors and warnings of the workspace's Lisp files, with fixes, as they are now in files and editors. Use \
-after editing.";
+    const DESCRIPTION: &'static str =
+        "Errors and warnings of Lisp files, with fixes, as they are now in files and editors. Use after editing.";
     const ALIASES: &'static [(&'static str, &'static str)] = &[("paths", "path"), ("file_path", "path")];
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;

@@ -24,7 +24,7 @@ pub(crate) struct EvaluateLisp;
 pub(crate) struct Input {
     /// One or more forms
     code: String,
-    /// Default: the last used, at first CL-USER
+    /// Default: the last used
     #[serde(default)]
     package: Option<String>,
     /// Also time and bytes consed

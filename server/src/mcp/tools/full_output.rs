@@ -38,7 +38,7 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 100, max = 50_000))]
     limit: Option<usize>,
-    /// Only lines that contain this
+    /// Lines with this
     #[serde(default)]
     search: Option<String>,
 }

@@ -45,11 +45,10 @@ pub(crate) struct Input {
     /// What takes its place
     #[serde(default)]
     new: Option<String>,
-    /// Several, each with these arguments
+    /// Each with these arguments
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     edits: Option<Vec<EditArguments>>,
-    /// Load the new forms too
     #[serde(default)]
     load: Option<bool>,
     /// Only show what would change

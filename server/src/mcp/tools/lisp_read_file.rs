@@ -63,8 +63,8 @@ impl Tool for LispReadFile {
 
     const NAME: &'static str = "lisp-read-file";
     const RUNS_CODE: bool = false;
-    const DESCRIPTION: &'static str = "Read a Lisp file, or its unsaved text: its top-level forms in a line each, those you \
-name in full, with the names that lisp-edit-form takes.";
+    const DESCRIPTION: &'static str = "Read a Lisp file, or its unsaved text: a line for each top-level form, with the name that \
+lisp-edit-form takes; those you name in full.";
     const LIMITS: crate::mcp::answer::Limits =
         crate::mcp::answer::Limits { text: 100_000, data: usize::MAX, ..crate::mcp::answer::Limits::DEFAULT };
     const ALIASES: &'static [(&'static str, &'static str)] = &[("file_path", "path"), ("filename", "path")];

@@ -75,8 +75,8 @@ impl Tool for ProfileCode {
 
     const NAME: &'static str = "profile-code";
     const RUNS_CODE: bool = true;
-    const DESCRIPTION: &'static str = "Profile code using statistical sampling: runs it and shows its hot spots. It should run 0.5 s \
-or more.";
+    const DESCRIPTION: &'static str =
+        "Profile code using statistical sampling: its hot spots. It should run 0.5 s or more.";
     // Data from which a viewer can draw a flame graph (contract).
     const LIMITS: crate::mcp::answer::Limits = crate::mcp::answer::Limits {
         text: crate::mcp::answer::TEXT,

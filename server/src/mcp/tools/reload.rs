@@ -147,8 +147,8 @@ impl Tool for CompileString {
     const NAME: &'static str = "code_compile_string";
     const RUNS_CODE: bool = true;
     const ALIASES: &'static [(&'static str, &'static str)] = &[("path", "filename"), ("file_path", "filename")];
-    const DESCRIPTION: &'static str = "Compile Lisp code string and load into image: all of it, or nothing when it does not compile. \
-Reports what was redefined and which callers are stale.";
+    const DESCRIPTION: &'static str = "Compile Lisp code string and load into image: all, or nothing when it does not compile. \
+Reports what was redefined, which callers are stale.";
     const HINTS: Hints = HINTS;
 
     fn required_approval(input: &Self::Input) -> Option<(Class, Subject)> {
@@ -238,7 +238,7 @@ pub(crate) struct ReloadPackageInput {
     /// Package name to reload
     #[schemars(length(min = 1))]
     package: String,
-    /// Also reload dependent packages
+    /// Dependent packages too
     #[serde(default)]
     recursive: bool,
 }
@@ -330,8 +330,8 @@ impl Tool for ReplaceFunction {
 
     const NAME: &'static str = "code_replace_function";
     const RUNS_CODE: bool = true;
-    const DESCRIPTION: &'static str = "Atomically replace function definition. Safe for running threads. \
-Takes one DEFUN, DEFMACRO, DEFMETHOD or DEFGENERIC. The file stays as it is.";
+    const DESCRIPTION: &'static str = "Atomically replace function definition: one DEFUN, DEFMACRO, DEFMETHOD or \
+DEFGENERIC. Safe for running threads. The file stays as it is.";
     const HINTS: Hints = HINTS;
 
     fn required_approval(input: &Self::Input) -> Option<(Class, Subject)> {

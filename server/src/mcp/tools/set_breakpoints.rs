@@ -26,7 +26,6 @@ pub(crate) struct SetBreakpoints;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Path
     file: String,
     /// Replace yours there
     lines: Vec<usize>,

@@ -14,7 +14,7 @@ pub(crate) struct SourceLocation;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// Its name: pkg:name, name, (setf name), a package
+    /// pkg:name, name, (setf name), a package
     #[schemars(length(min = 1))]
     symbol: String,
     /// Read in it

@@ -28,7 +28,7 @@ pub(crate) struct TryCode;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
-    /// {label, code} or {label, path, edits}, edits as in lisp-edit-form
+    /// {label, code} or {label, path, edits as in lisp-edit-form}
     #[schemars(with = "Vec<serde_json::Map<String, Value>>")]
     candidates: Vec<Candidate>,
     /// Run after each
@@ -44,7 +44,7 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
-    /// Label: only write and load its edits, by one approval
+    /// Label: only write and load its edits
     #[serde(default)]
     apply: Option<String>,
 }
@@ -124,8 +124,8 @@ impl Tool for TryCode {
 
     const NAME: &'static str = "try-code";
     const RUNS_CODE: bool = true;
-    const DESCRIPTION: &'static str = "Try versions of definitions, each in a confined copy, with the same code or tests: results, and \
-which forms ran. Nobody is asked, nothing is kept. Then `apply` one.";
+    const DESCRIPTION: &'static str = "Try versions of definitions, each in a copy, with the same code or tests: results, and which \
+forms ran. Nobody is asked. Then `apply` one.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
 
     fn edits(input: &Input) -> Option<&str> {

@@ -49,7 +49,8 @@ impl Actor {
             breakpoints: request.breakpoints,
             whole: request.whole,
             begun: request.begun,
-            refer: client.info.frontend == Frontend::Lsp,
+            refer: request.refer || client.info.frontend == Frontend::Lsp,
+            test: request.test,
             freeze: self.checker.freeze(client.config.frozen),
             redefines: Vec::new(),
         };

@@ -1,0 +1,43 @@
+// What a debug configuration becomes at a place of a text. `vscode` is a fake here (build.mjs).
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Debugger } from '../src/debugger.js'
+import { cursor, open } from './fakes/editors.js'
+import { fakeServer } from './fakes/server.js'
+import { debug, Selection } from './fakes/vscode.js'
+
+interface Provider {
+  resolveDebugConfiguration(folder: undefined, configuration: object): object | undefined
+  resolveDebugConfigurationWithSubstitutedVariables(folder: undefined, configuration: object): object | undefined
+}
+const lisp = new Debugger(fakeServer())
+const provider = debug.provider as Provider
+
+function completed(configuration: object): object | undefined {
+  const whole = provider.resolveDebugConfiguration(undefined, configuration)
+  return whole && provider.resolveDebugConfigurationWithSubstitutedVariables(undefined, whole)
+}
+
+test('F5 without a launch.json gives the form and its place, where the host looks for a test', () => {
+  const { editor } = open('(in-package :shop)\n(test prices\n  (is t))\n')
+  editor.selection = cursor(2, 3)
+  const { name, ...rest } = completed({}) as { name: string }
+  assert.deepEqual(rest, { type: 'consort', request: 'launch', file: '/a.lisp', line: 3, code: '(test prices\n  (is t))', package: 'SHOP' })
+  assert.match(name, /Test at the Cursor/)
+  // A selection is code, and so is what a configuration says.
+  editor.selection = new Selection(2, 2, 2, 8)
+  assert.deepEqual(completed({ type: 'consort', request: 'launch' }), { type: 'consort', request: 'launch', code: '(is t)', package: 'SHOP' })
+  editor.selection = cursor(2, 3)
+  assert.equal('line' in (completed({ type: 'consort', request: 'launch', evaluate: 'top-level' }) ?? {}), false)
+})
+
+test('a configuration for a test has its place or its name', () => {
+  const { editor } = open('(test prices)')
+  editor.selection = cursor(0, 2)
+  const wanted = { type: 'consort', request: 'launch', evaluate: 'test' }
+  assert.deepEqual(completed(wanted), { ...wanted, file: '/a.lisp', line: 1 })
+  const named = { type: 'consort', request: 'launch', test: 'shop/tests::prices' }
+  assert.deepEqual(completed(named), named)
+  assert.equal(completed({ type: 'consort', request: 'launch', evaluate: 'nothing' }), undefined)
+  lisp.dispose()
+})

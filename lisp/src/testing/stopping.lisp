@@ -1,0 +1,50 @@
+;;;; A test that is run in a debugger. The framework would handle its errors, and those that its
+;;;; failed checks signal: the evaluation stops before the framework's handler is called. Handlers
+;;;; of the test itself come before.
+
+(in-package :consort)
+
+(defvar *base-of-test* '() "In a test that stops: the handlers from before it.")
+(defvar *errors-passed-on* '() "The errors of the test that a person had passed on to the framework.")
+
+(defun stop-test (condition)
+  "A handler that stops at CONDITION if it is an error."
+  (when (and (typep condition 'error) (not (member condition *errors-passed-on* :test #'eq)))
+    (with-simple-restart (continue "Go on: the test framework is given the error.")
+      (invoke-debugger condition))
+    (push condition *errors-passed-on*)))
+
+(defun prepare-to-stop (condition)
+  "Called with each condition that a test signals, before its handlers; see *BREAK-ON-SIGNALS*. Has
+  STOP-TEST be called before the handlers of the framework. Returns NIL: nothing breaks."
+  (when (typep condition 'error)
+    (put-before-frameworks-handlers *base-of-test* #'stop-test))
+  nil)
+
+(defun call-stopping-test (function)
+  "Calls FUNCTION, which runs one test, in an evaluation that stops at errors. Returns its values."
+  (let ((debug (framework-symbol :rove/core/assertion "*DEBUG-ON-ERROR*")))
+    ;; Rove's macros put a handler into the test itself, unless this variable is true.
+    (progv (and debug (list debug)) '(t)
+      (if (can-freeze-tests-p)
+          (let ((*base-of-test* handler-clusters)
+                (*errors-passed-on* '())
+                (*stopping-test* t)
+                (*break-on-signals* `(or (satisfies prepare-to-stop) ,*break-on-signals*)))
+            (funcall (the function function)))
+          (funcall (the function function))))))
+
+(defun tell-test (case status checks failures)
+  "Prints the outcome of CASE; its arguments are as in a TEST-CASE's answer."
+  (format t "~&~A: ~A, ~D check~:P~%~{  ~A~%~}" (shown-name (test-case-name case)) status checks
+          (mapcar (lambda (failure) (field failure "message")) failures)))
+
+(defun debug-test (name package framework)
+  "Runs the tests called NAME, of the package and framework of these names unless they are NIL, in
+  an evaluation that stops at errors, and prints how each ended. Returns a list of no values."
+  (let ((cases (handler-case (cases-meant framework nil '() :test name :package (and package (find-package-named package)))
+                 (error (condition)
+                   (format *error-output* "~&~A~%" (condition-message condition))
+                   '()))))
+    (dolist (case cases '())
+      (multiple-value-call #'tell-test case (call-stopping-test (test-case-run case))))))

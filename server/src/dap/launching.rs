@@ -1,0 +1,118 @@
+//! What `attach` and `launch` name is run once the configuration is done: code, or a test, at whose
+//! errors and failed checks the debugger stops. Then the debug session ends.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::connection::Connection;
+use super::evaluating::{NewEvaluation, begin, values};
+use super::protocol::Begin;
+use crate::file_uri::uri_of_path;
+use crate::ide::context::Context;
+use crate::ide::testing::{self, Definition};
+use crate::ide::texts::Text;
+use crate::locked::lock;
+use crate::model::evaluation::EvalOutcome;
+use crate::model::stack_frame;
+use crate::session::{EvalRequest, Session, TestToDebug};
+use crate::shown;
+use crate::text::Span;
+use crate::text::forms::package_at;
+use crate::text::position::{PositionEncoding, to_position};
+
+/// Evaluates the code or runs the test that `attach` or `launch` named, then ends the debug
+/// session. Does nothing if they named none.
+pub(super) async fn launch(connection: &Connection) {
+    let Begin { code, package, test, framework, file, line, .. } = std::mem::take(&mut *lock(&connection.begin));
+    let found = match (&test, file.as_deref().zip(line)) {
+        (None, Some(place)) => match defined_at(connection, place).await {
+            Ok(found) => found,
+            Err(message) => return end(connection, "stderr", &message),
+        },
+        _ => None,
+    };
+    let test = match (test, found) {
+        (Some(name), _) => Some(TestToDebug { name, package: package.clone(), framework }),
+        (None, Some(found)) => Some(TestToDebug { framework, ..found }),
+        (None, None) => None,
+    };
+    let evaluation = match (test, code, file.zip(line)) {
+        // The comment is what logs and lists of evaluations show.
+        (Some(test), ..) => {
+            let code = format!("; the test {}", shown::line(&test.name));
+            NewEvaluation { code, package: test.package.clone(), test: Some(test), ..NewEvaluation::default() }
+        }
+        (None, Some(code), _) => NewEvaluation { code, package, ..NewEvaluation::default() },
+        (None, None, Some((file, line))) => {
+            let message = format!(
+                "There is no test at {}:{line}: no form (test NAME ...), (def-test ...), (deftest ...) or (define-test ...).",
+                file.display()
+            );
+            return end(connection, "stderr", &message);
+        }
+        (None, None, None) => return,
+    };
+    let is_test = evaluation.test.is_some();
+    let terminations = connection.terminations.subscribe();
+    let evaluation = NewEvaluation { stops: true, threads: true, ..evaluation };
+    match begin(connection, terminations, None, evaluation).await {
+        Ok(outcome) if outcome.error.is_some() => end(connection, "stderr", &failure(&outcome)),
+        // The outcome of a test was printed.
+        Ok(_) if is_test => connection.terminated(),
+        Ok(outcome) => end(connection, "console", &values(&outcome)),
+        Err(error) => end(connection, "stderr", &error.to_string()),
+    }
+}
+
+/// Shows a last line, and ends the debug session.
+fn end(connection: &Connection, category: &str, shown: &str) {
+    connection.event("output", json!({"category": category, "output": format!("{shown}\n")}));
+    connection.terminated();
+}
+
+/// The error of an evaluation, with its frames.
+fn failure(outcome: &EvalOutcome) -> String {
+    let Some(error) = &outcome.error else { return "It did not end.".into() };
+    let frames = stack_frame::texts(error.backtrace.clone());
+    format!("{}: {}\n{}", error.kind, error.message, frames.join("\n"))
+}
+
+/// Finds the test whose form is on a line of a file, as an editor or the disk has it, and evaluates
+/// its definition as it stands there.
+///
+/// # Errors
+/// The file cannot be read, or the definition not be evaluated to its end.
+async fn defined_at(connection: &Connection, (file, line): (&Path, usize)) -> Result<Option<TestToDebug>, String> {
+    let context: Context<Session> = connection.session.context(connection.client).await;
+    let Some(text) = context.texts().await.get(file).await else {
+        return Err(format!("The file {} cannot be read.", file.display()));
+    };
+    let Some(definition) = testing::test_on_line(&text.document, line) else { return Ok(None) };
+    let package = package_at(&text.document, definition.form.start);
+    evaluate(connection, file, &text, &definition, package.as_deref()).await?;
+    Ok(Some(TestToDebug { name: definition.name, package, framework: None }))
+}
+
+/// Evaluates the definition of a test, after the form that chooses its suite.
+async fn evaluate(
+    connection: &Connection,
+    file: &Path,
+    text: &Text,
+    test: &Definition,
+    package: Option<&str>,
+) -> Result<(), String> {
+    let rope = text.document.text();
+    let spans: [Option<Span>; 2] = [testing::suite_before(&text.document, test.form), Some(test.form)];
+    for span in spans.into_iter().flatten() {
+        let code = rope.slice(span.start..span.end).to_string();
+        let request = EvalRequest { code, package: package.map(str::to_owned), ..EvalRequest::default() };
+        let position = to_position(rope, span.start, PositionEncoding::Utf32);
+        let work = connection.session.evaluate_at(connection.client, request, &uri_of_path(file), Some(position));
+        let outcome = work.await.map_err(|error| error.to_string())?;
+        if outcome.error.is_some() {
+            return Err(format!("The definition of the test {} fails. {}", test.name, failure(&outcome)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,540 @@
+//! `inspect`: the parts of any value, a page at a time. Looking asks nobody and runs no code: at a
+//! variable, the last values, a value that was shown, and the locals of a stop. Code that gives the
+//! value, a part that is set and `describe` need the approval of an evaluation.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::facts::Facts;
+use super::{Call, CodeContext, Failure, Hints, Reply, Tool, evaluate_lisp};
+use crate::ide::clip::{LIMIT, clip};
+use crate::ide::context::Backend as _;
+use crate::ide::evaluate::{self, Evaluation};
+use crate::ide::name_tools::{Operation, Printed};
+use crate::ide::stops::{self, Stack, StopAction};
+use crate::ide::{inspect, value_definition};
+use crate::model::error_kind::ErrorKind;
+use crate::model::evaluation::EvalOutcome;
+use crate::model::image::ImageError;
+use crate::session::approval::{Class, Subject};
+use crate::session::debug::{
+    DebugInspect, Done, DoneStatus, Inspect as Parts, InspectCompare, InspectDescribe, InspectEval, InspectSet,
+    InspectTable, InspectedAtStop, Local, Value as Shown,
+};
+use crate::session::failures::STOP;
+use crate::session::{EvalRequest, Frontend};
+use crate::shown::line;
+
+/// The default number of parts of a page.
+const PAGE: usize = 50;
+/// The default deadline of code on a value, in seconds.
+const DEADLINE: f64 = 30.0;
+
+/// The tool `inspect`.
+pub(crate) struct Inspect;
+
+/// What is shown of the value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum Show {
+    #[default]
+    Parts,
+    Table,
+    Describe,
+    Definition,
+}
+
+/// The tool's arguments.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Default: `*`
+    #[serde(default)]
+    code: Option<String>,
+    /// A number from an answer; `*` in code
+    #[serde(default)]
+    value: Option<u64>,
+    /// Numbers of parts, inwards
+    #[serde(default)]
+    path: Option<Vec<usize>>,
+    /// Default: parts
+    #[serde(default)]
+    show: Option<Show>,
+    /// Code: sets the part
+    #[serde(default)]
+    new: Option<String>,
+    /// Value to compare with
+    #[serde(default)]
+    other: Option<u64>,
+    #[serde(default)]
+    stop: Option<u64>,
+    /// Instead of stop
+    #[serde(default)]
+    failure: Option<u64>,
+    /// Default: 0
+    #[serde(default)]
+    frame: Option<usize>,
+    /// Default 50
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+    #[serde(default)]
+    offset: Option<usize>,
+    #[serde(default)]
+    package: Option<String>,
+    /// Seconds. Default 30.
+    #[serde(default)]
+    #[schemars(range(min = 0.1, max = 86400))]
+    timeout: Option<f64>,
+}
+
+/// Where the value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    /// A value that was shown.
+    Number(u64),
+    /// A variable of the image or of the agent's session.
+    Variable(String),
+    /// Code that is evaluated in the session.
+    Code(String),
+    /// Code on a value that was shown.
+    On(u64, String),
+    /// A local variable or code in a frame.
+    Frame(Stack, usize, String),
+}
+
+/// What is done with the value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Doing {
+    Show(Show),
+    Set(String),
+    Compare(u64),
+}
+
+impl Input {
+    fn meaning(&self) -> Result<(Source, Doing), Failure> {
+        let bad = |why: &str| {
+            Err(Failure { kind: ErrorKind::BAD_ARGUMENTS, message: format!("Bad arguments for inspect: {why}.") })
+        };
+        let code = self.code.clone();
+        let source = match (self.stop, self.failure, self.value, code) {
+            (Some(_), Some(_), ..) => return bad("give `stop` or `failure`, not both"),
+            (Some(_), _, Some(_), _) | (_, Some(_), Some(_), _) => {
+                return bad("give `value` or a `stop` or `failure`, not both");
+            }
+            (Some(_), _, _, None) | (_, Some(_), _, None) => {
+                return bad("`code` is missing: it must be a variable of the frame, or other code");
+            }
+            (Some(stop), None, None, Some(code)) => Source::Frame(Stack::Stop(stop), self.frame.unwrap_or(0), code),
+            (None, Some(number), None, Some(code)) => {
+                Source::Frame(Stack::Failure(number), self.frame.unwrap_or(0), code)
+            }
+            (None, None, _, _) if self.frame.is_some() => return bad("`frame` needs a `stop` or a `failure`"),
+            (None, None, Some(value), None) => Source::Number(value),
+            (None, None, Some(value), Some(code)) => Source::On(value, code),
+            (None, None, None, None) => Source::Variable("*".into()),
+            (None, None, None, Some(code)) if inspect::is_variable(&code) => Source::Variable(code.trim().into()),
+            (None, None, None, Some(code)) => Source::Code(code),
+        };
+        if self.package.is_some() && !matches!(source, Source::Variable(_) | Source::Code(_)) {
+            return bad("`package` is for code in the session alone");
+        }
+        let doing = match (&self.new, self.other, self.show) {
+            (None, None, show) => Doing::Show(show.unwrap_or_default()),
+            (Some(new), None, None) => Doing::Set(new.clone()),
+            (None, Some(other), None) => Doing::Compare(other),
+            _ => return bad("give one of `show`, `new` and `other`"),
+        };
+        if matches!(&doing, Doing::Set(_)) && self.path.as_deref().unwrap_or_default().is_empty() {
+            return bad("`path` is missing: it must lead to the part that is set to the value of `new`");
+        }
+        let fits = match (&source, &doing) {
+            (Source::Number(_), _) | (_, Doing::Show(Show::Parts)) => true,
+            (Source::Variable(_), Doing::Compare(_) | Doing::Show(Show::Table | Show::Definition)) => true,
+            _ => false,
+        };
+        if !fits {
+            return bad("first inspect the value, then give its number as `value`, without `code`");
+        }
+        Ok((source, doing))
+    }
+
+    fn page(&self) -> (usize, usize) {
+        (self.offset.unwrap_or(0), self.limit.unwrap_or(PAGE))
+    }
+
+    fn deadline(&self) -> Duration {
+        Duration::from_secs_f64(self.timeout.unwrap_or(DEADLINE))
+    }
+}
+
+fn failed(error: ImageError) -> Failure {
+    Failure::of(error, None)
+}
+
+/// The reason why nothing that was asked for is there.
+fn nothing(message: &str) -> Failure {
+    Failure { kind: ErrorKind::NOT_FOUND, message: message.into() }
+}
+
+/// What is to be approved for code on a value: an evaluation; of a value of a person's stop what
+/// code in its frame needs.
+async fn on_value(call: &Call, value: u64, doing: &str, code: Option<String>) -> Result<(Class, Subject), Failure> {
+    let looked = call.session.query(Parts { reference: value, path: Vec::new(), start: 0, count: 1 }).await;
+    let looked = looked.map_err(failed)?;
+    let at = stop_of(call, looked.stop).await?;
+    let place = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
+    let what = format!("{doing} the value {value}, {}{place}", line(&looked.value.text));
+    let subject = Subject { what, code, ..Subject::default() };
+    Ok(match at {
+        Some(_) => (Class::Debug, Subject { also: Some(Class::Eval), ..subject }),
+        None => (Class::Eval, subject),
+    })
+}
+
+/// A stop in words, unless the agent's own evaluation waits in it.
+async fn stop_of(call: &Call, stop: Option<u64>) -> Result<Option<String>, Failure> {
+    let Some(number) = stop else { return Ok(None) };
+    if call.breakpoints.waits_in(number) {
+        return Ok(None);
+    }
+    let stops = stops::all(&call.session).await.map_err(failed)?;
+    Ok(stops.iter().find(|stop| stop.number == number).map(stops::named))
+}
+
+impl Tool for Inspect {
+    type Input = Input;
+    type Output = Facts;
+
+    const NAME: &'static str = "inspect";
+    const RUNS_CODE: bool = true;
+    const DESCRIPTION: &'static str =
+        "Parts of a value by pages: of code, a variable, a local at a stop or failure. Names are only read.";
+    const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
+
+    async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+        let (source, doing) = input.meaning()?;
+        let asked = match (source, doing) {
+            (Source::Code(code), _) => {
+                let what = "Evaluate code in the image".into();
+                (Class::Eval, Subject { what, code: Some(code), ..Subject::default() })
+            }
+            (Source::On(value, code), _) => on_value(call, value, "Evaluate code on", Some(code)).await?,
+            (Source::Frame(Stack::Stop(stop), frame, code), _) if !inspect::is_variable(&code) => {
+                let action = StopAction::Eval { frame, code: code.clone() };
+                let (_, what) = action.at(&call.session, stop).await.map_err(failed)?;
+                let subject = Subject { what, code: Some(code), ..Subject::default() };
+                if call.breakpoints.waits_in(stop) {
+                    (Class::Eval, subject)
+                } else {
+                    (Class::Debug, Subject { also: Some(Class::Eval), ..subject })
+                }
+            }
+            (Source::Number(value), Doing::Set(new)) => on_value(call, value, "Set a part of", Some(new)).await?,
+            (Source::Number(value), Doing::Show(Show::Describe)) => on_value(call, value, "Describe", None).await?,
+            _ => return Ok(None),
+        };
+        Ok(Some(asked))
+    }
+
+    fn code_context(input: &Input) -> Option<CodeContext> {
+        match input.meaning().ok()? {
+            (Source::Code(_), _) => Some(CodeContext::InSession(input.package.clone())),
+            _ => None,
+        }
+    }
+
+    async fn call(call: Call, input: Input) -> Reply<Facts> {
+        let done = async {
+            let (source, doing) = input.meaning()?;
+            let (start, count) = input.page();
+            let path = input.path.clone().unwrap_or_default();
+            match (source, doing) {
+                (Source::Code(code), _) => of_code(&call, &input, code, path).await,
+                (Source::On(value, code), _) => {
+                    check_unchanged(&call, value, "Evaluate code on").await?;
+                    let done = run(&call, &input, value, InspectEval { reference: value, code }).await?;
+                    match done.values.first() {
+                        Some(shown) if done.status == DoneStatus::Ok => parts(&call, &input, shown).await,
+                        _ => Ok(of_done(&done)),
+                    }
+                }
+                (Source::Frame(stack, frame, code), _) => in_frame(&call, &input, (stack, frame, code), path).await,
+                (Source::Number(reference), Doing::Show(Show::Parts)) => {
+                    let asked = Parts { reference, path, start, count };
+                    let looked = call.session.query(asked).await.map_err(failed)?;
+                    Ok(told(inspect::page(&looked, start, true)))
+                }
+                (source @ Source::Variable(_), Doing::Show(Show::Parts)) => {
+                    let shown = variable(&call, &source, &input).await?;
+                    parts(&call, &input, &shown).await
+                }
+                (source, doing) => {
+                    let value = number(&call, source, &input).await?;
+                    with_value(&call, &input, value, path, doing).await
+                }
+            }
+        };
+        done.await.unwrap_or_else(Reply::from)
+    }
+}
+
+fn told((text, facts): (String, Value)) -> Reply<Facts> {
+    Reply::new(text, Facts::new(facts), false)
+}
+
+fn of_done(done: &Done) -> Reply<Facts> {
+    let (text, facts, failed) = stops::outcome(done, "value");
+    Reply::new(text, Facts::new(facts), failed)
+}
+
+async fn variable(call: &Call, source: &Source, input: &Input) -> Result<Shown, Failure> {
+    let Source::Variable(name) = source else { return Err(nothing("It is no variable.")) };
+    let who = (call.client, Frontend::Mcp);
+    let found = call.session.variable_value(who, name.clone(), input.package.clone()).await;
+    found.map_err(|error| Failure::of(error, input.package.as_deref()))
+}
+
+/// The number of a value that was shown, or of a variable's.
+async fn number(call: &Call, source: Source, input: &Input) -> Result<u64, Failure> {
+    match source {
+        Source::Number(number) => Ok(number),
+        source => match variable(call, &source, input).await?.reference {
+            0 => Err(nothing("The value has no parts.")),
+            number => Ok(number),
+        },
+    }
+}
+
+/// Inspects a value that code gave, or the part of it that the call names.
+async fn parts(call: &Call, input: &Input, shown: &Shown) -> Result<Reply<Facts>, Failure> {
+    let path = input.path.clone().unwrap_or_default();
+    if shown.reference == 0 {
+        return if path.is_empty() { Ok(told(inspect::plain(shown))) } else { Err(nothing("The value has no parts.")) };
+    }
+    let (start, count) = input.page();
+    let asked = Parts { reference: shown.reference, path, start, count };
+    let looked = call.session.query(asked).await.map_err(failed)?;
+    Ok(told(inspect::page(&looked, start, true)))
+}
+
+/// Runs an operation on a value: in the thread of its stop, which limits its time, or as the
+/// agent's own work.
+async fn run<O: Operation + Clone>(call: &Call, input: &Input, value: u64, operation: O) -> Result<O::Answer, Failure> {
+    let looked = call.session.query(Parts { reference: value, path: Vec::new(), start: 0, count: 1 }).await;
+    if looked.map_err(failed)?.stop.is_some() {
+        return call.progress.during(call.session.at_stop(operation), None).await.map_err(failed);
+    }
+    let what = format!("inspecting the value {value}");
+    let work = call.session.run(call.client, what, move |_| operation, None, None);
+    let deadline = input.deadline();
+    match crate::steady::timeout(deadline, call.progress.during(work, None)).await {
+        Ok(answer) => answer.map_err(failed),
+        Err(_) => Err(Failure {
+            kind: "timeout".into(),
+            message: format!(
+                "The code took longer than {} s and was stopped. Give `timeout` for more.",
+                deadline.as_secs_f64()
+            ),
+        }),
+    }
+}
+
+/// Fails if the value is of another stop than the one that approval was asked for: images number
+/// their stops and values anew.
+async fn check_unchanged(call: &Call, value: u64, doing: &str) -> Result<(), Failure> {
+    let Some(permit) = &call.permit else { return Ok(()) };
+    let (_, subject) = on_value(call, value, doing, None).await?;
+    if permit.what() == subject.what {
+        return Ok(());
+    }
+    let message = format!("The value {value} is not the one that approval was asked for any more; look at it again.");
+    Err(Failure { kind: ErrorKind::STALE, message })
+}
+
+/// Evaluates code in the session and inspects its first value, which `*` then keeps alive.
+async fn of_code(call: &Call, input: &Input, code: String, path: Vec<usize>) -> Result<Reply<Facts>, Failure> {
+    let request = EvalRequest {
+        code,
+        package: input.package.clone(),
+        timeout: input.timeout,
+        refer: true,
+        ..EvalRequest::default()
+    };
+    let answer = call.progress.during(call.session.evaluate(call.client, request), None).await;
+    let outcome = match answer {
+        Ok(outcome) if outcome.error.is_none() && !outcome.values.is_empty() => outcome,
+        answer => {
+            let Reply { text, facts, failed, full } = evaluate_lisp::ended(answer, input.package.as_deref());
+            return Ok(Reply { text, facts: Facts::new(json!(facts)), failed, full });
+        }
+    };
+    let reference = outcome.references.first().copied().unwrap_or_default();
+    let first = outcome.values.first().map_or_else(String::new, |value| value.text.clone());
+    let count = outcome.values.len();
+    let mut reply = parts(call, input, &Shown { text: first, kind: None, reference }).await?;
+    if count > 1 && path.is_empty() {
+        reply.text += &format!("\n; The first of {count} values, which are in `/`.");
+    }
+    let mut evaluation = Evaluation::from(EvalOutcome { values: Vec::new(), ..outcome });
+    evaluation.for_agent();
+    let printed = evaluate::render(&evaluation);
+    let printed = printed.strip_suffix("; No value").unwrap_or(&printed);
+    reply.text.insert_str(0, printed);
+    Ok(reply)
+}
+
+/// Inspects a local variable, or the value of code, in a frame of a stop or of a frozen failure.
+async fn in_frame(
+    call: &Call,
+    input: &Input,
+    (stack, frame, code): (Stack, usize, String),
+    path: Vec<usize>,
+) -> Result<Reply<Facts>, Failure> {
+    let session = &call.session;
+    let (start, count) = input.page();
+    let asked = |stop| DebugInspect { stop, frame, code: code.clone(), path, start, count };
+    let InspectedAtStop { done, inspected } = match stack {
+        Stack::Failure(number) => {
+            let work = session.at_failure(number);
+            call.progress.during(work.query(asked(STOP)), None).await.map_err(failed)?
+        }
+        Stack::Stop(stop) if inspect::is_variable(&code) => {
+            let local = stops::local(session, stop, frame, &code).await.map_err(failed)?;
+            let shown = match local {
+                Some(Local { value: Some(value), .. }) => value,
+                Some(Local { name, missing, .. }) => {
+                    let why = missing.unwrap_or_else(|| "it has no value".into());
+                    return Err(nothing(&format!("The value of {} is not known here: {}.", line(&name), line(&why))));
+                }
+                None => variable(call, &Source::Variable(code.trim().into()), input).await?,
+            };
+            return parts(call, input, &shown).await;
+        }
+        Stack::Stop(stop) => {
+            let action = StopAction::Eval { frame, code: code.clone() };
+            let (_, what) = action.at(session, stop).await.map_err(failed)?;
+            if !call.breakpoints.waits_in(stop) && call.permit.as_ref().is_none_or(|permit| permit.what() != what) {
+                let message =
+                    format!("Stop {stop} is not the one that approval was asked for any more; look at it again.");
+                return Err(Failure { kind: ErrorKind::STALE, message });
+            }
+            call.progress.during(session.at_stop(asked(stop)), None).await.map_err(failed)?
+        }
+    };
+    let whose = if matches!(stack, Stack::Stop(_)) { "stop" } else { "failure" };
+    let (outcome, facts, is_failure) = stops::outcome(&done, whose);
+    let Some(inspected) = inspected.filter(|_| done.status == DoneStatus::Ok) else {
+        return Ok(Reply::new(outcome, Facts::new(facts), is_failure));
+    };
+    let (mut text, facts) = inspect::page(&inspected, start, matches!(stack, Stack::Stop(_)));
+    // What the code printed.
+    text += outcome.strip_prefix("; No value").unwrap_or_default();
+    Ok(Reply::new(text, Facts::new(facts), false))
+}
+
+/// Does with a value that was shown what is not to look at its parts.
+async fn with_value(
+    call: &Call,
+    input: &Input,
+    value: u64,
+    mut path: Vec<usize>,
+    doing: Doing,
+) -> Result<Reply<Facts>, Failure> {
+    let session = &call.session;
+    let last = if matches!(doing, Doing::Set(_)) { path.pop() } else { None };
+    let reference = if path.is_empty() {
+        value
+    } else {
+        let asked = Parts { reference: value, path, start: 0, count: 1 };
+        session.query(asked).await.map_err(failed)?.value.reference
+    };
+    if reference == 0 {
+        return Err(nothing("That part has no parts of its own: look at what it is a part of."));
+    }
+    let (start, count) = input.page();
+    match doing {
+        Doing::Show(Show::Table) => {
+            let table = session.query(InspectTable { reference, start, count }).await.map_err(failed)?;
+            Ok(told(inspect::table(&table, start)))
+        }
+        Doing::Show(Show::Definition) => {
+            let context = session.context(call.client).await;
+            let found = value_definition::of(&context, reference).await.map_err(failed)?;
+            Ok(told(inspect::definitions(&found, session.workspace())))
+        }
+        Doing::Show(Show::Describe) => {
+            check_unchanged(call, value, "Describe").await?;
+            let Printed { text, error } = run(call, input, reference, InspectDescribe { reference }).await?.into();
+            let text = clip(&text, LIMIT).text;
+            let shown = match &error {
+                Some(error) => format!("[ERROR] {error}\n\n{text}"),
+                None => text.clone(),
+            };
+            Ok(Reply::new(shown, Facts::new(json!({"description": text, "error": error})), error.is_some()))
+        }
+        Doing::Compare(other) => {
+            let compared = session.query(InspectCompare { reference, other }).await.map_err(failed)?;
+            Ok(told(inspect::comparison(&compared)))
+        }
+        Doing::Set(code) => {
+            check_unchanged(call, value, "Set a part of").await?;
+            let part = last.unwrap_or_default();
+            Ok(of_done(&run(call, input, reference, InspectSet { reference, part, code }).await?))
+        }
+        Doing::Show(Show::Parts) => Err(nothing("Its parts are looked at otherwise.")),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn meaning(arguments: Value) -> Result<(Source, Doing), Failure> {
+        serde_json::from_value::<Input>(arguments).unwrap().meaning()
+    }
+
+    #[test]
+    fn a_call_names_one_value() {
+        let shown = Doing::Show(Show::Parts);
+        for (arguments, source) in [
+            (json!({}), Source::Variable("*".into())),
+            (json!({"code": " shop::*cart* "}), Source::Variable("shop::*cart*".into())),
+            (json!({"code": "(f)", "package": "shop"}), Source::Code("(f)".into())),
+            (json!({"value": 3, "path": [1, 0]}), Source::Number(3)),
+            (json!({"value": 3, "code": "(car *)"}), Source::On(3, "(car *)".into())),
+            (json!({"stop": 1, "code": "x"}), Source::Frame(Stack::Stop(1), 0, "x".into())),
+            (json!({"failure": 2, "frame": 4, "code": "(f x)"}), Source::Frame(Stack::Failure(2), 4, "(f x)".into())),
+        ] {
+            assert_eq!(meaning(arguments.clone()).unwrap(), (source, shown.clone()), "{arguments}");
+        }
+        assert_eq!(meaning(json!({"value": 3, "show": "table"})).unwrap().1, Doing::Show(Show::Table));
+        assert_eq!(meaning(json!({"value": 3, "path": [0], "new": "1"})).unwrap().1, Doing::Set("1".into()));
+        assert_eq!(meaning(json!({"value": 3, "other": 4})).unwrap().1, Doing::Compare(4));
+    }
+
+    #[test]
+    fn arguments_that_do_not_go_together_are_named() {
+        for (arguments, words) in [
+            (json!({"stop": 1, "failure": 1, "code": "x"}), "`stop` or `failure`"),
+            (json!({"stop": 1, "value": 1}), "`value` or a `stop`"),
+            (json!({"failure": 1}), "`code` is missing"),
+            (json!({"frame": 1}), "`frame` needs"),
+            (json!({"value": 1, "package": "p"}), "`package`"),
+            (json!({"value": 1, "new": "1"}), "`path` is missing"),
+            (json!({"value": 1, "other": 2, "show": "table"}), "one of `show`"),
+            (json!({"code": "(f)", "show": "describe"}), "as `value`"),
+            (json!({"show": "describe"}), "as `value`"),
+            (json!({"failure": 1, "code": "x", "show": "table"}), "as `value`"),
+            (json!({"code": "(f)", "path": [1], "new": "2"}), "as `value`"),
+        ] {
+            let failure = meaning(arguments.clone()).unwrap_err();
+            assert!(failure.kind == "bad-arguments" && failure.message.contains(words), "{arguments}: {failure:?}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! A test run with a debugger over the Debug Adapter Protocol, by its name and by its place.
+
+use consort_tests::patience::PATIENCE;
+use serde_json::{Value, json};
+
+use crate::dap::{Client, fixture};
+
+const STAND_INS: &str = include_str!("../../lisp/tests/stand-ins.lisp");
+const TESTS: &str = "(defpackage :shop/tests (:use :cl :rove))
+(in-package :shop/tests)
+(defun price (n) (* 2 n))
+(deftest broken
+  (ok (= 4 (price 2)))
+  (ok (error \"no price\")))
+(deftest good
+  (ok (= 4 (price 2))))
+";
+
+/// Begins a session with `launch`.
+async fn launch(client: &mut Client, arguments: Value) {
+    client.ask("initialize", json!({"adapterID": "consort", "linesStartAt1": true})).await;
+    client.event("initialized").await;
+    client.ask("launch", arguments).await;
+    client.ask("configurationDone", Value::Null).await;
+}
+
+/// What the session shows until it ends.
+async fn shown(client: &mut Client) -> String {
+    let mut shown = String::new();
+    loop {
+        let message = client.next_event().await;
+        match message["event"].as_str() {
+            Some("output") => shown += message["body"]["output"].as_str().unwrap(),
+            Some("terminated") => return shown,
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_stops_in_a_debugger() {
+    let (fixture, session) = fixture().await;
+    let stand_ins = fixture.workspace.path().join("stand-ins.lisp");
+    let tests = fixture.workspace.path().join("tests.lisp");
+    std::fs::write(&stand_ins, STAND_INS).unwrap();
+    std::fs::write(&tests, TESTS).unwrap();
+    fixture.eval(&format!("(progn (load {stand_ins:?}) (load {tests:?}) (values))")).await;
+
+    // By its name: its error stops, and CONTINUE has the framework go on.
+    let mut client = Client::connect(&session, PATIENCE);
+    launch(&mut client, json!({"test": "broken", "package": "shop/tests"})).await;
+    let stopped = client.event("stopped").await;
+    assert_eq!(stopped["text"], "SIMPLE-ERROR: no price", "{stopped}");
+    let thread = json!({"threadId": stopped["threadId"]});
+    let restarts = client.ask("consort/restarts", thread.clone()).await;
+    assert_eq!(restarts["restarts"][0]["name"], "CONTINUE", "{restarts}");
+    client.ask("continue", thread).await;
+    let text = shown(&mut client).await;
+    assert!(text.contains("SHOP/TESTS::BROKEN: error, "), "{text}");
+    client.leave().await;
+
+    // By its line, as the file has it now: the definition is evaluated first.
+    std::fs::write(&tests, TESTS.replace("(= 4 (price 2))))", "(= 4 (price 2)))\n  (ok (cl-user::fails 7)))")).unwrap();
+    let mut client = Client::connect(&session, PATIENCE);
+    launch(&mut client, json!({"file": tests, "line": 9, "code": "(error \"not the test\")"})).await;
+    let stopped = client.event("stopped").await;
+    assert_eq!(stopped["text"], "SIMPLE-ERROR: boom 7", "{stopped}");
+    let frames = client.ask("stackTrace", json!({"threadId": stopped["threadId"]})).await;
+    assert_eq!(frames["stackFrames"][0]["name"], "FAILS", "{frames}");
+    client.ask("terminateThreads", json!({"threadIds": [stopped["threadId"]]})).await;
+    let text = shown(&mut client).await;
+    assert!(text.contains("SIMPLE-ERROR: boom 7"), "{text}");
+    client.leave().await;
+
+    // Where there is no test, the code is evaluated; without code that is told.
+    for (arguments, expected) in [
+        (json!({"file": tests, "line": 3, "code": "(price 4)", "package": "shop/tests"}), "8"),
+        (json!({"file": tests, "line": 3}), "There is no test at "),
+        (json!({"test": "none-such"}), "No test is found called none-such"),
+        (json!({"test": "good", "package": "shop/tests"}), "SHOP/TESTS::GOOD: "),
+        (json!({"file": "/nonexistent/x.lisp", "line": 1}), "cannot be read"),
+    ] {
+        let mut client = Client::connect(&session, PATIENCE);
+        launch(&mut client, arguments.clone()).await;
+        if arguments["test"] == "good" {
+            // The last definition of it fails.
+            let stopped = client.event("stopped").await;
+            client.ask("continue", json!({"threadId": stopped["threadId"]})).await;
+        }
+        let text = shown(&mut client).await;
+        assert!(text.contains(expected), "{arguments}: {text}");
+        client.leave().await;
+    }
+    drop(session);
+    fixture.close().await;
+}
