@@ -11,7 +11,7 @@
 
 (in-package :consort)
 
-(declaim (ftype function save-core main warm-up replace-functions note-locks-before-saving))
+(declaim (ftype function save-core main warm-up replace-functions unlink-exported-functions note-locks-before-saving))
 
 (defparameter *sources*
   (with-open-file (stream (merge-pathnames "sources.sexp" *load-truename*) :external-format :utf-8)
@@ -92,6 +92,7 @@
   (tell-step (1+ (length *sources*)))
   (warm-up)
   (replace-functions)
+  (unlink-exported-functions)
   (note-locks-before-saving)
   (asdf:clear-configuration)
   (setf asdf:*central-registry* '())

@@ -254,6 +254,15 @@
     (is equal "T" (first-value image "(eq (and (find-symbol \"REMOVE-STATIC-LINKS\" \"SB-VM\") t)
                                           (and (consort::lock-prefix-of-links) t))"))))
 
+(deftest exported-functions-have-no-links-to-rewrite
+  (with-image (image)
+    (is equal "NIL" (first-value image "(when (find-symbol \"REMOVE-STATIC-LINKS\" \"SB-VM\")
+                                          (loop for symbol being the external-symbols of :cl
+                                                when (and (fboundp symbol)
+                                                          (sb-int:find-fdefn symbol)
+                                                          (funcall (find-symbol \"FDEFN-HAS-STATIC-CALLERS\" \"SB-VM\") (sb-int:find-fdefn symbol)))
+                                                  collect symbol))"))))
+
 (deftest timing
   (with-image (image)
     (let ((timing (path (evaluated image "(sleep 0.05) (make-array 1000000)" :timing t) "timing")))

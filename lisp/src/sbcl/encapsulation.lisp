@@ -4,7 +4,8 @@
 ;;;; (code/immobile-space.lisp, REMOVE-STATIC-LINKS), each with a locked CMPXCHG. Some of these
 ;;;; operands lie across two cache lines. A hypervisor that detects such writes ("split lock")
 ;;;; delays them, and a virtual machine with other work may never come to the end of one. Where no
-;;;; other thread runs, the write needs no lock.
+;;;; other thread runs, the write needs no lock. The same holds for the first redefinition of such a
+;;;; function, by a program too.
 
 (in-package :consort)
 
@@ -12,6 +13,9 @@
 (define-internal remove-static-links :function "building on a busy virtual machine" ("SB-VM" "REMOVE-STATIC-LINKS"))
 (define-internal function-code-header :function "building on a busy virtual machine" ("SB-KERNEL" "FUN-CODE-HEADER"))
 (define-internal machine-code :function "building on a busy virtual machine" ("SB-KERNEL" "CODE-INSTRUCTIONS"))
+(define-internal named-definition :function "building on a busy virtual machine" ("SB-INT" "FIND-FDEFN"))
+(define-internal linked-p :function "building on a busy virtual machine" ("SB-VM" "FDEFN-HAS-STATIC-CALLERS"))
+(define-internal never-linked :variable "building on a busy virtual machine" ("SB-VM" "*NEVER-STATICALLY-LINK*"))
 (define-internal machine-code-size :function "building on a busy virtual machine" ("SB-KERNEL" "%CODE-TEXT-SIZE"))
 
 (defparameter *locked-write* '(#xF0 #x41 #x0F #xB1) "The octets of a locked CMPXCHG of 32 bits in the code of SBCL for x86-64.")
@@ -33,13 +37,49 @@
            (null (rest places))
            (sb-sys:sap+ text (first places))))))
 
-(defun encapsulate (name type function)
-  "From now on FUNCTION is called in place of the function NAME, with that as its first argument.
-  TYPE, a symbol, tells this encapsulation of NAME from others."
+(defun call-with-plain-links (function)
+  "Calls FUNCTION, with links rewritten without a lock on the way where that is possible: no other
+  thread runs. The argument of FUNCTION is true then."
   (let ((prefix (and (null (rest (sb-thread:list-all-threads))) (lock-prefix-of-links))))
     (if prefix
         (unwind-protect
              (progn (setf (sb-sys:sap-ref-8 prefix 0) +no-operation+)
-                    (%encapsulate name type function))
+                    (funcall function t))
           (setf (sb-sys:sap-ref-8 prefix 0) (first *locked-write*)))
-        (%encapsulate name type function))))
+        (funcall function nil))))
+
+(defun encapsulate (name type function)
+  "From now on FUNCTION is called in place of the function NAME, with that as its first argument.
+  TYPE, a symbol, tells this encapsulation of NAME from others."
+  (call-with-plain-links (lambda (plain)
+                           (declare (ignore plain))
+                           (%encapsulate name type function))))
+
+(defun exported-functions ()
+  "The names of SBCL's exported functions that calls may be linked to: those of the standard, and
+  others that are called so now."
+  (let ((names '()))
+    (dolist (package '("COMMON-LISP" "SB-EXT" "SB-GRAY" "SB-MOP" "SB-THREAD") names)
+      (do-external-symbols (symbol package)
+        (dolist (name (list symbol (list 'setf symbol)))
+          (let ((definition (and (fboundp name)
+                                 (not (and (symbolp name) (or (macro-function name) (special-operator-p name))))
+                                 (named-definition name))))
+            (when (and definition
+                       (or (linked-p definition) (string= package "COMMON-LISP")))
+              (pushnew name names :test #'equal))))))))
+
+(defun unlink-exported-functions ()
+  "Has calls within SBCL find its exported functions by their names, in the core that is saved next
+  too: a program that traces or redefines one has no links to rewrite. Does nothing where another
+  thread runs."
+  (when (every #'internal-p '(named-definition linked-p never-linked))
+    (call-with-plain-links
+     (lambda (plain)
+       (when plain
+         (let ((names (exported-functions)) (variable (get 'never-linked 'internal)))
+           (dolist (name names)
+             (let ((definition (named-definition name)))
+               (when (linked-p definition) (remove-static-links definition))))
+           ;; Saving links all calls but of these.
+           (setf (symbol-value variable) (union names (symbol-value variable) :test #'equal))))))))

@@ -152,11 +152,12 @@ impl Input {
         if matches!(&doing, Doing::Set(_)) && self.path.as_deref().unwrap_or_default().is_empty() {
             return bad("`path` is missing: it must lead to the part that is set to the value of `new`");
         }
-        let fits = match (&source, &doing) {
-            (Source::Number(_), _) | (_, Doing::Show(Show::Parts)) => true,
-            (Source::Variable(_), Doing::Compare(_) | Doing::Show(Show::Table | Show::Definition)) => true,
-            _ => false,
-        };
+        let fits = matches!(
+            (&source, &doing),
+            (Source::Number(_), _)
+                | (_, Doing::Show(Show::Parts))
+                | (Source::Variable(_), Doing::Compare(_) | Doing::Show(Show::Table | Show::Definition))
+        );
         if !fits {
             return bad("first inspect the value, then give its number as `value`, without `code`");
         }
