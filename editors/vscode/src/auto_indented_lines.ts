@@ -43,6 +43,16 @@ export class AutoIndentedLines {
     this.lines = kept.sort((a, b) => a.line - b.line)
   }
 
+  /**
+   * Notes that an answer to Enter, which may rest on lines that are not where they belong, has put
+   * a line behind `blank`. Returns false if the line is not known.
+   */
+  indented(line: number, blank: string): boolean {
+    const known = this.lines.find((one) => one.line === line)
+    if (known !== undefined) known.blank = blank
+    return known !== undefined
+  }
+
   /** The lines from the top. */
   get all(): readonly AutoIndentedLine[] {
     return this.lines

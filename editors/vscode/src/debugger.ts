@@ -167,7 +167,9 @@ export class Debugger implements vscode.Disposable {
     return configuration.type ? configuration : { ...AT_CURSOR }
   }
 
-  /** The configuration with the code or the place of the test in it; undefined when there is none. */
+  /**
+   * The configuration with the code or the place of the test in it; undefined when there is none.
+   */
   private withCode(configuration: vscode.DebugConfiguration): vscode.DebugConfiguration | undefined {
     if (configuration.request === 'attach' || typeof configuration['code'] === 'string' || typeof configuration['test'] === 'string') return configuration
     const wanted: unknown = configuration['evaluate'] ?? 'top-level'
@@ -317,7 +319,10 @@ function placeOf({ document, selection }: vscode.TextEditor): { file: string; li
   return document.uri.scheme === 'file' ? { file: document.uri.fsPath, line: selection.active.line + 1 } : undefined
 }
 
-/** The configuration with the place of the cursor, where a test is; undefined, after a message, if there is none. */
+/**
+ * The configuration with the place of the cursor, where a test is; undefined, after a message, if
+ * there is none.
+ */
 function atTest(configuration: vscode.DebugConfiguration): vscode.DebugConfiguration | undefined {
   const editor = lispEditor()
   if (editor === undefined) return undefined

@@ -21,6 +21,21 @@ export function indent(document: vscode.TextDocument, position: vscode.Position)
   return [vscode.TextEdit.replace(new vscode.Range(start, start.translate(0, blank.length)), ' '.repeat(column))]
 }
 
+/** The white space that the newest answer to Enter puts at the beginning of each line. */
+const answers = new WeakMap<vscode.TextDocument, Map<number, string>>()
+
+/** Notes where the edits put the line of the position. */
+function noted(document: vscode.TextDocument, { line }: vscode.Position, edits: vscode.TextEdit[]): vscode.TextEdit[] {
+  let blank = blankOf(document, line)
+  for (const { range, newText } of edits) {
+    if (range.start.line !== line || range.end.line !== line || range.end.character > blank.length) return edits
+    blank = blank.slice(0, range.start.character) + newText + blank.slice(range.end.character)
+  }
+  const lines = answers.get(document) ?? new Map<number, string>()
+  answers.set(document, lines.set(line, blank))
+  return edits
+}
+
 type Edits = vscode.ProviderResult<vscode.TextEdit[]>
 
 /** The server's edits if they come soon. */
@@ -33,12 +48,14 @@ export async function inTime(document: vscode.TextDocument, position: vscode.Pos
   const asked = Promise.resolve(server).catch(() => undefined)
   const edits = await Promise.race([asked, late])
   clearTimeout(timer)
-  return edits ?? indent(document, position)
+  return noted(document, position, edits ?? indent(document, position))
 }
 
 /** Indents while no server does: VS Code asks the provider that was registered last. */
 export function registerIndentation(selector: vscode.DocumentSelector): vscode.Disposable {
-  const provider = vscode.languages.registerOnTypeFormattingEditProvider(selector, { provideOnTypeFormattingEdits: indent }, '\n')
+  const provider = vscode.languages.registerOnTypeFormattingEditProvider(selector, {
+    provideOnTypeFormattingEdits: (document, position) => noted(document, position, indent(document, position)),
+  }, '\n')
   return vscode.Disposable.from(provider, new AfterTyping(selector))
 }
 
@@ -73,7 +90,9 @@ class AfterTyping implements vscode.Disposable {
 
   private changed(document: vscode.TextDocument, changes: readonly vscode.TextDocumentContentChangeEvent[]): void {
     const lines = this.autoIndented.get(document) ?? new AutoIndentedLines()
-    lines.changed(changes.map(({ range, text }) => ({ start: range.start, end: range.end, text: text.replaceAll('\r\n', '\n') })))
+    if (!this.isAnswer(document, changes, lines)) {
+      lines.changed(changes.map(({ range, text }) => ({ start: range.start, end: range.end, text: text.replaceAll('\r\n', '\n') })))
+    }
     if (lines.empty) {
       this.autoIndented.delete(document)
       return
@@ -81,6 +100,15 @@ class AfterTyping implements vscode.Disposable {
     this.autoIndented.set(document, lines)
     clearTimeout(this.timer)
     this.timer = setTimeout(() => void this.settle(document, lines), PAUSE)
+  }
+
+  /** True for a change that is an answer to Enter, with which VS Code has indented a line. */
+  private isAnswer(document: vscode.TextDocument, changes: readonly vscode.TextDocumentContentChangeEvent[], lines: AutoIndentedLines): boolean {
+    const [change, other] = changes
+    if (change === undefined || other !== undefined || !change.range.isSingleLine || !/^[ \t]*$/.test(change.text)) return false
+    const { line } = change.range.start
+    const blank = blankOf(document, line)
+    return answers.get(document)?.get(line) === blank && change.range.start.character + change.text.length <= blank.length && lines.indented(line, blank)
   }
 
   /** Indents the lines from the top, as each depends on those above, until the next key comes. */

@@ -29,6 +29,15 @@ test('white space that was changed since is the person\'s', () => {
   assert.deepEqual(after(enter, [change(2, 2, 'x'), change(5, 0, 'x')]), [])
 })
 
+test('a line that an answer to Enter has moved is still known', () => {
+  const lines = new AutoIndentedLines()
+  lines.changed([change(1, 12, '\n  ')])
+  assert.equal(lines.indented(2, '        '), true)
+  lines.changed([change(2, 8, '(')])
+  assert.deepEqual([...lines.all], [{ line: 2, blank: '        ' }])
+  assert.equal(lines.indented(3, '  '), false)
+})
+
 test('text that is pasted begins no line', () => {
   assert.deepEqual(after([change(1, 12, '\n  (list 1)')]), [])
   assert.deepEqual(after(enter, [change(2, 2, '(list 1\n      2)')]), [])

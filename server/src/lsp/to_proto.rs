@@ -99,7 +99,8 @@ pub(super) struct Diagnostics<'a> {
     pub(super) uri: &'a Url,
     /// The document's text.
     pub(super) text: &'a Rope,
-    /// The address of the repository, whose documentation describes the codes; empty if it has none.
+    /// The address of the repository, whose documentation describes the codes; empty if it has
+    /// none.
     repository: &'static str,
     others: HashMap<PathBuf, Option<Rope>>,
     /// Bytes of these files.

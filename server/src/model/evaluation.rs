@@ -55,8 +55,8 @@ impl EvalError {
 }
 
 impl EvalError {
-    /// The message of an error of the reader, without the line and the stream that SBCL tells at the
-    /// end, which are of a text of Consort's own.
+    /// The message of an error of the reader, without the line and the stream that SBCL tells at
+    /// the end, which are of a text of Consort's own.
     pub fn message_without_stream(&self) -> &str {
         let message = &self.message;
         let end = [" Line: ", "\n\n    Line: ", " Stream: "].iter().filter_map(|mark| message.find(mark)).min();

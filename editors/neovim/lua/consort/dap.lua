@@ -41,15 +41,16 @@ local function text_of(what)
   return table.concat(text, '\n'), M.package(vim.list_slice(lines, 1, range[1]))
 end
 
---- Returns the file and the line of the cursor, where a test is to be; nil if the buffer has no file.
+--- Returns the file and the line of the cursor, where a test is to be; nil if the buffer has no
+--- file.
 local function place_of_test()
   local file = vim.api.nvim_buf_get_name(0)
   if file == '' or vim.bo.buftype ~= '' then return client_of.say('a test is debugged in a file', vim.log.levels.WARN) end
   return { file = file, line = vim.api.nvim_win_get_cursor(0)[1] }
 end
 
---- Puts the code, or the place of the test, into a configuration that has `evaluate`. This happens after nvim-dap replaced
---- `${file}` and the like, so that nothing in the code is replaced.
+--- Puts the code, or the place of the test, into a configuration that has `evaluate`. This happens
+--- after nvim-dap replaced `${file}` and the like, so that nothing in the code is replaced.
 local function enrich(config, on_config)
   if config.code or config.test or not config.evaluate then return on_config(config) end
   if config.evaluate == 'test' then

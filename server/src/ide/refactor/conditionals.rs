@@ -143,8 +143,8 @@ impl Conditional<'_> {
         Ok(edits)
     }
 
-    /// The edit that begins a `progn` around statements behind a condition: on their line if they are
-    /// on one. A comment above the first is within.
+    /// The edit that begins a `progn` around statements behind a condition: on their line if they
+    /// are on one. A comment above the first is within.
     fn progn(&self, condition: &Node, first: &Node, last: &Node) -> Edit {
         let gap = self.site.between(condition.end(), first.start());
         let line = first_line(gap);
@@ -263,7 +263,8 @@ impl Conditional<'_> {
         kinds.then_some(edits)
     }
 
-    /// The edit that writes the comments between `from` and a condition behind the condition's line.
+    /// The edit that writes the comments between `from` and a condition behind the condition's
+    /// line.
     fn behind_condition(&self, from: usize, condition: &Node, next: &Node) -> Option<Edit> {
         let site = self.site;
         let gap = site.between(condition.end(), next.start());

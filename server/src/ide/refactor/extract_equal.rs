@@ -147,8 +147,8 @@ fn region<'a>(site: &Site<'a>, node: &Node, all: &[Vec<&'a Node>]) -> Result<(Ve
     Err("nothing is around them that a variable could be bound before".into())
 }
 
-/// The first and the last of the statements around which the variable can be bound at a step; `None`
-/// if they do not have all occurrences.
+/// The first and the last of the statements around which the variable can be bound at a step;
+/// `None` if they do not have all occurrences.
 fn statements<'a>(
     site: &Site<'a>,
     path: &[&'a Node],
@@ -174,7 +174,8 @@ fn statements<'a>(
     let between = |one: &&Node| step.child.start() <= one.start() && one.end() <= last.end();
     let plain = |one: &Node| {
         let operator = site.form.operator(one).unwrap_or_default();
-        // An atom may be a tag or a keyword of `loop`; a definition would no longer be at top level.
+        // An atom may be a tag or a keyword of `loop`; a definition would no longer be at top
+        // level.
         one.kind == Kind::List && !crate::text::definitions::is_definer(&operator) && operator != "declare"
     };
     (step.place == Place::Body && parent.elements().iter().filter(between).all(plain)).then_some((step.child, last))
