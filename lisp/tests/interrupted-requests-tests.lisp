@@ -75,16 +75,11 @@
 (deftest the-time-of-a-restarts-arguments-that-is-over-late
   ;; The timer has fired, and its interruption comes when the restart is being invoked.
   (with-debugged (image)
-    (prepare image "(defvar *late* nil)" :session "others")
     (multiple-value-bind (stop id) (stopped-at image "(outer 5)")
-      (prepare image "(sb-int:encapsulate 'consort::schedule 'noting
-                                          (lambda (schedule queue seconds function)
-                                            (when (and consort::*current-work* (eql seconds consort::+stop-work-time+)) (setf *late* function))
-                                            (funcall schedule queue seconds function)))
-                      (sb-int:encapsulate 'consort::leave-stop 'late
-                                          (lambda (leave &rest arguments)
-                                            (apply leave arguments)
-                                            (let ((interruption (funcall *late*)))
+      (prepare image "(sb-int:encapsulate 'consort::leave-stop 'late
+                                          (lambda (leave stop how work)
+                                            (funcall leave stop how work)
+                                            (let ((interruption (consort::end-work stop work \"timeout\" (constantly t))))
                                               (loop until (eq (consort::interruption-state interruption) :over) do (sleep 0.001)))))"
                :session "others")
       (is string= "sent" (path (restarted image stop "USE-OTHER" "arguments" #("(* 6 7)")) "result" "status"))

@@ -324,9 +324,12 @@ async fn an_agent_is_told_what_another_agent_defined() {
     let evaluate = |code: &str| json!({"code": code});
     first.call("evaluate-lisp", evaluate("(defun together-a () 0)")).await;
     let notes = |answer: &Value| answer["structuredContent"]["notices"].clone();
+    // What was not there before is nobody's concern.
+    assert_eq!(notes(&second.call("evaluate-lisp", evaluate("1")).await), Value::Null);
+    first.call("evaluate-lisp", evaluate("(defun together-a () 1)")).await;
     assert_eq!(
         notes(&second.call("evaluate-lisp", evaluate("1")).await),
-        json!(["another agent (agent 1) defined COMMON-LISP-USER::TOGETHER-A"])
+        json!(["another agent (agent 1) redefined COMMON-LISP-USER::TOGETHER-A"])
     );
     odd.call("evaluate-lisp", evaluate("1")).await;
 

@@ -12,7 +12,7 @@
 (defun watched-symbol (definition)
   "The symbol that DEFINITION, an object with a package, a name and a kind, defines, if there is such
   a definition that compiled code may have taken something of; otherwise NIL."
-  (let* ((package (find-package (param definition "package" 'string)))
+  (let* ((package (package-called (param definition "package" 'string)))
          (symbol (and package (find-symbol (param definition "name" 'string) package)))
          (kind (param definition "kind" 'string)))
     (flet ((kind-p (&rest kinds) (member kind kinds :test #'string=)))

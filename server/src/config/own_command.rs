@@ -1,7 +1,8 @@
 //! A Lisp command where it depends on the workspace: relative names, Qlot, and the files of the
 //! workspace that a start runs or loads.
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use serde_json::Value;
@@ -13,8 +14,8 @@ use crate::bounded_file;
 
 /// The files of a workspace that `qlot exec` follows.
 const QLOT: [&str; 2] = [".qlot/setup.lisp", "qlfile.lock"];
-/// The size limit of each of them, in bytes.
-const LIMIT: u64 = 16 << 20;
+/// The size limit of a file that is trusted by its contents, in bytes: a core may be large.
+const LIMIT: u64 = 1 << 30;
 
 /// Resolves relative names of the person's own settings against `directory`, where the settings
 /// file is: the current directory of Lisp is a workspace. A program's name without a slash is
@@ -44,21 +45,21 @@ pub(super) fn files_of_workspace(lisp: &LispConfig, workspace: &Path) -> Vec<(St
         InitFile::File(file) => Some(file.as_path()),
         InitFile::Default | InitFile::None => None,
     };
-    // Of `--core=FILE` the file.
-    let words =
-        lisp.command.iter().flat_map(|word| [Some(word.as_str()), word.split_once('=').map(|(_, value)| value)]);
-    let mut named: Vec<&Path> = words.flatten().map(Path::new).chain(init_file).collect();
+    // A word may name a file within it: `--core=FILE`, `exec ./lisp.sh`, `(load "dev/init.lisp")`.
+    let ends = |char: char| char.is_whitespace() || "=:;\"'()".contains(char);
+    let words = lisp.command.iter().flat_map(|word| std::iter::once(word.as_str()).chain(word.split(ends)));
     // A program's name without a slash is looked up on PATH.
-    if lisp.command.first().is_some_and(|program| !program.contains('/')) {
-        named.remove(0);
-    }
+    let program = lisp.command.first().filter(|program| !program.contains('/'));
+    let named = words.filter(|word| program.is_none_or(|program| word != program)).map(Path::new).chain(init_file);
     let mut files: Vec<(String, Value)> = Vec::new();
     for name in named {
         // The workspace is the current directory of the start.
         let file = workspace.join(name);
         let (Ok(facts), Ok(canonical)) = (file.metadata(), file.canonicalize()) else { continue };
-        if facts.is_file() && (file.starts_with(workspace) || canonical.starts_with(workspace)) {
-            files.push((name.to_string_lossy().into_owned(), Value::String(digest(&file))));
+        let name = name.to_string_lossy().into_owned();
+        let is_of_workspace = file.starts_with(workspace) || canonical.starts_with(workspace);
+        if facts.is_file() && is_of_workspace && files.iter().all(|(other, _)| *other != name) {
+            files.push((name, Value::String(digest(&file))));
         }
     }
     if is_qlot_of_workspace(&lisp.command, workspace) {
@@ -67,21 +68,31 @@ pub(super) fn files_of_workspace(lisp: &LispConfig, workspace: &Path) -> Vec<(St
     files
 }
 
-/// The contents of a file for a person: their SHA-256; its size and time where it is too large to
-/// be read; or the reason why there is neither.
+/// The contents of a file for a person: their SHA-256; what the system knows of a file that is too
+/// large to be read; or the reason why there is neither.
 fn digest(file: &Path) -> String {
-    let large = || {
-        let facts = file.metadata().ok()?;
-        let seconds = facts.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos();
-        Some(format!("{} bytes, written at {seconds} ns", facts.len()))
-    };
-    match bounded_file::read(file, LIMIT) {
-        Ok(bytes) => format!("sha256:{}", hexadecimal(&Sha256::digest(bytes))),
-        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-            large().unwrap_or_else(|| format!("({})", error.kind()))
+    match (sha256(file), file.metadata()) {
+        (Ok(digest), _) => format!("sha256:{digest}"),
+        // The time of the change, which a program cannot set.
+        (Err(error), Ok(facts)) if error.kind() == ErrorKind::FileTooLarge => {
+            format!(
+                "{} bytes in inode {}, changed at {}.{:09}",
+                facts.len(),
+                facts.ino(),
+                facts.ctime(),
+                facts.ctime_nsec()
+            )
         }
-        Err(error) => format!("({})", error.kind()),
+        (Err(error), _) => format!("({})", error.kind()),
     }
+}
+
+/// The SHA-256 of a regular file of up to [`LIMIT`] bytes.
+fn sha256(file: &Path) -> io::Result<String> {
+    let (open, _) = bounded_file::open(file)?;
+    let mut hash = Sha256::new();
+    let read = io::copy(&mut open.take(LIMIT + 1), &mut hash)?;
+    if read > LIMIT { Err(ErrorKind::FileTooLarge.into()) } else { Ok(hexadecimal(&hash.finalize())) }
 }
 
 #[cfg(test)]
@@ -130,6 +141,8 @@ mod tests {
             ("command = [\"./lisp.sh\"]", "lisp.sh"),
             ("command = [\"sbcl\", \"--core\", \"my.core\"]", "my.core"),
             ("command = [\"sbcl\", \"--core=my.core\"]", "my.core"),
+            ("command = [\"sh\", \"-c\", \"exec ./lisp.sh --x\"]", "./lisp.sh"),
+            ("command = [\"sbcl\", \"--eval\", \"(load 'dev/init.lisp)\"]", "dev/init.lisp"),
             ("command = [\"env\", \"qlot\", \"exec\", \"sbcl\"]", ".qlot/setup.lisp"),
         ] {
             let (dir, _) = load("", file, "first");

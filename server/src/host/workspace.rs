@@ -44,8 +44,9 @@ pub fn find_own(start: &Path) -> io::Result<PathBuf> {
 
 /// Returns the workspace of a file or directory that a command run in `from` was given. When `from`
 /// is in a workspace that contains the file, it is that one, as for the other commands, or one
-/// between with a host, `.git` or `consort.toml`: an `.asd` file nearer to the file counts for
-/// nothing. Otherwise it is that of [`find_running`] for the file.
+/// between with a host or a `.git`, or, while no host runs for it, with a `consort.toml`: an `.asd`
+/// file nearer to the file counts for nothing. Otherwise it is that of [`find_running`] for the
+/// file.
 ///
 /// # Errors
 /// The errors of [`find`].
@@ -87,7 +88,8 @@ fn find_given_where(
     folder: impl Fn(&Path) -> Option<PathBuf>,
 ) -> io::Result<PathBuf> {
     let start = directory(path)?;
-    let outer = find_where(from, &runs, &folder)?;
+    // The current directory may have gone.
+    let Ok(outer) = find_where(from, &runs, &folder) else { return find_where(&start, runs, folder) };
     let between = || start.ancestors().take_while(|dir| *dir != outer);
     let counts = start.starts_with(&outer)
         && (ownership::is_marked(&outer) || runs(&outer))
@@ -96,7 +98,10 @@ fn find_given_where(
         return find_where(&start, runs, folder);
     }
     let nearest = between().find(|dir| runs(dir)).map(Path::to_path_buf);
-    let nearest = nearest.or_else(|| if runs(&outer) { Some(outer.clone()) } else { folder(&start) });
+    // Another repository is a workspace of its own, whatever runs around it.
+    let other_repository = between().any(|dir| dir.join(".git").exists());
+    let nearest =
+        nearest.or_else(|| if runs(&outer) && !other_repository { Some(outer.clone()) } else { folder(&start) });
     let nearest = nearest.or_else(|| between().find(|dir| ownership::is_root(dir)).map(Path::to_path_buf));
     Ok(nearest.unwrap_or(outer))
 }
@@ -228,6 +233,8 @@ mod tests {
             "mono/doc/x.txt",
             "plain/libc/libc.asd",
             "plain/libc/c.lisp",
+            "mono/vendor/lib/.git",
+            "mono/vendor/lib/a.lisp",
         ]);
         let found = |path: &str, from: &str, running: &str| {
             let running = root.join(running);
@@ -249,6 +256,10 @@ mod tests {
             ("mono/liba/a.lisp", "mono", "mono/liba", "mono/liba"),
             ("plain/libc/c.lisp", "plain", "plain", "plain"),
             ("plain/libc/c.lisp", "plain", "-", ""),
+            // Another repository, and a directory that has gone.
+            ("mono/vendor/lib/a.lisp", "mono", "-", "mono/vendor/lib"),
+            ("mono/vendor/lib/a.lisp", "mono", "mono", "mono/vendor/lib"),
+            ("mono/liba/a.lisp", "gone", "-", "mono/liba"),
         ] {
             assert_eq!(found(path, from, running), expected, "{path} from {from:?}, with a host for {running}");
         }

@@ -8,6 +8,7 @@ use super::requests::compute_all;
 use super::{Provenance, Session};
 use crate::bounded_file;
 use crate::image::api::contents::{Homes, SystemFiles};
+use crate::model::image::ImageError;
 use crate::shown::line;
 use crate::text::decode;
 use crate::text::made::{Definition, definitions};
@@ -50,7 +51,13 @@ impl Session {
             let found = definitions_named(text, names.clone()).await;
             if !found.is_empty() {
                 let real = tokio::fs::canonicalize(&file).await.unwrap_or(file);
-                kept.extend(self.kept_of(found, real.strip_prefix(&workspace).unwrap_or(&real)).await);
+                match self.kept_of(found, real.strip_prefix(&workspace).unwrap_or(&real)).await {
+                    Ok(some) => kept.extend(some),
+                    Err(error) => {
+                        tracing::warn!(%error, system, "definitions from evaluations are named in part only");
+                        break;
+                    }
+                }
             }
             if kept.len() >= ENOUGH || bytes >= BYTES {
                 break;
@@ -67,23 +74,24 @@ impl Session {
         }
     }
 
-    async fn kept_of(&self, found: Vec<Definition>, file: &Path) -> Vec<String> {
+    async fn kept_of(&self, found: Vec<Definition>, file: &Path) -> Result<Vec<String>, ImageError> {
         let package = |one: &Definition| one.package.clone().unwrap_or_else(|| PACKAGE.into());
         let mut kept = Vec::new();
         for some in found.chunks(ASK) {
             let symbols = some.iter().map(|one| (package(one), one.name.clone())).collect();
-            let Ok(homes) = self.query_when_ready(Homes { symbols }).await else { return kept };
+            let homes = self.query_when_ready(Homes { symbols }).await?;
             for (one, home) in some.iter().zip(homes.homes) {
                 let Some((package, name)) = home.filter(|_| one.is_read(&homes.features)) else { continue };
                 let made = self.provenance(&package, &name);
                 if let Some(made) = evaluated(one, &found, &made) {
                     let place = format!("{}:{}", file.display(), one.line);
-                    kept.push(format!("{package}::{name} ({}, {})", line(&place), made.by));
+                    let name = line(&format!("{package}::{name}"));
+                    kept.push(format!("{name} ({}, {})", line(&place), made.by));
                 }
             }
         }
         kept.dedup();
-        kept
+        Ok(kept)
     }
 }
 

@@ -445,7 +445,9 @@ impl Table {
         self.recent.add(&name.1);
         let is_new = !self.made.contains_key(&name);
         let system = made.system.clone();
-        let deed = if is_new { Deed::Defined } else { Deed::Redefined };
+        // A name whose definitions were removed is still in the table.
+        let is_defined = self.made.get(&name).is_some_and(|made| !made.is_empty());
+        let deed = if is_defined { Deed::Redefined } else { Deed::Defined };
         self.others.add(maker, format!("{}::{}", name.0, name.1), deed, system);
         let provenance = self.made.entry(name.clone()).or_default();
         // There is one definition of each kind, except of methods.

@@ -53,6 +53,8 @@ fn calls() -> Vec<(&'static str, Value, Wanted)> {
         ("threads", json!({"action": "stack", "number": 1}), Kind),
         ("threads", json!({"action": "end", "number": 1}), Kind),
         ("debug", json!({}), Works),
+        ("inspect", json!({}), Kind),
+        ("inspect", json!({"code": "(list 1)"}), Kind),
         ("set-breakpoints", json!({"file": "a.lisp", "lines": [1]}), Kind),
         ("diagnostics", json!({"paths": ["a.lisp"]}), Kind),
         ("editor-context", json!({}), Works),
