@@ -215,7 +215,7 @@ export class Tests implements vscode.Disposable {
       // were none to run.
       if (item.parent !== undefined) run.started(item)
       try {
-        const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.names.get(item.id) ?? item.label }
+        const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.nameOf(item) }
         const report = await this.server.run<TestReport>('runTests', what, undefined, token)
         run.appendOutput(`${testText(report)}\n`.replace(/\r?\n/g, '\r\n'))
         void tellOfTests(this.server, report).catch(complain)
