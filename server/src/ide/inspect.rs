@@ -193,7 +193,8 @@ mod tests {
         for name in ["*", " ** ", "/", "+", "-", "*cart*", "shop::*cart*", "X", "x1", "%y", "x+1"] {
             assert!(is_variable(name), "{name}");
         }
-        for code in ["", "(f)", "'x", "#.x", "17", "1+x", "-1", "+.5", "\"s\"", "a b", "`x", "|x|", "a\\b", "x;", "#'f"] {
+        for code in ["", "(f)", "'x", "#.x", "17", "1+x", "-1", "+.5", "\"s\"", "a b", "`x", "|x|", "a\\b", "x;", "#'f"]
+        {
             assert!(!is_variable(code), "{code}");
         }
     }
