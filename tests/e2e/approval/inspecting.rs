@@ -91,6 +91,21 @@ async fn values_are_looked_into_by_pages() {
     let (shown, facts) = seen(&mut agent, &mut editor, json!({"code": "*goods*", "show": "definition"})).await;
     assert_eq!((shown.as_str(), &facts["definitions"]), ("No file is known to define it.", &json!([])));
 
+    // Code that ran is told of with all that came of it, also where the part is not there.
+    let many = json!({"value": goods, "code": "(progn (princ :printed) (values * 2 3))"});
+    let (shown, _) = seen(&mut agent, &mut editor, many).await;
+    assert!(shown.ends_with("\n; The other values:\n=> 2\n=> 3\n\n[stdout]\nPRINTED"), "{shown}");
+    for arguments in [
+        json!({"code": "(progn (princ :printed) *goods*)", "path": [7]}),
+        json!({"value": goods, "code": "(progn (princ :printed) *)", "path": [7]}),
+    ] {
+        let answer = agent.call("inspect", arguments.clone()).await;
+        let shown = text(&answer);
+        assert!(shown.contains("The code was evaluated and gave #(") && shown.contains("PRINTED"), "{answer}");
+        assert!(shown.contains("has no part 7"), "{answer}");
+        assert_eq!(answer["structuredContent"]["error"]["type"], "not-found", "{answer}");
+    }
+
     // What is not there, and what does not end.
     assert_eq!(error_kind(&mut agent, json!({"value": goods, "path": [7]})).await, "not-found");
     assert_eq!(error_kind(&mut agent, json!({"value": 999_999})).await, "not-found");
@@ -108,11 +123,25 @@ async fn what_runs_code_is_asked_about() {
     editor.eval("(defvar *list* (list 1 2))").await;
     let (_, facts) = seen(&mut agent, &mut editor, json!({"code": "*list*"})).await;
     let value = facts["value"].as_u64().expect("a number");
+    editor.eval("(defvar *outer* (list *list*))").await;
+    let (_, facts) = seen(&mut agent, &mut editor, json!({"code": "*outer*"})).await;
+    let outer = facts["value"].as_u64().expect("a number");
     for (arguments, question) in [
         (json!({"code": "(incf (first *list*))"}), "evaluate code in the image".to_owned()),
         (json!({"value": value, "code": "(incf (first *))"}), format!("evaluate code on the value {value}, (1 2)")),
-        (json!({"value": value, "path": [0], "new": "9"}), format!("set a part of the value {value}, (1 2)")),
+        (
+            json!({"value": value, "path": [0], "new": "9"}),
+            format!("set the part at [0], 1, of the value {value}, (1 2)"),
+        ),
         (json!({"value": value, "show": "describe"}), format!("describe the value {value}, (1 2)")),
+        (
+            json!({"value": outer, "path": [0, 1], "new": "9"}),
+            format!("set the part at [0, 1], 2, of the value {outer}, ((1 2))"),
+        ),
+        (
+            json!({"value": outer, "path": [0], "show": "describe"}),
+            format!("describe the part at [0], (1 2), of the value {outer}, ((1 2))"),
+        ),
     ] {
         let call = agent.begin("inspect", arguments.clone()).await;
         let asked = editor.press("Deny").await;
@@ -126,26 +155,56 @@ async fn what_runs_code_is_asked_about() {
     editor.press("Allow").await;
     assert_eq!(text(&agent.result(call).await), "=> 9");
     assert_eq!(editor.eval("*list*").await, ["(9 2)"]);
+
+    // The part is another when the person answers; what is not there is not asked about.
+    let call = agent.begin("inspect", json!({"value": outer, "path": [0, 1], "new": "7"})).await;
+    let question = editor.question().await;
+    editor.eval("(setf (second *list*) 3)").await;
+    editor.reply(&question, json!({"title": "Allow"})).await;
+    let answer = agent.result(call).await;
+    assert_eq!(answer["structuredContent"]["error"]["type"], "stale", "{answer}");
+    assert_eq!(editor.eval("*list*").await, ["(9 3)"], "nothing was done");
+    assert_eq!(error_kind(&mut agent, json!({"value": outer, "path": [0, 2], "new": "7"})).await, "not-found");
+    assert!(!editor.was_asked().await);
     guarded.end().await;
 }
+
+/// A value whose description does not end.
+const ENDLESS: &str = "(progn
+  (defclass endless () ())
+  (defmethod describe-object ((object endless) stream) (loop (sleep 0.01)))
+  (defvar *endless* (make-instance 'endless)))";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_of_a_stop_and_of_a_frozen_failure_are_looked_into() {
     let (guarded, mut editor, mut agent) = begun(Guarded::configured(Config::default()).await).await;
-    editor.eval("(defun fails (cart sum) (error \"boom ~A\" (list sum cart)))").await;
-    let program = Program::stopped(&guarded, "(fails (list :tea (list :milk 2)) 7)").await;
+    editor.eval("(defvar *bound* :elsewhere)").await;
+    editor.eval(ENDLESS).await;
+    editor.eval("(defun fails (cart sum &optional endless) (error \"boom ~A\" (list sum cart endless)))").await;
+    let bound = "(let ((*bound* :here)) (fails (list :tea (list :milk 2)) 7 *endless*))";
+    let program = Program::stopped(&guarded, bound).await;
     let stop = program.stop;
     let frames = agent.call("debug", json!({"action": "frames", "stop": stop})).await;
     assert!(text(&frames).contains("0: FAILS"), "{frames}");
     let (shown, facts) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "cart", "path": [1]})).await;
     assert!(shown.ends_with("list, 2 parts\n0: :MILK\n1: 2"), "{shown}");
     let (_, cart) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "CART"})).await;
+    let (_, endless) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "endless"})).await;
     let (shown, _) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "sum"})).await;
     assert!(shown.starts_with("=> 7"), "{shown}");
+
+    // A name is that of a local alone: what it is elsewhere is not what the program has.
+    for name in ["*bound*", "*"] {
+        let answer = agent.call("inspect", json!({"stop": stop, "code": name})).await;
+        let words = format!("Frame 0 of stop {stop} has no variable {name}: ");
+        assert!(answer["isError"] == true && text(&answer).starts_with(&words), "{answer}");
+        assert!(text(&answer).ends_with(&format!("as code: (progn {name}).")), "{answer}");
+    }
 
     // Whatever `eval` allows, a person is asked about code in their stopped program.
     for (arguments, question) in [
         (json!({"stop": stop, "code": "(cdr cart)"}), "evaluate code in frame 0, FAILS, at stop".to_owned()),
+        (json!({"stop": stop, "code": "(progn *bound*)"}), format!("at stop {stop} of person (SIMPLE-ERROR: boom")),
         (json!({"value": cart["value"], "code": "(cdr *)"}), format!("at stop {stop} of person (SIMPLE-ERROR: boom")),
         (
             json!({"value": facts["value"], "path": [1], "new": "3"}),
@@ -158,9 +217,36 @@ async fn values_of_a_stop_and_of_a_frozen_failure_are_looked_into() {
         assert!(message.contains(&question), "{message}");
         let answer = agent.result(call).await;
         assert_eq!(answer["isError"], false, "{arguments}: {answer}");
+        assert!(arguments["code"] != "(progn *bound*)" || text(&answer).contains(":HERE"), "{answer}");
     }
     let (shown, _) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "cart"})).await;
     assert!(shown.contains("(:TEA (:MILK 3))"), "{shown}");
+    for (path, words) in
+        [(json!([1]), "\n0: :MILK\n1: 3\n\n[stdout]\nPRINTED"), (json!([7]), "has no part 7\n\n[stdout]\nPRINTED")]
+    {
+        let code = "(progn (princ :printed) cart)";
+        let call = agent.begin("inspect", json!({"stop": stop, "code": code, "path": path})).await;
+        editor.press("Allow").await;
+        let answer = agent.result(call).await;
+        assert!(text(&answer).ends_with(words), "{answer}");
+    }
+    // Code there, on a value of it, and its description have the time that the call gives them.
+    for (arguments, question) in [
+        (json!({"stop": stop, "code": "(sleep 5)"}), "evaluate code in frame 0"),
+        (json!({"value": cart["value"], "code": "(sleep 5)"}), "evaluate code on the value"),
+        (json!({"value": cart["value"], "path": [0], "new": "(sleep 5)"}), "set the part"),
+        (json!({"value": endless["value"], "show": "describe"}), "describe the value"),
+    ] {
+        let mut limited = arguments.clone();
+        limited["timeout"] = json!(0.2);
+        let call = agent.begin("inspect", limited).await;
+        let asked = editor.press("Allow").await;
+        assert!(asked["params"]["message"].as_str().is_some_and(|message| message.contains(question)), "{asked}");
+        let answer = agent.result(call).await;
+        let shown = text(&answer);
+        let ended = shown.contains("The code took too long") || shown.contains("longer than 0.2 s");
+        assert!(answer["isError"] == true && ended, "{arguments}: {answer}");
+    }
     guarded.world.image.at_stop(&consort::image::api::debug::DebugAbort { stop }).await.expect("it is left");
     program.ended().await;
     assert_eq!(error_kind(&mut agent, json!({"value": cart["value"]})).await, "not-found");

@@ -32,6 +32,8 @@ use crate::shown::line;
 const PAGE: usize = 50;
 /// The default deadline of code on a value, in seconds.
 const DEADLINE: f64 = 30.0;
+/// The time that the image has to end code at a stop by itself.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The tool `inspect`.
 pub(crate) struct Inspect;
@@ -171,6 +173,11 @@ impl Input {
     fn deadline(&self) -> Duration {
         Duration::from_secs_f64(self.timeout.unwrap_or(DEADLINE))
     }
+
+    /// The deadline as the image's operations take it.
+    fn at_most(&self) -> Option<f64> {
+        Some(self.deadline().as_secs_f64())
+    }
 }
 
 fn failed(error: ImageError) -> Failure {
@@ -182,13 +189,48 @@ fn nothing(message: &str) -> Failure {
     Failure { kind: ErrorKind::NOT_FOUND, message: message.into() }
 }
 
+/// What runs code on a value, as a person is asked about it.
+#[derive(Debug, Clone, Copy)]
+enum Work<'a> {
+    Evaluate,
+    /// Describes the part to which the path leads.
+    Describe(&'a [usize]),
+    /// Sets that part.
+    Set(&'a [usize]),
+}
+
+impl Work<'_> {
+    /// The work in words, with the part of the value that is meant and what that part is.
+    async fn described(self, call: &Call, value: u64) -> Result<String, Failure> {
+        let look = |path: &[usize], start| {
+            let asked = Parts { reference: value, path: path.to_vec(), start, count: 1 };
+            async move { call.session.query(asked).await.map_err(failed) }
+        };
+        let (doing, path, part) = match self {
+            Work::Evaluate => return Ok("Evaluate code on".into()),
+            Work::Describe([]) => return Ok("Describe".into()),
+            Work::Describe(path) => ("Describe", path, look(path, 0).await?.value.text),
+            Work::Set(path) => {
+                let (number, outer) = path.split_last().unwrap_or((&0, &[]));
+                let holder = look(outer, *number).await?;
+                let Some(part) = holder.parts.first() else {
+                    return Err(nothing(&format!("{} has no part {number}.", line(&holder.value.text))));
+                };
+                ("Set", path, inspect::part_line(*number, part))
+            }
+        };
+        Ok(format!("{doing} the part at {path:?}, {}, of", line(&part)))
+    }
+}
+
 /// What is to be approved for code on a value: an evaluation; of a value of a person's stop what
 /// code in its frame needs.
-async fn on_value(call: &Call, value: u64, doing: &str, code: Option<String>) -> Result<(Class, Subject), Failure> {
+async fn on_value(call: &Call, value: u64, work: Work<'_>, code: Option<String>) -> Result<(Class, Subject), Failure> {
     let looked = call.session.query(Parts { reference: value, path: Vec::new(), start: 0, count: 1 }).await;
     let looked = looked.map_err(failed)?;
     let at = stop_of(call, looked.stop).await?;
     let place = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
+    let doing = work.described(call, value).await?;
     let what = format!("{doing} the value {value}, {}{place}", line(&looked.value.text));
     let subject = Subject { what, code, ..Subject::default() };
     Ok(match at {
@@ -219,12 +261,13 @@ impl Tool for Inspect {
 
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let (source, doing) = input.meaning()?;
+        let path = input.path.as_deref().unwrap_or_default();
         let asked = match (source, doing) {
             (Source::Code(code), _) => {
                 let what = "Evaluate code in the image".into();
                 (Class::Eval, Subject { what, code: Some(code), ..Subject::default() })
             }
-            (Source::On(value, code), _) => on_value(call, value, "Evaluate code on", Some(code)).await?,
+            (Source::On(value, code), _) => on_value(call, value, Work::Evaluate, Some(code)).await?,
             (Source::Frame(Stack::Stop(stop), frame, code), _) if !inspect::is_variable(&code) => {
                 let action = StopAction::Eval { frame, code: code.clone() };
                 let (_, what) = action.at(&call.session, stop).await.map_err(failed)?;
@@ -235,8 +278,10 @@ impl Tool for Inspect {
                     (Class::Debug, Subject { also: Some(Class::Eval), ..subject })
                 }
             }
-            (Source::Number(value), Doing::Set(new)) => on_value(call, value, "Set a part of", Some(new)).await?,
-            (Source::Number(value), Doing::Show(Show::Describe)) => on_value(call, value, "Describe", None).await?,
+            (Source::Number(value), Doing::Set(new)) => on_value(call, value, Work::Set(path), Some(new)).await?,
+            (Source::Number(value), Doing::Show(Show::Describe)) => {
+                on_value(call, value, Work::Describe(path), None).await?
+            }
             _ => return Ok(None),
         };
         Ok(Some(asked))
@@ -255,12 +300,16 @@ impl Tool for Inspect {
             let (start, count) = input.page();
             let path = input.path.clone().unwrap_or_default();
             match (source, doing) {
-                (Source::Code(code), _) => of_code(&call, &input, code, path).await,
+                (Source::Code(code), _) => Ok(of_code(&call, &input, code).await),
                 (Source::On(value, code), _) => {
-                    check_unchanged(&call, value, "Evaluate code on").await?;
-                    let done = run(&call, &input, value, InspectEval { reference: value, code }).await?;
+                    check_unchanged(&call, value, Work::Evaluate).await?;
+                    let done =
+                        run(&call, &input, value, InspectEval { reference: value, code, timeout: input.at_most() })
+                            .await?;
                     match done.values.first() {
-                        Some(shown) if done.status == DoneStatus::Ok => parts(&call, &input, shown).await,
+                        Some(shown) if done.status == DoneStatus::Ok => {
+                            Ok(evaluated(&call, &input, shown, &rest_of(&done)).await)
+                        }
                         _ => Ok(of_done(&done)),
                     }
                 }
@@ -323,33 +372,65 @@ async fn parts(call: &Call, input: &Input, shown: &Shown) -> Result<Reply<Facts>
     Ok(told(inspect::page(&looked, start, true)))
 }
 
-/// Runs an operation on a value: in the thread of its stop, which limits its time, or as the
-/// agent's own work.
+/// [`parts`] of the first value of code that ran, with `rest`, what else came of it. Where they
+/// cannot be shown, that too is the end of code that ran.
+async fn evaluated(call: &Call, input: &Input, shown: &Shown, rest: &str) -> Reply<Facts> {
+    let mut reply = parts(call, input, shown).await.unwrap_or_else(|Failure { kind, message }| {
+        let message = format!("The code was evaluated and gave {}. {message}", line(&shown.text));
+        Reply::from(Failure { kind, message })
+    });
+    reply.text += rest;
+    reply
+}
+
+/// The other values of code than the first, and its output.
+fn rest_of(done: &Done) -> String {
+    let others = done.values.get(1..).unwrap_or_default().to_vec();
+    let none = others.is_empty();
+    let (text, _, _) = stops::outcome(&Done { values: others, ..done.clone() }, "value");
+    match text.strip_prefix("; No value") {
+        Some(output) if none => output.to_owned(),
+        _ => format!("\n; The other values:\n{text}"),
+    }
+}
+
+/// Runs an operation on a value: in the thread of its stop, or as the agent's own work.
 async fn run<O: Operation + Clone>(call: &Call, input: &Input, value: u64, operation: O) -> Result<O::Answer, Failure> {
     let looked = call.session.query(Parts { reference: value, path: Vec::new(), start: 0, count: 1 }).await;
     if looked.map_err(failed)?.stop.is_some() {
-        return call.progress.during(call.session.at_stop(operation), None).await.map_err(failed);
+        return at_stop(call, input, operation).await;
     }
     let what = format!("inspecting the value {value}");
     let work = call.session.run(call.client, what, move |_| operation, None, None);
     let deadline = input.deadline();
     match crate::steady::timeout(deadline, call.progress.during(work, None)).await {
         Ok(answer) => answer.map_err(failed),
-        Err(_) => Err(Failure {
-            kind: "timeout".into(),
-            message: format!(
-                "The code took longer than {} s and was stopped. Give `timeout` for more.",
-                deadline.as_secs_f64()
-            ),
-        }),
+        Err(_) => Err(too_long(deadline)),
     }
 }
 
-/// Fails if the value is of another stop than the one that approval was asked for: images number
-/// their stops and values anew.
-async fn check_unchanged(call: &Call, value: u64, doing: &str) -> Result<(), Failure> {
+/// Runs an operation for a stop. The image limits the time of code in the stopped thread; what runs
+/// elsewhere, or does not end all the same, is interrupted a little later.
+async fn at_stop<O: Operation>(call: &Call, input: &Input, operation: O) -> Result<O::Answer, Failure> {
+    let deadline = input.deadline();
+    let work = call.progress.during(call.session.at_stop(operation), None);
+    match crate::steady::timeout(deadline + GRACE, work).await {
+        Ok(answer) => answer.map_err(failed),
+        Err(_) => Err(too_long(deadline)),
+    }
+}
+
+fn too_long(deadline: Duration) -> Failure {
+    let seconds = deadline.as_secs_f64();
+    let message = format!("The code took longer than {seconds} s and was stopped. Give `timeout` for more.");
+    Failure { kind: "timeout".into(), message }
+}
+
+/// Fails if the value, or the part that is meant, is not the one that approval was asked for: images
+/// number their stops and values anew.
+async fn check_unchanged(call: &Call, value: u64, work: Work<'_>) -> Result<(), Failure> {
     let Some(permit) = &call.permit else { return Ok(()) };
-    let (_, subject) = on_value(call, value, doing, None).await?;
+    let (_, subject) = on_value(call, value, work, None).await?;
     if permit.what() == subject.what {
         return Ok(());
     }
@@ -358,7 +439,7 @@ async fn check_unchanged(call: &Call, value: u64, doing: &str) -> Result<(), Fai
 }
 
 /// Evaluates code in the session and inspects its first value, which `*` then keeps alive.
-async fn of_code(call: &Call, input: &Input, code: String, path: Vec<usize>) -> Result<Reply<Facts>, Failure> {
+async fn of_code(call: &Call, input: &Input, code: String) -> Reply<Facts> {
     let request = EvalRequest {
         code,
         package: input.package.clone(),
@@ -371,22 +452,30 @@ async fn of_code(call: &Call, input: &Input, code: String, path: Vec<usize>) -> 
         Ok(outcome) if outcome.error.is_none() && !outcome.values.is_empty() => outcome,
         answer => {
             let Reply { text, facts, failed, full } = evaluate_lisp::ended(answer, input.package.as_deref());
-            return Ok(Reply { text, facts: Facts::new(json!(facts)), failed, full });
+            return Reply { text, facts: Facts::new(json!(facts)), failed, full };
         }
     };
     let reference = outcome.references.first().copied().unwrap_or_default();
     let first = outcome.values.first().map_or_else(String::new, |value| value.text.clone());
     let count = outcome.values.len();
-    let mut reply = parts(call, input, &Shown { text: first, kind: None, reference }).await?;
-    if count > 1 && path.is_empty() {
-        reply.text += &format!("\n; The first of {count} values, which are in `/`.");
-    }
+    let others = if count > 1 { format!("\n; The first of {count} values, which are in `/`.") } else { String::new() };
+    let mut reply = evaluated(call, input, &Shown { text: first, kind: None, reference }, &others).await;
     let mut evaluation = Evaluation::from(EvalOutcome { values: Vec::new(), ..outcome });
     evaluation.for_agent();
     let printed = evaluate::render(&evaluation);
     let printed = printed.strip_suffix("; No value").unwrap_or(&printed);
     reply.text.insert_str(0, printed);
-    Ok(reply)
+    reply
+}
+
+/// The refusal of a name that no local variable has. Its value elsewhere would be that of another
+/// thread, and `*` the agent's own.
+fn no_local(stop: u64, frame: usize, name: &str) -> Failure {
+    let name = line(name.trim());
+    nothing(&format!(
+        "Frame {frame} of stop {stop} has no variable {name}: list them with `debug`, action `locals`, or evaluate it \
+         as code: (progn {name})."
+    ))
 }
 
 /// Inspects a local variable, or the value of code, in a frame of a stop or of a frozen failure.
@@ -398,11 +487,12 @@ async fn in_frame(
 ) -> Result<Reply<Facts>, Failure> {
     let session = &call.session;
     let (start, count) = input.page();
-    let asked = |stop| DebugInspect { stop, frame, code: code.clone(), path, start, count };
+    let asked =
+        |stop, path| DebugInspect { stop, frame, code: code.clone(), path, start, count, timeout: input.at_most() };
     let InspectedAtStop { done, inspected } = match stack {
         Stack::Failure(number) => {
             let work = session.at_failure(number);
-            call.progress.during(work.query(asked(STOP)), None).await.map_err(failed)?
+            call.progress.during(work.query(asked(STOP, path)), None).await.map_err(failed)?
         }
         Stack::Stop(stop) if inspect::is_variable(&code) => {
             let local = stops::local(session, stop, frame, &code).await.map_err(failed)?;
@@ -412,7 +502,7 @@ async fn in_frame(
                     let why = missing.unwrap_or_else(|| "it has no value".into());
                     return Err(nothing(&format!("The value of {} is not known here: {}.", line(&name), line(&why))));
                 }
-                None => variable(call, &Source::Variable(code.trim().into()), input).await?,
+                None => return Err(no_local(stop, frame, &code)),
             };
             return parts(call, input, &shown).await;
         }
@@ -424,7 +514,8 @@ async fn in_frame(
                     format!("Stop {stop} is not the one that approval was asked for any more; look at it again.");
                 return Err(Failure { kind: ErrorKind::STALE, message });
             }
-            call.progress.during(session.at_stop(asked(stop)), None).await.map_err(failed)?
+            // The path is followed afterwards: that it leads nowhere must not hide what the code did.
+            at_stop(call, input, asked(stop, Vec::new())).await?
         }
     };
     let whose = if matches!(stack, Stack::Stop(_)) { "stop" } else { "failure" };
@@ -432,10 +523,14 @@ async fn in_frame(
     let Some(inspected) = inspected.filter(|_| done.status == DoneStatus::Ok) else {
         return Ok(Reply::new(outcome, Facts::new(facts), is_failure));
     };
-    let (mut text, facts) = inspect::page(&inspected, start, matches!(stack, Stack::Stop(_)));
     // What the code printed.
-    text += outcome.strip_prefix("; No value").unwrap_or_default();
-    Ok(Reply::new(text, Facts::new(facts), false))
+    let output = outcome.strip_prefix("; No value").unwrap_or_default();
+    let is_stop = matches!(stack, Stack::Stop(_));
+    if is_stop && input.path.as_ref().is_some_and(|path| !path.is_empty()) {
+        return Ok(evaluated(call, input, &inspected.value, output).await);
+    }
+    let (text, facts) = inspect::page(&inspected, start, is_stop);
+    Ok(Reply::new(text + output, Facts::new(facts), false))
 }
 
 /// Does with a value that was shown what is not to look at its parts.
@@ -447,6 +542,7 @@ async fn with_value(
     doing: Doing,
 ) -> Result<Reply<Facts>, Failure> {
     let session = &call.session;
+    let whole = input.path.as_deref().unwrap_or_default();
     let last = if matches!(doing, Doing::Set(_)) { path.pop() } else { None };
     let reference = if path.is_empty() {
         value
@@ -469,7 +565,7 @@ async fn with_value(
             Ok(told(inspect::definitions(&found, session.workspace())))
         }
         Doing::Show(Show::Describe) => {
-            check_unchanged(call, value, "Describe").await?;
+            check_unchanged(call, value, Work::Describe(whole)).await?;
             let Printed { text, error } = run(call, input, reference, InspectDescribe { reference }).await?.into();
             let text = clip(&text, LIMIT).text;
             let shown = match &error {
@@ -483,59 +579,16 @@ async fn with_value(
             Ok(told(inspect::comparison(&compared)))
         }
         Doing::Set(code) => {
-            check_unchanged(call, value, "Set a part of").await?;
+            check_unchanged(call, value, Work::Set(whole)).await?;
             let part = last.unwrap_or_default();
-            Ok(of_done(&run(call, input, reference, InspectSet { reference, part, code }).await?))
+            Ok(of_done(
+                &run(call, input, reference, InspectSet { reference, part, code, timeout: input.at_most() }).await?,
+            ))
         }
         Doing::Show(Show::Parts) => Err(nothing("Its parts are looked at otherwise.")),
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
-mod tests {
-    use super::*;
-
-    fn meaning(arguments: Value) -> Result<(Source, Doing), Failure> {
-        serde_json::from_value::<Input>(arguments).unwrap().meaning()
-    }
-
-    #[test]
-    fn a_call_names_one_value() {
-        let shown = Doing::Show(Show::Parts);
-        for (arguments, source) in [
-            (json!({}), Source::Variable("*".into())),
-            (json!({"code": " shop::*cart* "}), Source::Variable("shop::*cart*".into())),
-            (json!({"code": "(f)", "package": "shop"}), Source::Code("(f)".into())),
-            (json!({"value": 3, "path": [1, 0]}), Source::Number(3)),
-            (json!({"value": 3, "code": "(car *)"}), Source::On(3, "(car *)".into())),
-            (json!({"stop": 1, "code": "x"}), Source::Frame(Stack::Stop(1), 0, "x".into())),
-            (json!({"failure": 2, "frame": 4, "code": "(f x)"}), Source::Frame(Stack::Failure(2), 4, "(f x)".into())),
-        ] {
-            assert_eq!(meaning(arguments.clone()).unwrap(), (source, shown.clone()), "{arguments}");
-        }
-        assert_eq!(meaning(json!({"value": 3, "show": "table"})).unwrap().1, Doing::Show(Show::Table));
-        assert_eq!(meaning(json!({"value": 3, "path": [0], "new": "1"})).unwrap().1, Doing::Set("1".into()));
-        assert_eq!(meaning(json!({"value": 3, "other": 4})).unwrap().1, Doing::Compare(4));
-    }
-
-    #[test]
-    fn arguments_that_do_not_go_together_are_named() {
-        for (arguments, words) in [
-            (json!({"stop": 1, "failure": 1, "code": "x"}), "`stop` or `failure`"),
-            (json!({"stop": 1, "value": 1}), "`value` or a `stop`"),
-            (json!({"failure": 1}), "`code` is missing"),
-            (json!({"frame": 1}), "`frame` needs"),
-            (json!({"value": 1, "package": "p"}), "`package`"),
-            (json!({"value": 1, "new": "1"}), "`path` is missing"),
-            (json!({"value": 1, "other": 2, "show": "table"}), "one of `show`"),
-            (json!({"code": "(f)", "show": "describe"}), "as `value`"),
-            (json!({"show": "describe"}), "as `value`"),
-            (json!({"failure": 1, "code": "x", "show": "table"}), "as `value`"),
-            (json!({"code": "(f)", "path": [1], "new": "2"}), "as `value`"),
-        ] {
-            let failure = meaning(arguments.clone()).unwrap_err();
-            assert!(failure.kind == "bad-arguments" && failure.message.contains(words), "{arguments}: {failure:?}");
-        }
-    }
-}
+#[path = "inspect_tests.rs"]
+mod tests;
