@@ -175,13 +175,13 @@ const ASSIGNING: [(&str, usize, usize); 15] = [
 /// The step of an operator that assigns to one argument.
 const ONE: usize = usize::MAX;
 /// Iteration forms, whose variables change from one iteration to the next.
-const ITERATION_FORMS: [&str; 10] =
+pub(super) const ITERATION_FORMS: [&str; 10] =
     ["do", "do*", "dolist", "dotimes", "loop", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
 
 /// Adds the atoms in a form to which it assigns to `found`. An unknown macro is taken to assign to
 /// each of its arguments that is a symbol.
 pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&'a Node>) {
-    if matches!(node.prefix, Prefix::Quote) {
+    if node.is_data() {
         return;
     }
     if let Some(operator) = site.form.operator(node) {

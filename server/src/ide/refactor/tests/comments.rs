@@ -1,8 +1,12 @@
 //! The comments of conditionals.
 
+use std::time::Duration;
+
 use expect_test::expect;
 
 use super::*;
+use crate::ide::refactor::comments::{all, first_line};
+use crate::text::thread_time::Limit;
 
 #[test]
 fn each_comment_stays_with_its_branch() {
@@ -156,6 +160,14 @@ fn each_comment_stays_with_its_branch() {
         "#]],
         ),
         (
+            "if-to-unless",
+            "(‸if (a) #| x |# nil (b))",
+            expect![[r#"
+            Write as unless
+            (unless (a) #| x |# (b))
+        "#]],
+        ),
+        (
             "when-to-unless",
             "(‸when ;; why\n  (a) ; a\n  b)",
             expect![[r#"
@@ -168,4 +180,88 @@ fn each_comment_stays_with_its_branch() {
     ] {
         check(text, id, expected);
     }
+}
+
+#[test]
+fn a_comment_at_any_place_is_written_once() {
+    let forms = [
+        "(if (a) nil (b))",
+        "(if (a) (b) nil)",
+        "(if (a) (b))",
+        "(if (not (a)) (progn (b) (c)) (d))",
+        "(if (a) (b) (if (c) (d) (e)))",
+        "(when (a) (b) (c))",
+        "(unless (not (a)) (b))",
+        "(cond ((a) (b)) ((c) (d) (e)) (t (f)))",
+    ];
+    let ids = [
+        "if-to-when",
+        "if-to-unless",
+        "invert-if",
+        "if-to-cond",
+        "when-to-if",
+        "when-to-unless",
+        "unless-to-if",
+        "unless-to-when",
+        "cond-to-if",
+    ];
+    let (mut wrong, mut written) = (Vec::new(), 0);
+    for form in forms {
+        for (at, _) in form.match_indices([' ', ')']) {
+            for comment in [" #| c |# ", " ; c\n "] {
+                let text = format!("(‸{}{comment}{}", &form[1..at], &form[at..]);
+                let is_made = |found: &String| !found.contains("not offered") && !found.contains("refused: ");
+                let results = ids.map(|id| refactored(&[("a.lisp", &text)], id));
+                for found in results.iter().filter(|found| is_made(found)) {
+                    written += 1;
+                    if found.matches(comment.trim()).count() != 1 {
+                        wrong.push(format!("{text}\n{found}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(written > 100, "{written} refactorings were made");
+}
+
+#[test]
+fn a_condition_without_a_blank_behind_it_stays_apart() {
+    check(
+        "(‸if a()b)",
+        "if-to-unless",
+        expect![[r#"
+        Write as unless
+        (unless a b)
+    "#]],
+    );
+}
+
+#[test]
+fn comments_are_told_apart() {
+    assert_eq!(all("#|#|a|#|# b ; c\n#|d"), [(0, 9), (12, 15), (16, 19)]);
+    assert_eq!(all("#|||#|#"), [(0, 5)]);
+    assert_eq!(first_line("#|a\n|# #|\n|#\nb"), 12);
+    assert_eq!(first_line("; a\nb"), 3);
+    assert_eq!(first_line("#|a\n"), 4);
+}
+
+/// The least of three measurements, in seconds.
+fn cost(text: &str, run: fn(&str) -> usize) -> f64 {
+    let measured = (0..3).map(|_| {
+        let limit = Limit::after(Duration::MAX);
+        assert_eq!(run(text), text.len());
+        limit.used().as_secs_f64()
+    });
+    measured.fold(f64::MAX, f64::min)
+}
+
+#[test]
+fn comments_are_found_in_linear_time() {
+    let nested = [20_000, 80_000].map(|count| "#|".repeat(count) + &"|#".repeat(count));
+    let costs = nested.map(|text| cost(&text, |text| all(text)[0].1));
+    assert!(costs[1] < 7.0 * costs[0], "four times as many marks: {costs:?} seconds");
+    let many = [20_000, 80_000].map(|count| "#|\n|#".repeat(count));
+    let costs = many.map(|text| cost(&text, first_line));
+    assert!(costs[1] < 7.0 * costs[0], "four times as many comments: {costs:?} seconds");
 }

@@ -204,3 +204,106 @@ fn all_equal_forms_become_one_variable() {
         check(text, "extract-variable-all", expected);
     }
 }
+
+#[test]
+fn the_values_of_earlier_bindings_stay_before_the_first() {
+    for (text, expected) in [
+        (
+            "(defun f (x)\n  (let* ((a (or (numberp x) (return-from f nil)))\n         (b (‸/ 10 x)))\n    (g a b))\n  (h (/ 10 x)))",
+            expect![[r#"
+                Extract variable (all 2 equal forms)
+                refused: (or (numberp x) (return-from f nil)) is evaluated before the first of them, and may have an effect
+            "#]],
+        ),
+        (
+            "(defun f (x)\n  (do* ((a (read-it x) (1+ a))\n        (b (‸/ 10 x)))\n       ((> a 3))\n    (g (/ 10 x))))",
+            expect![[r#"
+                Extract variable (all 2 equal forms)
+                refused: (read-it x) is evaluated before the first of them, and may have an effect
+            "#]],
+        ),
+        (
+            "(defun f (x)\n  (let* (y\n         (a (+ x 1))\n         (b (‸/ 10 x)))\n    (g y a b))\n  (h (/ 10 x)))",
+            expect![[r#"
+                Extract variable (all 2 equal forms)
+                (defun f (x)
+                  (let ((value (/ 10 x)))
+                    (let* (y
+                           (a (+ x 1))
+                           (b value))
+                      (g y a b))
+                    (h value)))
+            "#]],
+        ),
+    ] {
+        check(text, "extract-variable-all", expected);
+    }
+}
+
+#[test]
+fn tags_docstrings_and_options_are_no_values() {
+    for (text, expected) in [
+        (
+            "(defun f ()\n  (tagbody 10\n    (g «10»)\n    (go 10)))",
+            expect![[r#"
+            not offered: ["extract-variable"]
+        "#]],
+        ),
+        (
+            "(defun f ()\n  (dotimes (i 3)\n    (g «10»)\n    10))",
+            expect![[r#"
+            not offered: ["extract-variable"]
+        "#]],
+        ),
+        (
+            "(defun f ()\n  (tagbody 10\n    (g «10» 10)\n    (go 10)))",
+            expect![[r#"
+            Extract variable (all 2 equal forms)
+            (defun f ()
+              (tagbody 10
+                (let ((value 10))
+                  (g value value))
+                (go 10)))
+        "#]],
+        ),
+        (
+            "(defun k ()\n  (flet ((f () \"usage\" (g «\"usage\"»)))\n    (f)))",
+            expect![[r#"
+            not offered: ["extract-variable"]
+        "#]],
+        ),
+        (
+            "(defun f ()\n  (restart-case (g «\"Use it.\"»)\n    (use () :report \"Use it.\")))",
+            expect![[r#"
+            not offered: ["extract-variable"]
+        "#]],
+        ),
+        (
+            "(defun f (x)\n  (ecase x\n    (:day «86400»)\n    (:week (* 7 86400))))",
+            expect![[r#"
+            Extract variable (all 2 equal forms)
+            (defun f (x)
+              (let ((value 86400))
+                (ecase x
+                  (:day value)
+                  (:week (* 7 value)))))
+        "#]],
+        ),
+        (
+            "(defgeneric s (x)\n  (:method ((x day)) (* 2 «86400»))\n  (:method ((x night)) (* 3 86400)))",
+            expect![[r#"
+                Extract variable (all 2 equal forms)
+                refused: nothing is around them that a variable could be bound before
+            "#]],
+        ),
+        (
+            "(defgeneric s (x)\n  (:method ((x day)) (g «86400») (defun h ()) (h 86400)))",
+            expect![[r#"
+            Extract variable (all 2 equal forms)
+            refused: nothing is around them that a variable could be bound before
+        "#]],
+        ),
+    ] {
+        check(text, "extract-variable-all", expected);
+    }
+}
