@@ -68,7 +68,7 @@
 (deftest nested-code-ends
   (with-debugged (image)
     (multiple-value-bind (outer id) (stopped-at image "(list (fails 5))")
-      ;; By the time that it runs, which begins anew after a stop.
+      ;; By the time that it runs.
       (is string= "timeout" (status-of-work image (nesting image outer "(loop)" "timeout" 1)))
       (let ((request (nesting image outer "(list (fails 6) (loop))" "timeout" 1)))
         (restarted image (stop-of-id image id 1) "PLAINLY")
@@ -88,6 +88,24 @@
         (call image "interrupt" "target" id)
         (is string= "interrupted" (status-of-work image id))
         (is string= "left" (status-of-work image request))))))
+
+(defparameter *moments* "
+(defun moments ()
+  (loop for timer in (consort::timer-queue-timers consort::*deadlines*)
+        for at = (consort::timer-at timer)
+        when (> at (+ (get-internal-real-time) (* 1000 internal-time-units-per-second))) collect at))
+" "The moments of timers that are more than a thousand seconds away.")
+
+(deftest the-time-of-nested-code-begins-anew
+  (with-debugged (image)
+    (prepare image *moments* :session "others")
+    (multiple-value-bind (outer id) (stopped-at image "(list (fails 5))")
+      (let ((request (nesting image outer "(let ((before (moments))) (fails 6) (fails 7) (mapcar #'> (moments) before))" "timeout" 2000)))
+        (restarted image (stop-of-id image id 1) "PLAINLY")
+        (restarted image (stop-of-id image id 2) "PLAINLY")
+        (is string= "(T)" (path (answer image request) "result" "values" 0 "text")))
+      ;; It is over with the code.
+      (is string= "NIL" (first-value image "(moments)" :session "others")))))
 
 (defparameter *slow-report* "
 (defvar *reporting* nil)

@@ -44,14 +44,16 @@
   ANSWER-WORK or ANSWER-WORK-ERROR. NESTS: an error in FUNCTION is a stop of its own. This object is
   the tag of the THROW that ends it. LEAVES: the request was to leave the stop. BACK is the restart
   by which code that nests goes back to the stop, or NIL. ENDED: the request is to end, and each
-  stop in FUNCTION goes back at once."
+  stop in FUNCTION goes back at once. BEGIN-TIME, if it is not NIL, is called after each such stop:
+  the request gets its time anew."
   (id nil :read-only t)
   (function nil :type function :read-only t)
   (answered nil)
   (nests nil)
   (back nil)
   (leaves nil)
-  (ended nil))
+  (ended nil)
+  (begin-time nil))
 
 (defconstant +stops-limit+ 8 "The maximum number of stops of evaluations, and likewise of threads; a
   further error is reported.")
@@ -344,9 +346,10 @@
   (when (may-stop-p condition)
     (destructuring-bind (frames more) (or stack (user-stack))
       (let* ((evaluation *evaluation*)
+             (work *current-work*)
              (stop (make-stop (sb-ext:atomic-incf (car *next-stop*)) sb-thread:*current-thread* evaluation *current-stop* reason condition
                               (own-restarts evaluation (compute-restarts condition)) frames more moment
-                              (and *current-work* (work-back *current-work*))))
+                              (and work (work-back work))))
              (*current-stop* stop)
              (*current-work* nil)
              (sb-ext:*invoke-debugger-hook* 'evaluation-debugger)
@@ -373,6 +376,7 @@
               (forget-stop stop)
               (world-changed)
               (setf (evaluation-stop evaluation) (stopped-parent stop))
+              (when (and work (work-begin-time work)) (funcall (the function (work-begin-time work))))
               (unless (stopped-parent stop) (resume-deadline evaluation left))
               (when (of-thread-p stop) (settle-after-thread evaluation)))))))))
 
