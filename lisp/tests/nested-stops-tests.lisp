@@ -105,7 +105,7 @@
         (restarted image (stop-of-id image id 2) "PLAINLY")
         (is string= "(T)" (path (answer image request) "result" "values" 0 "text")))
       ;; It is over with the code.
-      (is string= "NIL" (first-value image "(moments)" :session "others")))))
+      (is string= "NIL" (in-frame image outer 0 "(moments)")))))
 
 (defparameter *slow-report* "
 (defvar *reporting* nil)
