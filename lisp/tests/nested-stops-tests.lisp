@@ -68,7 +68,7 @@
 (deftest nested-code-ends
   (with-debugged (image)
     (multiple-value-bind (outer id) (stopped-at image "(list (fails 5))")
-      ;; By the time that it runs, which begins anew after a stop.
+      ;; By the time that it runs.
       (is string= "timeout" (status-of-work image (nesting image outer "(loop)" "timeout" 1)))
       (let ((request (nesting image outer "(list (fails 6) (loop))" "timeout" 1)))
         (restarted image (stop-of-id image id 1) "PLAINLY")
@@ -88,3 +88,52 @@
         (call image "interrupt" "target" id)
         (is string= "interrupted" (status-of-work image id))
         (is string= "left" (status-of-work image request))))))
+
+(defparameter *moments* "
+(defun moments ()
+  (loop for timer in (consort::timer-queue-timers consort::*deadlines*)
+        for at = (consort::timer-at timer)
+        when (> at (+ (get-internal-real-time) (* 1000 internal-time-units-per-second))) collect at))
+" "The moments of timers that are more than a thousand seconds away.")
+
+(deftest the-time-of-nested-code-begins-anew
+  (with-debugged (image)
+    (prepare image *moments* :session "others")
+    (multiple-value-bind (outer id) (stopped-at image "(list (fails 5))")
+      (let ((request (nesting image outer "(let ((before (moments))) (fails 6) (fails 7) (mapcar #'> (moments) before))" "timeout" 2000)))
+        (restarted image (stop-of-id image id 1) "PLAINLY")
+        (restarted image (stop-of-id image id 2) "PLAINLY")
+        (is string= "(T)" (path (answer image request) "result" "values" 0 "text")))
+      ;; It is over with the code.
+      (is string= "NIL" (in-frame image outer 0 "(moments)")))))
+
+(defparameter *slow-report* "
+(defvar *reporting* nil)
+(defvar *go-on* nil)
+(define-condition slow (error) ()
+  (:report (lambda (condition stream)
+             (declare (ignore condition))
+             (setf *reporting* t)
+             (loop until *go-on* do (sleep 0.01))
+             (write-string \"slow\" stream))))
+" "A condition whose text is there once *GO-ON* is true: a stop at it begins for as long.")
+
+(deftest nested-code-ends-while-its-stop-begins
+  (with-debugged (image)
+    (prepare image *slow-report* :session "others")
+    (flet ((ended-as-it-begins (stop ended)
+             (prepare image "(setf *reporting* nil *go-on* nil)" :session "others")
+             (let ((request (nesting image stop "(error 'slow)")))
+               (prepare image "(loop until *reporting* do (sleep 0.01))" :session "others")
+               (is eq :true (path (call image "interrupt" "target" (or ended request)) "result" "found"))
+               (prepare image "(setf *go-on* t)" :session "others")
+               request)))
+      (multiple-value-bind (outer id) (stopped-at image "(list (fails 5))")
+        (is string= "slow" (path (answer image (ended-as-it-begins outer nil)) "result" "error" "message"))
+        ;; So does the code around it, which waits in a stop of its own.
+        (let* ((first (nesting image outer "(list (fails 6))"))
+               (around (find 2 (list (stop-of-id image id 1) (stop-of-id image id 2)) :key (lambda (stop) (path stop "level")) :from-end t))
+               (second (ended-as-it-begins around first)))
+          (is string= "slow" (path (answer image second) "result" "error" "message"))
+          (is string= "boom 6" (path (answer image first) "result" "error" "message")))
+        (is string= "5" (in-frame image outer 0 "c"))))))

@@ -79,6 +79,8 @@ async fn a_test_stops_in_a_debugger() {
         (json!({"test": "none-such"}), "No test is found called none-such"),
         (json!({"test": "good", "package": "shop/tests"}), "SHOP/TESTS::GOOD: "),
         (json!({"file": "/nonexistent/x.lisp", "line": 1}), "cannot be read"),
+        (json!({"file": tests}), "`file` and `line` are given together"),
+        (json!({"line": 3}), "`file` and `line` are given together"),
     ] {
         let mut client = Client::connect(&session, PATIENCE);
         launch(&mut client, arguments.clone()).await;
@@ -89,6 +91,39 @@ async fn a_test_stops_in_a_debugger() {
         }
         let text = shown(&mut client).await;
         assert!(text.contains(expected), "{arguments}: {text}");
+        client.leave().await;
+    }
+    drop(session);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_launch_that_is_terminated_at_once_runs_nothing() {
+    let (fixture, session) = fixture().await;
+    let stand_ins = fixture.workspace.path().join("stand-ins.lisp");
+    let tests = fixture.workspace.path().join("noted.lisp");
+    std::fs::write(&stand_ins, STAND_INS).unwrap();
+    let noted = "(defpackage :noted/tests (:use :cl :rove))
+(in-package :noted/tests)
+(defvar *ran* nil)
+(deftest noted (setf *ran* t))
+";
+    std::fs::write(&tests, noted).unwrap();
+    fixture.eval(&format!("(progn (load {stand_ins:?}) (load {tests:?}) (values))")).await;
+
+    for arguments in [json!({"file": tests, "line": 4}), json!({"test": "noted", "package": "noted/tests"})] {
+        let mut client = Client::connect(&session, PATIENCE);
+        client.ask("initialize", json!({"adapterID": "consort", "linesStartAt1": true})).await;
+        client.event("initialized").await;
+        client.ask("launch", arguments.clone()).await;
+        client.send("configurationDone", Value::Null).await;
+        client.ask("terminate", json!({})).await;
+        client.event("terminated").await;
+        // A test that were run in spite of it would be meanwhile.
+        for _ in 0..20 {
+            let ran = client.ask("evaluate", json!({"expression": "noted/tests::*ran*", "context": "repl"})).await;
+            assert_eq!(ran["result"], "NIL", "{arguments}");
+        }
         client.leave().await;
     }
     drop(session);

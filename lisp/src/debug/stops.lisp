@@ -43,13 +43,17 @@
   "The request ID to a stop. FUNCTION, called with this object in the stopped thread, answers by
   ANSWER-WORK or ANSWER-WORK-ERROR. NESTS: an error in FUNCTION is a stop of its own. This object is
   the tag of the THROW that ends it. LEAVES: the request was to leave the stop. BACK is the restart
-  by which code that nests goes back to the stop, or NIL."
+  by which code that nests goes back to the stop, or NIL. ENDED: the request is to end, and each
+  stop in FUNCTION goes back at once. BEGIN-TIME, if it is not NIL, is called after each such stop:
+  the request gets its time anew."
   (id nil :read-only t)
   (function nil :type function :read-only t)
   (answered nil)
   (nests nil)
   (back nil)
-  (leaves nil))
+  (leaves nil)
+  (ended nil)
+  (begin-time nil))
 
 (defconstant +stops-limit+ 8 "The maximum number of stops of evaluations, and likewise of threads; a
   further error is reported.")
@@ -148,6 +152,8 @@
       (cond (waiting (answer-work-by waiting (lambda (id) (post-frame (object "id" id "result" (object "status" "interrupted")))))
                      (return t))
             ((and current (equal (work-id current) id))
+             ;; The lock: a stop within that is listed after it finds what is set before.
+             (with-lock (*stops-lock*) (setf (work-ended current) t))
              (abort-stops-within stop)
              (end-work stop current "interrupted")
              (return t))))))
@@ -166,6 +172,12 @@
           (with-lock ((stopped-lock inner))
             (setf (stopped-work inner) (append (stopped-work inner) (list work))))
           (wake-stop inner))))))
+
+(defun back-at-once-p (stop)
+  "Returns true if STOP, which is listed, is in code whose end was asked for before that."
+  (loop for around = (stopped-parent stop) then (stopped-parent around)
+        while around
+          thereis (let ((work (stopped-current around))) (and work (work-ended work)))))
 
 (defun end-work (stop work status &optional (over-p (constantly nil)))
   "Has the thread of STOP end WORK and answer STATUS, if it still does it, no other stop is in it,
@@ -334,9 +346,10 @@
   (when (may-stop-p condition)
     (destructuring-bind (frames more) (or stack (user-stack))
       (let* ((evaluation *evaluation*)
+             (work *current-work*)
              (stop (make-stop (sb-ext:atomic-incf (car *next-stop*)) sb-thread:*current-thread* evaluation *current-stop* reason condition
                               (own-restarts evaluation (compute-restarts condition)) frames more moment
-                              (and *current-work* (work-back *current-work*))))
+                              (and work (work-back work))))
              (*current-stop* stop)
              (*current-work* nil)
              (sb-ext:*invoke-debugger-hook* 'evaluation-debugger)
@@ -356,10 +369,14 @@
                    (with-own-settings () (send-frame (list* :object "event" "stopped" (rest (stop-json stop)))))
                    ;; WITH-LOCAL-INTERRUPTS must belong to this WITHOUT-INTERRUPTS: within a nested
                    ;; one, interrupts would stay off.
-                   (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work))))))
+                   (cond ((back-at-once-p stop)
+                          (setf (stopped-how stop) "abort")
+                          :abort)
+                         (t (wait-in-stop stop (lambda (work) (with-local-interrupts (funcall (the function work))))))))
               (forget-stop stop)
               (world-changed)
               (setf (evaluation-stop evaluation) (stopped-parent stop))
+              (when (and work (work-begin-time work)) (funcall (the function (work-begin-time work))))
               (unless (stopped-parent stop) (resume-deadline evaluation left))
               (when (of-thread-p stop) (settle-after-thread evaluation)))))))))
 

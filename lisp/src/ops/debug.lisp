@@ -181,19 +181,23 @@
     (funcall function)))
 
 (defun call-for-work (stop work seconds function)
-  "Calls FUNCTION in the thread of STOP for WORK, for SECONDS at most. Whenever they are over while
-  FUNCTION has stopped, it gets them anew."
-  (let ((over nil)) ; the interruption may come after the timer was cancelled
-    (labels ((limit () (schedule *deadlines* seconds #'ring))
-             (ring ()
-               (unless over
-                 (if (eq (innermost-stop stop) stop)
-                     (end-work stop work "timeout" (lambda () over))
-                     (limit)))))
-      (let ((timer (limit)))
-        (unwind-protect (call-past-handlers function)
-          (setf over t)
-          (cancel *deadlines* timer))))))
+  "Calls FUNCTION in the thread of STOP for WORK, for SECONDS at most, which begin anew whenever a
+  stop in FUNCTION was left. They do not count while it waits in one."
+  (let ((timer nil))
+    (labels ((end () (when timer (cancel *deadlines* (shiftf timer nil))))
+             (begin ()
+               (end)
+               (let ((this nil)) ; the interruption may come after this timer was cancelled
+                 (setf this (schedule *deadlines* seconds
+                                      (lambda ()
+                                        (when (eq (innermost-stop stop) stop)
+                                          (end-work stop work "timeout" (lambda () (not (eq this timer)))))))
+                       timer this))))
+      (setf (work-begin-time work) #'begin)
+      (begin)
+      (unwind-protect (call-past-handlers function)
+        (setf (work-begin-time work) nil)
+        (end)))))
 
 (defun call-going-back (work function)
   "Calls FUNCTION for WORK, whose errors are stops of their own, with a restart by which these go

@@ -22,21 +22,31 @@
   nil)
 
 (defun call-stopping-test (function)
-  "Calls FUNCTION, which runs one test, in an evaluation that stops at errors. Returns its values."
-  (let ((debug (framework-symbol :rove/core/assertion "*DEBUG-ON-ERROR*")))
+  "Calls FUNCTION, which runs one test, in an evaluation that stops at errors. Returns how often it
+  stopped at an error and went on, and the list of its values."
+  (let* ((debug (framework-symbol :rove/core/assertion "*DEBUG-ON-ERROR*"))
+         (errors 0)
+         (debugger sb-ext:*invoke-debugger-hook*)
+         (sb-ext:*invoke-debugger-hook* (lambda (condition hook)
+                                          (when (typep condition 'error) (incf errors))
+                                          (funcall debugger condition hook))))
     ;; Rove's macros put a handler into the test itself, unless this variable is true.
-    (progv (and debug (list debug)) '(t)
-      (if (can-freeze-tests-p)
-          (let ((*base-of-test* handler-clusters)
-                (*errors-passed-on* '())
-                (*stopping-test* t)
-                (*break-on-signals* `(or (satisfies prepare-to-stop) ,*break-on-signals*)))
-            (funcall (the function function)))
-          (funcall (the function function))))))
+    (let ((values (multiple-value-list
+                   (progv (and debug (list debug)) '(t)
+                     (if (can-freeze-tests-p)
+                         (let ((*base-of-test* handler-clusters)
+                               (*errors-passed-on* '())
+                               (*stopping-test* t)
+                               (*break-on-signals* `(or (satisfies prepare-to-stop) ,*break-on-signals*)))
+                           (funcall (the function function)))
+                         (funcall (the function function)))))))
+      (values errors values))))
 
-(defun tell-test (case status checks failures)
-  "Prints the outcome of CASE; its arguments are as in a TEST-CASE's answer."
-  (format t "~&~A: ~A, ~D check~:P~%~{  ~A~%~}" (shown-name (test-case-name case)) status checks
+(defun tell-test (case errors status checks failures)
+  "Prints the outcome of CASE, which went on after that many ERRORS; the other arguments are as in a
+  TEST-CASE's answer. A framework may take a check that a person continued for a skipped one."
+  (format t "~&~A: ~A~:[~*~;, after ~D error~:P~], ~D check~:P~%~{  ~A~%~}" (shown-name (test-case-name case)) status
+          (and (plusp errors) (string= status "passed")) errors checks
           (mapcar (lambda (failure) (field failure "message")) failures)))
 
 (defun debug-test (name package framework)
@@ -47,4 +57,5 @@
                    (format *error-output* "~&~A~%" (condition-message condition))
                    '()))))
     (dolist (case cases '())
-      (multiple-value-call #'tell-test case (call-stopping-test (test-case-run case))))))
+      (multiple-value-bind (errors values) (call-stopping-test (test-case-run case))
+        (apply #'tell-test case errors values)))))

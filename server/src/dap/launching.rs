@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::connection::Connection;
 use super::evaluating::{NewEvaluation, begin, values};
@@ -13,7 +14,7 @@ use crate::ide::context::Context;
 use crate::ide::testing::{self, Definition};
 use crate::ide::texts::Text;
 use crate::locked::lock;
-use crate::model::evaluation::EvalOutcome;
+use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::stack_frame;
 use crate::session::{EvalRequest, Session, TestToDebug};
 use crate::shown;
@@ -22,13 +23,20 @@ use crate::text::forms::package_at;
 use crate::text::position::{PositionEncoding, to_position};
 
 /// Evaluates the code or runs the test that `attach` or `launch` named, then ends the debug
-/// session. Does nothing if they named none.
-pub(super) async fn launch(connection: &Connection) {
+/// session. Does nothing if they named none. `terminations`: of `terminate` requests since the
+/// configuration was done.
+pub(super) async fn launch(connection: &Connection, mut terminations: watch::Receiver<u64>) {
     let Begin { code, package, test, framework, file, line, .. } = std::mem::take(&mut *lock(&connection.begin));
     let found = match (&test, file.as_deref().zip(line)) {
-        (None, Some(place)) => match defined_at(connection, place).await {
-            Ok(found) => found,
-            Err(message) => return end(connection, "stderr", &message),
+        (None, Some(place)) => tokio::select! {
+            biased;
+            // The definition is dropped, which interrupts it. The sender lives as long as the
+            // connection.
+            _ = terminations.changed() => return,
+            found = defined_at(connection, place) => match found {
+                Ok(found) => found,
+                Err(message) => return end(connection, "stderr", &message),
+            },
         },
         _ => None,
     };
@@ -37,6 +45,7 @@ pub(super) async fn launch(connection: &Connection) {
         (None, Some(found)) => Some(TestToDebug { framework, ..found }),
         (None, None) => None,
     };
+    let half_a_place = file.is_some() != line.is_some();
     let evaluation = match (test, code, file.zip(line)) {
         // The comment is what logs and lists of evaluations show.
         (Some(test), ..) => {
@@ -51,10 +60,13 @@ pub(super) async fn launch(connection: &Connection) {
             );
             return end(connection, "stderr", &message);
         }
+        (None, None, None) if half_a_place => {
+            let message = "`file` and `line` are given together: the line, from 1, on which the test's form is.";
+            return end(connection, "stderr", message);
+        }
         (None, None, None) => return,
     };
     let is_test = evaluation.test.is_some();
-    let terminations = connection.terminations.subscribe();
     let evaluation = NewEvaluation { stops: true, threads: true, ..evaluation };
     match begin(connection, terminations, None, evaluation).await {
         Ok(outcome) if outcome.error.is_some() => end(connection, "stderr", &failure(&outcome)),
@@ -110,7 +122,7 @@ async fn evaluate(
         let position = to_position(rope, span.start, PositionEncoding::Utf32);
         let work = connection.session.evaluate_at(connection.client, request, &uri_of_path(file), Some(position));
         let outcome = work.await.map_err(|error| error.to_string())?;
-        if outcome.error.is_some() {
+        if outcome.status != EvalStatus::Ok {
             return Err(format!("The definition of the test {} fails. {}", test.name, failure(&outcome)));
         }
     }

@@ -49,7 +49,10 @@ where
                         connection.respond(&request, Ok(json!({})));
                         break;
                     }
-                    Ok(request) => work.start(&request, answer(connection.clone(), request.clone())),
+                    Ok(request) => {
+                        let terminations = connection.terminations.subscribe();
+                        work.start(&request, answer(connection.clone(), request.clone(), terminations));
+                    }
                     Err(error) => connection.say(&format!("A message that is no request was dropped: {error}\n")),
                 },
                 Ok(Some(Frame::Malformed(why))) => connection.say(&format!("A message was dropped: {why}\n")),
@@ -85,7 +88,9 @@ where
     let _ = tokio::time::timeout(END_TIMEOUT, writer.join_next()).await;
 }
 
-async fn answer(connection: Arc<Connection>, request: Request) {
+/// Answers a request, and does what follows its answer. `terminations`: of `terminate` requests
+/// since it came.
+async fn answer(connection: Arc<Connection>, request: Request, terminations: watch::Receiver<u64>) {
     let held_stops = connection.hold_stops(&request.command);
     let result = match frozen::answer(&connection, &request).await {
         Some(result) => result,
@@ -103,7 +108,7 @@ async fn answer(connection: Arc<Connection>, request: Request) {
                 return frozen::report_stop(&connection, failure);
             }
             connection.report_stops();
-            launching::launch(&connection).await;
+            launching::launch(&connection, terminations).await;
         }
         _ => {}
     }
