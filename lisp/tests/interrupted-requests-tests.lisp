@@ -86,6 +86,21 @@
       ;; The program goes on to its end, and does not stop again where it was.
       (is eq nil (event-or-answer image "stopped" id 1)))))
 
+(deftest a-pause-that-comes-while-a-stop-is-left
+  (with-debugged (image)
+    (multiple-value-bind (stop id) (stopped-at image "(progn (break) (loop (sleep 0.01)))")
+      (prepare image "(sb-int:encapsulate 'consort::leave-stop 'pausing
+                                          (lambda (leave stop how work)
+                                            (funcall leave stop how work)
+                                            (sb-int:unencapsulate 'consort::leave-stop 'pausing)
+                                            (consort::pause-evaluation (consort::stopped-evaluation stop))))"
+               :session "others")
+      (is string= "sent" (path (restarted image stop "CONTINUE") "result" "status"))
+      (let ((paused (event-or-answer image "stopped" id 1)))
+        (is string= "pause" (path paused "reason"))
+        (on-stop image "debug-abort" paused)
+        (is string= "interrupted" (path (answer image id) "result" "status"))))))
+
 (deftest who-stops-an-evaluation-that-was-refused-does-not-go-on
   ;; The request was refused before it began, and so it does not end either.
   (with-image (image)

@@ -409,13 +409,15 @@
 
 (defun pause-here (evaluation tries)
   "Stops where this thread is, if it is in EVALUATION. To be called as an interruption. Before the
-  program runs, the thread goes on, and is interrupted again in a moment; likewise between two
-  instructions of a call, where the stack cannot be read, up to TRIES times."
+  program runs, and while a stop is being left, the thread goes on, and is interrupted again in a
+  moment; likewise between two instructions of a call, where the stack cannot be read, up to TRIES
+  times."
   (flet ((again (tries)
            (schedule *deadlines* 0.01d0 (lambda () (pause-evaluation evaluation tries)))))
-    (when (and (eq (evaluation-thread evaluation) sb-thread:*current-thread*)
-               (null (evaluation-stop evaluation)))
-      (case (evaluation-state evaluation)
+    (when (eq (evaluation-thread evaluation) sb-thread:*current-thread*)
+      (case (if (evaluation-stop evaluation) :stopped (evaluation-state evaluation))
+        (:stopped
+         (when (and *current-work* (work-leaves *current-work*)) (again tries)))
         (:ended)
         (:running
          (let ((stack (user-stack)))
