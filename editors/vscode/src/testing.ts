@@ -63,29 +63,33 @@ export class Tests implements vscode.Disposable {
     void this.discover(controller)
   }
 
-  /** Runs the test of a row, or the first of those that are selected, in the debugger. */
-  private async debugTests(request: vscode.TestRunRequest): Promise<void> {
+  /** The test of a row, or the first of those that are selected; without one the user is told. */
+  private chosen(request: vscode.TestRunRequest, doing: string): vscode.TestItem | undefined {
     const test = request.include?.find((item) => item.parent !== undefined)
-    if (test === undefined) {
-      void vscode.window.showInformationMessage('Consort: one test is debugged at a time. Run the tests first, then choose one.')
-      return
-    }
-    const name = this.names.get(test.id) ?? test.label
+    if (test === undefined) void vscode.window.showInformationMessage(`Consort: one test is ${doing} at a time. Run the tests first, then choose one.`)
+    return test
+  }
+  /** The whole name of a test. */
+  private nameOf(test: vscode.TestItem): string {
+    return this.names.get(test.id) ?? test.label
+  }
+
+  /** Runs the chosen test in the debugger. */
+  private async debugTests(request: vscode.TestRunRequest): Promise<void> {
+    const test = this.chosen(request, 'debugged')
+    if (test === undefined) return
+    const name = this.nameOf(test)
     await startDebugging(this.server, { type: 'consort', request: 'launch', name: `Test ${shortName(name)}`, test: name })
   }
 
-  /** Records the test of a row, or the first of those that are selected. */
+  /** Records the chosen test. */
   private async recordTests(request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
-    const test = request.include?.find((item) => item.parent !== undefined)
-    if (test === undefined) {
-      void vscode.window.showInformationMessage('Consort: one test is recorded at a time. Run the tests first, then choose one.')
-      return
-    }
-    await this.recordTest(test, token).catch(complain)
+    const test = this.chosen(request, 'recorded')
+    if (test !== undefined) await this.recordTest(test, token).catch(complain)
   }
 
   async recordTest(test?: vscode.TestItem, token?: vscode.CancellationToken): Promise<void> {
-    const name = test === undefined ? await this.chooseTest() : (this.names.get(test.id) ?? test.label)
+    const name = test === undefined ? await this.chooseTest() : this.nameOf(test)
     const typed = test === undefined && this.names.size === 0
     if (name !== undefined && name !== '') await this.recordings.recordTest(name, token, typed ? readIn(name) : {})
   }
@@ -211,7 +215,7 @@ export class Tests implements vscode.Disposable {
       // were none to run.
       if (item.parent !== undefined) run.started(item)
       try {
-        const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.names.get(item.id) ?? item.label }
+        const what = item.parent === undefined ? { system: system.id } : { system: system.id, test: this.nameOf(item) }
         const report = await this.server.run<TestReport>('runTests', what, undefined, token)
         run.appendOutput(`${testText(report)}\n`.replace(/\r?\n/g, '\r\n'))
         void tellOfTests(this.server, report).catch(complain)
