@@ -132,8 +132,10 @@ async fn what_runs_code_is_asked_about() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_of_a_stop_and_of_a_frozen_failure_are_looked_into() {
     let (guarded, mut editor, mut agent) = begun(Guarded::configured(Config::default()).await).await;
+    editor.eval("(defvar *bound* :elsewhere)").await;
     editor.eval("(defun fails (cart sum) (error \"boom ~A\" (list sum cart)))").await;
-    let program = Program::stopped(&guarded, "(fails (list :tea (list :milk 2)) 7)").await;
+    let bound = "(let ((*bound* :here)) (fails (list :tea (list :milk 2)) 7))";
+    let program = Program::stopped(&guarded, bound).await;
     let stop = program.stop;
     let frames = agent.call("debug", json!({"action": "frames", "stop": stop})).await;
     assert!(text(&frames).contains("0: FAILS"), "{frames}");
@@ -143,9 +145,18 @@ async fn values_of_a_stop_and_of_a_frozen_failure_are_looked_into() {
     let (shown, _) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "sum"})).await;
     assert!(shown.starts_with("=> 7"), "{shown}");
 
+    // A name is that of a local alone: what it is elsewhere is not what the program has.
+    for name in ["*bound*", "*"] {
+        let answer = agent.call("inspect", json!({"stop": stop, "code": name})).await;
+        let words = format!("Frame 0 of stop {stop} has no variable {name}: ");
+        assert!(answer["isError"] == true && text(&answer).starts_with(&words), "{answer}");
+        assert!(text(&answer).ends_with(&format!("as code: (progn {name}).")), "{answer}");
+    }
+
     // Whatever `eval` allows, a person is asked about code in their stopped program.
     for (arguments, question) in [
         (json!({"stop": stop, "code": "(cdr cart)"}), "evaluate code in frame 0, FAILS, at stop".to_owned()),
+        (json!({"stop": stop, "code": "(progn *bound*)"}), format!("at stop {stop} of person (SIMPLE-ERROR: boom")),
         (json!({"value": cart["value"], "code": "(cdr *)"}), format!("at stop {stop} of person (SIMPLE-ERROR: boom")),
         (
             json!({"value": facts["value"], "path": [1], "new": "3"}),
@@ -158,6 +169,7 @@ async fn values_of_a_stop_and_of_a_frozen_failure_are_looked_into() {
         assert!(message.contains(&question), "{message}");
         let answer = agent.result(call).await;
         assert_eq!(answer["isError"], false, "{arguments}: {answer}");
+        assert!(arguments["code"] != "(progn *bound*)" || text(&answer).contains(":HERE"), "{answer}");
     }
     let (shown, _) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "cart"})).await;
     assert!(shown.contains("(:TEA (:MILK 3))"), "{shown}");
