@@ -91,6 +91,21 @@ async fn values_are_looked_into_by_pages() {
     let (shown, facts) = seen(&mut agent, &mut editor, json!({"code": "*goods*", "show": "definition"})).await;
     assert_eq!((shown.as_str(), &facts["definitions"]), ("No file is known to define it.", &json!([])));
 
+    // Code that ran is told of with all that came of it, also where the part is not there.
+    let many = json!({"value": goods, "code": "(progn (princ :printed) (values * 2 3))"});
+    let (shown, _) = seen(&mut agent, &mut editor, many).await;
+    assert!(shown.ends_with("\n; The other values:\n=> 2\n=> 3\n\n[stdout]\nPRINTED"), "{shown}");
+    for arguments in [
+        json!({"code": "(progn (princ :printed) *goods*)", "path": [7]}),
+        json!({"value": goods, "code": "(progn (princ :printed) *)", "path": [7]}),
+    ] {
+        let answer = agent.call("inspect", arguments.clone()).await;
+        let shown = text(&answer);
+        assert!(shown.contains("The code was evaluated and gave #(") && shown.contains("PRINTED"), "{answer}");
+        assert!(shown.contains("has no part 7"), "{answer}");
+        assert_eq!(answer["structuredContent"]["error"]["type"], "not-found", "{answer}");
+    }
+
     // What is not there, and what does not end.
     assert_eq!(error_kind(&mut agent, json!({"value": goods, "path": [7]})).await, "not-found");
     assert_eq!(error_kind(&mut agent, json!({"value": 999_999})).await, "not-found");
@@ -173,6 +188,15 @@ async fn values_of_a_stop_and_of_a_frozen_failure_are_looked_into() {
     }
     let (shown, _) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "cart"})).await;
     assert!(shown.contains("(:TEA (:MILK 3))"), "{shown}");
+    for (path, words) in
+        [(json!([1]), "\n0: :MILK\n1: 3\n\n[stdout]\nPRINTED"), (json!([7]), "has no part 7\n\n[stdout]\nPRINTED")]
+    {
+        let code = "(progn (princ :printed) cart)";
+        let call = agent.begin("inspect", json!({"stop": stop, "code": code, "path": path})).await;
+        editor.press("Allow").await;
+        let answer = agent.result(call).await;
+        assert!(text(&answer).ends_with(words), "{answer}");
+    }
     guarded.world.image.at_stop(&consort::image::api::debug::DebugAbort { stop }).await.expect("it is left");
     program.ended().await;
     assert_eq!(error_kind(&mut agent, json!({"value": cart["value"]})).await, "not-found");

@@ -255,12 +255,14 @@ impl Tool for Inspect {
             let (start, count) = input.page();
             let path = input.path.clone().unwrap_or_default();
             match (source, doing) {
-                (Source::Code(code), _) => of_code(&call, &input, code, path).await,
+                (Source::Code(code), _) => Ok(of_code(&call, &input, code).await),
                 (Source::On(value, code), _) => {
                     check_unchanged(&call, value, "Evaluate code on").await?;
                     let done = run(&call, &input, value, InspectEval { reference: value, code }).await?;
                     match done.values.first() {
-                        Some(shown) if done.status == DoneStatus::Ok => parts(&call, &input, shown).await,
+                        Some(shown) if done.status == DoneStatus::Ok => {
+                            Ok(evaluated(&call, &input, shown, &rest_of(&done)).await)
+                        }
                         _ => Ok(of_done(&done)),
                     }
                 }
@@ -323,6 +325,28 @@ async fn parts(call: &Call, input: &Input, shown: &Shown) -> Result<Reply<Facts>
     Ok(told(inspect::page(&looked, start, true)))
 }
 
+/// [`parts`] of the first value of code that ran, with `rest`, what else came of it. Where they
+/// cannot be shown, that too is the end of code that ran.
+async fn evaluated(call: &Call, input: &Input, shown: &Shown, rest: &str) -> Reply<Facts> {
+    let mut reply = parts(call, input, shown).await.unwrap_or_else(|Failure { kind, message }| {
+        let message = format!("The code was evaluated and gave {}. {message}", line(&shown.text));
+        Reply::from(Failure { kind, message })
+    });
+    reply.text += rest;
+    reply
+}
+
+/// The other values of code than the first, and its output.
+fn rest_of(done: &Done) -> String {
+    let others = done.values.get(1..).unwrap_or_default().to_vec();
+    let none = others.is_empty();
+    let (text, _, _) = stops::outcome(&Done { values: others, ..done.clone() }, "value");
+    match text.strip_prefix("; No value") {
+        Some(output) if none => output.to_owned(),
+        _ => format!("\n; The other values:\n{text}"),
+    }
+}
+
 /// Runs an operation on a value: in the thread of its stop, which limits its time, or as the
 /// agent's own work.
 async fn run<O: Operation + Clone>(call: &Call, input: &Input, value: u64, operation: O) -> Result<O::Answer, Failure> {
@@ -358,7 +382,7 @@ async fn check_unchanged(call: &Call, value: u64, doing: &str) -> Result<(), Fai
 }
 
 /// Evaluates code in the session and inspects its first value, which `*` then keeps alive.
-async fn of_code(call: &Call, input: &Input, code: String, path: Vec<usize>) -> Result<Reply<Facts>, Failure> {
+async fn of_code(call: &Call, input: &Input, code: String) -> Reply<Facts> {
     let request = EvalRequest {
         code,
         package: input.package.clone(),
@@ -371,22 +395,20 @@ async fn of_code(call: &Call, input: &Input, code: String, path: Vec<usize>) -> 
         Ok(outcome) if outcome.error.is_none() && !outcome.values.is_empty() => outcome,
         answer => {
             let Reply { text, facts, failed, full } = evaluate_lisp::ended(answer, input.package.as_deref());
-            return Ok(Reply { text, facts: Facts::new(json!(facts)), failed, full });
+            return Reply { text, facts: Facts::new(json!(facts)), failed, full };
         }
     };
     let reference = outcome.references.first().copied().unwrap_or_default();
     let first = outcome.values.first().map_or_else(String::new, |value| value.text.clone());
     let count = outcome.values.len();
-    let mut reply = parts(call, input, &Shown { text: first, kind: None, reference }).await?;
-    if count > 1 && path.is_empty() {
-        reply.text += &format!("\n; The first of {count} values, which are in `/`.");
-    }
+    let others = if count > 1 { format!("\n; The first of {count} values, which are in `/`.") } else { String::new() };
+    let mut reply = evaluated(call, input, &Shown { text: first, kind: None, reference }, &others).await;
     let mut evaluation = Evaluation::from(EvalOutcome { values: Vec::new(), ..outcome });
     evaluation.for_agent();
     let printed = evaluate::render(&evaluation);
     let printed = printed.strip_suffix("; No value").unwrap_or(&printed);
     reply.text.insert_str(0, printed);
-    Ok(reply)
+    reply
 }
 
 /// The refusal of a name that no local variable has. Its value elsewhere would be that of another
@@ -408,11 +430,11 @@ async fn in_frame(
 ) -> Result<Reply<Facts>, Failure> {
     let session = &call.session;
     let (start, count) = input.page();
-    let asked = |stop| DebugInspect { stop, frame, code: code.clone(), path, start, count };
+    let asked = |stop, path| DebugInspect { stop, frame, code: code.clone(), path, start, count };
     let InspectedAtStop { done, inspected } = match stack {
         Stack::Failure(number) => {
             let work = session.at_failure(number);
-            call.progress.during(work.query(asked(STOP)), None).await.map_err(failed)?
+            call.progress.during(work.query(asked(STOP, path)), None).await.map_err(failed)?
         }
         Stack::Stop(stop) if inspect::is_variable(&code) => {
             let local = stops::local(session, stop, frame, &code).await.map_err(failed)?;
@@ -434,7 +456,8 @@ async fn in_frame(
                     format!("Stop {stop} is not the one that approval was asked for any more; look at it again.");
                 return Err(Failure { kind: ErrorKind::STALE, message });
             }
-            call.progress.during(session.at_stop(asked(stop)), None).await.map_err(failed)?
+            // The path is followed afterwards: that it leads nowhere must not hide what the code did.
+            call.progress.during(session.at_stop(asked(stop, Vec::new())), None).await.map_err(failed)?
         }
     };
     let whose = if matches!(stack, Stack::Stop(_)) { "stop" } else { "failure" };
@@ -442,10 +465,14 @@ async fn in_frame(
     let Some(inspected) = inspected.filter(|_| done.status == DoneStatus::Ok) else {
         return Ok(Reply::new(outcome, Facts::new(facts), is_failure));
     };
-    let (mut text, facts) = inspect::page(&inspected, start, matches!(stack, Stack::Stop(_)));
     // What the code printed.
-    text += outcome.strip_prefix("; No value").unwrap_or_default();
-    Ok(Reply::new(text, Facts::new(facts), false))
+    let output = outcome.strip_prefix("; No value").unwrap_or_default();
+    let is_stop = matches!(stack, Stack::Stop(_));
+    if is_stop && input.path.as_ref().is_some_and(|path| !path.is_empty()) {
+        return Ok(evaluated(call, input, &inspected.value, output).await);
+    }
+    let (text, facts) = inspect::page(&inspected, start, is_stop);
+    Ok(Reply::new(text + output, Facts::new(facts), false))
 }
 
 /// Does with a value that was shown what is not to look at its parts.
