@@ -123,11 +123,25 @@ async fn what_runs_code_is_asked_about() {
     editor.eval("(defvar *list* (list 1 2))").await;
     let (_, facts) = seen(&mut agent, &mut editor, json!({"code": "*list*"})).await;
     let value = facts["value"].as_u64().expect("a number");
+    editor.eval("(defvar *outer* (list *list*))").await;
+    let (_, facts) = seen(&mut agent, &mut editor, json!({"code": "*outer*"})).await;
+    let outer = facts["value"].as_u64().expect("a number");
     for (arguments, question) in [
         (json!({"code": "(incf (first *list*))"}), "evaluate code in the image".to_owned()),
         (json!({"value": value, "code": "(incf (first *))"}), format!("evaluate code on the value {value}, (1 2)")),
-        (json!({"value": value, "path": [0], "new": "9"}), format!("set a part of the value {value}, (1 2)")),
+        (
+            json!({"value": value, "path": [0], "new": "9"}),
+            format!("set the part at [0], 1, of the value {value}, (1 2)"),
+        ),
         (json!({"value": value, "show": "describe"}), format!("describe the value {value}, (1 2)")),
+        (
+            json!({"value": outer, "path": [0, 1], "new": "9"}),
+            format!("set the part at [0, 1], 2, of the value {outer}, ((1 2))"),
+        ),
+        (
+            json!({"value": outer, "path": [0], "show": "describe"}),
+            format!("describe the part at [0], (1 2), of the value {outer}, ((1 2))"),
+        ),
     ] {
         let call = agent.begin("inspect", arguments.clone()).await;
         let asked = editor.press("Deny").await;
@@ -141,6 +155,17 @@ async fn what_runs_code_is_asked_about() {
     editor.press("Allow").await;
     assert_eq!(text(&agent.result(call).await), "=> 9");
     assert_eq!(editor.eval("*list*").await, ["(9 2)"]);
+
+    // The part is another when the person answers; what is not there is not asked about.
+    let call = agent.begin("inspect", json!({"value": outer, "path": [0, 1], "new": "7"})).await;
+    let question = editor.question().await;
+    editor.eval("(setf (second *list*) 3)").await;
+    editor.reply(&question, json!({"title": "Allow"})).await;
+    let answer = agent.result(call).await;
+    assert_eq!(answer["structuredContent"]["error"]["type"], "stale", "{answer}");
+    assert_eq!(editor.eval("*list*").await, ["(9 3)"], "nothing was done");
+    assert_eq!(error_kind(&mut agent, json!({"value": outer, "path": [0, 2], "new": "7"})).await, "not-found");
+    assert!(!editor.was_asked().await);
     guarded.end().await;
 }
 

@@ -182,13 +182,48 @@ fn nothing(message: &str) -> Failure {
     Failure { kind: ErrorKind::NOT_FOUND, message: message.into() }
 }
 
+/// What runs code on a value, as a person is asked about it.
+#[derive(Debug, Clone, Copy)]
+enum Work<'a> {
+    Evaluate,
+    /// Describes the part to which the path leads.
+    Describe(&'a [usize]),
+    /// Sets that part.
+    Set(&'a [usize]),
+}
+
+impl Work<'_> {
+    /// The work in words, with the part of the value that is meant and what that part is.
+    async fn described(self, call: &Call, value: u64) -> Result<String, Failure> {
+        let look = |path: &[usize], start| {
+            let asked = Parts { reference: value, path: path.to_vec(), start, count: 1 };
+            async move { call.session.query(asked).await.map_err(failed) }
+        };
+        let (doing, path, part) = match self {
+            Work::Evaluate => return Ok("Evaluate code on".into()),
+            Work::Describe([]) => return Ok("Describe".into()),
+            Work::Describe(path) => ("Describe", path, look(path, 0).await?.value.text),
+            Work::Set(path) => {
+                let (number, outer) = path.split_last().unwrap_or((&0, &[]));
+                let holder = look(outer, *number).await?;
+                let Some(part) = holder.parts.first() else {
+                    return Err(nothing(&format!("{} has no part {number}.", line(&holder.value.text))));
+                };
+                ("Set", path, inspect::part_line(*number, part))
+            }
+        };
+        Ok(format!("{doing} the part at {path:?}, {}, of", line(&part)))
+    }
+}
+
 /// What is to be approved for code on a value: an evaluation; of a value of a person's stop what
 /// code in its frame needs.
-async fn on_value(call: &Call, value: u64, doing: &str, code: Option<String>) -> Result<(Class, Subject), Failure> {
+async fn on_value(call: &Call, value: u64, work: Work<'_>, code: Option<String>) -> Result<(Class, Subject), Failure> {
     let looked = call.session.query(Parts { reference: value, path: Vec::new(), start: 0, count: 1 }).await;
     let looked = looked.map_err(failed)?;
     let at = stop_of(call, looked.stop).await?;
     let place = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
+    let doing = work.described(call, value).await?;
     let what = format!("{doing} the value {value}, {}{place}", line(&looked.value.text));
     let subject = Subject { what, code, ..Subject::default() };
     Ok(match at {
@@ -219,12 +254,13 @@ impl Tool for Inspect {
 
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let (source, doing) = input.meaning()?;
+        let path = input.path.as_deref().unwrap_or_default();
         let asked = match (source, doing) {
             (Source::Code(code), _) => {
                 let what = "Evaluate code in the image".into();
                 (Class::Eval, Subject { what, code: Some(code), ..Subject::default() })
             }
-            (Source::On(value, code), _) => on_value(call, value, "Evaluate code on", Some(code)).await?,
+            (Source::On(value, code), _) => on_value(call, value, Work::Evaluate, Some(code)).await?,
             (Source::Frame(Stack::Stop(stop), frame, code), _) if !inspect::is_variable(&code) => {
                 let action = StopAction::Eval { frame, code: code.clone() };
                 let (_, what) = action.at(&call.session, stop).await.map_err(failed)?;
@@ -235,8 +271,10 @@ impl Tool for Inspect {
                     (Class::Debug, Subject { also: Some(Class::Eval), ..subject })
                 }
             }
-            (Source::Number(value), Doing::Set(new)) => on_value(call, value, "Set a part of", Some(new)).await?,
-            (Source::Number(value), Doing::Show(Show::Describe)) => on_value(call, value, "Describe", None).await?,
+            (Source::Number(value), Doing::Set(new)) => on_value(call, value, Work::Set(path), Some(new)).await?,
+            (Source::Number(value), Doing::Show(Show::Describe)) => {
+                on_value(call, value, Work::Describe(path), None).await?
+            }
             _ => return Ok(None),
         };
         Ok(Some(asked))
@@ -257,7 +295,7 @@ impl Tool for Inspect {
             match (source, doing) {
                 (Source::Code(code), _) => Ok(of_code(&call, &input, code).await),
                 (Source::On(value, code), _) => {
-                    check_unchanged(&call, value, "Evaluate code on").await?;
+                    check_unchanged(&call, value, Work::Evaluate).await?;
                     let done = run(&call, &input, value, InspectEval { reference: value, code }).await?;
                     match done.values.first() {
                         Some(shown) if done.status == DoneStatus::Ok => {
@@ -369,11 +407,11 @@ async fn run<O: Operation + Clone>(call: &Call, input: &Input, value: u64, opera
     }
 }
 
-/// Fails if the value is of another stop than the one that approval was asked for: images number
-/// their stops and values anew.
-async fn check_unchanged(call: &Call, value: u64, doing: &str) -> Result<(), Failure> {
+/// Fails if the value, or the part that is meant, is not the one that approval was asked for: images
+/// number their stops and values anew.
+async fn check_unchanged(call: &Call, value: u64, work: Work<'_>) -> Result<(), Failure> {
     let Some(permit) = &call.permit else { return Ok(()) };
-    let (_, subject) = on_value(call, value, doing, None).await?;
+    let (_, subject) = on_value(call, value, work, None).await?;
     if permit.what() == subject.what {
         return Ok(());
     }
@@ -484,6 +522,7 @@ async fn with_value(
     doing: Doing,
 ) -> Result<Reply<Facts>, Failure> {
     let session = &call.session;
+    let whole = input.path.as_deref().unwrap_or_default();
     let last = if matches!(doing, Doing::Set(_)) { path.pop() } else { None };
     let reference = if path.is_empty() {
         value
@@ -506,7 +545,7 @@ async fn with_value(
             Ok(told(inspect::definitions(&found, session.workspace())))
         }
         Doing::Show(Show::Describe) => {
-            check_unchanged(call, value, "Describe").await?;
+            check_unchanged(call, value, Work::Describe(whole)).await?;
             let Printed { text, error } = run(call, input, reference, InspectDescribe { reference }).await?.into();
             let text = clip(&text, LIMIT).text;
             let shown = match &error {
@@ -520,7 +559,7 @@ async fn with_value(
             Ok(told(inspect::comparison(&compared)))
         }
         Doing::Set(code) => {
-            check_unchanged(call, value, "Set a part of").await?;
+            check_unchanged(call, value, Work::Set(whole)).await?;
             let part = last.unwrap_or_default();
             Ok(of_done(&run(call, input, reference, InspectSet { reference, part, code }).await?))
         }
