@@ -62,7 +62,7 @@ async fn code_for_a_part_or_a_file_that_nobody_waits_for_is_ended() {
     fixture.values(ENDLESS).await;
     let outcome = fixture.image.eval(EvalParams { refer: true, ..params("test", "(list 1 2)", AMPLE) }, None);
     let reference = soon(outcome).await.unwrap().references[0];
-    leave(&fixture, InspectSet { reference, part: 0, code: "(endless)".into() }).await;
+    leave(&fixture, InspectSet { reference, part: 0, code: "(endless)".into(), timeout: None }).await;
     fixture.runs(0).await;
     fixture
         .values(

@@ -27,7 +27,7 @@ pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer 
                 (Some(_), Some(_)) => return Err(format!("There are several parts {name}.")),
                 (None, _) => return Err(format!("There is no part {name} any more.")),
             };
-            session.at_stop(InspectSet { reference, part, code }).await
+            session.at_stop(InspectSet { reference, part, code, timeout: None }).await
         }
         Some(Handle::Frame { .. } | Handle::Restarts { .. }) => return Err("That cannot be set.".into()),
         None => return Err("That value is not there any more.".into()),

@@ -169,12 +169,19 @@ async fn what_runs_code_is_asked_about() {
     guarded.end().await;
 }
 
+/// A value whose description does not end.
+const ENDLESS: &str = "(progn
+  (defclass endless () ())
+  (defmethod describe-object ((object endless) stream) (loop (sleep 0.01)))
+  (defvar *endless* (make-instance 'endless)))";
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn values_of_a_stop_and_of_a_frozen_failure_are_looked_into() {
     let (guarded, mut editor, mut agent) = begun(Guarded::configured(Config::default()).await).await;
     editor.eval("(defvar *bound* :elsewhere)").await;
-    editor.eval("(defun fails (cart sum) (error \"boom ~A\" (list sum cart)))").await;
-    let bound = "(let ((*bound* :here)) (fails (list :tea (list :milk 2)) 7))";
+    editor.eval(ENDLESS).await;
+    editor.eval("(defun fails (cart sum &optional endless) (error \"boom ~A\" (list sum cart endless)))").await;
+    let bound = "(let ((*bound* :here)) (fails (list :tea (list :milk 2)) 7 *endless*))";
     let program = Program::stopped(&guarded, bound).await;
     let stop = program.stop;
     let frames = agent.call("debug", json!({"action": "frames", "stop": stop})).await;
@@ -182,6 +189,7 @@ async fn values_of_a_stop_and_of_a_frozen_failure_are_looked_into() {
     let (shown, facts) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "cart", "path": [1]})).await;
     assert!(shown.ends_with("list, 2 parts\n0: :MILK\n1: 2"), "{shown}");
     let (_, cart) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "CART"})).await;
+    let (_, endless) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "endless"})).await;
     let (shown, _) = seen(&mut agent, &mut editor, json!({"stop": stop, "code": "sum"})).await;
     assert!(shown.starts_with("=> 7"), "{shown}");
 
@@ -221,6 +229,23 @@ async fn values_of_a_stop_and_of_a_frozen_failure_are_looked_into() {
         editor.press("Allow").await;
         let answer = agent.result(call).await;
         assert!(text(&answer).ends_with(words), "{answer}");
+    }
+    // Code there, on a value of it, and its description have the time that the call gives them.
+    for (arguments, question) in [
+        (json!({"stop": stop, "code": "(sleep 5)"}), "evaluate code in frame 0"),
+        (json!({"value": cart["value"], "code": "(sleep 5)"}), "evaluate code on the value"),
+        (json!({"value": cart["value"], "path": [0], "new": "(sleep 5)"}), "set the part"),
+        (json!({"value": endless["value"], "show": "describe"}), "describe the value"),
+    ] {
+        let mut limited = arguments.clone();
+        limited["timeout"] = json!(0.2);
+        let call = agent.begin("inspect", limited).await;
+        let asked = editor.press("Allow").await;
+        assert!(asked["params"]["message"].as_str().is_some_and(|message| message.contains(question)), "{asked}");
+        let answer = agent.result(call).await;
+        let shown = text(&answer);
+        let ended = shown.contains("The code took too long") || shown.contains("longer than 0.2 s");
+        assert!(answer["isError"] == true && ended, "{arguments}: {answer}");
     }
     guarded.world.image.at_stop(&consort::image::api::debug::DebugAbort { stop }).await.expect("it is left");
     program.ended().await;

@@ -265,6 +265,9 @@ operation!(
         part: usize,
         /// The code whose value it gets; `*` is the inspected value.
         code: String,
+        /// The seconds that the code may run; `None`: 10 at a stop, no limit elsewhere.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timeout: Option<f64>,
     },
     "inspect-set",
     Done

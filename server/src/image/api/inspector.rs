@@ -39,6 +39,9 @@ operation!(
         reference: u64,
         /// The code; `*` is the value in it.
         code: String,
+        /// The seconds that the code may run; `None`: 10 at a stop, no limit elsewhere.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timeout: Option<f64>,
     },
     "inspect-eval",
     Done
@@ -92,6 +95,9 @@ operation!(
         start: usize,
         /// The number of parts.
         count: usize,
+        /// The seconds that the code may run; `None`: 10.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        timeout: Option<f64>,
     },
     "debug-inspect",
     InspectedAtStop

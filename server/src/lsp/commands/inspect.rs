@@ -112,7 +112,7 @@ impl Command for Evaluate {
     const EXPECTS: &'static str = r#"[{"reference": number, "code": "..."}]"#;
 
     async fn execute(connection: &Connection, On { reference, code }: On, _: Option<ProgressToken>) -> Result<Value> {
-        answered(connection.session.at_stop(InspectEval { reference, code }).await.map(outcome))
+        answered(connection.session.at_stop(InspectEval { reference, code, timeout: None }).await.map(outcome))
     }
 }
 
@@ -136,7 +136,7 @@ impl Command for Set {
 
     async fn execute(connection: &Connection, given: Given, _: Option<ProgressToken>) -> Result<Value> {
         let Given { reference, part, code } = given;
-        answered(connection.session.at_stop(InspectSet { reference, part, code }).await.map(outcome))
+        answered(connection.session.at_stop(InspectSet { reference, part, code, timeout: None }).await.map(outcome))
     }
 }
 

@@ -32,6 +32,8 @@ use crate::shown::line;
 const PAGE: usize = 50;
 /// The default deadline of code on a value, in seconds.
 const DEADLINE: f64 = 30.0;
+/// The time that the image has to end code at a stop by itself.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The tool `inspect`.
 pub(crate) struct Inspect;
@@ -171,6 +173,11 @@ impl Input {
     fn deadline(&self) -> Duration {
         Duration::from_secs_f64(self.timeout.unwrap_or(DEADLINE))
     }
+
+    /// The deadline as the image's operations take it.
+    fn at_most(&self) -> Option<f64> {
+        Some(self.deadline().as_secs_f64())
+    }
 }
 
 fn failed(error: ImageError) -> Failure {
@@ -296,7 +303,9 @@ impl Tool for Inspect {
                 (Source::Code(code), _) => Ok(of_code(&call, &input, code).await),
                 (Source::On(value, code), _) => {
                     check_unchanged(&call, value, Work::Evaluate).await?;
-                    let done = run(&call, &input, value, InspectEval { reference: value, code }).await?;
+                    let done =
+                        run(&call, &input, value, InspectEval { reference: value, code, timeout: input.at_most() })
+                            .await?;
                     match done.values.first() {
                         Some(shown) if done.status == DoneStatus::Ok => {
                             Ok(evaluated(&call, &input, shown, &rest_of(&done)).await)
@@ -385,26 +394,36 @@ fn rest_of(done: &Done) -> String {
     }
 }
 
-/// Runs an operation on a value: in the thread of its stop, which limits its time, or as the
-/// agent's own work.
+/// Runs an operation on a value: in the thread of its stop, or as the agent's own work.
 async fn run<O: Operation + Clone>(call: &Call, input: &Input, value: u64, operation: O) -> Result<O::Answer, Failure> {
     let looked = call.session.query(Parts { reference: value, path: Vec::new(), start: 0, count: 1 }).await;
     if looked.map_err(failed)?.stop.is_some() {
-        return call.progress.during(call.session.at_stop(operation), None).await.map_err(failed);
+        return at_stop(call, input, operation).await;
     }
     let what = format!("inspecting the value {value}");
     let work = call.session.run(call.client, what, move |_| operation, None, None);
     let deadline = input.deadline();
     match crate::steady::timeout(deadline, call.progress.during(work, None)).await {
         Ok(answer) => answer.map_err(failed),
-        Err(_) => Err(Failure {
-            kind: "timeout".into(),
-            message: format!(
-                "The code took longer than {} s and was stopped. Give `timeout` for more.",
-                deadline.as_secs_f64()
-            ),
-        }),
+        Err(_) => Err(too_long(deadline)),
     }
+}
+
+/// Runs an operation for a stop. The image limits the time of code in the stopped thread; what runs
+/// elsewhere, or does not end all the same, is interrupted a little later.
+async fn at_stop<O: Operation>(call: &Call, input: &Input, operation: O) -> Result<O::Answer, Failure> {
+    let deadline = input.deadline();
+    let work = call.progress.during(call.session.at_stop(operation), None);
+    match crate::steady::timeout(deadline + GRACE, work).await {
+        Ok(answer) => answer.map_err(failed),
+        Err(_) => Err(too_long(deadline)),
+    }
+}
+
+fn too_long(deadline: Duration) -> Failure {
+    let seconds = deadline.as_secs_f64();
+    let message = format!("The code took longer than {seconds} s and was stopped. Give `timeout` for more.");
+    Failure { kind: "timeout".into(), message }
 }
 
 /// Fails if the value, or the part that is meant, is not the one that approval was asked for: images
@@ -468,7 +487,8 @@ async fn in_frame(
 ) -> Result<Reply<Facts>, Failure> {
     let session = &call.session;
     let (start, count) = input.page();
-    let asked = |stop, path| DebugInspect { stop, frame, code: code.clone(), path, start, count };
+    let asked =
+        |stop, path| DebugInspect { stop, frame, code: code.clone(), path, start, count, timeout: input.at_most() };
     let InspectedAtStop { done, inspected } = match stack {
         Stack::Failure(number) => {
             let work = session.at_failure(number);
@@ -495,7 +515,7 @@ async fn in_frame(
                 return Err(Failure { kind: ErrorKind::STALE, message });
             }
             // The path is followed afterwards: that it leads nowhere must not hide what the code did.
-            call.progress.during(session.at_stop(asked(stop, Vec::new())), None).await.map_err(failed)?
+            at_stop(call, input, asked(stop, Vec::new())).await?
         }
     };
     let whose = if matches!(stack, Stack::Stop(_)) { "stop" } else { "failure" };
@@ -561,7 +581,9 @@ async fn with_value(
         Doing::Set(code) => {
             check_unchanged(call, value, Work::Set(whole)).await?;
             let part = last.unwrap_or_default();
-            Ok(of_done(&run(call, input, reference, InspectSet { reference, part, code }).await?))
+            Ok(of_done(
+                &run(call, input, reference, InspectSet { reference, part, code, timeout: input.at_most() }).await?,
+            ))
         }
         Doing::Show(Show::Parts) => Err(nothing("Its parts are looked at otherwise.")),
     }
