@@ -229,6 +229,8 @@
     (prepare image "(defvar *l* (list 1 2 3))")
     (flet ((on (code) (result-of image "inspect-eval" "reference" (reference-to image "*l*") "code" code)))
       (let ((answer (on "(print :seen) (list (length *) *)")))
+        (is string= (format nil "~%:SEEN ") (path answer "stdout" "text"))
+        (is string= "" (path answer "stderr" "text"))
         (is string= "(3 (1 2 3))" (path answer "values" 0 "text"))
         (is equalp '(("0" "3") ("1" "(1 2 3)")) (part-texts (inspected-page image (path answer "values" 0 "reference")))))
       (is string= "DIVISION-BY-ZERO" (path (on "(/ (length *) 0)") "error" "type"))

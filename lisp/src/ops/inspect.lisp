@@ -110,14 +110,15 @@
 
 (defun shown-values-alone (id function)
   "The JSON of the values that FUNCTION returns as a list, called for the request ID as if in a new
-  REPL; that of the evaluation, where that failed."
+  REPL, and of what it prints; that of the evaluation, where that failed."
   (let ((values '()) (why nil))
     (multiple-value-bind (how outcome)
         (evaluate-alone id (lambda ()
                              (handler-case (setf values (funcall (the function function)))
                                (unsettable (condition) (setf why (refusal-why condition))))))
       (cond (why (refuse "not-settable" "~A" why))
-            ((eq how :ok) (values-json values))
+            ((eq how :ok) (append (values-json values)
+                                  (list "stdout" (field outcome "stdout") "stderr" (field outcome "stderr"))))
             (t outcome)))))
 
 (defun give-shown-values (stop id seconds function)
