@@ -109,8 +109,7 @@ fn region<'a>(site: &Site<'a>, node: &Node, all: &[Vec<&'a Node>]) -> Result<(Ve
         match step.place {
             Place::Argument if !early => {
                 if let Some(other) = step.before.iter().find(|other| !may_swap(site, node, other, &changing)) {
-                    let other = clip(site.form.written(other), 60).text;
-                    return Err(format!("{other} is evaluated before the first of them, and may have an effect"));
+                    return Err(is_before(site, other));
                 }
             }
             Place::Serial if covers(step.list) && site.form.operator(step.list).as_deref() == Some("let*") => {
@@ -121,6 +120,14 @@ fn region<'a>(site: &Site<'a>, node: &Node, all: &[Vec<&'a Node>]) -> Result<(Ve
                 let at = step.holder.start();
                 edits.push(site.edit(at, at, format!("({name} {value}){}", site.newline)));
                 return Ok((region, edits));
+            }
+            Place::Serial if !early => {
+                let bindings = step.list.elements().get(1).map_or(&[] as &[Node], Node::elements);
+                let earlier = bindings.iter().take_while(|one| !std::ptr::eq(*one, step.holder));
+                let mut values = earlier.filter_map(|binding| binding.children.get(1));
+                if let Some(other) = values.find(|other| !may_swap(site, node, other, &changing)) {
+                    return Err(is_before(site, other));
+                }
             }
             Place::Body | Place::Branch => {
                 if let Some((from, to)) = statements(site, path, step, all) {
@@ -145,6 +152,12 @@ fn region<'a>(site: &Site<'a>, node: &Node, all: &[Vec<&'a Node>]) -> Result<(Ve
         }
     }
     Err("nothing is around them that a variable could be bound before".into())
+}
+
+/// The reason why the forms cannot be evaluated before another one.
+fn is_before(site: &Site, other: &Node) -> String {
+    let other = clip(site.form.written(other), 60).text;
+    format!("{other} is evaluated before the first of them, and may have an effect")
 }
 
 /// The first and the last of the statements around which the variable can be bound at a step;

@@ -204,3 +204,38 @@ fn all_equal_forms_become_one_variable() {
         check(text, "extract-variable-all", expected);
     }
 }
+
+#[test]
+fn the_values_of_earlier_bindings_stay_before_the_first() {
+    for (text, expected) in [
+        (
+            "(defun f (x)\n  (let* ((a (or (numberp x) (return-from f nil)))\n         (b (‸/ 10 x)))\n    (g a b))\n  (h (/ 10 x)))",
+            expect![[r#"
+                Extract variable (all 2 equal forms)
+                refused: (or (numberp x) (return-from f nil)) is evaluated before the first of them, and may have an effect
+            "#]],
+        ),
+        (
+            "(defun f (x)\n  (do* ((a (read-it x) (1+ a))\n        (b (‸/ 10 x)))\n       ((> a 3))\n    (g (/ 10 x))))",
+            expect![[r#"
+                Extract variable (all 2 equal forms)
+                refused: (read-it x) is evaluated before the first of them, and may have an effect
+            "#]],
+        ),
+        (
+            "(defun f (x)\n  (let* (y\n         (a (+ x 1))\n         (b (‸/ 10 x)))\n    (g y a b))\n  (h (/ 10 x)))",
+            expect![[r#"
+                Extract variable (all 2 equal forms)
+                (defun f (x)
+                  (let ((value (/ 10 x)))
+                    (let* (y
+                           (a (+ x 1))
+                           (b value))
+                      (g y a b))
+                    (h value)))
+            "#]],
+        ),
+    ] {
+        check(text, "extract-variable-all", expected);
+    }
+}
