@@ -2,7 +2,7 @@
 
 use super::site::{Edit, Site};
 use super::{Group, Refactoring};
-use crate::text::datum::{Kind, Node, Prefix};
+use crate::text::datum::{Kind, Node};
 use crate::text::scopes::BindingKind;
 
 pub(super) fn plan(site: &Site) -> Vec<Refactoring> {
@@ -75,7 +75,7 @@ fn expands(site: &Site, node: &Node) -> Option<String> {
     if node.kind == Kind::Atom && site.local_kind(node) == Some(BindingKind::SymbolMacro) {
         return Some(site.form.text(node).to_owned());
     }
-    if node.prefix == Prefix::Quote {
+    if node.is_data() {
         return None;
     }
     if let Some(operator) = site.form.operator(node) {

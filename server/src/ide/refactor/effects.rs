@@ -181,7 +181,7 @@ const ITERATION_FORMS: [&str; 10] =
 /// Adds the atoms in a form to which it assigns to `found`. An unknown macro is taken to assign to
 /// each of its arguments that is a symbol.
 pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&'a Node>) {
-    if matches!(node.prefix, Prefix::Quote) {
+    if node.is_data() {
         return;
     }
     if let Some(operator) = site.form.operator(node) {

@@ -4,7 +4,7 @@
 use super::place::steps;
 use super::site::Site;
 use crate::text::Span;
-use crate::text::datum::{Node, Prefix};
+use crate::text::datum::Node;
 
 /// Defining operators whose bodies run at compile time.
 pub(super) const EXPANDER_DEFINERS: [&str; 4] =
@@ -42,7 +42,7 @@ pub(super) fn check_code(site: &Site, parents: &[&Node], list: &Node) -> Result<
 /// Returns the first operator in `node` that depends on the forms around `node`: `return`,
 /// `return-from`, `go`, and those of [`CONTEXT_DEPENDENT`].
 pub(super) fn context_dependent_operator(site: &Site, node: &Node) -> Option<String> {
-    if node.prefix == Prefix::Quote {
+    if node.is_data() {
         return None;
     }
     if let Some(name) = site.form.name(node).filter(|name| CONTEXT_DEPENDENT.contains(&name.as_str())) {

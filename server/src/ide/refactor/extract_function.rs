@@ -7,7 +7,7 @@ use super::place::{Place, steps};
 use super::site::{Edit, Operator, Selected, Site};
 use super::{Group, Refactoring};
 use crate::text::Span;
-use crate::text::datum::{Kind, Node, Prefix};
+use crate::text::datum::{Kind, Node};
 use crate::text::scopes::BindingKind;
 use crate::text::{definitions, names};
 
@@ -107,7 +107,7 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
 /// Refuses code that has another meaning in a function of its own: operators of
 /// [`CONTEXT_DEPENDENT`], and exits to a block around it.
 pub(super) fn check_movable(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
-    if node.prefix == Prefix::Quote {
+    if node.is_data() {
         return Ok(());
     }
     if let Some(name) = site.form.name(node).filter(|name| CONTEXT_DEPENDENT.contains(&name.as_str())) {

@@ -2,7 +2,7 @@
 //! arguments.
 
 use super::site::Site;
-use crate::text::datum::{Kind, Node, Prefix};
+use crate::text::datum::{Kind, Node};
 
 /// The parameters of an ordinary lambda list.
 pub(super) struct LambdaList<'a> {
@@ -257,6 +257,6 @@ fn is_used(own: &Site, name: &Node) -> bool {
 
 /// Returns true if code has this name outside of quoted data.
 pub(super) fn mentions(site: &Site, node: &Node, name: &str) -> bool {
-    node.prefix != Prefix::Quote
+    !node.is_data()
         && (site.form.name(node).as_deref() == Some(name) || node.children.iter().any(|one| mentions(site, one, name)))
 }

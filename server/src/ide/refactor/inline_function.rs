@@ -10,7 +10,7 @@ use super::place::steps;
 use super::site::{Edit, Operator, Site};
 use super::{Group, Refactoring};
 use crate::text::Span;
-use crate::text::datum::{Form, Kind, Node, Prefix};
+use crate::text::datum::{Form, Kind, Node};
 use crate::text::definitions;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
@@ -92,7 +92,7 @@ fn parts<'a>(site: &Site<'a>, definition: &'a Node, from: usize) -> Result<Funct
 fn check_can_move(site: &Site, code: &[&Node], name: &str) -> Result<(), String> {
     fn leaves(form: &Form, node: &Node, name: &str) -> bool {
         let block = || node.children.get(1).and_then(|block| form.name(block));
-        node.prefix != Prefix::Quote
+        !node.is_data()
             && (form.operator(node).as_deref() == Some("return-from") && block().as_deref() == Some(name)
                 || node.children.iter().any(|child| leaves(form, child, name)))
     }
@@ -116,7 +116,7 @@ fn check_can_move(site: &Site, code: &[&Node], name: &str) -> Result<(), String>
 
 /// The operator of the first call of an unknown macro.
 fn unknown_macro(site: &Site, node: &Node) -> Option<String> {
-    if node.prefix == Prefix::Quote {
+    if node.is_data() {
         return None;
     }
     if let Some(operator) = site.form.operator(node)
@@ -130,7 +130,7 @@ fn unknown_macro(site: &Site, node: &Node) -> Option<String> {
 
 /// Adds the unquoted atoms of a form to `found`.
 fn symbols<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
-    if node.prefix == Prefix::Quote {
+    if node.is_data() {
         return;
     }
     if node.kind == Kind::Atom {

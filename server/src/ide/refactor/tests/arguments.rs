@@ -168,6 +168,16 @@ fn arguments_are_bound_as_the_lambda_list_says() {
             refused: a part of it is read only with some features (#+, #-)
         "#]],
         ),
+        (
+            "(defun f (x &key (form `(list '(g ,x)))) (run form))\n(defun k (x) (‸f (car x)))",
+            expect![[r#"
+            Inline this call of f
+            (defun f (x &key (form `(list '(g ,x)))) (run form))
+            (defun k (x) (let* ((x (car x))
+                                (form `(list '(g ,x))))
+                           (run form)))
+        "#]],
+        ),
     ] {
         check(text, "inline-call", expected);
     }

@@ -223,6 +223,35 @@ fn inlining_keeps_order_count_and_objects() {
 }
 
 #[test]
+fn a_quote_in_a_template_does_not_end_the_code() {
+    let inner = "`(list '(g ,b))";
+    assert_refused(
+        "inline-call",
+        &[
+            (&format!("(defun f () (run {inner}))\n(defun k (b) (‸f))"), "b in its body means something else"),
+            ("(defun f () (run `('(,(return-from f 1)))))\n(defun k () (‸f))", "it returns from f"),
+            ("(defun f (y) (run `('(,(return y)))))\n(defun k (b) (‸f b))", "it leaves the block NIL"),
+        ],
+    );
+    assert_refused(
+        "inline-local-function",
+        &[(&format!("(defun k (b) (flet ((f‸ () (run {inner}))) (let ((b 2)) (f))))"), "b in its body means another")],
+    );
+    assert_refused(
+        "extract-variable",
+        &[("(loop (g «(h `('(,(return 1))))»))", "return means something only where it is")],
+    );
+    assert_refused(
+        "extract-variable-all",
+        &[("(defun f (x) (g (‸+ x 1)) (list `('(,(setf x 2)))) (g (+ x 1)))", "x may be assigned between them")],
+    );
+    assert_refused(
+        "let-to-let-serial",
+        &[("(macrolet ((c () 'a)) (‸let ((a 1) (b `('(,(c))))) (h b)))", "c may use a variable")],
+    );
+}
+
+#[test]
 fn conditionals_keep_values_and_what_the_reader_skips() {
     assert_results(
         "if-to-cond",
