@@ -175,7 +175,7 @@ const ASSIGNING: [(&str, usize, usize); 15] = [
 /// The step of an operator that assigns to one argument.
 const ONE: usize = usize::MAX;
 /// Iteration forms, whose variables change from one iteration to the next.
-const ITERATION_FORMS: [&str; 10] =
+pub(super) const ITERATION_FORMS: [&str; 10] =
     ["do", "do*", "dolist", "dotimes", "loop", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
 
 /// Adds the atoms in a form to which it assigns to `found`. An unknown macro is taken to assign to

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::effects::{
-    STATE_DEPENDENT, assignments, changing, is_harmless, is_stable, is_total, makes_object, may_swap,
+    ITERATION_FORMS, STATE_DEPENDENT, assignments, changing, is_harmless, is_stable, is_total, makes_object, may_swap,
 };
 use super::evaluated::is_in_closure;
 use super::extract_variable::name_of;
@@ -56,8 +56,29 @@ fn add_equal<'a>(site: &Site<'a>, node: &Node, path: &mut Vec<&'a Node>, found: 
 
 /// Returns true if the last form of a path is evaluated for its value.
 fn is_value(site: &Site, path: &[&Node]) -> bool {
-    let steps = path.split_last().and_then(|(last, parents)| steps(site, parents, last).ok());
-    steps.is_some_and(|steps| steps.last().is_some_and(|last| last.place != Place::Assigned))
+    let Some((node, parents)) = path.split_last() else { return false };
+    let Ok(steps) = steps(site, parents, node) else { return false };
+    steps.last().is_some_and(|last| match last.place {
+        Place::Assigned => false,
+        Place::Body if node.kind != Kind::List => is_last_value(site, last.list, parents, node),
+        _ => true,
+    })
+}
+
+/// Returns true if an atom in a body is the body's value: before the last form it may be a
+/// docstring or a tag. `list`: the form with the body.
+fn is_last_value(site: &Site, list: &Node, parents: &[&Node], node: &Node) -> bool {
+    let last = parents.last().and_then(|parent| parent.children.last());
+    let operator = site.form.operator(list).unwrap_or_default();
+    // A string behind `:report` is in the body of a clause.
+    let has_other_atoms =
+        matches!(operator.as_str(), "tagbody" | "restart-case") || ITERATION_FORMS.contains(&operator.as_str());
+    last.is_some_and(|last| std::ptr::eq(last, node)) && !has_other_atoms && !site.may_call_macro(list, &operator)
+}
+
+/// Returns true if a list is an option of a definition, such as `(:method ...)`.
+fn is_option(site: &Site, node: &Node) -> bool {
+    site.form.operator(node).is_some_and(|operator| operator.starts_with(':'))
 }
 
 /// Returns true if two forms are written alike, but for white space and case, and their names have
@@ -170,7 +191,7 @@ fn statements<'a>(
 ) -> Option<(&'a Node, &'a Node)> {
     let depth = path.iter().position(|one| std::ptr::eq(*one, step.child))?;
     if all.iter().all(|path| path.get(depth).is_some_and(|one| std::ptr::eq(*one, step.child))) {
-        return Some((step.child, step.child));
+        return (!is_option(site, step.child)).then_some((step.child, step.child));
     }
     let parent = *path.get(depth.checked_sub(1)?)?;
     let mut last = step.child;
@@ -189,7 +210,8 @@ fn statements<'a>(
         let operator = site.form.operator(one).unwrap_or_default();
         // An atom may be a tag or a keyword of `loop`; a definition would no longer be at top
         // level.
-        one.kind == Kind::List && !crate::text::definitions::is_definer(&operator) && operator != "declare"
+        let is_definition = crate::text::definitions::is_definer(&operator);
+        one.kind == Kind::List && !is_definition && operator != "declare" && !is_option(site, one)
     };
     (step.place == Place::Body && parent.elements().iter().filter(between).all(plain)).then_some((step.child, last))
 }

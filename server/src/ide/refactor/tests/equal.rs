@@ -239,3 +239,71 @@ fn the_values_of_earlier_bindings_stay_before_the_first() {
         check(text, "extract-variable-all", expected);
     }
 }
+
+#[test]
+fn tags_docstrings_and_options_are_no_values() {
+    for (text, expected) in [
+        (
+            "(defun f ()\n  (tagbody 10\n    (g «10»)\n    (go 10)))",
+            expect![[r#"
+            not offered: ["extract-variable"]
+        "#]],
+        ),
+        (
+            "(defun f ()\n  (dotimes (i 3)\n    (g «10»)\n    10))",
+            expect![[r#"
+            not offered: ["extract-variable"]
+        "#]],
+        ),
+        (
+            "(defun f ()\n  (tagbody 10\n    (g «10» 10)\n    (go 10)))",
+            expect![[r#"
+            Extract variable (all 2 equal forms)
+            (defun f ()
+              (tagbody 10
+                (let ((value 10))
+                  (g value value))
+                (go 10)))
+        "#]],
+        ),
+        (
+            "(defun k ()\n  (flet ((f () \"usage\" (g «\"usage\"»)))\n    (f)))",
+            expect![[r#"
+            not offered: ["extract-variable"]
+        "#]],
+        ),
+        (
+            "(defun f ()\n  (restart-case (g «\"Use it.\"»)\n    (use () :report \"Use it.\")))",
+            expect![[r#"
+            not offered: ["extract-variable"]
+        "#]],
+        ),
+        (
+            "(defun f (x)\n  (ecase x\n    (:day «86400»)\n    (:week (* 7 86400))))",
+            expect![[r#"
+            Extract variable (all 2 equal forms)
+            (defun f (x)
+              (let ((value 86400))
+                (ecase x
+                  (:day value)
+                  (:week (* 7 value)))))
+        "#]],
+        ),
+        (
+            "(defgeneric s (x)\n  (:method ((x day)) (* 2 «86400»))\n  (:method ((x night)) (* 3 86400)))",
+            expect![[r#"
+                Extract variable (all 2 equal forms)
+                refused: nothing is around them that a variable could be bound before
+            "#]],
+        ),
+        (
+            "(defgeneric s (x)\n  (:method ((x day)) (g «86400») (defun h ()) (h 86400)))",
+            expect![[r#"
+            Extract variable (all 2 equal forms)
+            refused: nothing is around them that a variable could be bound before
+        "#]],
+        ),
+    ] {
+        check(text, "extract-variable-all", expected);
+    }
+}
