@@ -122,7 +122,9 @@ impl Conditional<'_> {
         let mut edits = vec![self.head(operator)];
         if operator == "unless" {
             let (from, to) = (self.element(1).end(), self.element(3).start());
-            let blank = self.site.between(from, self.element(2).start());
+            let gap = self.site.between(from, self.element(2).start());
+            // Its comments are among those that are kept.
+            let blank = Some(&gap[gap.trim_end().len()..]).filter(|blank| !blank.is_empty()).unwrap_or(" ");
             edits.push(self.site.edit(from, to, kept(self.site, from, to, to, blank)));
             edits.extend(self.spliced(self.element(3)));
         } else {

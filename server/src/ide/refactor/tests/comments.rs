@@ -156,6 +156,14 @@ fn each_comment_stays_with_its_branch() {
         "#]],
         ),
         (
+            "if-to-unless",
+            "(‸if (a) #| x |# nil (b))",
+            expect![[r#"
+            Write as unless
+            (unless (a) #| x |# (b))
+        "#]],
+        ),
+        (
             "when-to-unless",
             "(‸when ;; why\n  (a) ; a\n  b)",
             expect![[r#"
@@ -168,4 +176,59 @@ fn each_comment_stays_with_its_branch() {
     ] {
         check(text, id, expected);
     }
+}
+
+#[test]
+fn a_comment_at_any_place_is_written_once() {
+    let forms = [
+        "(if (a) nil (b))",
+        "(if (a) (b) nil)",
+        "(if (a) (b))",
+        "(if (not (a)) (progn (b) (c)) (d))",
+        "(if (a) (b) (if (c) (d) (e)))",
+        "(when (a) (b) (c))",
+        "(unless (not (a)) (b))",
+        "(cond ((a) (b)) ((c) (d) (e)) (t (f)))",
+    ];
+    let ids = [
+        "if-to-when",
+        "if-to-unless",
+        "invert-if",
+        "if-to-cond",
+        "when-to-if",
+        "when-to-unless",
+        "unless-to-if",
+        "unless-to-when",
+        "cond-to-if",
+    ];
+    let (mut wrong, mut written) = (Vec::new(), 0);
+    for form in forms {
+        for (at, _) in form.match_indices([' ', ')']) {
+            for comment in [" #| c |# ", " ; c\n "] {
+                let text = format!("(‸{}{comment}{}", &form[1..at], &form[at..]);
+                let is_made = |found: &String| !found.contains("not offered") && !found.contains("refused: ");
+                let results = ids.map(|id| refactored(&[("a.lisp", &text)], id));
+                for found in results.iter().filter(|found| is_made(found)) {
+                    written += 1;
+                    if found.matches(comment.trim()).count() != 1 {
+                        wrong.push(format!("{text}\n{found}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(written > 100, "{written} refactorings were made");
+}
+
+#[test]
+fn a_condition_without_a_blank_behind_it_stays_apart() {
+    check(
+        "(‸if a()b)",
+        "if-to-unless",
+        expect![[r#"
+        Write as unless
+        (unless a b)
+    "#]],
+    );
 }
