@@ -4,9 +4,12 @@ use super::site::Site;
 
 /// The length of a text up to its first line break outside of a block comment.
 pub(super) fn first_line(text: &str) -> usize {
-    let ends = all(text);
-    let inside = |at: usize| ends.iter().any(|(start, end)| *start < at && at < *end);
-    text.match_indices('\n').map(|(at, _)| at).find(|at| !inside(*at)).unwrap_or(text.len())
+    let mut comments = all(text).into_iter().peekable();
+    let is_outside = |at: &usize| {
+        while comments.next_if(|(_, end)| end <= at).is_some() {}
+        comments.peek().is_none_or(|(start, _)| at <= start)
+    };
+    text.match_indices('\n').map(|(at, _)| at).find(is_outside).unwrap_or(text.len())
 }
 
 /// The comments in a text without strings and characters, in bytes; a line comment without its line
@@ -33,15 +36,14 @@ pub(super) fn all(text: &str) -> Vec<(usize, usize)> {
 /// The length of the block comment at the start of a text.
 fn block(text: &str) -> usize {
     let (mut depth, mut at) = (0usize, 0);
-    while let Some(found) = text[at..].find("|#").into_iter().chain(text[at..].find("#|")).min() {
-        at += found + 2;
-        if text[..at].ends_with("#|") {
-            depth += 1;
-        } else {
-            depth -= 1;
-        }
-        if depth == 0 {
-            return at;
+    while let Some(pair) = text.as_bytes().get(at..at + 2) {
+        let is_mark = matches!(pair, b"#|" | b"|#");
+        at += if is_mark { 2 } else { 1 };
+        match pair {
+            b"#|" => depth += 1,
+            b"|#" if depth <= 1 => return at,
+            b"|#" => depth -= 1,
+            _ => {}
         }
     }
     text.len()

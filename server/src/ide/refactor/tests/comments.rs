@@ -1,8 +1,12 @@
 //! The comments of conditionals.
 
+use std::time::Duration;
+
 use expect_test::expect;
 
 use super::*;
+use crate::ide::refactor::comments::{all, first_line};
+use crate::text::thread_time::Limit;
 
 #[test]
 fn each_comment_stays_with_its_branch() {
@@ -231,4 +235,33 @@ fn a_condition_without_a_blank_behind_it_stays_apart() {
         (unless a b)
     "#]],
     );
+}
+
+#[test]
+fn comments_are_told_apart() {
+    assert_eq!(all("#|#|a|#|# b ; c\n#|d"), [(0, 9), (12, 15), (16, 19)]);
+    assert_eq!(all("#|||#|#"), [(0, 5)]);
+    assert_eq!(first_line("#|a\n|# #|\n|#\nb"), 12);
+    assert_eq!(first_line("; a\nb"), 3);
+    assert_eq!(first_line("#|a\n"), 4);
+}
+
+/// The least of three measurements, in seconds.
+fn cost(text: &str, run: fn(&str) -> usize) -> f64 {
+    let measured = (0..3).map(|_| {
+        let limit = Limit::after(Duration::MAX);
+        assert_eq!(run(text), text.len());
+        limit.used().as_secs_f64()
+    });
+    measured.fold(f64::MAX, f64::min)
+}
+
+#[test]
+fn comments_are_found_in_linear_time() {
+    let nested = [20_000, 80_000].map(|count| "#|".repeat(count) + &"|#".repeat(count));
+    let costs = nested.map(|text| cost(&text, |text| all(text)[0].1));
+    assert!(costs[1] < 7.0 * costs[0], "four times as many marks: {costs:?} seconds");
+    let many = [20_000, 80_000].map(|count| "#|\n|#".repeat(count));
+    let costs = many.map(|text| cost(&text, first_line));
+    assert!(costs[1] < 7.0 * costs[0], "four times as many comments: {costs:?} seconds");
 }
