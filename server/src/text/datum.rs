@@ -77,8 +77,8 @@ impl Node {
         self.kind == Kind::List && self.is_plain()
     }
 
-    /// Returns true if the datum is quoted and nothing in it is evaluated: a quote within a template
-    /// may have commas behind it.
+    /// Returns true if the datum is quoted and nothing in it is evaluated: a quote within a
+    /// template may have commas behind it.
     pub fn is_data(&self) -> bool {
         fn has_comma(node: &Node) -> bool {
             node.prefix == Prefix::Comma || node.children.iter().any(has_comma)

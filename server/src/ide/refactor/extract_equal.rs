@@ -65,8 +65,8 @@ fn is_value(site: &Site, path: &[&Node]) -> bool {
     })
 }
 
-/// Returns true if an atom in a body is the body's value: before the last form it may be a docstring
-/// or a tag. `list`: the form with the body.
+/// Returns true if an atom in a body is the body's value: before the last form it may be a
+/// docstring or a tag. `list`: the form with the body.
 fn is_last_value(site: &Site, list: &Node, parents: &[&Node], node: &Node) -> bool {
     let last = parents.last().and_then(|parent| parent.children.last());
     let operator = site.form.operator(list).unwrap_or_default();
