@@ -426,8 +426,8 @@ fn too_long(deadline: Duration) -> Failure {
     Failure { kind: "timeout".into(), message }
 }
 
-/// Fails if the value, or the part that is meant, is not the one that approval was asked for: images
-/// number their stops and values anew.
+/// Fails if the value, or the part that is meant, is not the one that approval was asked for:
+/// images number their stops and values anew.
 async fn check_unchanged(call: &Call, value: u64, work: Work<'_>) -> Result<(), Failure> {
     let Some(permit) = &call.permit else { return Ok(()) };
     let (_, subject) = on_value(call, value, work, None).await?;
@@ -514,7 +514,8 @@ async fn in_frame(
                     format!("Stop {stop} is not the one that approval was asked for any more; look at it again.");
                 return Err(Failure { kind: ErrorKind::STALE, message });
             }
-            // The path is followed afterwards: that it leads nowhere must not hide what the code did.
+            // The path is followed afterwards: that it leads nowhere must not hide what the code
+            // did.
             at_stop(call, input, asked(stop, Vec::new())).await?
         }
     };
