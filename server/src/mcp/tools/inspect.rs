@@ -2,11 +2,13 @@
 //! variable, the last values, a value that was shown, and the locals of a stop. Code that gives the
 //! value, a part that is set and `describe` need the approval of an evaluation.
 
+mod arguments;
+
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
+
+use arguments::{Doing, Input, Show, Source};
 
 use super::facts::Facts;
 use super::{Call, CodeContext, Failure, Hints, Reply, Tool, evaluate_lisp};
@@ -28,157 +30,11 @@ use crate::session::failures::STOP;
 use crate::session::{EvalRequest, Frontend};
 use crate::shown::line;
 
-/// The default number of parts of a page.
-const PAGE: usize = 50;
-/// The default deadline of code on a value, in seconds.
-const DEADLINE: f64 = 30.0;
 /// The time that the image has to end code at a stop by itself.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The tool `inspect`.
 pub(crate) struct Inspect;
-
-/// What is shown of the value.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub(crate) enum Show {
-    #[default]
-    Parts,
-    Table,
-    Describe,
-    Definition,
-}
-
-/// The tool's arguments.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Input {
-    /// Default: `*`
-    #[serde(default)]
-    code: Option<String>,
-    /// A number from an answer; `*` in code
-    #[serde(default)]
-    value: Option<u64>,
-    /// Numbers of parts, inwards
-    #[serde(default)]
-    path: Option<Vec<usize>>,
-    /// Default: parts
-    #[serde(default)]
-    show: Option<Show>,
-    /// Code: sets the part
-    #[serde(default)]
-    new: Option<String>,
-    /// Value to compare with
-    #[serde(default)]
-    other: Option<u64>,
-    #[serde(default)]
-    stop: Option<u64>,
-    /// Instead of stop
-    #[serde(default)]
-    failure: Option<u64>,
-    /// Default: 0
-    #[serde(default)]
-    frame: Option<usize>,
-    /// Default 50
-    #[serde(default)]
-    #[schemars(range(min = 1, max = 1000))]
-    limit: Option<usize>,
-    #[serde(default)]
-    offset: Option<usize>,
-    #[serde(default)]
-    package: Option<String>,
-    /// Seconds. Default 30.
-    #[serde(default)]
-    #[schemars(range(min = 0.1, max = 86400))]
-    timeout: Option<f64>,
-}
-
-/// Where the value comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
-    /// A value that was shown.
-    Number(u64),
-    /// A variable of the image or of the agent's session.
-    Variable(String),
-    /// Code that is evaluated in the session.
-    Code(String),
-    /// Code on a value that was shown.
-    On(u64, String),
-    /// A local variable or code in a frame.
-    Frame(Stack, usize, String),
-}
-
-/// What is done with the value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Doing {
-    Show(Show),
-    Set(String),
-    Compare(u64),
-}
-
-impl Input {
-    fn meaning(&self) -> Result<(Source, Doing), Failure> {
-        let bad = |why: &str| {
-            Err(Failure { kind: ErrorKind::BAD_ARGUMENTS, message: format!("Bad arguments for inspect: {why}.") })
-        };
-        let code = self.code.clone();
-        let source = match (self.stop, self.failure, self.value, code) {
-            (Some(_), Some(_), ..) => return bad("give `stop` or `failure`, not both"),
-            (Some(_), _, Some(_), _) | (_, Some(_), Some(_), _) => {
-                return bad("give `value` or a `stop` or `failure`, not both");
-            }
-            (Some(_), _, _, None) | (_, Some(_), _, None) => {
-                return bad("`code` is missing: it must be a variable of the frame, or other code");
-            }
-            (Some(stop), None, None, Some(code)) => Source::Frame(Stack::Stop(stop), self.frame.unwrap_or(0), code),
-            (None, Some(number), None, Some(code)) => {
-                Source::Frame(Stack::Failure(number), self.frame.unwrap_or(0), code)
-            }
-            (None, None, _, _) if self.frame.is_some() => return bad("`frame` needs a `stop` or a `failure`"),
-            (None, None, Some(value), None) => Source::Number(value),
-            (None, None, Some(value), Some(code)) => Source::On(value, code),
-            (None, None, None, None) => Source::Variable("*".into()),
-            (None, None, None, Some(code)) if inspect::is_variable(&code) => Source::Variable(code.trim().into()),
-            (None, None, None, Some(code)) => Source::Code(code),
-        };
-        if self.package.is_some() && !matches!(source, Source::Variable(_) | Source::Code(_)) {
-            return bad("`package` is for code in the session alone");
-        }
-        let doing = match (&self.new, self.other, self.show) {
-            (None, None, show) => Doing::Show(show.unwrap_or_default()),
-            (Some(new), None, None) => Doing::Set(new.clone()),
-            (None, Some(other), None) => Doing::Compare(other),
-            _ => return bad("give one of `show`, `new` and `other`"),
-        };
-        if matches!(&doing, Doing::Set(_)) && self.path.as_deref().unwrap_or_default().is_empty() {
-            return bad("`path` is missing: it must lead to the part that is set to the value of `new`");
-        }
-        let fits = matches!(
-            (&source, &doing),
-            (Source::Number(_), _)
-                | (_, Doing::Show(Show::Parts))
-                | (Source::Variable(_), Doing::Compare(_) | Doing::Show(Show::Table | Show::Definition))
-        );
-        if !fits {
-            return bad("first inspect the value, then give its number as `value`, without `code`");
-        }
-        Ok((source, doing))
-    }
-
-    fn page(&self) -> (usize, usize) {
-        (self.offset.unwrap_or(0), self.limit.unwrap_or(PAGE))
-    }
-
-    fn deadline(&self) -> Duration {
-        Duration::from_secs_f64(self.timeout.unwrap_or(DEADLINE))
-    }
-
-    /// The deadline as the image's operations take it.
-    fn at_most(&self) -> Option<f64> {
-        Some(self.deadline().as_secs_f64())
-    }
-}
 
 fn failed(error: ImageError) -> Failure {
     Failure::of(error, None)
