@@ -15,9 +15,7 @@
   "Returns true if a frame called NAME is of code of the program's, and not of Lisp's or ours."
   (let ((symbol (frame-symbol (list name))))
     (not (or (internal-frame-p (list name))
-             (and symbol
-                  (or (eq (symbol-package symbol) (load-time-value (find-package "COMMON-LISP")))
-                      (sbcl-package-p (symbol-package symbol))))))))
+             (and symbol (lisp-package-p (symbol-package symbol)))))))
 
 (defun forms-evaluated-at (frame)
   "The forms that the evaluator is at within the call of FRAME, which stands for a form, innermost
@@ -49,7 +47,7 @@
 (defun atom-span (known)
   "The span of the atom that the text of KNOWN begins with."
   (handler-case
-      (let ((input (make-shape-input (evaluated-text known) (evaluated-start known) (length (evaluated-text known)))))
+      (let ((input (shape-input-of known)))
         (read-shape input 0)
         (cons (evaluated-start known) (min (shape-at input) (shape-end input))))
     (error () nil)))

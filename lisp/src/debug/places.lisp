@@ -79,11 +79,15 @@
         (unless (consp form) (return lists))
         (push form lists)))))
 
+(defun shape-input-of (known)
+  "The text of KNOWN, from where its form was read, to be read as shapes."
+  (make-shape-input (evaluated-text known) (evaluated-start known) (length (evaluated-text known))))
+
 (defun path-span (known path)
   "The span of the list at PATH, as in *EVALUATED-LISTS*, in the text of KNOWN, and its shape; NIL
   when the text is not what its form was read from."
   (handler-case
-      (let* ((input (make-shape-input (evaluated-text known) (evaluated-start known) (length (evaluated-text known))))
+      (let* ((input (shape-input-of known))
              (shape (read-shape input 0)))
         (dolist (step (reverse path))
           (setf shape (without-comma (nth step shape))))

@@ -14,7 +14,7 @@
   "(START . END) of each list in FORM in the text of KNOWN, which it was read from; NIL when that
   text does not tell."
   (handler-case
-      (let* ((input (make-shape-input (evaluated-text known) (evaluated-start known) (length (evaluated-text known))))
+      (let* ((input (shape-input-of known))
              (top (read-shape input 0))
              (places (make-hash-table :test #'eq)))
         (labels ((note (list shape)
