@@ -238,10 +238,17 @@ pub fn lookalikes(text: &str) -> Option<String> {
     if found.is_empty() {
         return None;
     }
-    let more = found.len().saturating_sub(NAMED);
-    found.truncate(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Some(format!("NOT WHAT THEY LOOK LIKE: {}{more}", found.join(", ")))
+    Some(format!("NOT WHAT THEY LOOK LIKE: {}", first_names(&found, NAMED)))
+}
+
+/// Returns the first `most` names as a list, with the number of the others: `a, b and 3 more`.
+pub fn first_names(names: &[impl AsRef<str>], most: usize) -> String {
+    let shown: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    let shown = shown.join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// Letters that resemble ASCII letters.

@@ -178,7 +178,7 @@ impl Restoration {
     pub(crate) fn describe(&self) -> String {
         let mut text = String::new();
         if !self.restored.is_empty() {
-            text += &format!(" Loaded again: {}.", list(&self.restored));
+            text += &format!(" Loaded again: {}.", crate::shown::first_names(&self.restored, NAMED));
         }
         for (name, why) in self.failed.iter().take(NAMED) {
             text += &format!(" Not loaded again: {name} ({why}).");
@@ -187,14 +187,6 @@ impl Restoration {
             text += &format!(" {more} more were not loaded again.");
         }
         text + " What was defined or set by evaluation only is lost."
-    }
-}
-
-/// Lists the names; of a long list, only the first.
-fn list(names: &[String]) -> String {
-    match names.len().checked_sub(NAMED) {
-        Some(more) if more > 0 => format!("{} and {more} more", names[..NAMED].join(", ")),
-        _ => names.join(", "),
     }
 }
 

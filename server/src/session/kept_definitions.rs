@@ -9,7 +9,7 @@ use super::{Provenance, Session};
 use crate::bounded_file;
 use crate::image::api::contents::{Homes, SystemFiles};
 use crate::model::image::ImageError;
-use crate::shown::line;
+use crate::shown::{first_names, line};
 use crate::text::decode;
 use crate::text::made::{Definition, definitions};
 
@@ -119,12 +119,8 @@ fn evaluated<'a>(one: &Definition, found: &[Definition], made: &'a [Provenance])
 /// Returns the sentence that names definitions of unchanged files which were not loaded again;
 /// `None` without any.
 pub fn not_of_the_files(kept: &[String]) -> Option<String> {
-    let more = kept.len().saturating_sub(NAMED);
-    let mut names = kept[..kept.len() - more].join(", ");
-    if more > 0 {
-        names += &format!(" and {more} more");
-    }
     (!kept.is_empty()).then(|| {
+        let names = first_names(kept, NAMED);
         format!(
             "Unchanged files were not loaded again, and the image has other definitions than these files, from \
              evaluations: {names}. To have those of the files, reload all of the system (`force`)."

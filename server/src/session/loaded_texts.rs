@@ -141,11 +141,7 @@ pub(super) fn changes(files: &[(String, Option<Arc<str>>, String)]) -> String {
     let mut head = format!("{changed} of {} files changed since they were loaded", files.len());
     if !unknown.is_empty() {
         const NAMED: usize = 8;
-        let more = unknown.len().saturating_sub(NAMED);
-        head += &format!("; not known as loaded: {}", unknown[..unknown.len() - more].join(", "));
-        if more > 0 {
-            head += &format!(" and {more} more");
-        }
+        head += &format!("; not known as loaded: {}", crate::shown::first_names(&unknown, NAMED));
     }
     format!("{head}\n{text}").trim_end().to_owned()
 }

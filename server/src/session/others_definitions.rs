@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 
 use super::log::clipped;
 use super::{ClientId, ClientInfo, Frontend};
-use crate::shown::line;
+use crate::shown::{first_names, line};
 
 /// The number of definitions kept.
 const REMEMBERED: usize = 500;
@@ -208,12 +208,7 @@ fn listed<'a>(all: impl Iterator<Item = &'a String>) -> Option<(String, usize)> 
             names.push(name);
         }
     }
-    let more = names.len().saturating_sub(NAMED);
-    let mut list = names[..names.len() - more].join(", ");
-    if more > 0 {
-        list += &format!(" and {more} more");
-    }
-    (!names.is_empty()).then_some((list, names.len()))
+    (!names.is_empty()).then(|| (first_names(&names, NAMED), names.len()))
 }
 
 #[cfg(test)]

@@ -152,15 +152,7 @@ With an error's `failure`: all tried in a copy, unasked.";
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let Meaning::Do(number, action) = input.meaning()? else { return Ok(None) };
         require_running(&call.session)?;
-        let (_, what) = action.at(&call.session, number).await.map_err(failed)?;
-        let code = action.code().map(str::to_owned);
-        if call.breakpoints.waits_in(number) {
-            // The agent's own evaluation needs approval only for the code that is added to it.
-            return Ok(code.map(|code| (Class::Eval, Subject { what, code: Some(code), ..Subject::default() })));
-        }
-        // An abort runs nothing that the evaluation would not run when it fails.
-        let also = (action != StopAction::Abort).then_some(Class::Eval);
-        Ok(Some((Class::Debug, Subject { what, code, also, ..Subject::default() })))
+        approval_of(call, number, &action).await
     }
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {
@@ -204,6 +196,38 @@ With an error's `failure`: all tried in a copy, unasked.";
 }
 
 /// Fails if no image runs; none is started for this.
+/// The class of approval that an action at a stop needs, and its subject.
+pub(super) async fn approval_of(
+    call: &Call,
+    number: u64,
+    action: &StopAction,
+) -> Result<Option<(Class, Subject)>, Failure> {
+    let (_, what) = action.at(&call.session, number).await.map_err(failed)?;
+    let code = action.code().map(str::to_owned);
+    if call.breakpoints.waits_in(number) {
+        // The agent's own evaluation needs approval only for the code that is added to it.
+        return Ok(code.map(|code| (Class::Eval, Subject { what, code: Some(code), ..Subject::default() })));
+    }
+    // An abort runs nothing that the evaluation would not run when it fails.
+    let also = (*action != StopAction::Abort).then_some(Class::Eval);
+    Ok(Some((Class::Debug, Subject { what, code, also, ..Subject::default() })))
+}
+
+/// Returns the stop of an action that was approved.
+///
+/// # Errors
+/// It is not the stop that approval was asked for: while a person read the question, the image may
+/// have been restarted, whose stops are numbered anew.
+pub(super) async fn approved_stop(call: &Call, number: u64, action: &StopAction) -> Result<Stop, Failure> {
+    let (stop, told) = action.at(&call.session, number).await.map_err(failed)?;
+    let own = call.breakpoints.waits_in(number);
+    if !own && call.permit.as_ref().is_none_or(|permit| permit.what() != told) {
+        let message = format!("Stop {number} is not the one that approval was asked for any more; look at it again.");
+        return Err(Failure { kind: ErrorKind::STALE, message });
+    }
+    Ok(stop)
+}
+
 fn require_running(session: &Session) -> Result<(), Failure> {
     match session.image_state() {
         ImageState::Ready { .. } => Ok(()),
@@ -270,14 +294,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
 async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Value, bool), Failure> {
     let session = &call.session;
     require_running(session)?;
-    let (stop, told) = action.at(session, number).await.map_err(failed)?;
-    // While a person read the question, the image may have been restarted, whose stops are
-    // numbered anew.
-    let own = call.breakpoints.waits_in(number);
-    if !own && call.permit.as_ref().is_none_or(|permit| permit.what() != told) {
-        let message = format!("Stop {number} is not the one that approval was asked for any more; look at it again.");
-        return Err(Failure { kind: ErrorKind::STALE, message });
-    }
+    let stop = approved_stop(call, number, &action).await?;
     let resuming = match &action {
         StopAction::Eval { .. } => None,
         _ => call.breakpoints.take_waiting(number),

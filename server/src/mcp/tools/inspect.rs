@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use arguments::{Doing, Input, Show, Source};
 
 use super::facts::Facts;
-use super::{Call, CodeContext, Failure, Hints, Reply, Tool, evaluate_lisp};
+use super::{Call, CodeContext, Failure, Hints, Reply, Tool, debug, evaluate_lisp};
 use crate::ide::clip::{LIMIT, clip};
 use crate::ide::context::Backend as _;
 use crate::ide::evaluate::{self, Evaluation};
@@ -24,7 +24,7 @@ use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 use crate::session::debug::{
     DebugInspect, Done, DoneStatus, Inspect as Parts, InspectCompare, InspectDescribe, InspectEval, InspectSet,
-    InspectTable, InspectedAtStop, Local, Value as Shown,
+    InspectTable, Inspected, InspectedAtStop, Local, Value as Shown,
 };
 use crate::session::failures::STOP;
 use crate::session::{EvalRequest, Frontend};
@@ -45,6 +45,11 @@ fn nothing(message: &str) -> Failure {
     Failure { kind: ErrorKind::NOT_FOUND, message: message.into() }
 }
 
+/// A value that was shown, or a part of it, with its first part.
+async fn look(call: &Call, reference: u64, path: &[usize]) -> Result<Inspected, Failure> {
+    call.session.query(Parts { reference, path: path.to_vec(), start: 0, count: 1 }).await.map_err(failed)
+}
+
 /// What runs code on a value, as a person is asked about it.
 #[derive(Debug, Clone, Copy)]
 enum Work<'a> {
@@ -58,17 +63,14 @@ enum Work<'a> {
 impl Work<'_> {
     /// The work in words, with the part of the value that is meant and what that part is.
     async fn described(self, call: &Call, value: u64) -> Result<String, Failure> {
-        let look = |path: &[usize], start| {
-            let asked = Parts { reference: value, path: path.to_vec(), start, count: 1 };
-            async move { call.session.query(asked).await.map_err(failed) }
-        };
         let (doing, path, part) = match self {
             Work::Evaluate => return Ok("Evaluate code on".into()),
             Work::Describe([]) => return Ok("Describe".into()),
-            Work::Describe(path) => ("Describe", path, look(path, 0).await?.value.text),
+            Work::Describe(path) => ("Describe", path, look(call, value, path).await?.value.text),
             Work::Set(path) => {
                 let (number, outer) = path.split_last().unwrap_or((&0, &[]));
-                let holder = look(outer, *number).await?;
+                let asked = Parts { reference: value, path: outer.to_vec(), start: *number, count: 1 };
+                let holder = call.session.query(asked).await.map_err(failed)?;
                 let Some(part) = holder.parts.first() else {
                     return Err(nothing(&format!("{} has no part {number}.", line(&holder.value.text))));
                 };
@@ -82,8 +84,7 @@ impl Work<'_> {
 /// What is to be approved for code on a value: an evaluation; of a value of a person's stop what
 /// code in its frame needs.
 async fn on_value(call: &Call, value: u64, work: Work<'_>, code: Option<String>) -> Result<(Class, Subject), Failure> {
-    let looked = call.session.query(Parts { reference: value, path: Vec::new(), start: 0, count: 1 }).await;
-    let looked = looked.map_err(failed)?;
+    let looked = look(call, value, &[]).await?;
     let at = stop_of(call, looked.stop).await?;
     let place = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
     let doing = work.described(call, value).await?;
@@ -125,14 +126,7 @@ impl Tool for Inspect {
             }
             (Source::On(value, code), _) => on_value(call, value, Work::Evaluate, Some(code)).await?,
             (Source::Frame(Stack::Stop(stop), frame, code), _) if !inspect::is_variable(&code) => {
-                let action = StopAction::Eval { frame, code: code.clone() };
-                let (_, what) = action.at(&call.session, stop).await.map_err(failed)?;
-                let subject = Subject { what, code: Some(code), ..Subject::default() };
-                if call.breakpoints.waits_in(stop) {
-                    (Class::Eval, subject)
-                } else {
-                    (Class::Debug, Subject { also: Some(Class::Eval), ..subject })
-                }
+                return debug::approval_of(call, stop, &StopAction::Eval { frame, code }).await;
             }
             (Source::Number(value), Doing::Set(new)) => on_value(call, value, Work::Set(path), Some(new)).await?,
             (Source::Number(value), Doing::Show(Show::Describe)) => {
@@ -175,13 +169,14 @@ impl Tool for Inspect {
                     let looked = call.session.query(asked).await.map_err(failed)?;
                     Ok(told(inspect::page(&looked, start, true)))
                 }
-                (source @ Source::Variable(_), Doing::Show(Show::Parts)) => {
-                    let shown = variable(&call, &source, &input).await?;
-                    parts(&call, &input, &shown).await
-                }
-                (source, doing) => {
-                    let value = number(&call, source, &input).await?;
-                    with_value(&call, &input, value, path, doing).await
+                (Source::Number(value), doing) => with_value(&call, &input, value, path, doing).await,
+                (Source::Variable(name), doing) => {
+                    let shown = variable(&call, name, &input).await?;
+                    match (doing, shown.reference) {
+                        (Doing::Show(Show::Parts), _) => parts(&call, &input, &shown).await,
+                        (_, 0) => Err(nothing("The value has no parts.")),
+                        (doing, value) => with_value(&call, &input, value, path, doing).await,
+                    }
                 }
             }
         };
@@ -198,22 +193,10 @@ fn of_done(done: &Done) -> Reply<Facts> {
     Reply::new(text, Facts::new(facts), failed)
 }
 
-async fn variable(call: &Call, source: &Source, input: &Input) -> Result<Shown, Failure> {
-    let Source::Variable(name) = source else { return Err(nothing("It is no variable.")) };
+async fn variable(call: &Call, name: String, input: &Input) -> Result<Shown, Failure> {
     let who = (call.client, Frontend::Mcp);
-    let found = call.session.variable_value(who, name.clone(), input.package.clone()).await;
+    let found = call.session.variable_value(who, name, input.package.clone()).await;
     found.map_err(|error| Failure::of(error, input.package.as_deref()))
-}
-
-/// The number of a value that was shown, or of a variable's.
-async fn number(call: &Call, source: Source, input: &Input) -> Result<u64, Failure> {
-    match source {
-        Source::Number(number) => Ok(number),
-        source => match variable(call, &source, input).await?.reference {
-            0 => Err(nothing("The value has no parts.")),
-            number => Ok(number),
-        },
-    }
 }
 
 /// Inspects a value that code gave, or the part of it that the call names.
@@ -252,8 +235,7 @@ fn rest_of(done: &Done) -> String {
 
 /// Runs an operation on a value: in the thread of its stop, or as the agent's own work.
 async fn run<O: Operation + Clone>(call: &Call, input: &Input, value: u64, operation: O) -> Result<O::Answer, Failure> {
-    let looked = call.session.query(Parts { reference: value, path: Vec::new(), start: 0, count: 1 }).await;
-    if looked.map_err(failed)?.stop.is_some() {
+    if look(call, value, &[]).await?.stop.is_some() {
         return at_stop(call, input, operation).await;
     }
     let what = format!("inspecting the value {value}");
@@ -363,13 +345,7 @@ async fn in_frame(
             return parts(call, input, &shown).await;
         }
         Stack::Stop(stop) => {
-            let action = StopAction::Eval { frame, code: code.clone() };
-            let (_, what) = action.at(session, stop).await.map_err(failed)?;
-            if !call.breakpoints.waits_in(stop) && call.permit.as_ref().is_none_or(|permit| permit.what() != what) {
-                let message =
-                    format!("Stop {stop} is not the one that approval was asked for any more; look at it again.");
-                return Err(Failure { kind: ErrorKind::STALE, message });
-            }
+            debug::approved_stop(call, stop, &StopAction::Eval { frame, code: code.clone() }).await?;
             // The path is followed afterwards: that it leads nowhere must not hide what the code
             // did.
             at_stop(call, input, asked(stop, Vec::new())).await?
@@ -401,12 +377,7 @@ async fn with_value(
     let session = &call.session;
     let whole = input.path.as_deref().unwrap_or_default();
     let last = if matches!(doing, Doing::Set(_)) { path.pop() } else { None };
-    let reference = if path.is_empty() {
-        value
-    } else {
-        let asked = Parts { reference: value, path, start: 0, count: 1 };
-        session.query(asked).await.map_err(failed)?.value.reference
-    };
+    let reference = if path.is_empty() { value } else { look(call, value, &path).await?.value.reference };
     if reference == 0 {
         return Err(nothing("That part has no parts of its own: look at what it is a part of."));
     }

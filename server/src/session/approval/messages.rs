@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::request::ApprovalRequest;
 use crate::config::approval::{Class, Rule};
-use crate::shown::{line, lookalikes, notification, safe, without_gaps};
+use crate::shown::{first_names, line, lookalikes, notification, safe, without_gaps};
 
 /// Lines of code shown in a message box, from the head and from the tail.
 const HEAD: usize = 24;
@@ -58,9 +58,7 @@ pub fn message(request: &ApprovalRequest, deadline: Duration) -> String {
 /// Names of the first files, and the number of the others.
 fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
     let names: Vec<String> = paths.map(|path| name(&path.file_name().unwrap_or_default().to_string_lossy())).collect();
-    let shown = names.iter().take(FILES).cloned().collect::<Vec<_>>().join(", ");
-    let more = names.len().saturating_sub(FILES);
-    if more == 0 { shown } else { format!("{shown} and {more} more") }
+    first_names(&names, FILES)
 }
 
 /// The complete code, for an editor that can show it. Invisible characters are spelled out; comment
