@@ -105,7 +105,8 @@ pub struct CheckConfig {
     /// `check.workspace`: the workspace's files that are not open are checked in the background.
     /// Default false.
     pub workspace: bool,
-    /// `check.shadow_mb`: the memory limit of the processes of all chains together. Default 256 MB.
+    /// `check.shadow_mb`: the memory limit of the processes of all chains together. Default 1024
+    /// MB.
     pub chain_memory: u64,
 }
 
@@ -132,8 +133,8 @@ pub struct Config {
     /// `eval.timeout_s`: the default deadline of an agent's evaluation. Default 30 s.
     pub eval_timeout: Duration,
     /// `eval.in_copy`: whether an agent's evaluations, tests and profiles in a copy may have
-    /// threads, and sockets in a network of their own. Default false. Only the user's own settings
-    /// may say so.
+    /// threads, and sockets in a network of their own (`"threads"`). Default `"strict"`. Only the
+    /// user's own settings may say so.
     pub copy_threads: bool,
     /// `debug.on_error`: whether an evaluation of an editor stops at an unhandled error. Default
     /// ask.

@@ -1,10 +1,11 @@
 //! Consort: one live Common Lisp image, shared by a person's editor (LSP) and that person's
 //! coding agent (MCP).
 //!
-//! Data flows in one direction: front end (`lsp`, `mcp`, `dap`, `host::control`) -> `ide` ->
-//! `session` (as `Backend` and `Compiler`) -> {`checker`, `image`}, and back as the answer. Front
-//! ends call the session directly for documents, jobs and approval. Lower layers never call upward;
-//! events of the image are sent to the session. See docs/architecture.md.
+//! Data flows in one direction: front end (`lsp`, `mcp`, `dap`) -> `ide` -> `session` (as `Backend`
+//! and `Compiler`) -> {`checker`, `image`}, and back as the answer. Front ends call the session
+//! directly for documents, jobs and approval, and `host::control`, which serves the command line,
+//! calls nothing else. Lower layers never call upward; events of the image are sent to the session.
+//! See docs/architecture.md.
 
 pub mod bounded_file;
 pub mod checker;

@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::path::PathBuf;
 
 use consort::checker::Checker;
-use consort::config::{Copies, InitFile, LispConfig};
+use consort::config::{Config, InitFile, LispConfig};
 use consort::image::Image;
 use consort::image::api::EvalParams;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
@@ -33,14 +33,7 @@ pub(crate) fn cache() -> PathBuf {
 
 /// A plain `sbcl` without an init file.
 pub(crate) fn config() -> LispConfig {
-    LispConfig {
-        command: vec!["sbcl".into()],
-        heap: 1 << 30,
-        init_file: InitFile::None,
-        end_programs: true,
-        copies: Copies::Fork,
-        read: Vec::new(),
-    }
+    LispConfig { heap: 1 << 30, init_file: InitFile::None, ..Config::default().lisp }
 }
 
 pub(crate) fn params(session: &str, code: &str, timeout: f64) -> EvalParams {

@@ -3,7 +3,7 @@
 import * as vscode from 'vscode'
 import { oneLine, plain } from './format.js'
 import { installation, missingSbcl, saysNoSbcl } from './install.js'
-import type { Condition } from './server.js'
+import type { Condition } from './condition.js'
 
 /** Shows what keeps Lisp from answering, and what can be done. */
 export async function offerHelp(condition: Condition): Promise<void> {

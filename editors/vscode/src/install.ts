@@ -1,6 +1,6 @@
 // The command that installs SBCL on this machine.
 import { readFile } from 'node:fs/promises'
-import type { Condition } from './server.js'
+import type { Condition } from './condition.js'
 
 /** True if a message of the server says that there is no Lisp to start. */
 export const saysNoSbcl = (message: string): boolean => /\bSBCL is not installed/.test(message)

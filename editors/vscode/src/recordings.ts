@@ -150,7 +150,7 @@ export class Recordings {
     return new Promise((resolve) => {
       const pick = vscode.window.createQuickPick<Item>()
       pick.title = label(title)
-      pick.placeholder = answer.total === 0 ? 'There is no such moment among the events that are kept' : 'Enter goes to the source'
+      pick.placeholder = answer.total === 0 ? 'No event of the recording matches' : 'Enter goes to the source'
       pick.matchOnDescription = true
       pick.items = [...answer.rows.map(itemOf), ...steps(answer), THROUGH, { label: 'Ask', kind: vscode.QuickPickItemKind.Separator }, ...QUESTIONS]
       let result: Item | number | undefined

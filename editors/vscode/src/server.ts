@@ -2,6 +2,7 @@
 import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions, type StaticFeature } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
+import { describe, type Condition } from './condition.js'
 import { errorText } from './format.js'
 import { offerHelp, offerSbcl, showMessage, tellOfPlace, type Place } from './help.js'
 import { saysNoSbcl } from './install.js'
@@ -49,10 +50,6 @@ const OWN_SETTINGS: StaticFeature = {
 
 /** The time for the end of a client, in milliseconds. */
 const STOPPING = 3000
-
-/** The reasons why no server runs. */
-export type Down = 'not-found' | 'stopped' | 'untrusted'
-export type Condition = ImageState | { state: 'down'; why: Down }
 
 /** An error of a command, with a message for a person. */
 export class Refused extends Error {
@@ -384,22 +381,6 @@ export class Server implements vscode.Disposable {
 }
 
 const serverPath = (): string => vscode.workspace.getConfiguration('consort').get<string>('server.path', '')
-
-/** The condition in a few words. */
-export function describe(condition: Condition): string {
-  switch (condition.state) {
-    case 'ready':
-      return `ready (${condition.lisp}, process ${condition.pid})`
-    case 'idle':
-      return 'not started yet: the first Lisp file or evaluation starts it'
-    case 'starting':
-      return `starting: ${condition.what}`
-    case 'dead':
-      return `${condition.reason}${condition.final ? '' : ' It is being started again.'}`
-    case 'down':
-      return { 'not-found': 'the program `consort` was not found', untrusted: 'waits until you trust this folder', stopped: 'not running' }[condition.why]
-  }
-}
 
 /**
  * Shows an error to the person, in its own words; if no server runs, with what can be done about

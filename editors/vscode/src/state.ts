@@ -1,7 +1,7 @@
 // The extension's own state, for tests that drive the editor. The user interface follows it with a
 // delay that depends on the machine.
 import * as vscode from 'vscode'
-import type { Condition } from './server.js'
+import type { Condition } from './condition.js'
 import { isLisp, type Server } from './server.js'
 
 export interface State {

@@ -1,11 +1,12 @@
 // The status bar: the image's state, the package at the cursor, busy or idle. A click opens the
 // menu.
 import * as vscode from 'vscode'
+import { describe } from './condition.js'
 import { label, oneLine, plain } from './format.js'
 import { packageAt } from './reader.js'
 import { offerHelp } from './help.js'
 import { missingSbcl } from './install.js'
-import { describe, isLisp, type Server } from './server.js'
+import { isLisp, type Server } from './server.js'
 
 export class StatusBar implements vscode.Disposable {
   private readonly item = vscode.window.createStatusBarItem('consort.status', vscode.StatusBarAlignment.Left, 10)

@@ -1,9 +1,10 @@
 // The side bar: systems of the workspace, the image and who is connected, and the shared log.
 import * as vscode from 'vscode'
+import { describe } from './condition.js'
 import type { LoadResult, LogEntry, Status } from './lsp_ext.js'
 import { bytesText, doneText, fenced, label, markdown, oneLine, plain } from './format.js'
 import { Rows } from './rows.js'
-import { complain, describe, Refused, type Server } from './server.js'
+import { complain, Refused, type Server } from './server.js'
 import { currentPackage } from './status.js'
 import { systemsIn } from './systems.js'
 import { saveFiles } from './unsaved.js'

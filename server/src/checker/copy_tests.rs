@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::config::{Copies, InitFile, LispConfig};
+use crate::config::{Config, InitFile, LispConfig};
 use crate::image::api::CheckParams;
 use crate::image::frames::{Features, Ready};
 use crate::image::instance::Instance;
@@ -132,14 +132,7 @@ impl Double {
 
     fn waiting(scripts: &[&'static str], connect: [Duration; 2]) -> Double {
         let private = tempfile::tempdir().unwrap();
-        let config = LispConfig {
-            command: Vec::new(),
-            heap: 0,
-            init_file: InitFile::None,
-            end_programs: true,
-            copies: Copies::Fork,
-            read: Vec::new(),
-        };
+        let config = LispConfig { command: Vec::new(), init_file: InitFile::None, ..Config::default().lisp };
         let (events, _) = mpsc::unbounded_channel();
         let directory = private.path().to_owned();
         let runtime = Runtime::new(config, directory.clone(), directory.clone(), directory, events);

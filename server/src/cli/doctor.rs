@@ -315,7 +315,7 @@ fn programs(findings: &mut Findings) -> Result<(), Failure> {
         ("nvim", "Neovim", "see docs/editors/neovim.md"),
         ("code", "VS Code", "install the Consort extension"),
         ("emacs", "Emacs", "eglot: see `consort lsp --help`"),
-        ("claude", "Claude Code", "claude mcp add lisp -- consort mcp"),
+        ("claude", "Claude Code", "claude mcp add consort -- consort mcp"),
     ];
     for (program, name, advice) in known {
         if let Some(path) = on_path(program) {

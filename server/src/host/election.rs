@@ -312,7 +312,7 @@ pub fn answers(socket: &Path) -> bool {
 pub fn not_answering(pid: Option<u32>) -> String {
     match pid {
         Some(pid) => format!(
-            "the Consort host (process {pid}) does not answer; it may have been stopped: `kill -CONT {pid}` has it go on, `kill -9 {pid}` ends it, and the next use starts another"
+            "the Consort host (process {pid}) does not answer; it may have been stopped: `kill -CONT {pid}` resumes it; `kill -9 {pid}` ends it, and the next use starts another"
         ),
         None => "the Consort host does not answer; end it with `kill -9` and try again".into(),
     }

@@ -334,7 +334,7 @@ T.it('the end of a wait for a call does not end the next one', function()
   record('next two')
   answer(1, 'record', nil, { code = vim.lsp.protocol.ErrorCodes.RequestCancelled, message = 'cancelled' })
   record('cancel')
-  T.eq('Consort: the call is not waited for any more', last())
+  T.eq('Consort: stopped waiting for the call', last())
 end)
 
 T.it('traced calls are forgotten also while they are being read', function()

@@ -27,7 +27,7 @@ function M.lines(answer, head)
     table.insert(lines, indent .. row.text .. value)
     rows[#lines] = row
   end
-  if (answer.total or 0) == 0 then table.insert(lines, 'There is no such moment among the events that are kept.') end
+  if (answer.total or 0) == 0 then table.insert(lines, 'No event of the recording matches.') end
   local shown = (answer.start or 0) + #(answer.rows or {})
   if shown < (answer.total or 0) then table.insert(lines, ('... %d of %d'):format(#answer.rows, answer.total)) end
   if (answer.failed or 0) > 0 then table.insert(lines, ('The condition failed at %d moments, first with %s'):format(answer.failed, answer.failure or '')) end
@@ -79,7 +79,7 @@ local function show(recorded, answer, head, title, is_here)
   local function step(by)
     local one = row()
     local event = wanted or recorded.event or one and one.event
-    if not event or event + by < 0 then return client_of.say('this row is no moment') end
+    if not event or event + by < 0 then return client_of.say('this row has no event') end
     ask('event', { event = event + by })
   end
   local debugger = require('consort.dap')
@@ -97,7 +97,7 @@ local function show(recorded, answer, head, title, is_here)
       ['<CR>'] = function() go(row()) end,
       s = function()
         local one = row()
-        if one and one.event then ask('event', { event = one.event }) else client_of.say('this row is no moment') end
+        if one and one.event then ask('event', { event = one.event }) else client_of.say('this row has no event') end
       end,
       ['>'] = function() step(1) end,
       ['<'] = function() step(-1) end,
@@ -105,7 +105,7 @@ local function show(recorded, answer, head, title, is_here)
       e = function() ask('error') end,
       v = function() ask_of('values', 'Values of the expression: ') end,
       h = function() ask_of('history', 'History of the variable: ') end,
-      w = function() ask_of('when', 'When did become true: ') end,
+      w = function() ask_of('when', 'Find when this form became true: ') end,
     },
   })
 end
@@ -114,10 +114,10 @@ local waiting ---@type fun()? ends the wait for a call
 
 --- Ends the wait for the next call of a function.
 local function cancel()
-  if not waiting then return client_of.say('no call is waited for') end
+  if not waiting then return client_of.say('not waiting for a call') end
   waiting()
   waiting = nil
-  client_of.say('the call is not waited for any more')
+  client_of.say('stopped waiting for the call')
 end
 
 --- Records the form at the cursor, the test of a name, or, with `next`, the next call of a

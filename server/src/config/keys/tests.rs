@@ -243,3 +243,25 @@ fn the_documentation_and_the_keys_agree() {
     let known: Vec<(String, String)> = KEYS.iter().map(|key| (key.name.into(), key.default.into())).collect();
     assert_eq!(documented, known);
 }
+
+/// The table "What a workspace may set" has each key once, in the row of its rule.
+#[test]
+fn the_page_says_what_a_workspace_may_set() {
+    let page = include_str!("../../../../docs/configuration.md");
+    let (_, section) = page.split_once("## What a workspace may set").unwrap();
+    let rows: Vec<(&str, &str)> =
+        section.lines().filter_map(|line| line.strip_prefix("| `")?.trim_end_matches(" |").split_once(" | ")).collect();
+    for key in KEYS {
+        let (table, _) = key.name.split_once('.').unwrap();
+        let names = |row: &str| row.contains(&format!("{}`", key.name)) || row.contains(&format!("{table}.*`"));
+        let found: Vec<&str> = rows.iter().filter(|(row, _)| names(row)).map(|(_, rule)| *rule).collect();
+        let [rule] = found[..] else { panic!("{} stands in {} rows", key.name, found.len()) };
+        let begins = match key.workspace {
+            FromWorkspace::Any => "any value: ",
+            FromWorkspace::Trusted => "any value, **once you trust",
+            FromWorkspace::NotAbove(_) => "less than what is in force",
+            FromWorkspace::Own => continue,
+        };
+        assert!(rule.starts_with(begins), "{}: {rule}", key.name);
+    }
+}
