@@ -27,7 +27,7 @@
              (format stream "~A.lisp does not compile without warnings" (slot-value condition 'name)))))
 
 (defun compile-source (name directory)
-  "Compile src/NAME.lisp to a fasl in DIRECTORY and load it; the fasl."
+  "Compiles src/NAME.lisp to a fasl in DIRECTORY and loads it. Returns the fasl's path."
   (let ((fasl (merge-pathnames (concatenate 'string (substitute #\- #\/ name) ".fasl") directory)))
     (multiple-value-bind (output warnings-p failure-p)
         (compile-file (merge-pathnames (concatenate 'string name ".lisp") *sources-directory*) :output-file fasl)
@@ -41,8 +41,8 @@
   (find-symbol "REDEFINITION-WARNING" "SB-KERNEL"))
 
 (defun compile-sources (directory &optional (before (constantly nil)))
-  "Compile and load every source; the fasls. What is undefined when all is compiled is an error
-  too. BEFORE is called with the number of each."
+  "Compiles and loads every source. Calls BEFORE with the number of each. Returns the fasls. Signals
+  an error for names that are undefined at the end."
   (let ((undefined '()))
     (prog1
         (handler-bind ((sb-ext:compiler-note #'muffle-warning)
@@ -66,21 +66,21 @@
                 until (zerop count)
                 do (write-sequence buffer out :end count)))))))
 
-(defun tell-step (number)
-  "Tell the host how far the build is, in a line that it knows."
+(defun report-step (number)
+  "Reports the progress of the build to the host, in a line that it knows."
   (format t "; consort build: ~D of ~D~%" number (1+ (length *sources*)))
   (finish-output))
 
 (defun build ()
-  "Make what the environment's CONSORT_OUTPUT names: a fasl when it ends in .fasl, else a core.
-  Fasls in between are deleted."
+  "Makes the file that the environment's CONSORT_OUTPUT names: a fasl when it ends in .fasl, else a
+  core. Deletes the intermediate fasls."
   (let* ((output (or (sb-ext:posix-getenv "CONSORT_OUTPUT")
                      (error "CONSORT_OUTPUT must name the core or the fasl to write")))
          (output-file (sb-ext:parse-native-namestring output))
          (directory (uiop:ensure-directory-pathname (sb-ext:parse-native-namestring (concatenate 'string output ".build")))))
     (ensure-directories-exist directory)
     (unwind-protect
-         (let ((fasls (compile-sources directory #'tell-step)))
+         (let ((fasls (compile-sources directory #'report-step)))
            (when (string= (pathname-type output-file) "fasl")
              (concatenate-files fasls output-file)
              (return-from build output-file)))
@@ -88,8 +88,8 @@
     (save-core output-file)))
 
 (defun save-core (output-file)
-  "Write the core and leave."
-  (tell-step (1+ (length *sources*)))
+  "Writes the core and ends the process."
+  (report-step (1+ (length *sources*)))
   (warm-up)
   (replace-functions)
   (unlink-exported-functions)

@@ -1,6 +1,6 @@
 ;;;; Stops of a form that is evaluated, where no function of the program's is on the stack: there is
-;;;; a frame for the form. The functions of debug-tests.lisp
-;;;; and stops-in-odd-places-tests.lisp are used.
+;;;; a frame for the form. The functions of debug-tests.lisp and stops-in-odd-places-tests.lisp are
+;;;; used.
 
 (in-package :consort)
 
@@ -60,7 +60,7 @@
     (multiple-value-bind (stop id) (stopped-at image "(ends)")
       (ok (intersection '("ENDS" "top-level form") (frame-names image stop) :test #'string=))
       (end-stop image stop id))
-    ;; Where the program's functions are on the stack, all is as it was.
+    ;; Where the program's functions are on the stack, the frames are unchanged.
     (multiple-value-bind (stop id) (stopped-at image "(defun fails-alone () (error \"x\")) (fails-alone)")
       (is equal '("FAILS-ALONE") (frame-names image stop))
       (end-stop image stop id))))

@@ -50,9 +50,9 @@ fn lisp_files(below: &Path, found: &mut Vec<PathBuf>) {
 
 #[test]
 fn documentation_is_in_the_third_person() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("lisp/src");
-    let mut files = Vec::new();
-    lisp_files(&root, &mut files);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("lisp");
+    let mut files = vec![root.join("boot.lisp")];
+    lisp_files(&root.join("src"), &mut files);
     assert!(files.len() > 100, "only {} files were found", files.len());
     let wrong: Vec<String> = files
         .iter()

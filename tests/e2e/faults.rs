@@ -1,11 +1,11 @@
 //! Faults of a running server, over both front ends: each gets a clear answer, no state is lost,
 //! and no process is left.
 
+use consort_tests::framing::{Framing, framed};
 use consort_tests::frontends::{Answer, Frontend};
 use consort_tests::installation::Installation;
 use consort_tests::non_reading_client::NonReadingClient;
 use consort_tests::patience::{AMPLE, until};
-use consort_tests::wire::Framing;
 use serde_json::json;
 
 /// Runs `test` over each front end, in an installation of its own.
@@ -297,9 +297,8 @@ fn a_killed_host_is_replaced() {
 fn malformed_messages_of_an_editor_are_answered_and_the_connection_lives() {
     let world = Installation::new();
     let mut editor = world.lsp();
-    let frame = |body: &str| format!("Content-Length: {}\r\n\r\n{body}", body.len());
-    editor.send_raw(frame("{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\"").as_bytes());
-    editor.send_raw(frame(&"[".repeat(200_000)).as_bytes());
+    editor.send_raw(&framed("{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\"", Framing::Headers));
+    editor.send_raw(&framed(&"[".repeat(200_000), Framing::Headers));
     for _ in 0..2 {
         editor.until("a parse error", |rpc| {
             let at = rpc.notifications.iter().position(|m| m["error"]["code"] == -32700)?;

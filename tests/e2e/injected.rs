@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use consort_tests::framing::Framing;
 use consort_tests::installation::Installation;
-use consort_tests::rpc::{Client, Framing};
+use consort_tests::rpc::Client;
 use serde_json::{Value, json};
 
 /// The time limit for an answer, after which the host counts as hung. The host's own limits are

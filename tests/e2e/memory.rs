@@ -3,11 +3,11 @@
 
 #![cfg(target_os = "linux")]
 
+use consort_tests::framing::Framing;
 use consort_tests::frontends::Frontend;
 use consort_tests::installation::Installation;
 use consort_tests::non_reading_client::NonReadingClient;
 use consort_tests::patience::until;
-use consort_tests::wire::Framing;
 use serde_json::json;
 
 /// The memory that the host may take for one client that does not read, beyond what it takes for

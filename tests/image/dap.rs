@@ -7,6 +7,7 @@ use consort::config::Config;
 use consort::dap;
 use consort::image::StopEvent;
 use consort::session::Session;
+use consort_tests::framing::{Framing, framed};
 use consort_tests::patience::{PATIENCE, comes};
 use consort_tests::stops::FAILS;
 use serde_json::{Value, json};
@@ -50,8 +51,7 @@ impl Client {
     pub(crate) async fn send(&mut self, command: &str, arguments: Value) -> u64 {
         self.seq += 1;
         let body = json!({"seq": self.seq, "type": "request", "command": command, "arguments": arguments}).to_string();
-        let frame = format!("Content-Length: {}\r\n\r\n{body}", body.len());
-        soon(self.write.write_all(frame.as_bytes())).await.unwrap();
+        soon(self.write.write_all(&framed(&body, Framing::Headers))).await.unwrap();
         self.seq
     }
 

@@ -30,7 +30,7 @@ pub(crate) enum Event {
     End { client: usize, id: u64, failed: bool, text: String },
     /// The image, the host or a bridge ended, or was told to.
     Fault { what: String },
-    /// Answers to no request, or second ones.
+    /// Answers without a request, and second answers to one.
     Surplus { client: usize, ids: Vec<u64> },
     /// A text in its editor and in the host, and whether each says that it is unsaved.
     Text { client: usize, ours: String, theirs: String, ours_unsaved: bool, theirs_unsaved: bool },

@@ -1,9 +1,9 @@
 //! A person with a debugger and an agent at the same stops, at random: both look, run code, and
 //! leave the stops, also at one moment; the image, the debugger or the agent is killed meanwhile.
 //!
-//! Checked is that every request is answered; that of two who leave one stop at the same time
-//! exactly one does, and the other is told so; that a debugger that comes later finds the stops of
-//! one that was killed; and that after each round nothing is stopped and the next answers are good.
+//! The run checks that every request is answered. When two clients leave one stop at once, exactly
+//! one succeeds, and the other is told so. A debugger that connects later finds the stops of one
+//! that was killed. After each round nothing is stopped, and the next answers are good.
 
 use consort_tests::debugger::Debugger;
 use consort_tests::installation::Installation;
@@ -42,9 +42,9 @@ const IN_FRAME: [&str; 5] = [
     "(list *package* (values 1 2))",
 ];
 
-/// The looks for a stop of a program that loops before it is paused (again).
+/// The number of polls for a stop before a program that loops is paused again.
 const TRIES: u32 = 20;
-/// The most stops that a program is looked at before it is aborted.
+/// The maximum number of stops of a program before it is aborted.
 const LOOKS: usize = 6;
 
 struct Soak {
@@ -140,7 +140,7 @@ impl Soak {
     }
 
     /// Waits until the evaluation is stopped, and returns its innermost stop; `None`: it has ended.
-    /// One that loops is paused for that, again when somebody had it go on.
+    /// A program that loops is paused, and paused again when somebody resumed it.
     fn next_stop(&mut self, loops: bool) -> Option<Stop> {
         let evaluation = self.evaluation;
         let mut tries = 0_u32;

@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
-use crate::rpc::{Client, Framing};
+use crate::framing::Framing;
+use crate::rpc::Client;
 
 /// A file's URI.
 pub fn uri(path: &Path) -> String {

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::framing::{Framing, framed, read_message};
 use crate::jitter::blocking_jitter;
 use crate::patience::{PATIENCE, alone};
-use crate::wire::{Framing, read_message};
 
 /// The number of last messages that a failure shows.
 const SHOWN: usize = 30;
@@ -61,7 +61,7 @@ impl Debugger {
         let body = json!({"seq": self.seq, "type": "request", "command": command, "arguments": arguments}).to_string();
         if let Some(stdin) = &mut self.stdin {
             // If the adapter has ended, the wait for its answer fails with a better message.
-            let _ = write!(stdin, "Content-Length: {}\r\n\r\n{body}", body.len()).and_then(|()| stdin.flush());
+            let _ = stdin.write_all(&framed(&body, Framing::Headers)).and_then(|()| stdin.flush());
         }
         self.seq
     }

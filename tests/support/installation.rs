@@ -11,10 +11,11 @@ use tempfile::TempDir;
 
 use crate::debugger::Debugger;
 use crate::environment::clear_environment;
+use crate::framing::Framing;
 use crate::patience::PATIENCE;
 use crate::place::cache_home;
 use crate::registry::source_registry;
-use crate::wire::{Framing, Rpc};
+use crate::wire::Rpc;
 
 /// The environment variable by which a test's processes are found, also after they have lost their
 /// parent.

@@ -6,6 +6,7 @@ pub mod carets;
 pub mod clients;
 pub mod debugger;
 pub mod environment;
+pub mod framing;
 pub mod frontends;
 pub mod installation;
 pub mod jitter;

@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::framing::{Framing, first_body, framed};
 use crate::jitter::jitter;
 use crate::patience::{PATIENCE, alone, soon};
 use crate::unread::Unread;
@@ -241,15 +242,9 @@ impl Editor {
     }
 
     fn parse(&mut self) -> Option<Value> {
-        let text = String::from_utf8_lossy(&self.buffer);
-        let header = text.find("\r\n\r\n")?;
-        let length: usize = text[..header].strip_prefix("Content-Length: ")?.parse().ok()?;
-        let (start, end) = (header + 4, header + 4 + length);
-        if self.buffer.len() < end {
-            return None;
-        }
-        let message = serde_json::from_slice(&self.buffer[start..end]).expect("the server sends JSON");
-        self.buffer.drain(..end);
+        let body = first_body(&self.buffer, Framing::Headers)?;
+        let message = serde_json::from_slice(&self.buffer[body.clone()]).expect("the server sends JSON");
+        self.buffer.drain(..body.end);
         Some(message)
     }
 
@@ -262,9 +257,8 @@ impl Editor {
     pub async fn send(&mut self, message: &Value) {
         jitter().await;
         self.unread.sent(message);
-        let body = message.to_string();
-        let frame = format!("Content-Length: {}\r\n\r\n{body}", body.len());
-        self.write.write_all(frame.as_bytes()).await.expect("the server reads");
+        let frame = framed(&message.to_string(), Framing::Headers);
+        self.write.write_all(&frame).await.expect("the server reads");
     }
 
     /// Disconnects without a message.

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
+use crate::framing::{Framing, framed};
 use crate::installation::Installation;
-use crate::wire::Framing;
 
 /// The bridge of a client that never reads, and the number of requests that it has sent. End it
 /// with [`NonReadingClient::end`].
@@ -39,10 +39,7 @@ impl NonReadingClient {
         let root = format!("file://{}", world.workspace().display());
         // The thread ends with the bridge.
         std::thread::spawn(move || {
-            let mut say = |message: Value| match framing {
-                Framing::Headers => write!(stdin, "Content-Length: {}\r\n\r\n{message}", message.to_string().len()),
-                Framing::Lines => writeln!(stdin, "{message}"),
-            };
+            let mut say = |message: Value| stdin.write_all(&framed(&message.to_string(), framing));
             let (greeting, greeted) = match framing {
                 Framing::Headers => (json!({"processId": null, "rootUri": root, "capabilities": {}}), "initialized"),
                 Framing::Lines => (

@@ -14,16 +14,8 @@ use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
+use crate::framing::{Framing, first_body, framed};
 use crate::patience::PATIENCE;
-
-/// The framing of messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// LSP: `Content-Length` headers.
-    Headers,
-    /// MCP over stdio: one message a line.
-    Lines,
-}
 
 /// A connection to a server that was started for it.
 #[derive(Debug)]
@@ -153,10 +145,10 @@ impl Client {
     fn read(&mut self, deadline: Instant) -> Result<Vec<u8>> {
         let mut piece = [0; 1 << 16];
         loop {
-            if let Some((start, end)) = whole(&self.buffer, self.framing)? {
-                let rest = self.buffer.split_off(end);
+            if let Some(body) = first_body(&self.buffer, self.framing) {
+                let rest = self.buffer.split_off(body.end);
                 let mut message = std::mem::replace(&mut self.buffer, rest);
-                message.drain(..start);
+                message.drain(..body.start);
                 return Ok(message);
             }
             if !self.readable_by(deadline)? {
@@ -184,14 +176,9 @@ impl Client {
 
     fn send(&mut self, message: &Value) -> Result<()> {
         let stdin = self.stdin.as_mut().context("the connection is closed")?;
-        let body = serde_json::to_string(message)?;
-        let whole = match self.framing {
-            Framing::Headers => format!("Content-Length: {}\r\n\r\n{body}", body.len()),
-            Framing::Lines => format!("{body}\n"),
-        };
         // In one piece: a server that is woken for each piece would be measured as slower than it
         // is.
-        stdin.write_all(whole.as_bytes())?;
+        stdin.write_all(&framed(&serde_json::to_string(message)?, self.framing))?;
         Ok(())
     }
 }
@@ -214,22 +201,4 @@ fn message(method: &str, params: Value) -> Value {
         message["params"] = params;
     }
     message
-}
-
-/// The start and end of the first message of `bytes`, if it is whole.
-fn whole(bytes: &[u8], framing: Framing) -> Result<Option<(usize, usize)>> {
-    if framing == Framing::Lines {
-        return Ok(bytes.iter().position(|byte| *byte == b'\n').map(|end| (0, end + 1)));
-    }
-    let Some(header) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
-    let mut length = None;
-    for line in std::str::from_utf8(&bytes[..header])?.lines() {
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = Some(value.trim().parse::<usize>()?);
-        }
-    }
-    let end = header + 4 + length.context("a message without Content-Length")?;
-    Ok((bytes.len() >= end).then_some((header + 4, end)))
 }

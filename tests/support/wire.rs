@@ -2,24 +2,16 @@
 //! framing and nothing else of the protocols.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use crate::framing::{Framing, framed, read_message};
 use crate::jitter::blocking_jitter;
 use crate::patience::{PATIENCE, alone};
-
-/// The framing of messages on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// LSP: `Content-Length` headers.
-    Headers,
-    /// MCP: one message a line.
-    Lines,
-}
 
 /// The number of last messages that a failure shows.
 const MAX_SHOWN_MESSAGES: usize = 20;
@@ -92,11 +84,8 @@ impl Rpc {
 
     fn send(&mut self, message: &Value) {
         blocking_jitter();
-        let body = message.to_string();
-        match self.framing {
-            Framing::Headers => self.send_raw(format!("Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes()),
-            Framing::Lines => self.send_raw(format!("{body}\n").as_bytes()),
-        }
+        let bytes = framed(&message.to_string(), self.framing);
+        self.send_raw(&bytes);
     }
 
     /// Sends a request and returns its id without waiting.
@@ -202,40 +191,5 @@ impl Drop for Rpc {
         self.stdin = None;
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// Reads the next message; one that is no JSON as a text. `None`: there are no more.
-pub(crate) fn read_message(from: &mut impl BufRead, framing: Framing) -> Option<Value> {
-    let body = read_frame(from, framing)?;
-    let not_json =
-        |error: serde_json::Error| json!({"not_json": String::from_utf8_lossy(&body), "why": error.to_string()});
-    Some(serde_json::from_slice(&body).unwrap_or_else(not_json))
-}
-
-fn read_frame(from: &mut impl BufRead, framing: Framing) -> Option<Vec<u8>> {
-    match framing {
-        Framing::Lines => {
-            let mut line = Vec::new();
-            from.read_until(b'\n', &mut line).ok().filter(|&n| n > 0)?;
-            Some(line)
-        }
-        Framing::Headers => {
-            let mut length = None;
-            loop {
-                let mut line = String::new();
-                from.read_line(&mut line).ok().filter(|&n| n > 0)?;
-                let line = line.trim_end();
-                if line.is_empty() {
-                    break;
-                }
-                if let Some(value) = line.strip_prefix("Content-Length: ") {
-                    length = value.parse().ok();
-                }
-            }
-            let mut body = vec![0; length?];
-            from.read_exact(&mut body).ok()?;
-            Some(body)
-        }
     }
 }

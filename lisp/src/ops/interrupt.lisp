@@ -1,4 +1,4 @@
-;;;; `interrupt` and `close-session`: ending what runs or waits.
+;;;; `interrupt` and `close-session`, which end running and waiting requests.
 
 (in-package :consort)
 
@@ -16,7 +16,7 @@
              (return t)))
 
 (defun find-evaluation (id)
-  "The evaluation of request ID that runs, or is about to; NIL."
+  "Returns the evaluation of request ID that runs or is about to run, or NIL."
   (flet ((wanted-p (evaluation) (and evaluation (equal (evaluation-id evaluation) id))))
     (or (find-if #'wanted-p *running*)
         (find-if #'wanted-p *starting*)

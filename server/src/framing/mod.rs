@@ -5,6 +5,12 @@
 //! are skipped with their length told. A message that the end of the stream cuts off is no message;
 //! its bytes can be had from the buffer.
 
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 pub(crate) mod content_length;
 pub(crate) mod first_line;
 pub(crate) mod json;
@@ -26,4 +32,24 @@ fn make_room(buffer: &mut Vec<u8>, start: &mut usize) {
         buffer.shrink_to(ROOM);
     }
     buffer.reserve(ROOM);
+}
+
+/// Waits until there is something to read from `file`, or the end of file. Returns false at the
+/// deadline.
+pub(crate) fn is_readable_by(file: &impl AsFd, deadline: Instant) -> io::Result<bool> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut [PollFd::new(file, PollFlags::IN)], Some(&left)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Returns true for the error of a connection that the other side has closed.
+pub(crate) fn is_disconnect(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }

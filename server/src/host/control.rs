@@ -1,6 +1,6 @@
 //! The protocol of the command line: one request a connection, as JSON lines; output and progress
 //! while it runs, then a result or an error. Closing the connection cancels the request. The client
-//! sends nothing more but the lines of input that an evaluation asks for.
+//! sends nothing else, except the lines of input that an evaluation asks for.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,7 +15,10 @@ use super::election::{self, Connected};
 use super::hello;
 use super::serve::{Connection, Lifetime};
 use crate::fault::{self, Call};
-use crate::framing::lines::{BlockingLines, Line, Lines};
+use crate::framing::{
+    self,
+    lines::{BlockingLines, Line, Lines},
+};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageError, ImageState};
 use crate::model::input::{InputAnswer, InputWanted};
@@ -174,10 +177,9 @@ pub fn ask(
 
 /// Maps a broken connection to the message that the host was stopped or killed.
 fn ended(error: io::Error) -> io::Error {
-    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
-    if matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof) {
+    if framing::is_disconnect(&error) {
         return io::Error::new(
-            UnexpectedEof,
+            io::ErrorKind::UnexpectedEof,
             "the Consort host ended, or its connection broke, before it answered; run the command again, which starts a host if there is none",
         );
     }
@@ -237,7 +239,7 @@ pub async fn serve(session: Session, connection: Connection, lifetime: Arc<Lifet
 async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSender<Reply>) -> Reply {
     match request {
         Request::Status => result(Ok::<_, String>(session.status().await)),
-        Request::Stop => Reply::Error("stop is not work".into()),
+        Request::Stop => Reply::Error("a stop request is not served here".into()),
         work => {
             let (client, feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "consort".into() });
             // Other feedback is not used here, and would accumulate during a long evaluation.

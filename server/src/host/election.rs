@@ -13,7 +13,7 @@ use super::hello::{self, Ack, Hello};
 use super::runtime_dir::RuntimeDir;
 use super::whereabouts;
 use crate::fault::{self, Call};
-use crate::framing::first_line;
+use crate::framing::{self, first_line};
 use crate::search_paths;
 
 /// The time limit for the answer to a hello. A host answers at once, whatever its image does; a
@@ -176,9 +176,9 @@ impl Place {
         };
         let line = hello::line(hello)?;
         let said = fault::point(Call::Write).and_then(|()| stream.write_all(&line)).and_then(|()| {
-            if !is_readable_within(&stream, NOTE_WAIT)? {
+            if !framing::is_readable_by(&stream, Instant::now() + NOTE_WAIT)? {
                 report(&format!("{}; waiting for it", not_answering(self.pid())));
-                if !is_readable_within(&stream, within.saturating_sub(NOTE_WAIT))? {
+                if !framing::is_readable_by(&stream, Instant::now() + within.saturating_sub(NOTE_WAIT))? {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
             }
@@ -188,7 +188,7 @@ impl Place {
         let line = match said {
             Ok(Some(line)) => line,
             Ok(None) => return Ok(None),
-            Err(error) if is_gone(&error) => return Ok(None),
+            Err(error) if framing::is_disconnect(&error) => return Ok(None),
             Err(error) if is_timeout(&error) => return Err(ConnectError::Stuck(not_answering(self.pid()))),
             Err(error) => return Err(error.into()),
         };
@@ -197,7 +197,7 @@ impl Place {
             stream.set_read_timeout(Some(LEAVE_WAIT))?;
             return match stream.read_to_end(&mut Vec::new()) {
                 Ok(_) => Ok(None),
-                Err(error) if is_gone(&error) => Ok(None),
+                Err(error) if framing::is_disconnect(&error) => Ok(None),
                 Err(error) if is_timeout(&error) => Err(ConnectError::Stuck(not_answering(self.pid()))),
                 Err(error) => Err(error.into()),
             };
@@ -240,7 +240,7 @@ impl Place {
             Ok(Ok(Some(line))) => String::from_utf8_lossy(&line).into_owned(),
             // The new host was probably killed before it could write a line, like the one before.
             Ok(Ok(None)) => return Ok(Started::Ended),
-            Ok(Err(error)) if is_gone(&error) => return Ok(Started::Ended),
+            Ok(Err(error)) if framing::is_disconnect(&error) => return Ok(Started::Ended),
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(ConnectError::Start(format!("it was not ready within {} s", READY_WAIT.as_secs()))),
         };
@@ -302,7 +302,7 @@ pub fn answers(socket: &Path) -> bool {
         let mut stream = UnixStream::connect(socket)?;
         let hello = Hello { any_version: true, ..Hello::new(super::hello::Protocol::Control) };
         stream.write_all(&hello::line(&hello)?)?;
-        is_readable_within(&stream, NOTE_WAIT)
+        framing::is_readable_by(&stream, Instant::now() + NOTE_WAIT)
     };
     // A host that has ended has closed its connections, which the caller notices.
     ask().unwrap_or(true)
@@ -318,29 +318,10 @@ pub fn not_answering(pid: Option<u32>) -> String {
     }
 }
 
-fn is_readable_within(stream: &UnixStream, wait: Duration) -> io::Result<bool> {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let deadline = Instant::now() + wait;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        match poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&left)) {
-            Ok(ready) => return Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-}
-
 /// Closes both directions of a connection.
 pub fn hang_up(stream: &UnixStream) {
     // Fails when the other side closed first.
     let _ = stream.shutdown(Shutdown::Both);
-}
-
-fn is_gone(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
-    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
 }
 
 fn is_timeout(error: &io::Error) -> bool {

@@ -42,7 +42,7 @@ pub struct EvalError {
     /// Up to 20 relevant frames, innermost first.
     #[serde(default)]
     pub backtrace: Vec<StackFrame>,
-    /// The code itself cannot be read, from this character on.
+    /// The offset in characters at which the code becomes unreadable.
     #[serde(default, skip_serializing)]
     pub unread: Option<usize>,
 }
@@ -89,11 +89,11 @@ pub enum EvalStatus {
     Timeout,
     /// Interrupted by `interrupt` or a cancel.
     Interrupted,
-    /// The image was lost with the evaluation. Said by the host alone.
+    /// The image was lost with the evaluation. Reported by the host only.
     Lost,
-    /// Nothing was evaluated. Said by the host alone.
+    /// Nothing was evaluated. Reported by the host only.
     Refused,
-    /// The evaluation waits at a breakpoint of the agent's. Said by the host alone.
+    /// The evaluation waits at a breakpoint of the agent's. Reported by the host only.
     Stopped,
 }
 

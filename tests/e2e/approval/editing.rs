@@ -4,7 +4,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use consort_tests::wire::{Framing, Rpc};
+use consort_tests::framing::Framing;
+use consort_tests::wire::Rpc;
 use serde_json::{Value, json};
 
 use crate::people::{CORE, People, begin, kind, result};

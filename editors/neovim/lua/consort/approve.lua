@@ -1,4 +1,4 @@
---- Questions to the person, one at a time, in a float that takes no key by itself: whether an agent
+--- Questions to the person, one at a time, in a float that never takes the focus: whether an agent
 --- may do something, with the code; and those of consort.prompt.
 ---
 --- A question comes while the person types. So nothing here reads keys: the float never has the
@@ -69,7 +69,7 @@ function M.side(side, height, row, lines)
   return side
 end
 
---- The most lines of code that one half of the screen has room for.
+--- The maximum number of lines of code in half of the screen.
 local function room() return math.max(1, math.floor(screen_lines() / 2) - 2 - MARGIN) end
 
 local function cursor_row() return vim.fn.win_screenpos(0)[1] + vim.fn.winline() - 2 end

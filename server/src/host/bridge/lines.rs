@@ -5,9 +5,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::framing::lines::BlockingLines;
+use crate::framing::{self, lines::BlockingLines};
 
 /// Reads lines from a descriptor.
 #[derive(Debug)]
@@ -40,25 +40,13 @@ impl Lines {
                 return Ok(Line::Some(line));
             }
             if let Some(deadline) = deadline
-                && !self.readable_by(deadline)?
+                && !framing::is_readable_by(self.lines.get_ref(), deadline)?
             {
                 return Ok(Line::Late);
             }
             if !self.lines.fill()? {
                 let rest = self.lines.unfinished();
                 return Ok(if rest.is_empty() { Line::End } else { Line::Some(rest) });
-            }
-        }
-    }
-
-    fn readable_by(&self, deadline: Instant) -> io::Result<bool> {
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-            match poll(&mut [PollFd::from_borrowed_fd(self.lines.get_ref().as_fd(), PollFlags::IN)], Some(&left)) {
-                Ok(ready) => return Ok(ready > 0),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
             }
         }
     }

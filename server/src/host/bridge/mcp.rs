@@ -22,7 +22,7 @@ use self::asked::HostRequests;
 use super::lines::{self, Line, Lines};
 use super::pending::{Peek, Pending};
 use crate::fault::{self, Call};
-use crate::framing::lines::BlockingLines;
+use crate::framing::{self, lines::BlockingLines};
 use crate::host::election::{self, Place};
 use crate::host::folders::Served;
 use crate::host::hello::{Hello, Protocol};
@@ -448,11 +448,8 @@ fn failure(id: &Value, method: &str, message: &str) -> Value {
 
 /// Says what is known of a host that accepted a connection and then did not serve it.
 fn not_taken_up(pid: u32, place: &Place, error: &io::Error) -> String {
-    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
-    let why = match error.kind() {
-        BrokenPipe | ConnectionReset | UnexpectedEof => "it closed the connection".to_owned(),
-        _ => error.to_string(),
-    };
+    let closed = || "it closed the connection".to_owned();
+    let why = if framing::is_disconnect(error) { closed() } else { error.to_string() };
     let log = place.runtime.read_host_file().and_then(|host| host.log);
     let log = log.map_or_else(String::new, |log| format!("; its log, {}, may say why", log.display()));
     format!("the Consort host (process {pid}) did not take the session up again: {why}{log}")

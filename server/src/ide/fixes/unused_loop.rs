@@ -58,7 +58,7 @@ fn word(form: &Form, node: &Node) -> Option<String> {
 }
 
 /// The number of occurrences of the symbol in a node. A part guarded by a reader conditional counts
-/// as 2, because it may have some.
+/// as 2, because it may contain further occurrences.
 fn count(form: &Form, node: &Node, name: &str) -> usize {
     match node.kind {
         _ if node.guarded => 2,

@@ -439,11 +439,11 @@ pub enum DoneStatus {
 }
 
 impl Done {
-    /// Describes how code ended without values or an error of its own. `whose`: where it was run,
-    /// `stop` or `failure`.
-    pub fn trouble(&self, whose: &str) -> String {
+    /// Describes how code ended without values or an error of its own. `place`: `stop` or
+    /// `failure`, at which it ran.
+    pub fn trouble(&self, place: &str) -> String {
         match self.status {
-            DoneStatus::Timeout => format!("The code took too long and was ended. The {whose} is as it was."),
+            DoneStatus::Timeout => format!("The code took too long and was ended. The {place} is as it was."),
             DoneStatus::Left => "The code left the stop.".into(),
             DoneStatus::Interrupted => "The code was ended: interrupted.".into(),
             DoneStatus::Ok | DoneStatus::Sent | DoneStatus::Error | DoneStatus::Done => {
@@ -456,7 +456,7 @@ impl Done {
 /// The end of an attempt at a frozen failure.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Tried {
-    /// As [`Done`], and `left`: the evaluation went on, in the attempt's process.
+    /// The end of the request; with status `left` the evaluation went on, in the attempt's process.
     #[serde(flatten)]
     pub done: Done,
     /// The outcome that the evaluation would have had, with status `left`.
