@@ -84,6 +84,14 @@
     (multiple-value-bind (stop id) (stopped-at image "(macrolet ((m (n) `(step (probed::square ,n)))) (list (m 3)))")
       (is string= "(* x x)" (span-text (path stop "at") text))
       (is string= "(9)" (went-on image stop id)))
+    ;; Code at a stop.
+    (multiple-value-bind (outer id) (stopped-at image "(list (probed::square 2) (break))")
+      (let* ((work (send image "debug-eval" "stop" (path outer "stop") "frame" 0 "code" "(step (probed::square 6))" "debug" :true))
+             (inner (await-event image "stopped" :which (lambda (events) (find-if (lambda (event) (> (path event "stop") (path outer "stop"))) events)))))
+        (is string= "(* x x)" (span-text (path inner "at") text))
+        (on-stop image "debug-continue" inner)
+        (is string= "36" (path (answer image work) "result" "values" 0 "text")))
+      (is string= "(4 NIL)" (went-on image outer id)))
     ;; A macro that is defined where it stops, used later.
     (outcome-text image (debug-id image "(defmacro cl-user::stepping-square (n) `(step (probed::square ,n)))"))
     (multiple-value-bind (stop id) (stopped-at image "(list (cl-user::stepping-square 4))")

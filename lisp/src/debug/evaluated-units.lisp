@@ -20,7 +20,8 @@
 
 (defun forget-waiting-points (owner file)
   "Takes out the breakpoints of OWNER in FILE that wait. *PROBES-LOCK* is held."
-  (setf *waiting-points* (remove-if (lambda (waiting) (and (string= (waiting-owner waiting) owner) (string= (waiting-file waiting) file))) *waiting-points*)))
+  (setf *waiting-points*
+        (remove-if (lambda (waiting) (and (string= (waiting-owner waiting) owner) (string= (waiting-file waiting) file))) *waiting-points*)))
 
 (defun await-evaluation (owner file text piece span point)
   "Has POINT of OWNER wait for the evaluation of the form at PIECE of TEXT, the text of FILE."
@@ -124,8 +125,9 @@
   (when *evaluated-units*
     (let ((file (evaluated-file known)))
       (forget-evaluated-units (lambda (unit)
-                                (and (string= (unit-text unit) text)
-                                     (or (null file) (same-native-file-p (unit-file unit) file))))))))
+                                (and file
+                                     (string= (unit-text unit) text)
+                                     (same-native-file-p (unit-file unit) file)))))))
 
 (defun forget-evaluated-file (file)
   "FILE was loaded: code that was made of forms in the source of that name is replaced."
@@ -139,11 +141,14 @@
   (handler-case (call-printing-without-probes (lambda () (let ((*finding-sites* t)) (compile-quietly `(lambda () (top-probe ,(unit-form unit)))))))
     (error () nil)))
 
-(defun points-waiting-for (text file)
-  "The WAITING-POINTs for the form TEXT, of FILE unless that is NIL."
+(defun points-waiting-for (text file session)
+  "The WAITING-POINTs for the form TEXT, of FILE. Where FILE is NIL, as in a console, those that
+  SESSION, an agent's, has set itself."
   (remove-if-not (lambda (waiting)
                    (and (string= (waiting-text waiting) text)
-                        (or (null file) (same-native-file-p (waiting-file waiting) file))))
+                        (if file
+                            (same-native-file-p (waiting-file waiting) file)
+                            (equal (waiting-owner waiting) session))))
                  *waiting-points*))
 
 (defun unit-to-evaluate (form known text waiting)
@@ -184,7 +189,7 @@
   (if (or (atom form) (not (or *waiting-points* *evaluated-units*)))
       (funcall (the function function) form)
       (let* ((text (without-end-blanks (subseq (evaluated-text known) (evaluated-start known) end)))
-             (waiting (points-waiting-for text (evaluated-file known)))
+             (waiting (points-waiting-for text (evaluated-file known) (evaluation-session *evaluation*)))
              (unit (and waiting (can-probe-p) (not *in-copy*) (unit-to-evaluate form known text (first waiting)))))
         (forget-evaluated-form known text)
         (if (null unit)

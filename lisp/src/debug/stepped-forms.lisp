@@ -9,6 +9,7 @@
 (define-global *sbcls-step* nil "The function by which SBCL expands STEP, once LEAVE-SBCLS-STEPPER was called.")
 
 (defvar *steps* nil "The EVALUATED-TEXT of the form that this thread evaluates, if its calls of STEP stop.")
+(defvar *steps-stop* nil "The stop that this thread serves while it evaluates that form, or NIL.")
 
 (defun places-in-form (form known)
   "(START . END) of each list in FORM in the text of KNOWN, which it was read from; NIL when that
@@ -46,11 +47,16 @@
          (stepped (second form))
          (place (cond ((probed-p stepped) stepped)
                       (t (find-if (lambda (list) (and (consp list) (gethash list places))) (list stepped form (unit-form unit)))))))
-    (when place
-      `(let ()
-         (step-from-form ',stepped ',place)
-         (multiple-value-prog1 ,(if (probed-p stepped) `(probe ,stepped :all) `(probe-at ,place ,stepped))
-           (touch-frame))))))
+    (cond ((not (eq *current-stop* *steps-stop*))
+           ;; Code at a stop within that evaluation, whose text is not known.
+           `(let ()
+              (step-from-form ',stepped nil)
+              (multiple-value-prog1 ,stepped (touch-frame))))
+          (place
+           `(let ()
+              (step-from-form ',stepped ',place)
+              (multiple-value-prog1 ,(if (probed-p stepped) `(probe ,stepped :all) `(probe-at ,place ,stepped))
+                (touch-frame)))))))
 
 (defmacro probe-at (place form &environment environment)
   "FORM, with a probe before it that is at PLACE, a list that was read."
@@ -82,7 +88,7 @@
     (setf (unit-known unit) known
           (unit-evaluated unit) form)
     (fill (unit-flags unit) +step-flag+)
-    (let ((*unit* unit) (*steps* known))
+    (let ((*unit* unit) (*steps* known) (*steps-stop* *current-stop*))
       (funcall (the function function)))))
 
 (defun probe-functions-called-by (form)

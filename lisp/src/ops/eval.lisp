@@ -133,14 +133,15 @@
 (defun spare-files-of-debugging ()
   "From now on, files are loaded and compiled with the session's own policy, whatever the form that
   does so is evaluated with."
-  (dolist (name '(load compile-file))
-    (encapsulate name 'consort-policy
+  (flet ((call (function arguments)
+           (if *policy-of-files*
+               (progv (list policy-name) (list *policy-of-files*)
+                 (let ((*policy-of-files* nil)) (apply function arguments)))
+               (apply function arguments))))
+    (encapsulate 'compile-file 'consort-policy (lambda (function &rest arguments) (call function arguments)))
+    (encapsulate 'load 'consort-policy
                  (lambda (function &rest arguments)
-                   (multiple-value-prog1
-                       (if *policy-of-files*
-                           (progv (list policy-name) (list *policy-of-files*)
-                             (let ((*policy-of-files* nil)) (apply function arguments)))
-                           (apply function arguments))
+                   (multiple-value-prog1 (call function arguments)
                      (unless (streamp (first arguments)) (forget-evaluated-file (first arguments))))))))
 
 ;;; Values
