@@ -23,11 +23,6 @@
       (as-built macro-function symbol)
       (and (as-built fboundp symbol) (not (as-built macro-function symbol)) (as-built fdefinition symbol))))
 
-(defun keep-operator (symbol)
-  "Takes the definition that the standard's operator SYMBOL has now for the one to keep."
-  (let ((entry (find symbol *standard-operators* :key #'first)))
-    (setf (cddr entry) (operator-definition symbol (second entry)))))
-
 (defun redefined-operators ()
   "The standard's operators that are not what they were."
   (declare (optimize speed))

@@ -84,6 +84,14 @@
     (multiple-value-bind (stop id) (stopped-at image "(macrolet ((m (n) `(step (probed::square ,n)))) (list (m 3)))")
       (is string= "(* x x)" (span-text (path stop "at") text))
       (is string= "(9)" (went-on image stop id)))
+    ;; A hook of the program's around the one that it finds.
+    (let ((hook "(setf *hooked* 0 *macroexpand-hook* (let ((outer *macroexpand-hook*)) (lambda (expander form environment) (incf *hooked*) (funcall outer expander form environment))))"))
+      (prepare image "(defvar *hooked*)" :session "others")
+      (outcome-text image (debug-id image hook :session "hooked"))
+      (multiple-value-bind (stop id) (stopped-at image "(when t (step (list 1)))" :session "hooked")
+        (is string= "(list 1)" (text-at-moment stop "(when t (step (list 1)))"))
+        (is string= "(1)" (went-on image stop id)))
+      (is string= "T" (outcome-text image (debug-id image "(plusp *hooked*)" :session "hooked"))))
     ;; Code at a stop.
     (multiple-value-bind (outer id) (stopped-at image "(list (probed::square 2) (break))")
       (let* ((work (send image "debug-eval" "stop" (path outer "stop") "frame" 0 "code" "(step (probed::square 6))" "debug" :true))

@@ -6,8 +6,6 @@
 
 (in-package :consort)
 
-(define-global *sbcls-step* nil "The function by which SBCL expands STEP, once LEAVE-SBCLS-STEPPER was called.")
-
 (defvar *steps* nil "The EVALUATED-TEXT of the form that this thread evaluates, if its calls of STEP stop.")
 (defvar *steps-stop* nil "The stop that this thread serves while it evaluates that form, or NIL.")
 
@@ -64,32 +62,42 @@
     `(progn ,(probe-code *unit* number `(before-form ,*unit* ,number ,@variables))
             ,form)))
 
-(defun expand-step (form environment)
-  (or (and *steps* *unit* (can-probe-p)
+(defvar *outer-hook* 'funcall "The *MACROEXPAND-HOOK* that EXPAND-STEPS stands for.")
+(defvar *in-outer-hook* nil "The form that this hook is expanding: it may call EXPAND-STEPS, which it has found earlier.")
+
+(defun expand-steps (expander form environment)
+  "The *MACROEXPAND-HOOK* while a form is evaluated whose calls of STEP stop."
+  (or (and *steps* *unit*
+           (consp form) (eq 'step (car form)) ; a symbol macro's form is the symbol
            (proper-list-p form) (= 2 (length form))
            (null *load-truename*) (null *compile-file-truename*)
+           (can-probe-p)
            (stepping form *unit* *steps*))
-      (funcall (the function *sbcls-step*) form environment)))
+      (if (eq form *in-outer-hook*)
+          (funcall (the function expander) form environment)
+          (let ((*in-outer-hook* form)) (funcall *outer-hook* expander form environment)))))
 
 (defun leave-sbcls-stepper ()
   "From now on, SBCL's STEP only evaluates its form, unless a program sets a hook of its own: SBCL's
-  stepper asks for commands at a terminal, and an evaluation has none. STEP in text that is
-  evaluated for debugging is ours."
-  (setf sb-ext:*stepper-hook* nil)
-  (unless *sbcls-step*
-    (setf *sbcls-step* (macro-function 'step))
-    (sb-ext:without-package-locks (setf (macro-function 'step) #'expand-step))
-    (keep-operator 'step)))
+  stepper asks for commands at a terminal, and an evaluation has none."
+  (setf sb-ext:*stepper-hook* nil))
 
 (defun call-with-steps (function form known)
   "Calls FUNCTION, which evaluates FORM, read from the text of KNOWN, so that its calls of STEP
-  stop."
-  (let ((unit (make-unit "" (live-package *package*) (evaluated-text known) form (make-hash-table :test #'eq))))
+  stop. A value that the code gives to *MACROEXPAND-HOOK* stays."
+  (let ((unit (make-unit "" (live-package *package*) (evaluated-text known) form (make-hash-table :test #'eq)))
+        (outer *macroexpand-hook*)
+        (after 'expand-steps))
     (setf (unit-known unit) known
           (unit-evaluated unit) form)
     (fill (unit-flags unit) +step-flag+)
-    (let ((*unit* unit) (*steps* known) (*steps-stop* *current-stop*))
-      (funcall (the function function)))))
+    (unwind-protect
+         (let ((*unit* unit) (*steps* known) (*steps-stop* *current-stop*)
+               (*outer-hook* (if (eq outer 'expand-steps) *outer-hook* outer))
+               (*macroexpand-hook* 'expand-steps))
+           (unwind-protect (funcall (the function function))
+             (setf after *macroexpand-hook*)))
+      (unless (eq after 'expand-steps) (setf *macroexpand-hook* after)))))
 
 (defun probe-functions-called-by (form)
   "Gives probes to the functions that FORM calls itself. Returns true if there are any, and each of
