@@ -1,7 +1,7 @@
 //! Scenes of breakpoints, steps and frames over the Debug Adapter Protocol.
 
 use consort_tests::patience::PATIENCE;
-use consort_tests::scenes::{NAME, WAITING, SCENES, TEXT, place};
+use consort_tests::scenes::{NAME, SCENES, TEXT, WAITING, place};
 use consort_tests::stops::{FRAMES, REPLACED, RETURNS, UNPRINTABLE, WRONG};
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use consort::config::Config;
 use consort::config::Source;
 use consort::config::approval::{Class, Setting};
 use consort_tests::agent::text;
-use consort_tests::scenes::{NAME, WAITING, SCENES, TEXT, place};
+use consort_tests::scenes::{NAME, SCENES, TEXT, WAITING, place};
 use serde_json::json;
 
 use crate::support::Guarded;
