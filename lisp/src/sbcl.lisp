@@ -261,9 +261,9 @@ KIND is one of
                                    :write-date (ignore-errors (file-write-date pathname)))))
     (%make-source (namestring pathname) (make-source-info :file-info file-info) file-info)))
 
-(defun eval-in-source (form position source)
-  "Evaluates FORM, whose first character is at POSITION in SOURCE's file, 0-based, so that what it
-  defines is found there. Functions remember the character offset. Variables, classes and methods
+(defun eval-in-source (form position source &optional (evaluated form))
+  "Evaluates FORM, or EVALUATED, which was made of it, so that what it defines is found in SOURCE's
+  file, where FORM's first character is at POSITION, 0-based. Functions remember the character offset. Variables, classes and methods
   only remember the number of the form, which is not the file's own here: so the definition
   source's plist has :CONSORT-FILE (when it is not the definition's own file, ignore it) and
   :CONSORT-POSITION."
@@ -275,7 +275,7 @@ KIND is one of
               (make-hash-table :test 'eq)
               (list :consort-file (source-file source) :consort-position position))
       (find-source-paths form index)
-      (eval-tlf form index))))
+      (eval-tlf evaluated index))))
 
 ;;; The policy that DECLAIM sets for all that is compiled later (compiler/policy.lisp)
 

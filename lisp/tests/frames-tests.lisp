@@ -158,3 +158,20 @@
           (is eq nil (path-if-any place "span")))
         (on-stop image "debug-abort" stop)
         (answer image id)))))
+
+(deftest several-variables-of-one-name
+  (with-debugged (image)
+    (multiple-value-bind (stop id)
+        (stopped-at image "(defun shadows (x) (let ((x (list x))) (let ((x (list x 2)) (y 3)) (fails y) (setf (get 'inner 'x) (list x y))) (setf (get 'middle 'x) x)) (list x)) (shadows 1)")
+      (let ((frame (frame-number image stop "SHADOWS")))
+        (flet ((set-to (name code) (on-stop image "debug-set" stop "frame" frame "name" name "code" code))
+               (all () (map 'list (lambda (local) (list (path local "name") (path-if-any local "value" "text")))
+                            (path (on-stop image "debug-locals" stop "frame" frame) "result" "locals"))))
+          ;; The innermost one first.
+          (is equal '("((1) 2)" "(1)" "1") (loop for (name value) in (all) when (eql 0 (search "X" name)) collect value))
+          (is equal "3" (second (find "Y" (all) :key #'first :test #'string=)))
+          (ok (text-contains "Say which: X#" (path (set-to "X" "7") "error" "message")))
+          (is string= "7" (path (set-to (first (find "1" (all) :key #'second :test #'equal)) "7") "result" "values" 0 "text"))
+          (is string= "(:MINE)" (path (set-to (first (find "(1)" (all) :key #'second :test #'equal)) "'(:mine)") "result" "values" 0 "text"))))
+      (restarted image stop "USE-OTHER" "arguments" (vector "1"))
+      (is string= "(7)" (outcome-text image id)))))

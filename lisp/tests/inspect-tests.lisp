@@ -405,6 +405,26 @@ lines) |#
         (is string= "bad-params" (path (at "a") "error" "kind"))
         (is eq nil (path-if-any (at 1) "stop"))))))
 
+(deftest parts-are-found-by-a-text
+  (with-image (image)
+    (let ((reference (reference-to image "(let ((table (make-hash-table :test 'equal))) (dotimes (i 20000 (list table (list \"Needle\" 'hay 'needles 7)))
+                                             (setf (gethash (format nil \"key ~D\" i) table) (if (= i 15000) (list 'needle) i))))")))
+      (flet ((found (text path &rest fields)
+               (result-or-error (apply #'call image "inspect-find" "reference" reference "text" text "path" path fields)))
+             (shown (answer) (map 'list (lambda (part) (list (path part "number") (path-if-any part "key" "text") (path part "value" "text")))
+                                  (path answer "parts"))))
+        (let ((answer (found "KEY 1999" #(0))))
+          (is equal '(20000 20000 11) (list (path answer "total") (path answer "searched") (path answer "matches")))
+          (is equal '(1999 "\"key 1999\"" "1999") (first (shown answer)))
+          (let ((third (third (shown answer))))
+            (is equal (list third) (shown (found "key 1999" #(0) "start" 2 "count" 1)))
+            ;; Its number leads to it.
+            (is string= (third third) (path (inspected-page image reference "path" (vector 0 (first third))) "value" "text"))))
+        (is equal '((15000 "\"key 15000\"" "(NEEDLE)")) (shown (found "(needle" #(0))))
+        (is equal '(0 2) (mapcar #'first (shown (found "needle" #(1)))))
+        (is equal 0 (path (found "nothing" #(1)) "matches"))
+        (is string= "not-found" (path (found "x" #(9)) "error" "kind"))))))
+
 (deftest variables-are-read-without-evaluating
   (with-image (image)
     (prepare image "(defvar *ran* 0) (defpackage :goods (:use :cl)) (in-package :goods) (defvar *cart* (list 1 2))

@@ -375,7 +375,7 @@
         ;; A form that was moved unchanged is found where it is now.
         (let ((moved (format nil "~2%~A" (replace-in text "(* x x)" "(* x x x)"))))
           (is equalp #(12 27 12 37) (path (points-set image file moved '("(square i)")) 0 "position"))))
-      (ok (text-contains "not in DEFVAR. Its value is made when the form is evaluated: put (break) into it" (why text "(defvar *go-on*")))
+      (ok (text-contains "Evaluate this DEFVAR form in the editor" (why text "(defvar *go-on*")))
       (ok (text-contains "is not defined" (why (format nil "~A(defun not-yet (x)~% (list x))~%" text) "(list x)")))
       (ok (text-contains "no line 500" (why text 500)))
       ;; Evaluated from the file: then that is the text.

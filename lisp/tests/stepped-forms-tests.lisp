@@ -68,6 +68,44 @@
       (on-stop image "debug-abort" stop)
       (is string= "INTERRUPTED" (outcome-text image id)))))
 
+(deftest steps-of-variables-and-of-macros
+  (with-probed (image file text)
+    (loop for (code at value) in '(("(let ((k 3)) (list (step k)))" "(step k)" "(3)")
+                                   ("(step 'it)" "'it" "IT")
+                                   ("(let ((f #'1+)) (funcall (step (lambda (x) (funcall f x))) 4))" "(lambda (x) (funcall f x))" "5")
+                                   ("(macrolet ((m (form) (list 'step form))) (list (m (+ 1 2))))" "(+ 1 2)" "(3)")
+                                   ("(macrolet ((when-let (name form &body body) `(let ((,name ,form)) (when ,name ,@body)))) (step (when-let y (+ 1 2) (list y))))"
+                                    "(when-let y (+ 1 2) (list y))" "(3)")
+                                   ("(macrolet ((m (form) `(step (list ,form 1)))) (list (m 2)))" "(macrolet ((m (form) `(step (list ,form 1)))) (list (m 2)))" "((2 1))"))
+          do (multiple-value-bind (stop id) (stopped-at image code)
+               (is-when code string= at (text-at-moment stop code))
+               (is-when code string= value (went-on image stop id))))
+    ;; A function that is called by what a macro makes.
+    (multiple-value-bind (stop id) (stopped-at image "(macrolet ((m (n) `(step (probed::square ,n)))) (list (m 3)))")
+      (is string= "(* x x)" (span-text (path stop "at") text))
+      (is string= "(9)" (went-on image stop id)))
+    ;; A hook of the program's around the one that it finds.
+    (let ((hook "(setf *hooked* 0 *macroexpand-hook* (let ((outer *macroexpand-hook*)) (lambda (expander form environment) (incf *hooked*) (funcall outer expander form environment))))"))
+      (prepare image "(defvar *hooked*)" :session "others")
+      (outcome-text image (debug-id image hook :session "hooked"))
+      (multiple-value-bind (stop id) (stopped-at image "(when t (step (list 1)))" :session "hooked")
+        (is string= "(list 1)" (text-at-moment stop "(when t (step (list 1)))"))
+        (is string= "(1)" (went-on image stop id)))
+      (is string= "T" (outcome-text image (debug-id image "(plusp *hooked*)" :session "hooked"))))
+    ;; Code at a stop.
+    (multiple-value-bind (outer id) (stopped-at image "(list (probed::square 2) (break))")
+      (let* ((work (send image "debug-eval" "stop" (path outer "stop") "frame" 0 "code" "(step (probed::square 6))" "debug" :true))
+             (inner (await-event image "stopped" :which (lambda (events) (find-if (lambda (event) (> (path event "stop") (path outer "stop"))) events)))))
+        (is string= "(* x x)" (span-text (path inner "at") text))
+        (on-stop image "debug-continue" inner)
+        (is string= "36" (path (answer image work) "result" "values" 0 "text")))
+      (is string= "(4 NIL)" (went-on image outer id)))
+    ;; A macro that is defined where it stops, used later.
+    (outcome-text image (debug-id image "(defmacro cl-user::stepping-square (n) `(step (probed::square ,n)))"))
+    (multiple-value-bind (stop id) (stopped-at image "(list (cl-user::stepping-square 4))")
+      (is string= "(* x x)" (span-text (path stop "at") text))
+      (is string= "(16)" (went-on image stop id)))))
+
 (deftest step-where-nothing-stops
   (with-probed (image file text)
     (flet ((plain (code)
@@ -83,10 +121,10 @@
       (multiple-value-bind (stop id) (stopped-at image "(steps 3)")
         (is string= file (path stop "at" "file"))
         (is string= "(9)" (went-on image stop id)))
-      ;; A file that is compiled meanwhile has SBCL's STEP; so has a name for it that a macro makes.
+      ;; A file that is compiled meanwhile has SBCL's STEP.
       (let ((file (write-file "steps-in-a-file.lisp" "(defun cl-user::of-file (x) (list (step (probed::square x))))")))
         (is string= "((4) 9)"
-            (outcome-text image (debug-id image (format nil "(progn (load (compile-file ~S :output-file ~S)) (macrolet ((m (form) (list 'step form))) (list (funcall 'of-file 2) (m (probed::square 3)))))"
+            (outcome-text image (debug-id image (format nil "(progn (load (compile-file ~S :output-file ~S)) (list (funcall 'of-file 2) 9))"
                                                         file (concatenate 'string *scratch* "steps-in-a-file.fasl"))))))
       ;; Data is as it was read.
       (is string= "(STEP (CAR X))" (outcome-text image (debug-id image "(list 'step '(car x))"))))))

@@ -175,6 +175,7 @@
 (defpackage :r-tests (:use :cl :rove))
 (in-package :r-tests)
 (deftest breaks (error \"broken\"))
+(deftest wrong (ok (= 1 1)) (let ((n 7)) (ok (= n (* 2 3)))) (ok (= 2 2)))
 ")))
       (is equal "ok" (path (call image "load-file" "path" file "if_missing" "error") "result" "status"))
       (loop for (package outcome) in '(("p-tests" "passed, after 1 error, 1 check") ("r-tests" "error, 1 check")) do
@@ -184,6 +185,14 @@
           (left image stop)
           (ok (text-contains (format nil "::BREAKS: ~A" outcome) (path (result-or-error (answer image id)) "stdout" "text")))))
       ;; A check that fails; Rove signals nothing for one.
+      (let* ((id (debugged-test image "wrong" "framework" "rove")) (stop (stop-of-id image id)))
+        (is string= "A check failed: Expect (= R-TESTS::N (* 2 3)) to be true. The value is (7 6)." (path stop "condition" "message"))
+        (ok (text-contains "(LAMBDA () :IN" (path (frames-of image stop) 0 "name")))
+        (restarted image stop "CONTINUE")
+        (left image stop)
+        (ok (text-contains "WRONG: failed, 1 check" (path (result-or-error (answer image id)) "stdout" "text"))))
+      ;; Run otherwise, it fails as ever.
+      (is string= "failed" (path (test-named (tests-run image "test" "wrong" "framework" "rove") "R-TESTS::WRONG") "status"))
       (let* ((id (debugged-test image "wrong" "framework" "parachute")) (stop (stop-of-id image id)))
         (ok (text-contains "evaluated to    6" (path stop "condition" "message")))
         (restarted image stop "CONTINUE")

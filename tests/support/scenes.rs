@@ -221,8 +221,8 @@ pub const SCENES: &[Scene] = &[
     scene("(several x)", "(scenes::uses-several 5)", &[("into", "(values x")], "(5 2)"),
 ];
 
-/// Forms in definitions that have no breakpoints, each with the name of what defines.
-pub const REFUSED: &[(&str, &str)] = &[
+/// Forms in which breakpoints wait until they are evaluated, each with the name of what defines.
+pub const WAITING: &[(&str, &str)] = &[
     ("(list '* x x)", "DEFINE-COMPILER-MACRO"),
     ("(values '() '()", "DEFINE-SETF-EXPANDER"),
     ("(list 'integer", "DEFTYPE"),

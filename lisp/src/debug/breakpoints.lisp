@@ -88,8 +88,8 @@
 (defun body-start (unit)
   "Returns the end of the lambda list in UNIT's text."
   (let* ((form (unit-form unit))
-         (lambda-list (find-if #'listp (cddr form)))
-         (place (gethash lambda-list (unit-places unit))))
+         (lambda-list (and (not (eq (unit-kind unit) :evaluated)) (find-if #'listp (cddr form))))
+         (place (and lambda-list (gethash lambda-list (unit-places unit)))))
     (cond (place (cdr place))
           (t 0)))) ; the list is (), which has no place and no default forms
 
@@ -127,19 +127,28 @@
   "The first of PIECES that does not end before START."
   (find-if (lambda (piece) (> (cdr piece) start)) pieces))
 
-(defun locate-point (point file text pieces)
+(defun site-of-span (unit span)
+  "The site of UNIT that a breakpoint at SPAN means: the start and the end of its line in the text
+  of UNIT, and the offset of its column or NIL."
+  (destructuring-bind (start end at) span
+    (or (if at (site-at unit at) (site-on-line unit start end))
+        (refuse-probe "~S has no form to stop at" (unit-name unit)))))
+
+(declaim (ftype function await-evaluation forget-waiting-points))
+(defun locate-point (owner point file text pieces)
   "The unit and the site that POINT of TEXT, which is FILE's, means."
   (let* ((line (param point "line" '(integer 1)))
          (column (param point "column" '(integer 1) :default nil))
          (start (or (point-offset text line 1) (refuse-probe "The text has no line ~D" line)))
          (end (or (position #\Newline text :start start) (length text)))
          (piece (or (piece-at pieces start) (refuse-probe "There is no form at or after line ~D" line)))
-         (unit (ensure-unit file text pieces piece))
          (own (car piece))
-         (site (if column
-                   (site-at unit (max 0 (- (point-offset text line column) own)))
-                   (site-on-line unit (- start own) (- end own)))))
-    (values unit (or site (refuse-probe "~S has no form to stop at" (unit-name unit))))))
+         (span (list (- start own) (- end own) (and column (max 0 (- (point-offset text line column) own)))))
+         (unit (handler-bind ((not-yet-probed (lambda (condition)
+                                                (declare (ignore condition))
+                                                (await-evaluation owner file text piece span point))))
+                 (ensure-unit file text pieces piece))))
+    (values unit (site-of-span unit span))))
 
 ;;; Putting in force
 
@@ -190,7 +199,9 @@
   (dolist (unit *units*)
     (unless (or (unit-used-p unit) *stepping*) (take-out unit)))
   (unless (code-with-probes-runs-p)
-    (setf *units* (remove-if-not (lambda (unit) (or (unit-used-p unit) (eq (unit-state unit) :in-place))) *units*))))
+    (setf *units* (remove-if-not (lambda (unit)
+                                   (or (unit-used-p unit) (and (eq (unit-state unit) :in-place) (not (eq (unit-kind unit) :evaluated)))))
+                                 *units*))))
 
 (defun verified-json (unit site)
   (list* :object "verified" :true "message" :null (unit-span-fields unit (site-span site))))
@@ -248,6 +259,7 @@
   (let ((*setting-breakpoints* t) (until nil) (keys (map 'list key points)))
     (sb-thread:with-mutex (*probes-lock*)
       (retain-timed-out-definitions owner file keys)
+      (forget-waiting-points owner file)
       (flet ((ours-p (breakpoint) (and (string= (breakpoint-owner breakpoint) owner) (string= (breakpoint-file breakpoint) file))))
         (let* ((known (remove-if-not #'ours-p *breakpoints*))
                (made '())
@@ -293,7 +305,7 @@
              (let* ((line (field point "line")) (start (and (typep line '(integer 1)) (point-offset text line 1))))
                (and start (piece-at pieces start)))))
       (call-setting-breakpoints owner file
-                                (lambda (point) (locate-point point file text pieces))
+                                (lambda (point) (locate-point owner point file text pieces))
                                 (lambda (point) (let ((piece (piece-of point))) (and piece (subseq text (car piece) (cdr piece)))))
                                 (lambda (point) (words-of-piece file text (piece-of point)))
                                 points timeout))))
@@ -353,7 +365,10 @@
           (let* ((pieces (toplevel-pieces text))
                  (piece (and loaded (find-if (lambda (piece) (string= loaded text :start2 (car piece) :end2 (cdr piece))) pieces))))
             (unless piece (refuse-probe "The file ~A was changed since ~S was loaded from it. Evaluate its definition, or load the file" file definition))
-            (ensure-unit file text pieces piece))))))
+            (let ((unit (ensure-unit file text pieces piece)))
+              (when (eq (unit-kind unit) :evaluated)
+                (refuse-probe "~S was made by another kind of form than DEFUN, DEFMETHOD or DEFMACRO: set the breakpoint in its text" definition))
+              unit))))))
 
 (defun unit-of-function (name)
   "The unit of the global function NAME, in place."
@@ -371,6 +386,13 @@
 
 ;;; Definitions that were made anew
 
+(defun tell-changed (changed)
+  "Has the host set the breakpoints anew of CHANGED, a list of (OWNER . FILE)."
+  (when changed
+    (send-event "breakpoints-changed"
+                "changed" (map 'vector (lambda (entry) (object "owner" (car entry) "file" (cdr entry)))
+                               (remove-duplicates changed :test #'equal)))))
+
 (defun note-changed-definitions ()
   "Called after user code ran. Tells the host whose breakpoints are no longer in force, or may be
   put in force now, so that it sets them again."
@@ -378,10 +400,8 @@
     (let ((changed *unverified*))
       (dolist (breakpoint *breakpoints*)
         (let ((unit (breakpoint-unit breakpoint)))
-          (when (or (not (eq (unit-state unit) :in-place)) (unit-lost-p unit))
+          (when (or (not (eq (unit-state unit) :in-place)) (and (not (eq (unit-kind unit) :evaluated)) (unit-lost-p unit)))
             (pushnew (cons (breakpoint-owner breakpoint) (breakpoint-file breakpoint)) changed :test #'equal))))
-      (when changed
-        (send-event "breakpoints-changed"
-                    "changed" (map 'vector (lambda (entry) (object "owner" (car entry) "file" (cdr entry))) changed))))
+      (tell-changed changed))
     (unless (code-with-probes-runs-p)
       (settle-units-soon))))

@@ -33,8 +33,9 @@
   each list that was read. START, LINE and COLUMN say where TEXT begins in the file as it was last
   given. FUNCTIONS: (START . END) of the local functions that were read. EVALUATED is what the
   compiler was given. KNOWN is NIL, or the text of a form that is evaluated, with calls of STEP
-  (stepped-forms.lisp). KIND, NAME: what is defined; OLD and NEW are the definition without and with
-  probes; STATE says whether NEW is in place."
+  (stepped-forms.lisp). KIND, NAME: what is defined, :EVALUATED for another top-level form
+  (evaluated-units.lisp); OLD and NEW are the definition without and with probes; STATE says whether
+  NEW is in place."
   (file "" :type string :read-only t)
   (package nil :read-only t)
   (text "" :type string :read-only t)
@@ -75,46 +76,45 @@
           (1- (length sites))))))
 
 (defun probed-p (form)
-  (and (consp form)
+  (and *unit*
+       (consp form)
        (gethash form (unit-places *unit*))
        (not (member (car form) *unprobed-operators*))
        (< (length (unit-sites *unit*)) +probes-limit+)))
+
+(defun probe-code (unit number call)
+  "The code of the probe NUMBER of UNIT, which is CALL unless the probe is idle."
+  ;; A literal vector would be taken for a constant, and the test be folded away.
+  `(unless (zerop (aref (the flags (load-time-value (unit-flags ,unit))) ,number))
+     (locally (declare (sb-ext:muffle-conditions warning sb-ext:compiler-note)) ,call)))
 
 (defmacro probe (form tail &environment environment)
   "FORM with probes. TAIL is true if FORM is in tail position, :ALL if all of its values count; a
   plain probe, which passes one value on, is not put after it then. No probe is put around FORM if
   TAIL is :STACK: its value is on the stack."
-  (let ((inside (with-probes-inside form environment tail)))
+  (let ((inside (if *unit* (with-probes-inside form environment tail) form)))
     (note-same-place form inside)
     (if (or (eq tail :stack) (not (probed-p form)))
         inside
         (let* ((variables (variables-in-scope environment))
                (number (site-number form variables))
                (writer *probe-writer*)
-               (unit *unit*)
-               ;; A literal vector would be taken for a constant, and the test be folded away.
-               (test `(zerop (aref (the flags (load-time-value (unit-flags ,unit))) ,number))))
-          (flet ((unless-idle (call)
-                   `(unless ,test
-                      (locally (declare (sb-ext:muffle-conditions warning sb-ext:compiler-note)) ,call))))
-            (cond (writer (funcall (the function writer) form inside tail number variables))
-                  (tail `(progn ,(unless-idle `(before-form ,unit ,number ,@variables))
-                                ,inside))
-                  (t (let ((value (gensym "VALUE")))
-                       `(progn ,(unless-idle `(before-form ,unit ,number ,@variables))
-                               (let ((,value ,inside))
-                                 ,(unless-idle `(after-form ,unit ,number ,value ,@variables))
-                                 ,value))))))))))
+               (unit *unit*))
+          (cond (writer (funcall (the function writer) form inside tail number variables))
+                (tail `(progn ,(probe-code unit number `(before-form ,unit ,number ,@variables))
+                              ,inside))
+                (t (let ((value (gensym "VALUE")))
+                     `(progn ,(probe-code unit number `(before-form ,unit ,number ,@variables))
+                             (let ((,value ,inside))
+                               ,(probe-code unit number `(after-form ,unit ,number ,value ,@variables))
+                               ,value)))))))))
 
 (defmacro entry-probe (&environment environment)
   "The probe at the entry of the definition that is compiled."
   (let* ((unit *unit*)
          (variables (variables-in-scope environment))
          (number (site-number (unit-form unit) variables)))
-    `(progn (unless (zerop (aref (the flags (load-time-value (unit-flags ,unit))) ,number))
-              (locally (declare (sb-ext:muffle-conditions warning sb-ext:compiler-note))
-                (before-form ,unit ,number ,@variables)))
-            nil)))
+    `(progn ,(probe-code unit number `(before-form ,unit ,number ,@variables)) nil)))
 
 (defun may-have-probe-p (form)
   "Returns true if FORM, which was read, has a probe, or has one of its evaluated subforms as its

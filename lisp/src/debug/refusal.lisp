@@ -13,6 +13,9 @@
 (define-condition unprobed (refusal) ()
   (:documentation "A place cannot have a probe."))
 
+(define-condition not-yet-probed (unprobed) ()
+  (:documentation "A place can have a probe only when its form is evaluated."))
+
 (defun signal-refusal (kind control arguments)
   (error kind :why (with-terse-printing () (apply #'format nil control arguments))))
 

@@ -4,12 +4,15 @@
 
 (defun set-frame-variable (frame name value)
   "Sets the variable of FRAME called NAME, as in VARIABLE-JSON, to VALUE."
-  (let ((found (remove name (settable-variables frame) :key (lambda (variable) (variable-label (car variable))) :test-not #'string=)))
-    (cond ((and (null found) (find name (removed-variables frame) :key #'variable-label :test #'string=)) (refuse-removed name))
+  (let* ((labelled (label-variables (settable-variables frame) frame #'cdr))
+         (found (rest (assoc name labelled :test #'string=)))
+         (several (loop for (label symbol) in labelled
+                        when (and (string= name (variable-label symbol)) (string/= name label)) collect label)))
+    (cond (several (refuse-setting "There are several variables ~A in this frame. Say which: ~{~A~^, ~}" name several))
+          ((and (null found) (find name (removed-variables frame) :key #'variable-label :test #'string=)) (refuse-removed name))
           ((null found) (refuse-setting "There is no variable ~A in this frame" name))
-          ((rest found) (refuse-setting "There are several variables ~A in this frame" name))
-          ((null (cdr (first found))) (refuse-setting "~A was not kept by the compiler, so it cannot be set: compile the function with (debug 2)" name))
-          (t (funcall (cdr (first found)) value)))))
+          ((null (cdr found)) (refuse-setting "~A was not kept by the compiler, so it cannot be set: compile the function with (debug 2)" name))
+          (t (funcall (cdr found) value)))))
 
 (defun set-part (object number value)
   "Sets the part NUMBER of OBJECT, as PARTS-OF counts them, to VALUE."

@@ -1,14 +1,13 @@
 ;;;; (STEP FORM) in text that is evaluated for debugging: the evaluation stops in the function that
 ;;;; FORM calls, or else at FORM, and goes on by the steps of any stop. While the text is evaluated,
-;;;; each such call in it that is expanded becomes FORM with probes. Any other STEP is SBCL's: code
-;;;; of files and of sessions that do not stop is compiled as ever.
+;;;; each call of STEP that is expanded becomes FORM with probes, whether the text has the call or a
+;;;; macro makes it. Any other STEP is SBCL's: code of files and of sessions that do not stop is
+;;;; compiled as ever.
 
 (in-package :consort)
 
-(defun leave-sbcls-stepper ()
-  "From now on, SBCL's STEP only evaluates its form, unless a program sets a hook of its own: SBCL's
-  stepper asks for commands at a terminal, and an evaluation has none."
-  (setf sb-ext:*stepper-hook* nil))
+(defvar *steps* nil "The EVALUATED-TEXT of the form that this thread evaluates, if its calls of STEP stop.")
+(defvar *steps-stop* nil "The stop that this thread serves while it evaluates that form, or NIL.")
 
 (defun places-in-form (form known)
   "(START . END) of each list in FORM in the text of KNOWN, which it was read from; NIL when that
@@ -30,51 +29,75 @@
         places)
     (error () nil)))
 
-(defun unit-of-steps (form known)
-  "A unit of FORM, which is about to be evaluated, with probes for the forms in its calls of STEP;
-  NIL if it has none. Nothing is installed, and no breakpoint is set in it."
-  (let ((places (and (can-probe-p)
-                     (search "step" (evaluated-text known) :start2 (evaluated-start known) :test #'char-equal)
-                     (places-in-form form known))))
-    (when (and places (loop for list being the hash-keys of places thereis (stepping-call-p list places)))
-      (let ((unit (make-unit "" (live-package *package*) (evaluated-text known) form places)))
-        (setf (unit-known unit) known
-              (unit-evaluated unit) form)
-        (fill (unit-flags unit) +step-flag+)
-        unit))))
+(defun places-of-steps (unit known)
+  "The places of the lists in the form of UNIT, which is read from KNOWN."
+  (let ((places (unit-places unit)))
+    (when (and (eq known (unit-known unit)) (zerop (hash-table-count places)))
+      (let ((found (places-in-form (unit-form unit) known)))
+        (when found
+          (maphash (lambda (list place) (setf (gethash list places) place)) found))))
+    places))
 
-(defun stepping-call-p (form places)
-  "Returns true if FORM is a call of STEP that was read, and what it steps has a place, as PLACES
-  have it."
-  (and (consp form) (eq (first form) 'step)
-       (proper-list-p form) (= 2 (length form))
-       (gethash form places)
-       (consp (second form)) (gethash (second form) places)))
+(defun stepping (form unit known)
+  "The code for FORM, a call of STEP in the text of KNOWN or in what a macro made of it. UNIT is that
+  of the text's form. NIL where the text does not tell any place."
+  (let* ((places (places-of-steps unit known))
+         (stepped (second form))
+         (place (cond ((probed-p stepped) stepped)
+                      (t (find-if (lambda (list) (and (consp list) (gethash list places))) (list stepped form (unit-form unit)))))))
+    (cond ((not (eq *current-stop* *steps-stop*))
+           ;; Code at a stop within that evaluation, whose text is not known.
+           `(let ()
+              (step-from-form ',stepped nil)
+              (multiple-value-prog1 ,stepped (touch-frame))))
+          (place
+           `(let ()
+              (step-from-form ',stepped ',place)
+              (multiple-value-prog1 ,(if (probed-p stepped) `(probe ,stepped :all) `(probe-at ,place ,stepped))
+                (touch-frame)))))))
 
-(defun stepping (form)
-  "The code for the call of STEP with FORM."
-  `(let ()
-     (step-from-form ',form)
-     (multiple-value-prog1 (probe ,form :all)
-       (touch-frame))))
+(defmacro probe-at (place form &environment environment)
+  "FORM, with a probe before it that is at PLACE, a list that was read."
+  (let* ((variables (variables-in-scope environment)) (number (site-number place variables)))
+    `(progn ,(probe-code *unit* number `(before-form ,*unit* ,number ,@variables))
+            ,form)))
+
+(defvar *outer-hook* 'funcall "The *MACROEXPAND-HOOK* that EXPAND-STEPS stands for.")
+(defvar *in-outer-hook* nil "The form that this hook is expanding: it may call EXPAND-STEPS, which it has found earlier.")
+
+(defun expand-steps (expander form environment)
+  "The *MACROEXPAND-HOOK* while a form is evaluated whose calls of STEP stop."
+  (or (and *steps* *unit*
+           (consp form) (eq 'step (car form)) ; a symbol macro's form is the symbol
+           (proper-list-p form) (= 2 (length form))
+           (null *load-truename*) (null *compile-file-truename*)
+           (can-probe-p)
+           (stepping form *unit* *steps*))
+      (if (eq form *in-outer-hook*)
+          (funcall (the function expander) form environment)
+          (let ((*in-outer-hook* form)) (funcall *outer-hook* expander form environment)))))
+
+(defun leave-sbcls-stepper ()
+  "From now on, SBCL's STEP only evaluates its form, unless a program sets a hook of its own: SBCL's
+  stepper asks for commands at a terminal, and an evaluation has none."
+  (setf sb-ext:*stepper-hook* nil))
 
 (defun call-with-steps (function form known)
   "Calls FUNCTION, which evaluates FORM, read from the text of KNOWN, so that its calls of STEP
   stop. A value that the code gives to *MACROEXPAND-HOOK* stays."
-  (let ((unit (unit-of-steps form known)))
-    (if (null unit)
-        (funcall (the function function))
-        (let* ((outer *macroexpand-hook*)
-               (ours (lambda (expander form environment)
-                       (if (stepping-call-p form (unit-places unit))
-                           (stepping (second form))
-                           (funcall outer expander form environment))))
-               (after ours))
-          (unwind-protect
-               (let ((*unit* unit) (*macroexpand-hook* ours))
-                 (unwind-protect (funcall (the function function))
-                   (setf after *macroexpand-hook*)))
-            (unless (eq after ours) (setf *macroexpand-hook* after)))))))
+  (let ((unit (make-unit "" (live-package *package*) (evaluated-text known) form (make-hash-table :test #'eq)))
+        (outer *macroexpand-hook*)
+        (after 'expand-steps))
+    (setf (unit-known unit) known
+          (unit-evaluated unit) form)
+    (fill (unit-flags unit) +step-flag+)
+    (unwind-protect
+         (let ((*unit* unit) (*steps* known) (*steps-stop* *current-stop*)
+               (*outer-hook* (if (eq outer 'expand-steps) *outer-hook* outer))
+               (*macroexpand-hook* 'expand-steps))
+           (unwind-protect (funcall (the function function))
+             (setf after *macroexpand-hook*)))
+      (unless (eq after 'expand-steps) (setf *macroexpand-hook* after)))))
 
 (defun probe-functions-called-by (form)
   "Gives probes to the functions that FORM calls itself. Returns true if there are any, and each of
@@ -83,9 +106,9 @@
   (and (null (locks-held))
        (call-with-time-limit +stop-work-time+ (lambda () (probe-functions (names-called-by form))) (constantly nil))))
 
-(defun step-from-form (form)
+(defun step-from-form (form place)
   "Has this thread stop in one of the functions that FORM calls itself, if they can have probes,
-  else at FORM. Does nothing in code that does not stop."
+  else at the probe of PLACE before FORM. Does nothing in code that does not stop."
   (let ((evaluation *evaluation*))
     (when (and evaluation (stops-at-errors-p evaluation) (in-user-code-p) (not *in-copy*) (not *at-probe*)
                (or (null *current-work*) (work-nests *current-work*)))
@@ -93,6 +116,6 @@
       (let ((begun nil))
         (unwind-protect
              (progn
-               (begin-step-at evaluation (make-stepper :into nil nil nil *current-stop* (and (probe-functions-called-by form) form)))
+               (begin-step-at evaluation (make-stepper :into nil nil nil *current-stop* (and (probe-functions-called-by form) place)))
                (setf begun t))
           (unless begun (forget-step evaluation)))))))

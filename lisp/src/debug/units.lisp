@@ -79,19 +79,18 @@
 
 ;;; The definition that a form makes
 
-(defun way-to-stop-in (definer)
-  "What a person can do to stop in a form of DEFINER, in which there are no breakpoints; a sentence."
-  (cond ((not (symbolp definer)) "Move the code into a function")
-        ((member definer '(defvar defparameter defconstant sb-ext:defglobal sb-ext:define-load-time-global))
-         "Its value is made when the form is evaluated: put (break) into it and evaluate it, or set the breakpoint in a function that it calls")
-        ((eq definer 'defgeneric) "Write the :METHOD as a DEFMETHOD, and evaluate that")
-        ((member definer '(defclass defstruct define-condition))
-         "Code for slots is the system's: put (break) into the initial form and evaluate the definition, or set the breakpoint in a function that it calls")
-        ((member definer '(define-compiler-macro deftype define-setf-expander defsetf define-method-combination define-modify-macro))
-         "It runs while code that uses it is compiled: set the breakpoint in a function that it calls, or put (break) into it")
-        ((member definer '(progn locally eval-when let let* flet labels macrolet symbol-macrolet))
-         "Write the definition as a top-level form of its own")
-        (t "Set the breakpoint in a function that it calls, or put (break) into the form and evaluate it")))
+(defun refuse-before-evaluation (form)
+  "Signals a refusal of breakpoints in FORM, a top-level form that is not replaced unasked."
+  (let ((definer (if (consp form) (first form) form)))
+    (when (or (atom form) (member definer '(in-package defpackage declaim proclaim)))
+      (refuse-probe "There is no form to stop at in this one"))
+    (signal-refusal 'not-yet-probed
+                    "Evaluate this ~A form in the editor: a breakpoint in a form that is no DEFUN, DEFMETHOD or DEFMACRO is in force from then on. ~
+                     It stops while the form is evaluated, and whenever code that the form has made runs~@[. ~A~]"
+                    (list (if (symbolp definer) (prin1-to-string definer) "")
+                          (cond ((member definer '(defvar sb-ext:defglobal)) "The value of a variable that has one already is not made again")
+                                ((member definer '(deftype define-compiler-macro define-setf-expander defsetf define-modify-macro define-method-combination))
+                                 "It runs while code that uses it is compiled"))))))
 
 (defun unit-definition (form)
   "Three values of the definition FORM: its kind (:FUNCTION, :MACRO or :METHOD), its name, and the
@@ -113,11 +112,12 @@
              (let ((specializers (mapcar #'parameter-specializer required)))
                (defined :method name (and (typep generic 'generic-function) (notany #'null specializers)
                                           (find-method generic qualifiers specializers nil)))))))
-        (t (refuse-probe "There can be breakpoints in DEFUN, DEFMETHOD and DEFMACRO, not in ~A. ~A" (if definer (format nil "~S" definer) "this")
-                         (way-to-stop-in definer)))))))
+        (t (refuse-before-evaluation form))))))
 
 (defun current-definition (unit)
   "The function or method that the definition of UNIT is in the image now; NIL if there is none."
+  (when (eq (unit-kind unit) :evaluated) ; which is never replaced unasked
+    (return-from current-definition nil))
   (handler-case (nth-value 2 (unit-definition (unit-form unit)))
     (error () nil)))
 
@@ -213,7 +213,7 @@
 (defun take-out (unit)
   "Installs the plain definition of UNIT again, the same object as before, unless the definition was
   replaced meanwhile."
-  (when (eq (unit-state unit) :in-place)
+  (when (and (eq (unit-state unit) :in-place) (not (eq (unit-kind unit) :evaluated)))
     (cond ((not (eq (current-definition unit) (unit-new unit)))
            (setf (unit-state unit) :lost))
           ((eq (unit-kind unit) :method)
@@ -351,6 +351,7 @@
           (setf (unit-kind unit) kind (unit-name unit) name (unit-old unit) object)
           unit)))))
 
+(declaim (ftype function evaluated-unit))
 (defun ensure-unit (file text pieces piece)
   "The unit of the definition at PIECE of TEXT, the text of FILE; it is put in place. Called with
   *PROBES-LOCK* held. Signals a refusal if the definition can have no probes."
@@ -364,9 +365,11 @@
                                 (not (eq (unit-state unit) :lost))
                                 (not (unit-lost-p unit))))
                          *units*))
-         (unit (or known (make-unit-of file text piece package))))
+         (unit (or known (evaluated-unit file text pieces piece) (make-unit-of file text piece package))))
     (place-unit unit text (car piece))
-    (put-in-place unit)
+    (if (eq (unit-kind unit) :evaluated)
+        (unless (member unit *units* :test #'eq) (setf *units* (cons unit *units*)))
+        (put-in-place unit))
     unit))
 
 ;;; Places
@@ -388,7 +391,7 @@
 
 (defun frame-unit (frame)
   "The unit that the function of FRAME was compiled with, or NIL."
-  (and *units* (find-if (lambda (constant) (and (unit-p constant) (not (unit-known constant)))) (function-constants (frame-function frame)))))
+  (and *units* (find-if (lambda (constant) (and (unit-p constant) (not (unit-known constant)) (not (eq (unit-kind constant) :evaluated)))) (function-constants (frame-function frame)))))
 
 (defun probed-place (frame)
   "The JSON fields of the place of FRAME, whose function has probes; NIL otherwise."

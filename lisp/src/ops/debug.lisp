@@ -122,8 +122,8 @@
   (present name (or (symbol-package name) (user-package)) :case :upcase))
 
 (defun variable-json (variable stop)
-  (destructuring-bind (name kept value &optional removed) variable
-    (list* :object "name" (variable-label name)
+  (destructuring-bind (name kept value &optional removed (label (variable-label name))) variable
+    (list* :object "name" label
                    (if kept
                        (list "value" (value-json value stop) "missing" :null)
                        (list "value" :null
@@ -138,7 +138,8 @@
     (reading-stack stop
                    (lambda ()
                      (multiple-value-bind (variables known) (frame-variables frame)
-                       (setf variables (append (remove-if-not #'written-variable-p variables)
+                       (setf variables (append (loop for (label name kept value) in (label-variables (remove-if-not #'written-variable-p variables) frame #'second)
+                                                     collect (list name kept value nil label))
                                                (and (not moment)
                                                     (remove-if-not #'written-variable-p
                                                                    (mapcar (lambda (name) (list name nil nil :removed)) (removed-variables frame))))))

@@ -70,23 +70,23 @@
   (multiple-value-prog1 (funcall (the function function))
     (touch-frame function form known)))
 
-(defun evaluate-form (form position origin text)
-  "Evaluates FORM, read from POSITION of TEXT. Returns the list of its values. REPL variables are
+(defun evaluate-form (form position end origin text)
+  "Evaluates FORM, read from POSITION of TEXT up to END. Returns the list of its values. REPL variables are
   set as a REPL does. When the evaluation stops at errors, places and variables are kept for the
   debugger."
   (setf - form)
   (let* ((known (evaluated-text-from text position origin))
-         (values (flet ((work ()
+         (values (flet ((work (&optional (evaluated form))
                           (multiple-value-list
                            (call-with-form-frame
                             (lambda ()
                               (if origin
-                                  (eval-in-source form (+ position (origin-offset origin)) (origin-source origin))
-                                  (eval form)))
+                                  (eval-in-source form (+ position (origin-offset origin)) (origin-source origin) evaluated)
+                                  (eval evaluated)))
                             form known))))
                    (cond ((evaluation-debug *evaluation*)
                           (note-evaluated-form form known)
-                          (call-watching-signals (lambda () (call-keeping-variables (lambda () (call-with-steps #'work form known))))))
+                          (call-watching-signals (lambda () (call-keeping-variables (lambda () (call-with-steps (lambda () (call-with-breakpoints #'work form known end)) form known))))))
                          (t (work))))))
     (remember-values values)
     (remember-form form)
@@ -107,7 +107,7 @@
           (return values))
         (when (and origin (consp form))
           (note-evaluated-source text position (file-position in) origin))
-        (setf values (evaluate-form form position origin text))))))
+        (setf values (evaluate-form form position (file-position in) origin text))))))
 
 ;;; Text that is evaluated for debugging
 
@@ -133,13 +133,16 @@
 (defun spare-files-of-debugging ()
   "From now on, files are loaded and compiled with the session's own policy, whatever the form that
   does so is evaluated with."
-  (dolist (name '(load compile-file))
-    (encapsulate name 'consort-policy
+  (flet ((call (function arguments)
+           (if *policy-of-files*
+               (progv (list policy-name) (list *policy-of-files*)
+                 (let ((*policy-of-files* nil)) (apply function arguments)))
+               (apply function arguments))))
+    (encapsulate 'compile-file 'consort-policy (lambda (function &rest arguments) (call function arguments)))
+    (encapsulate 'load 'consort-policy
                  (lambda (function &rest arguments)
-                   (if *policy-of-files*
-                       (progv (list policy-name) (list *policy-of-files*)
-                         (let ((*policy-of-files* nil)) (apply function arguments)))
-                       (apply function arguments))))))
+                   (multiple-value-prog1 (call function arguments)
+                     (unless (streamp (first arguments)) (forget-evaluated-file (first arguments))))))))
 
 ;;; Values
 

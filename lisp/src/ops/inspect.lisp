@@ -63,6 +63,58 @@
                           (lambda ()
                             (inspected-json (part-along (value-of-reference reference) path) (reference-stop reference) start count))))))
 
+;;; Parts that contain a text
+
+(defconstant +searched-parts+ 1000000 "The maximum number of parts of a value that are searched.")
+(defconstant +search-seconds+ 3 "The maximum time of such a search.")
+(defconstant +parts-at-once+ 10000 "The number of parts that a search gets at a time.")
+
+(defun value-contains-p (text value)
+  "Returns true if VALUE, as a page of parts has it, shows TEXT, in any case. Strings and names of
+  symbols are searched whole, other values as far as they are shown."
+  (let* ((object (and (consp value) (first value)))
+         (shown (cond ((stringp value) value)
+                      ((stringp object) object)
+                      ((and (symbolp object) (not (find #\: text))) (symbol-name object))
+                      (t (present object (user-package) :case :upcase)))))
+    (search text shown :test #'char-equal)))
+
+(defun part-contains-p (text part)
+  (destructuring-bind (label value &optional key) part
+    (or (value-contains-p text value)
+        (if key (value-contains-p text key) (search text label :test #'char-equal)))))
+
+(defun found-parts (object text start count)
+  "Five values: the number of OBJECT's parts; how many of them were searched, and contain TEXT; COUNT
+  of these from START, each as (NUMBER PART); the kind of OBJECT."
+  (let ((until (+ (now-ms) (* 1000 +search-seconds+))) (found '()) (matches 0) (searched 0))
+    (multiple-value-bind (kind total) (parts-of object 0 1)
+      (loop while (and (< searched (min total +searched-parts+)) (< (now-ms) until))
+            do (let ((parts (nth-value 2 (parts-of object searched (+ searched +parts-at-once+)))))
+                 (when (null parts) (return))
+                 (loop for part in parts
+                       for number from searched
+                       do (when (part-contains-p text part)
+                            (when (< (1- start) matches (+ start count)) (push (list number part) found))
+                            (incf matches))
+                          (incf searched)
+                          (when (and (zerop (mod searched 1000)) (>= (now-ms) until)) (return)))))
+      (values total searched matches (nreverse found) kind))))
+
+(define-operation "inspect-find" :query (id params)
+  (let ((reference (referenced params "reference")) (path (path-param params)) (text (param params "text" 'string)))
+    (multiple-value-bind (start count) (page-params params)
+      (reading-references (list reference)
+                          (lambda ()
+                            (let ((object (part-along (value-of-reference reference) path)) (stop (reference-stop reference)))
+                              (multiple-value-bind (total searched matches found kind) (found-parts object text start count)
+                                (object "value" (value-json object stop)
+                                        "kind" kind
+                                        "total" total "searched" searched "matches" matches
+                                        "parts" (map 'vector (lambda (entry)
+                                                               (list* :object "number" (first entry) (rest (part-json (second entry) stop))))
+                                                     found)))))))))
+
 ;;; Variables
 
 (defun value-of-variable (text settings package)

@@ -102,6 +102,35 @@
               t)
     (serious-condition () (values '() nil)))) ; NO-DEBUG-VARS
 
+(define-internal debug-function-lambda-list :function "telling several variables of one name apart" ("SB-DI" "DEBUG-FUN-LAMBDA-LIST"))
+
+(defun parameter-of-frame-p (name frame)
+  "Returns true if NAME is a parameter of the function of FRAME."
+  (and (internal-p 'debug-function-lambda-list)
+       (handler-case (loop for item in (debug-function-lambda-list (%frame-debug-function frame))
+                           for variable = (if (consp item) (find-if-not #'symbolp item :from-end t) item)
+                           thereis (and variable (not (symbolp variable)) (eq name (debug-variable-symbol variable))))
+         (serious-condition () nil))))
+
+(declaim (ftype function variable-label))
+(defun label-variables (variables frame kept)
+  "VARIABLES, each a list that begins with its symbol, in the order of FRAME's function, as
+  (LABEL . VARIABLE). Of several of one name only those count that are KEPT; if these are several,
+  each has SBCL's number in its label, and the innermost comes first. SBCL lists parameters first,
+  and of the variables of LET those of inner forms before those of outer ones."
+  (loop for name in (remove-duplicates (mapcar #'first variables) :from-end t)
+        append (let* ((label (variable-label name))
+                      (numbered (loop for variable in (remove name variables :key #'first :test-not #'eq)
+                                      for number from 0
+                                      collect (cons number variable)))
+                      (found (or (remove-if-not kept numbered :key #'cdr) (list (first numbered)))))
+                 (if (null (rest found))
+                     (list (cons label (cdr (first found))))
+                     (loop for (number . variable) in (if (and (zerop (car (first found))) (parameter-of-frame-p name frame))
+                                                          (append (rest found) (list (first found)))
+                                                          found)
+                           collect (cons (format nil "~A#~D" label number) variable))))))
+
 (defun settable-variables (frame)
   "The variables of FRAME, as (SYMBOL . FUNCTION): FUNCTION sets it to its argument; NIL where the
   compiler did not keep the value. None without debug information. For the frame's own thread."

@@ -1,6 +1,7 @@
 ;;;; A test that is run in a debugger. The framework would handle its errors, and those that its
 ;;;; failed checks signal: the evaluation stops before the framework's handler is called. Handlers
-;;;; of the test itself come before.
+;;;; of the test itself come before. A failed check of Rove signals nothing: the evaluation stops
+;;;; where it is recorded.
 
 (in-package :consort)
 
@@ -21,9 +22,38 @@
     (put-before-frameworks-handlers *base-of-test* #'stop-test))
   nil)
 
+(define-condition failed-check (error)
+  ((words :initarg :words :reader failed-check-words))
+  (:documentation "A check of a test failed that signals nothing itself.")
+  (:report (lambda (condition stream) (write-string (failed-check-words condition) stream))))
+
+(defun stop-at-failed-check (assertion)
+  "Stops if ASSERTION, which a test of Rove is about to record, says that a check failed, and no
+  error that the evaluation has stopped at already."
+  (when (and *stopping-test*
+             (framework-type-p assertion :rove/core/result "FAILED-ASSERTION")
+             (not (rove-error assertion)))
+    (let ((facts (rove-failure assertion)))
+      (with-simple-restart (continue "Go on: the check has failed.")
+        (invoke-debugger (make-condition 'failed-check :words (format nil "A check failed: ~A~@[ The value is ~A.~]" (field facts "message")
+                                                                      (let ((actual (field facts "actual"))) (and (stringp actual) actual)))))))))
+
+(define-global *watched-record* nil "The function of Rove that STOP-AT-FAILED-CHECKS has encapsulated.")
+
+(defun stop-at-failed-checks ()
+  "Has tests of Rove stop where a failed check is recorded, if they are to stop."
+  (let ((record (framework-symbol :rove/core/stats "RECORD")))
+    (when (and record (fboundp record) (not (eq *watched-record* (fdefinition record))))
+      (setf *watched-record* (fdefinition record))
+      (encapsulate record 'consort-failed-checks
+                   (lambda (function stats result)
+                     (stop-at-failed-check result)
+                     (funcall function stats result))))))
+
 (defun call-stopping-test (function)
   "Calls FUNCTION, which runs one test, in an evaluation that stops at errors. Returns how often it
   stopped at an error and went on, and the list of its values."
+  (stop-at-failed-checks)
   (let* ((debug (framework-symbol :rove/core/assertion "*DEBUG-ON-ERROR*"))
          (errors 0)
          (debugger sb-ext:*invoke-debugger-hook*)

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::value_definition::Defined;
 use crate::image::api::debug::{Inspected, Part, Value as Shown};
-use crate::image::api::inspector::{Comparison, Table};
+use crate::image::api::inspector::{Comparison, Found, Table};
 use crate::shown::{line, long_line};
 
 /// The maximum number of bytes of a page, as text and as data, so that an answer is not cut within.
@@ -109,6 +109,31 @@ pub fn page(inspected: &Inspected, start: usize, numbered: bool) -> (String, Val
         all["offset"] = start.into();
     }
     next_page(&mut text, &mut all, "parts", start, facts.len(), *total);
+    all["parts"] = facts.into();
+    (text, all)
+}
+
+/// Returns a page of the parts of a value that contain a text, from the match `start`.
+pub fn found(found: &Found, start: usize) -> (String, Value) {
+    let Found { value, total, searched, matches, parts, .. } = found;
+    let name = if value.reference > 0 { format!("Value {}", value.reference) } else { "Value".into() };
+    let mut text = format!("{name}: {}\n{matches} of {searched} parts contain it", long_line(&value.text));
+    if searched < total {
+        text += &format!("; it has {total}, and the others were not searched");
+    }
+    let (shown, facts) = fill(parts.iter().map(|found| {
+        let (line, mut fact) = part(found.number, &found.part, true);
+        fact["number"] = found.number.into();
+        (line, fact)
+    }));
+    text += &shown;
+    let mut head = Map::new();
+    add_value(&mut head, "text", value, true);
+    let mut all = Value::Object(head);
+    all["total"] = json!(total);
+    all["searched"] = json!(searched);
+    all["matches"] = json!(matches);
+    next_page(&mut text, &mut all, "matches", start, facts.len(), *matches);
     all["parts"] = facts.into();
     (text, all)
 }

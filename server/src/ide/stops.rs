@@ -213,13 +213,25 @@ pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Resu
     Ok((text, stack.named(json!({"frame": frame, "total": total, "known": known, "locals": locals}))))
 }
 
-/// Returns a local variable of a frame by its name, in any case; `None`: the frame has none.
+/// Returns a local variable of a frame by its name, in any case; `None`: the frame has none. Of several
+/// of one name, which have numbers behind it (`X#1`), the innermost, which is listed first.
 ///
 /// # Errors
 /// See [`locals`].
 pub async fn local<B: Backend>(backend: &B, stop: u64, frame: usize, name: &str) -> Result<Option<Local>, ImageError> {
     let locals = backend.query(DebugLocals { stop, frame, start: 0, count: PAGE }).await?.locals;
-    Ok(locals.into_iter().find(|local| local.name.eq_ignore_ascii_case(name.trim())))
+    let is = |found: &str| found.eq_ignore_ascii_case(name.trim());
+    let exact = locals.iter().position(|local| is(&local.name));
+    let index = exact.or_else(|| locals.iter().position(|local| is(unnumbered(&local.name))));
+    Ok(index.and_then(|index| locals.into_iter().nth(index)))
+}
+
+/// The name of a variable without the number by which it is told from others of that name.
+fn unnumbered(name: &str) -> &str {
+    match name.rsplit_once('#') {
+        Some((bare, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => bare,
+        _ => name,
+    }
 }
 
 /// Names a stop in words: its number, whose it is, and its condition.

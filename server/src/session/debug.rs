@@ -19,7 +19,8 @@ pub use crate::image::api::debug::{
     Local, Part, Place, Restart, Stop, Value,
 };
 pub use crate::image::api::inspector::{
-    DebugInspect, InspectCompare, InspectDescribe, InspectEval, InspectTable, InspectedAtStop, VariableValue,
+    DebugInspect, InspectCompare, InspectDescribe, InspectEval, InspectFind, InspectTable, InspectedAtStop,
+    VariableValue,
 };
 pub use crate::image::{BreakpointsChanged, StopEvent};
 use crate::model::image::{ImageError, ImageState};

@@ -4,7 +4,7 @@ use consort::config::Config;
 use consort::config::Source;
 use consort::config::approval::{Class, Setting};
 use consort_tests::agent::text;
-use consort_tests::scenes::{NAME, REFUSED, SCENES, TEXT, place};
+use consort_tests::scenes::{NAME, SCENES, TEXT, WAITING, place};
 use serde_json::json;
 
 use crate::support::Guarded;
@@ -20,12 +20,10 @@ async fn an_agent_stops_and_steps_in_many_places() {
     let mut agent = guarded.agent("agent").await;
     let load = json!({"code": format!("(load {:?})", file.display().to_string())});
     assert_eq!(agent.call("evaluate-lisp", load).await["isError"], false);
-    let lines: Vec<usize> = REFUSED.iter().map(|(part, _)| place(part).0).collect();
+    let lines: Vec<usize> = WAITING.iter().map(|(part, _)| place(part).0).collect();
     let refused = agent.call("set-breakpoints", json!({"file": NAME, "lines": lines})).await;
-    for (line, (_, definer)) in lines.iter().zip(REFUSED) {
-        let wanted = format!(
-            "{NAME}:{line}: not set: There can be breakpoints in DEFUN, DEFMETHOD and DEFMACRO, not in {definer}"
-        );
+    for (line, (_, definer)) in lines.iter().zip(WAITING) {
+        let wanted = format!("{NAME}:{line}: not set: Evaluate this {definer} form");
         assert!(text(&refused).to_uppercase().contains(&wanted.to_uppercase()), "no {wanted} in {}", text(&refused));
     }
     let at = |part: &str| {

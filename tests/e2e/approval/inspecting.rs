@@ -73,6 +73,11 @@ async fn values_are_looked_into_by_pages() {
     assert_eq!(shown, "2 rows\n | NAME | PRICE\n0 | \"tea\" | 3\n1 | \"milk\" | unbound");
     let (shown, _) = seen(&mut agent, &mut editor, json!({"code": "*table*"})).await;
     assert!(shown.ends_with("\n0: \"k\" => (1 2)"), "{shown}");
+    let (shown, facts) = seen(&mut agent, &mut editor, json!({"value": number, "find": "deep"})).await;
+    assert!(shown.ends_with("\n1 of 300 parts contain it\n250: (:HERE (:DEEP))"), "{shown}");
+    assert_eq!((&facts["matches"], &facts["parts"][0]["number"]), (&json!(1), &json!(250)));
+    let (shown, _) = seen(&mut agent, &mut editor, json!({"code": "*table*", "find": "K"})).await;
+    assert!(shown.ends_with("\n1 of 1 parts contain it\n0: \"k\" => (1 2)"), "{shown}");
     let (again, _) = seen(&mut agent, &mut editor, json!({"code": "*printed*"})).await;
     assert_eq!(again, printed, "no print-object has run for what was looked at");
     assert!(printed.ends_with("\n; There is nothing to look into."), "{printed}");

@@ -170,10 +170,18 @@ T.it('e evaluates in the frame', function()
   answers = { '(list (second y) x)' }
   press('e')
   T.wait('the value', function() return last_said():find('(42 21)', 1, true) end, function() return { said, asked } end)
+end)
+
+T.it('an error in code at a stop is a stop of its own', function()
+  local before = text()
+  on('FIXTURE::HALF')
+  forget()
   answers = { '(car x)' }
   press('e')
+  T.wait('the inner stop', function() return text():find('[level 2]', 1, true) and text():find('TYPE-ERROR', 1, true) end, text)
+  press('a')
   T.wait('the error', function() return last_said():find('TYPE-ERROR', 1, true) end, function() return said end)
-  T.eq(true, debugger() ~= nil, 'the stop is as it was')
+  T.wait('the stop as it was', function() return text() == before end, text)
 end)
 
 T.it('i inspects a local, part by part, and goes back', function()

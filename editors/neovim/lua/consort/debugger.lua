@@ -207,7 +207,8 @@ local function eval(stop)
   if not frame then return no_frame() end
   ask(stop, ('Evaluate in %s: '):format(shown.line(frame.name)), function(code)
     local is_here = client_of.here()
-    stop.adapter:ask('evaluate', { expression = code, frameId = frame.id, context = 'watch' }, function(answer)
+    -- An error in it is a stop of its own, in this buffer; the answer comes when that was left.
+    stop.adapter:ask('evaluate', { expression = code, frameId = frame.id, context = 'repl' }, function(answer)
       local lines = shown.lines(answer.result)
       if #lines == 1 then client_of.say('⇒ ' .. lines[1]) else float.open(lines, { title = 'Value', is_here = is_here, filetype = 'lisp', hint = 'q closes' }) end
     end)
@@ -397,6 +398,7 @@ adapters.on('stopped', function(adapter, body)
   stop.serial = serial
   stop.text = table.concat(vim.iter({ body.description, body.text }):flatten():totable(), ': ')
   if body.reason == 'exception' and body.text then stop.text = body.text end
+  if (body.level or 1) > 1 then stop.text = ('[level %d] %s'):format(body.level, stop.text) end
   if stop.quitting then return quit(stop) end
   if adapter.failure then
     show(stop, function() return looked ~= nil and looked.root == adapter.root and looked.number == adapter.failure and looked.is_here() end)

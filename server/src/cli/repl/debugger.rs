@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::commands::{self, Command};
 use super::entry::Entry;
+use super::reading::is_sound;
 use super::session::{Repl, ReplError, elements, text};
 use super::stop;
 
@@ -162,8 +163,10 @@ impl Prompt {
 
     fn evaluate(&self, repl: &mut Repl, code: &str) -> Result<(), ReplError> {
         for form in written_forms(code) {
-            let wanted = json!({"expression": form, "frameId": self.number, "context": "watch"});
-            match repl.ask("evaluate", wanted)? {
+            // A stop in the reader is of no use: the error's place in the text is shown instead.
+            let context = if is_sound(&form) { "repl" } else { "watch" };
+            let wanted = json!({"expression": form, "frameId": self.number, "context": context});
+            match repl.evaluate_at_stop(wanted)? {
                 Ok(answer) => {
                     let result = text(&answer["result"]);
                     let shown = if result == "; no values" { "; no values\n".into() } else { format!("=> {result}\n") };

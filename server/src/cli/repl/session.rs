@@ -35,6 +35,14 @@ pub(super) enum Awaited {
     Stopped,
 }
 
+/// Code that is evaluated at a stop, and may stop there itself.
+struct AtStop {
+    request: u64,
+    /// The level of the stop.
+    level: u64,
+    answer: Option<Result<Value, String>>,
+}
+
 /// The state of the program.
 pub(super) struct Repl {
     pub(super) link: Rc<RefCell<Link>>,
@@ -45,8 +53,10 @@ pub(super) struct Repl {
     running: Option<u64>,
     /// The answer to that request.
     ended: Option<Result<Value, String>>,
-    /// The stop of the evaluation.
+    /// The stop of the evaluation; of nested ones, the innermost.
     pub(super) stop: Option<Stop>,
+    /// Code that is evaluated at stops, outermost first.
+    at_stops: Vec<AtStop>,
     /// True if the person was told that the host has ended.
     is_told: bool,
 }
@@ -54,7 +64,17 @@ pub(super) struct Repl {
 impl Repl {
     pub(super) fn new(link: Rc<RefCell<Link>>, reader: Reader, screen: Screen) -> Repl {
         let package = CL_USER.to_owned();
-        Repl { link, screen, reader, package, running: None, ended: None, stop: None, is_told: false }
+        Repl {
+            link,
+            screen,
+            reader,
+            package,
+            running: None,
+            ended: None,
+            stop: None,
+            at_stops: Vec::new(),
+            is_told: false,
+        }
     }
 
     /// Connects, starts the image, and goes to a package.
@@ -139,6 +159,7 @@ impl Repl {
     /// Says that the host has ended: the next evaluation starts another.
     fn host_ended(&mut self) -> io::Result<()> {
         (self.running, self.ended, self.stop) = (None, None, None);
+        self.at_stops.clear();
         CL_USER.clone_into(&mut self.package);
         self.screen.print_error(
             "The Consort host has ended, and with it what was defined in its image only. An evaluation starts another.\n",
@@ -211,10 +232,40 @@ impl Repl {
         }
     }
 
+    /// Evaluates code at the present stop, and waits for its answer. Where it stops itself, the person
+    /// is at that stop first. Ctrl-C cancels it.
+    pub(super) fn evaluate_at_stop(&mut self, arguments: Value) -> Result<Result<Value, String>, ReplError> {
+        let level = self.stop.as_ref().map_or(1, |stop| stop.level);
+        let request = self.link.borrow_mut().send("evaluate", arguments)?;
+        self.at_stops.push(AtStop { request, level, answer: None });
+        let answer = loop {
+            match self.wait(request) {
+                Ok(Awaited::Answer(answer)) => break Ok(answer),
+                Ok(Awaited::Stopped) => {
+                    if let Err(error) = debugger::at_stop(self) {
+                        break Err(error);
+                    }
+                }
+                Err(error) => break Err(error),
+            }
+        };
+        self.at_stops.retain(|one| one.request != request);
+        answer
+    }
+
     /// Waits for an answer. Output is shown as it comes, and input is asked for.
     fn wait(&mut self, number: u64) -> Result<Awaited, ReplError> {
         let mut interrupts = 0;
         loop {
+            if let Some(at_stop) = self.at_stops.iter_mut().find(|one| one.request == number) {
+                if let Some(answer) = at_stop.answer.take() {
+                    return Ok(Awaited::Answer(answer));
+                }
+                let level = at_stop.level;
+                if self.stop.as_ref().is_some_and(|stop| stop.is_new && stop.level > level) {
+                    return Ok(Awaited::Stopped);
+                }
+            }
             if self.running == Some(number) {
                 if let Some(ended) = self.ended.take() {
                     return Ok(Awaited::Answer(ended));
@@ -225,7 +276,7 @@ impl Repl {
             }
             let arrived = self.link.borrow_mut().next()?;
             match arrived {
-                Arrived::Message(message) if self.running != Some(number) && is_answer(&message, number) => {
+                Arrived::Message(message) if !self.is_filed(number) && is_answer(&message, number) => {
                     return Ok(Awaited::Answer(answer(&message)));
                 }
                 Arrived::Message(message) => self.take(&message)?,
@@ -266,9 +317,12 @@ impl Repl {
         }
     }
 
-    /// Returns true if the evaluation is stopped as it was when the stop was shown.
+    /// Returns true if the evaluation is stopped as it was when the stop was shown, and code that is
+    /// evaluated at the stop around it has not ended.
     pub(super) fn is_still_stopped(&self) -> bool {
-        self.ended.is_none() && self.stop.as_ref().is_some_and(|stop| !stop.is_new)
+        self.ended.is_none()
+            && self.at_stops.iter().all(|one| one.answer.is_none())
+            && self.stop.as_ref().is_some_and(|stop| !stop.is_new)
     }
 
     /// Waits for the event that ends the stop, after the host has let the program go on.
@@ -282,7 +336,16 @@ impl Repl {
         Ok(())
     }
 
+    /// Returns true if the answer to a request is kept until it is waited for.
+    fn is_filed(&self, number: u64) -> bool {
+        self.running == Some(number) || self.at_stops.iter().any(|one| one.request == number)
+    }
+
     fn take(&mut self, message: &Value) -> Result<(), ReplError> {
+        if let Some(at_stop) = self.at_stops.iter_mut().find(|one| is_answer(message, one.request)) {
+            at_stop.answer = Some(answer(message));
+            return Ok(());
+        }
         if self.running.is_some_and(|running| is_answer(message, running)) {
             self.ended = Some(answer(message));
             return Ok(());

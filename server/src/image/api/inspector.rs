@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
-use super::debug::{Done, Inspected, Value, operation};
+use super::debug::{Done, Inspected, Part, Value, operation};
 use super::symbols::Definition;
 use crate::model::evaluation::EvalOutcome;
 
@@ -20,6 +20,23 @@ operation!(
     },
     "inspect-table",
     Table
+);
+operation!(
+    /// `inspect-find`.
+    InspectFind {
+        /// The value's reference.
+        reference: u64,
+        /// The numbers of the parts that lead to the part to search, outermost first.
+        path: Vec<usize>,
+        /// The text that parts are to contain.
+        text: String,
+        /// The first match.
+        start: usize,
+        /// The number of matches.
+        count: usize,
+    },
+    "inspect-find",
+    Found
 );
 operation!(
     /// `inspect-compare`.
@@ -102,6 +119,33 @@ operation!(
     "debug-inspect",
     InspectedAtStop
 );
+
+/// The parts of a value that contain a text.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Found {
+    /// The value.
+    pub value: Value,
+    /// Its kind.
+    pub kind: String,
+    /// The number of its parts.
+    pub total: usize,
+    /// The number of parts that were searched.
+    pub searched: usize,
+    /// The number of those that contain the text.
+    pub matches: usize,
+    /// A page of them.
+    pub parts: Vec<FoundPart>,
+}
+
+/// A part that contains a text.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct FoundPart {
+    /// Its number among the parts of the value.
+    pub number: usize,
+    /// The part.
+    #[serde(flatten)]
+    pub part: Part,
+}
 
 /// The end of code in a frame, and its first value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -23,8 +23,8 @@ use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 use crate::session::approval::{Class, Subject};
 use crate::session::debug::{
-    DebugInspect, Done, DoneStatus, Inspect as Parts, InspectCompare, InspectDescribe, InspectEval, InspectSet,
-    InspectTable, Inspected, InspectedAtStop, Local, Value as Shown,
+    DebugInspect, Done, DoneStatus, Inspect as Parts, InspectCompare, InspectDescribe, InspectEval, InspectFind,
+    InspectSet, InspectTable, Inspected, InspectedAtStop, Local, Value as Shown,
 };
 use crate::session::failures::STOP;
 use crate::session::{EvalRequest, Frontend};
@@ -401,6 +401,10 @@ async fn with_value(
                 None => text.clone(),
             };
             Ok(Reply::new(shown, Facts::new(json!({"description": text, "error": error})), error.is_some()))
+        }
+        Doing::Find(text) => {
+            let asked = InspectFind { reference, path: Vec::new(), text, start, count };
+            Ok(told(inspect::found(&session.query(asked).await.map_err(failed)?, start)))
         }
         Doing::Compare(other) => {
             let compared = session.query(InspectCompare { reference, other }).await.map_err(failed)?;

@@ -23,6 +23,7 @@ fn a_call_names_one_value() {
     assert_eq!(meaning(json!({"value": 3, "show": "table"})).unwrap().1, Doing::Show(Show::Table));
     assert_eq!(meaning(json!({"value": 3, "path": [0], "new": "1"})).unwrap().1, Doing::Set("1".into()));
     assert_eq!(meaning(json!({"value": 3, "other": 4})).unwrap().1, Doing::Compare(4));
+    assert_eq!(meaning(json!({"code": "shop::*cart*", "find": "tea"})).unwrap().1, Doing::Find("tea".into()));
 }
 
 #[test]
@@ -35,6 +36,8 @@ fn arguments_that_do_not_go_together_are_named() {
         (json!({"value": 1, "package": "p"}), "`package`"),
         (json!({"value": 1, "new": "1"}), "`path` is missing"),
         (json!({"value": 1, "other": 2, "show": "table"}), "one of `show`"),
+        (json!({"value": 1, "find": "x", "new": "2", "path": [0]}), "one of `show`"),
+        (json!({"stop": 1, "code": "x", "find": "y"}), "as `value`"),
         (json!({"code": "(f)", "show": "describe"}), "as `value`"),
         (json!({"show": "describe"}), "as `value`"),
         (json!({"failure": 1, "code": "x", "show": "table"}), "as `value`"),

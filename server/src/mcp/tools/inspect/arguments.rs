@@ -43,6 +43,9 @@ pub(crate) struct Input {
     /// Default: parts
     #[serde(default)]
     pub(super) show: Option<Show>,
+    /// Only parts that show this text
+    #[serde(default)]
+    pub(super) find: Option<String>,
     /// Code: sets the part
     #[serde(default)]
     pub(super) new: Option<String>,
@@ -92,6 +95,7 @@ pub(super) enum Doing {
     Show(Show),
     Set(String),
     Compare(u64),
+    Find(String),
 }
 
 impl Input {
@@ -126,11 +130,12 @@ impl Input {
         if self.package.is_some() && !matches!(source, Source::Variable(_) | Source::Code(_)) {
             return bad("`package` is for code in the session alone");
         }
-        let doing = match (&self.new, self.other, self.show) {
-            (None, None, show) => Doing::Show(show.unwrap_or_default()),
-            (Some(new), None, None) => Doing::Set(new.clone()),
-            (None, Some(other), None) => Doing::Compare(other),
-            _ => return bad("give one of `show`, `new` and `other`"),
+        let doing = match (&self.new, self.other, &self.find, self.show) {
+            (None, None, None, show) => Doing::Show(show.unwrap_or_default()),
+            (Some(new), None, None, None) => Doing::Set(new.clone()),
+            (None, Some(other), None, None) => Doing::Compare(other),
+            (None, None, Some(text), None | Some(Show::Parts)) => Doing::Find(text.clone()),
+            _ => return bad("give one of `show`, `find`, `new` and `other`"),
         };
         if matches!(&doing, Doing::Set(_)) && self.path.as_deref().unwrap_or_default().is_empty() {
             return bad("`path` is missing: it must lead to the part that is set to the value of `new`");
@@ -139,7 +144,10 @@ impl Input {
             (&source, &doing),
             (Source::Number(_), _)
                 | (_, Doing::Show(Show::Parts))
-                | (Source::Variable(_), Doing::Compare(_) | Doing::Show(Show::Table | Show::Definition))
+                | (
+                    Source::Variable(_),
+                    Doing::Compare(_) | Doing::Find(_) | Doing::Show(Show::Table | Show::Definition)
+                )
         );
         if !fits {
             return bad("first inspect the value, then give its number as `value`, without `code`");
