@@ -48,6 +48,30 @@ vim.api.nvim_create_autocmd('LspAttach', {
   end,
 })
 
+-- The server knows a document by its name: under another one it is another document, at once and not
+-- only when it is saved.
+vim.api.nvim_create_autocmd('BufFilePre', {
+  group = group,
+  desc = 'The document of the old name is closed',
+  callback = function(event)
+    for _, client in ipairs(vim.lsp.get_clients({ bufnr = event.buf, name = 'consort' })) do
+      if vim.tbl_get(client, 'attached_buffers', event.buf) then vim.lsp.buf_detach_client(event.buf, client.id) end
+    end
+  end,
+})
+
+-- `:write NAME` in a buffer without a name has no BufFilePost.
+vim.api.nvim_create_autocmd({ 'BufFilePost', 'BufWritePost' }, {
+  group = group,
+  nested = true,
+  desc = 'The document of the new name is opened',
+  callback = function(event)
+    if vim.bo[event.buf].filetype ~= 'lisp' or not vim.lsp.is_enabled('consort') or require('consort.start').has_failed then return end
+    -- Neovim attaches a server then.
+    if #vim.lsp.get_clients({ bufnr = event.buf, name = 'consort' }) == 0 then vim.bo[event.buf].filetype = 'lisp' end
+  end,
+})
+
 vim.api.nvim_create_autocmd('LspDetach', {
   group = group,
   desc = 'End of what waits for a server that has ended, for configurations with another on_exit',

@@ -1,7 +1,8 @@
 --- The language client that is attached, and commands through it.
 local M = {}
 M.GONE_ON = 'you have gone on since you asked; ask again for the answer'
-local PATIENCE = 30000 -- ms; the first start of all prepares Lisp
+local start = require('consort.start')
+local NO_FILE = 'no file: `:w NAME.lisp`, or use `:Consort scratch`'
 
 ---@param buf? integer the current buffer by default
 ---@return vim.lsp.Client?
@@ -27,7 +28,12 @@ function M.say(message, level)
   local short = require('consort.inline').fit(line, math.max(20, vim.v.echospace - #more))
   if short == line then more = '' end
   local group = ({ [vim.log.levels.ERROR] = 'ErrorMsg', [vim.log.levels.WARN] = 'WarningMsg' })[level]
-  for _, part in ipairs(vim.split(message, '\n', { plain = true })) do vim.cmd({ cmd = 'echomsg', args = { vim.fn.string(part) }, mods = { silent = true } }) end
+  -- Only what is shown gets into `:messages`. Drawing anew takes it away, and needs no key then.
+  local more_prompt = vim.o.more
+  vim.o.more = false
+  for _, part in ipairs(vim.split(message, '\n', { plain = true })) do vim.api.nvim_echo({ { part } }, true, {}) end
+  vim.o.more = more_prompt
+  vim.cmd.redraw()
   vim.api.nvim_echo({ { short, group }, { more, 'ConsortHint' } }, false, {})
 end
 
@@ -71,21 +77,26 @@ function M.need(buf)
     local client = vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1]
     return client and client.initialized
   end
+  local is_enabled = vim.lsp.is_enabled('consort')
+  local is_lisp = vim.bo[buf or 0].filetype == 'lisp' and vim.bo[buf or 0].buftype == '' and is_enabled
+  if is_lisp and not M.program() then return end
   -- A client attaches to a file some moments after it was opened.
-  local lisp = vim.bo[buf or 0].filetype == 'lisp' and vim.bo[buf or 0].buftype == '' and vim.lsp.is_enabled('consort')
-  if lisp and not M.program() then return end
-  if lisp and not ready() then
-    vim.wait(200, ready, 20)
-    if not ready() then
-      vim.api.nvim_echo({ { 'Consort: starting ... (CTRL-C goes on without it)' } }, false, {})
-      vim.cmd.redraw()
-      vim.wait(PATIENCE, ready, 20)
-      vim.api.nvim_echo({ { '' } }, false, {})
-    end
+  local is_file = is_lisp and vim.api.nvim_buf_get_name(buf or 0) ~= ''
+  if is_file and not ready() then
+    start.again(buf or vim.api.nvim_get_current_buf())
+    start.await(ready)
   end
   local client = M.of(buf)
+  if not client and is_enabled and not is_file then
+    if not M.program() then return end
+    start.here()
+    client = M.of(buf)
+  end
   if not client then
-    M.fail("it is not attached. Open a Lisp file, and see `:checkhealth consort` if it stays so; `vim.lsp.enable('consort')` belongs in your init.lua")
+    M.fail(
+      is_enabled and 'it ended as it began: `:checkhealth consort`'
+        or "it is not enabled: `vim.lsp.enable('consort')` belongs in your init.lua"
+    )
   end
   return client
 end
@@ -194,6 +205,7 @@ function M.execute(name, argument, on_result, options)
   options = options or {}
   local client = M.need(options.buf)
   if not client then return end
+  if argument.uri == vim.uri_from_fname('') then return M.fail(NO_FILE) end
   if not M.knows(client, 'consort.' .. name) then
     M.fail(('this version of the program `consort` has no consort.%s; install the newest one'):format(name))
     return
