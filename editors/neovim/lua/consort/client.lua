@@ -28,12 +28,13 @@ function M.say(message, level)
   local short = require('consort.inline').fit(line, math.max(20, vim.v.echospace - #more))
   if short == line then more = '' end
   local group = ({ [vim.log.levels.ERROR] = 'ErrorMsg', [vim.log.levels.WARN] = 'WarningMsg' })[level]
-  -- Only what is shown gets into `:messages`. Drawing anew takes it away, and needs no key then.
-  local more_prompt = vim.o.more
-  vim.o.more = false
-  for _, part in ipairs(vim.split(message, '\n', { plain = true })) do vim.api.nvim_echo({ { part } }, true, {}) end
-  vim.o.more = more_prompt
-  vim.cmd.redraw()
+  -- Only what is shown gets into `:messages`. A line that fits, and is drawn over, wants no key.
+  for _, part in ipairs(vim.split(message, '\n', { plain = true })) do
+    for _, piece in ipairs(require('consort.hints').wrapped(part, math.max(20, vim.v.echospace))) do
+      vim.api.nvim_echo({ { piece } }, true, {})
+      vim.cmd.redraw()
+    end
+  end
   vim.api.nvim_echo({ { short, group }, { more, 'ConsortHint' } }, false, {})
 end
 
