@@ -21,7 +21,10 @@ local function on_command_line() return debug.getinfo(vim.notify, 'S').source:fi
 function M.say(message, level)
   message = 'Consort: ' .. require('consort.shown').visible(message)
   local line = vim.trim((message:gsub('%s*\n%s*', ' ')))
-  if not on_command_line() or (line == message and vim.fn.strdisplaywidth(line) <= vim.v.echospace) then
+  local is_elsewhere = not on_command_line()
+  -- A message below another one would want a key.
+  if not is_elsewhere then vim.cmd.redraw() end
+  if is_elsewhere or (line == message and vim.fn.strdisplaywidth(line) <= vim.v.echospace) then
     return vim.notify(message, level or vim.log.levels.INFO)
   end
   local more = ' :messages has all'

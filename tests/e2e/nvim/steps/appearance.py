@@ -56,3 +56,5 @@ def a_message_that_does_not_fit_wants_no_key_and_is_whole_in_messages(person):
     see.see("There can be breakpoints in DEFUN", "messages has all", without=["Press ENTER"])
     messages = person.expression("execute('messages')")
     assert messages.rstrip().endswith("evaluate it"), messages
+    see.command("lua for i = 1, 3 do require('consort.client').say('message ' .. i) end")
+    see.see("Consort: message 3", without=["Press ENTER"])
