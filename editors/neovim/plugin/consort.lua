@@ -38,8 +38,12 @@ vim.api.nvim_create_autocmd('LspAttach', {
     vim.api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'ModeChanged', 'BufEnter', 'WinScrolled' }, {
       group = vim.api.nvim_create_augroup('consort.context.' .. event.buf, {}),
       buffer = event.buf,
-      callback = function() require('consort.context').moved() end,
+      callback = function(moved)
+        if moved.event == 'BufEnter' then require('consort.client').entered(client) end
+        require('consort.context').moved()
+      end,
     })
+    if vim.api.nvim_get_current_buf() == event.buf then require('consort.client').entered(client) end
     require('consort.context').moved()
     if vim.g.consort_strict == true then require('consort.strict').use(event.buf) end
     require('consort.indent').use(event.buf)

@@ -77,6 +77,32 @@ T.it('a file in a directory that is not made yet', function()
   T.run({ 'consort', 'stop' }, { cwd = alone })
 end)
 
+T.it('the REPL is in the image of the file that it was opened from', function()
+  local other = vim.fs.dirname(workspace) .. '/other'
+  vim.fn.mkdir(other .. '/.git', 'p')
+  local function says(directory)
+    vim.api.nvim_feedkeys(vim.keycode('A(sb-posix:getcwd)<CR><Esc>'), 'x!', false)
+    local wanted = ('"%s"'):format(directory)
+    T.wait(wanted, function() return vim.fn.getline(vim.fn.line('$') - 1) == wanted end, function() return vim.api.nvim_buf_get_lines(0, 0, -1, false) end)
+  end
+  for _, directory in ipairs({ workspace, other, workspace }) do
+    vim.cmd.edit({ directory .. '/fixture.lisp', bang = true })
+    T.wait('the client', client)
+    T.press('\\s')
+    vim.cmd.stopinsert()
+    says(directory)
+    -- Also when another workspace was visited meanwhile.
+    vim.cmd.wincmd('p')
+    vim.cmd.edit({ (directory == other and workspace or other) .. '/fixture.lisp', bang = true })
+    T.wait('the client', client)
+    vim.cmd.wincmd('p')
+    says(directory)
+    vim.cmd.close()
+  end
+  vim.iter(vim.lsp.get_clients()):find(function(one) return one.root_dir == other end):stop()
+  T.run({ 'consort', 'stop' }, { cwd = other })
+end)
+
 T.it('a server that was ended is started again by a key', function()
   vim.cmd.edit({ file, bang = true })
   evaluates('3')

@@ -4,10 +4,28 @@ M.GONE_ON = 'you have gone on since you asked; ask again for the answer'
 local start = require('consort.start')
 local NO_FILE = 'no file: `:w NAME.lisp`, or use `:Consort scratch`'
 
+local last_root ---@type string?
+--- Notes the workspace of the file that the person is in.
+---@param client vim.lsp.Client
+function M.entered(client) last_root = client.root_dir end
+
+--- Returns the client of a buffer: of a file its own; otherwise that of the workspace that the
+--- buffer belongs to (`b:consort_root`), or of the last file that the person was in.
 ---@param buf? integer the current buffer by default
 ---@return vim.lsp.Client?
 function M.of(buf)
-  return vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1] or vim.lsp.get_clients({ name = 'consort' })[1]
+  local own = vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1]
+  if own then return own end
+  local all = vim.lsp.get_clients({ name = 'consort' })
+  local root = vim.b[buf or 0].consort_root or last_root
+  return vim.iter(all):find(function(client) return client.root_dir == root end) or all[1]
+end
+
+--- Notes that a buffer belongs to the workspace that the current one is in.
+---@param buf integer
+function M.belongs(buf)
+  local client = M.of()
+  vim.b[buf].consort_root = client and client.root_dir
 end
 
 --- Returns true if messages go to the command line, as Neovim itself shows them, and not to a
