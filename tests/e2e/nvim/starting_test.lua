@@ -34,6 +34,8 @@ T.it('without a Lisp file a command starts the server of the current directory',
   for _, one in ipairs(vim.lsp.get_clients()) do one:stop() end
   T.wait('the end of the server', function() return #vim.lsp.get_clients() == 0 end)
   vim.cmd.enew()
+  vim.fn.writefile({ '(defsystem "here")' }, workspace .. '/here.asd')
+  T.eq({ 'here' }, vim.fn.getcompletion('Consort load ', 'cmdline'))
   forget()
   vim.cmd('Consort scratch')
   T.eq('consort://scratch', vim.api.nvim_buf_get_name(0), last_said())
