@@ -45,13 +45,14 @@ function M.say(message, level)
   if is_elsewhere or (line == message and vim.fn.strdisplaywidth(line) <= vim.v.echospace) then
     return vim.notify(message, level or vim.log.levels.INFO)
   end
-  local more = ' :messages has all'
-  local short = require('consort.inline').fit(line, math.max(20, vim.v.echospace - #more))
+  local room = math.max(1, vim.v.echospace)
+  local more = room > 40 and ' :messages has all' or ''
+  local short = require('consort.inline').fit(line, room - #more)
   if short == line then more = '' end
   local group = ({ [vim.log.levels.ERROR] = 'ErrorMsg', [vim.log.levels.WARN] = 'WarningMsg' })[level]
   -- Only what is shown gets into `:messages`. A line that fits, and is drawn over, wants no key.
   for _, part in ipairs(vim.split(message, '\n', { plain = true })) do
-    for _, piece in ipairs(require('consort.hints').wrapped(part, math.max(20, vim.v.echospace))) do
+    for _, piece in ipairs(require('consort.hints').wrapped(part, room)) do
       vim.api.nvim_echo({ { piece } }, true, {})
       vim.cmd.redraw()
     end
