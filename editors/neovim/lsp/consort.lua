@@ -1,13 +1,11 @@
 -- Found through 'runtimepath' by vim.lsp.enable('consort'), Neovim 0.11 or newer.
 
---- The workspace: what a coding agent that is started in the project has too, so that both share
---- one image.
+--- A buffer without a name has no URI either, and gets no server.
 local function root_dir(buffer, on_dir)
-  on_dir(
-    vim.fs.root(buffer, { 'consort.toml', '.git' })
-      or vim.fs.root(buffer, function(name) return name:match('%.asd$') ~= nil end)
-      or vim.fs.dirname(vim.api.nvim_buf_get_name(buffer))
-  )
+  local start = require('consort.start')
+  start.begins()
+  local name = vim.api.nvim_buf_get_name(buffer)
+  if name ~= '' then on_dir(start.workspace(name)) end
 end
 
 ---@type vim.lsp.Config
@@ -23,8 +21,9 @@ return {
     params.capabilities.experimental = vim.tbl_deep_extend('force', params.capabilities.experimental or {}, { consort = { ownSettings = true } })
   end,
   -- LspDetach comes only for a server that has a buffer. Neovim drops the client in the next turn.
-  on_exit = vim.schedule_wrap(function(_, _, client)
-    vim.schedule(function() require('consort.client').ended(client) end)
+  on_exit = vim.schedule_wrap(function(_, _, id)
+    require('consort.start').ends(vim.lsp.get_client_by_id(id))
+    vim.schedule(function() require('consort.client').ended(id) end)
   end),
   -- A code lens is run here, so that what failed is shown at its line.
   commands = {

@@ -38,13 +38,41 @@ vim.api.nvim_create_autocmd('LspAttach', {
     vim.api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'ModeChanged', 'BufEnter', 'WinScrolled' }, {
       group = vim.api.nvim_create_augroup('consort.context.' .. event.buf, {}),
       buffer = event.buf,
-      callback = function() require('consort.context').moved() end,
+      callback = function(moved)
+        if moved.event == 'BufEnter' then require('consort.client').entered(client) end
+        require('consort.context').moved()
+      end,
     })
+    if vim.api.nvim_get_current_buf() == event.buf then require('consort.client').entered(client) end
     require('consort.context').moved()
     if vim.g.consort_strict == true then require('consort.strict').use(event.buf) end
     require('consort.indent').use(event.buf)
     require('consort.disk').follow(event.buf)
     require('consort.differences').follow(client, event.buf)
+  end,
+})
+
+-- The server knows a document by its name: under another one it is another document, at once and not
+-- only when it is saved.
+vim.api.nvim_create_autocmd('BufFilePre', {
+  group = group,
+  desc = 'The document of the old name is closed',
+  callback = function(event)
+    for _, client in ipairs(vim.lsp.get_clients({ bufnr = event.buf, name = 'consort' })) do
+      if vim.tbl_get(client, 'attached_buffers', event.buf) then vim.lsp.buf_detach_client(event.buf, client.id) end
+    end
+  end,
+})
+
+-- `:write NAME` in a buffer without a name has no BufFilePost.
+vim.api.nvim_create_autocmd({ 'BufFilePost', 'BufWritePost' }, {
+  group = group,
+  nested = true,
+  desc = 'The document of the new name is opened',
+  callback = function(event)
+    if vim.bo[event.buf].filetype ~= 'lisp' or not vim.lsp.is_enabled('consort') or require('consort.start').has_failed then return end
+    -- Neovim attaches a server then.
+    if #vim.lsp.get_clients({ bufnr = event.buf, name = 'consort' }) == 0 then vim.bo[event.buf].filetype = 'lisp' end
   end,
 })
 

@@ -77,13 +77,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         print(&format!("{}\n", run.summary))?;
     }
     for failure in &run.failures {
-        print_error(&format!("consort check: {failure}\n"))?;
+        print_error(&format!("consort check: {}\n", output::without_numbers(failure)))?;
     }
     Ok(match () {
         () if !run.failures.is_empty() => ExitCode::from(2),
         () if !run.summary.is_clean() || run.stopped => ExitCode::FAILURE,
         () => ExitCode::SUCCESS,
     })
+}
+
+/// Returns what the name of a file that is not there may have been meant as.
+fn meant(path: &Path) -> String {
+    let file = path.with_extension("asd");
+    match path.to_str() {
+        Some("-") => "; standard input is not read, write the code into a file".into(),
+        _ if path.extension().is_none() && file.is_file() => format!("; did you mean {}?", shown::path(&file)),
+        Some(name) if path.extension().is_none() && !name.contains('/') => {
+            format!("; a system is checked by its file, as in `consort check {name}.asd`")
+        }
+        _ => String::new(),
+    }
 }
 
 impl Run {
@@ -111,7 +124,10 @@ impl Run {
 
     /// Checks one argument.
     fn check(&mut self, path: &Path) -> Result<(), Failure> {
-        let cannot = |error: io::Error| Failure::cannot(format!("{}: {error}", shown::path(path)));
+        let cannot = |error: io::Error| {
+            let hint = if error.kind() == io::ErrorKind::NotFound { meant(path) } else { String::new() };
+            Failure::cannot(format!("{}: {error}{hint}", shown::path(path)))
+        };
         let real = path.canonicalize().map_err(cannot)?;
         let place =
             workspace::find_given(&real, Path::new(".")).and_then(|workspace| Place::of(&workspace)).map_err(cannot)?;

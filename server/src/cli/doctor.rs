@@ -88,18 +88,13 @@ fn configuration(findings: &mut Findings, settings: &Config, workspace: &Path) -
     let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
     let found = if names.is_empty() { "defaults only".into() } else { names.join(", ") };
     if let Some(untrusted) = &settings.untrusted {
-        findings.print(Mark::Missing, "trust", &untrusted.notice(), "")?;
+        findings.print(Mark::Missing, "trust", &untrusted.notice_to_person(), "")?;
     }
     if settings.problems.is_empty() {
         return findings.print(Mark::Good, "configuration", &found, "");
     }
     for problem in &settings.problems {
-        findings.print(
-            Mark::Missing,
-            "configuration",
-            &problem.to_string(),
-            "correct it; until then the value in force before is used",
-        )?;
+        findings.print(Mark::Missing, "configuration", &problem.to_string(), "")?;
     }
     Ok(())
 }
@@ -112,7 +107,7 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
         Ok(program) => program,
         Err(why) => {
             let why = why.lines().next().unwrap_or_default();
-            findings.print(Mark::Bad, "lisp", &format!("`{command}`: {why}"), advice)?;
+            findings.print(Mark::Bad, "lisp", why, advice)?;
             return Ok(false);
         }
     };
@@ -314,7 +309,8 @@ fn programs(findings: &mut Findings) -> Result<(), Failure> {
     let known = [
         ("nvim", "Neovim", "see docs/editors/neovim.md"),
         ("code", "VS Code", "install the Consort extension"),
-        ("emacs", "Emacs", "eglot: see `consort lsp --help`"),
+        ("emacs", "Emacs", "see docs/editors/emacs.md"),
+        ("hx", "Helix", "see docs/editors/helix.md"),
         ("claude", "Claude Code", "claude mcp add consort -- consort mcp"),
     ];
     for (program, name, advice) in known {

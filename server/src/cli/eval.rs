@@ -17,6 +17,7 @@ use consort::text::document::Document;
 use ropey::Rope;
 
 use super::output::{Failure, ProgressLine, colour, print_as_it_is, print_error, print_error_as_it_is, width};
+use super::packages::Asked;
 use super::{WorkspaceArg, packages, trust};
 
 #[derive(Debug, clap::Args)]
@@ -92,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let answer = match (answer, &args.package) {
         (Ok(answer), _) => answer,
         (Err(error), Some(package)) => {
-            let near = packages::near(&place, package).unwrap_or_default();
+            let near = packages::near(&place, package, Asked::InShell).unwrap_or_default();
             return Err(Failure::cannot(format!("{error}{near}")));
         }
         (Err(error), None) => return Err(Failure::cannot(error.to_string())),
@@ -124,9 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     // Code that cannot be read is shown as `consort check` shows it.
     let error = outcome.error.as_ref();
-    let is_unbalanced = || unread(&code, error.map_or("", |error| &error.kind));
-    let is_unreadable = || unreadable(&code, error?, |package| packages::near(&place, package));
-    match is_unbalanced().or_else(is_unreadable) {
+    match error.and_then(|error| not_read(&code, error, |package| packages::near(&place, package, Asked::InShell))) {
         Some(shown) => print_error_as_it_is(&shown)?,
         None => print_error(&failure_message(&outcome))?,
     }
@@ -226,6 +225,12 @@ fn unquoted(printed: &str) -> String {
     text
 }
 
+/// Returns why code was not read, as `consort check` shows it, with the packages that `near` finds
+/// for one that does not exist; `None` for an error of an evaluation.
+pub(super) fn not_read(code: &str, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
+    unread(code, &error.kind).or_else(|| unreadable(code, error, near))
+}
+
 /// Returns the structural errors of code that the reader did not read, as `consort check` shows
 /// them. `kind`: the type of the evaluation's error.
 pub(super) fn unread(code: &str, kind: &str) -> Option<String> {
@@ -281,7 +286,8 @@ fn failure_message(outcome: &EvalOutcome) -> String {
         };
     };
     let frames: String = error.backtrace.iter().map(|frame| format!("  {frame}\n")).collect();
-    format!("{}: {}\n{frames}", error.kind, error.message)
+    let more = if outcome.status == EvalStatus::Timeout { " --timeout S gives it more." } else { "" };
+    format!("{}: {}{more}\n{frames}", error.kind, error.message)
 }
 
 #[cfg(test)]

@@ -76,7 +76,8 @@ Speaks MCP on standard input and output. The workspace is DIR; without it, the a
 upwards. A host that already runs for a directory above in the same repository is preferred, so that the agent meets your editor's image.
 
   claude mcp add consort -- consort mcp
-  or in a client's JSON:  \"consort\": { \"command\": \"consort\", \"args\": [\"mcp\"] }")]
+  or in a client's JSON:
+  \"consort\": { \"command\": \"consort\", \"args\": [\"mcp\"] }")]
     Mcp(mcp::Args),
     /// The debugger; your editor starts it
     #[command(after_help = "\
@@ -113,7 +114,7 @@ With --raw a value is printed for a pipe: whole (up to 4,000,000 characters) and
 would act on a character it is escaped.
 Exit code: 0 values came back, 1 an error, a timeout or an interrupt, 2 it could not run.
 
-  consort eval '(mapcar #'\"'\"'1+ (list 1 2 3))'
+  consort eval '(expt 2 100)'
   consort eval --package my-app '(start :port 8080)'
   consort eval - < script.lisp
   consort eval --raw '(lisp-implementation-version)'")]

@@ -32,15 +32,29 @@ impl Failure {
             // that a shell gives after SIGPIPE.
             Failure::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(141),
             Failure::Io(error) => {
-                eprintln!("consort: {}", shown::terminal(&error.to_string()));
+                eprintln!("consort: {}", shown::terminal(&without_numbers(&error.to_string())));
                 ExitCode::from(2)
             }
             Failure::Cannot(message) => {
-                eprintln!("consort: {}", shown::terminal(&message));
+                eprintln!("consort: {}", shown::terminal(&without_numbers(&message)));
                 ExitCode::from(2)
             }
         }
     }
+}
+
+/// Removes the numbers of the operating system's errors, which stand behind their words.
+pub(crate) fn without_numbers(message: &str) -> String {
+    const BEFORE: &str = " (os error ";
+    let mut parts = message.split(BEFORE);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((number, rest)) if number.parse::<i32>().is_ok() => text.push_str(rest),
+            _ => text.extend([BEFORE, part]),
+        }
+    }
+    text
 }
 
 impl From<io::Error> for Failure {
@@ -157,5 +171,20 @@ impl ProgressLine {
     /// Erases the line, if there is one.
     pub(crate) fn clear(&self) -> io::Result<()> {
         if self.shown.take() { print_error_as_it_is("\r\x1b[K") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_operating_system_are_words() {
+        let (missing, denied) = (io::Error::from_raw_os_error(2), io::Error::from_raw_os_error(13));
+        assert_eq!(
+            without_numbers(&format!("a: {missing}; b: {denied}!")),
+            "a: No such file or directory; b: Permission denied!"
+        );
+        assert_eq!(without_numbers("x (os error none) (os error "), "x (os error none) (os error ");
     }
 }

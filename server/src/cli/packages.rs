@@ -9,9 +9,27 @@ use consort::model::evaluation::EvalOutcome;
 /// The maximum edit distance of a suggestion.
 const NEAR: usize = 3;
 
+/// The place where a person has named a package, for the command that loads a system there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// A shell.
+    InShell,
+    /// A Lisp prompt.
+    InLisp,
+}
+
+impl Asked {
+    fn load(self, system: &str) -> String {
+        match self {
+            Asked::InShell => format!("consort eval '(asdf:load-system {system:?})'"),
+            Asked::InLisp => format!("(asdf:load-system {system:?})"),
+        }
+    }
+}
+
 /// Returns a sentence that names the packages most like one that the image does not have, or else
 /// the workspace's systems of a like name; `None` if it has the package or does not answer.
-pub(super) fn near(place: &Place, wanted: &str) -> Option<String> {
+pub(super) fn near(place: &Place, wanted: &str, asked: Asked) -> Option<String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).ok()?;
     let code = "(format nil \"~{~A~^ ~}\" (loop for package in (list-all-packages) \
                 append (cons (package-name package) (package-nicknames package))))";
@@ -20,10 +38,10 @@ pub(super) fn near(place: &Place, wanted: &str) -> Option<String> {
     let names = outcome.values.first()?.text.trim_matches('"').to_owned();
     let files = AsdFiles::new(place.workspace.clone()).all();
     let systems: Vec<String> = files.iter().filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned())).collect();
-    suggestion(wanted, &names.split(' ').collect::<Vec<_>>(), &systems)
+    suggestion(wanted, &names.split(' ').collect::<Vec<_>>(), &systems, asked)
 }
 
-fn suggestion(wanted: &str, names: &[&str], systems: &[String]) -> Option<String> {
+fn suggestion(wanted: &str, names: &[&str], systems: &[String], asked: Asked) -> Option<String> {
     let wanted = wanted.to_uppercase();
     if names.contains(&wanted.as_str()) {
         return None;
@@ -41,10 +59,10 @@ fn suggestion(wanted: &str, names: &[&str], systems: &[String]) -> Option<String
     let nearest = near.first().map(|name| distance(name));
     Some(match system {
         Some((distance, system)) if nearest.is_none_or(|nearest| distance < nearest) => {
-            format!("; is it of the system {system}? To load that: consort eval '(asdf:load-system {system:?})'")
+            format!("; is it of the system {system}? To load that: {}", asked.load(system))
         }
         _ if !near.is_empty() => format!("; did you mean {}?", near.join(" or ").to_lowercase()),
-        _ => "; a package is there once its system is loaded: consort eval '(asdf:load-system \"NAME\")'".into(),
+        _ => format!("; a package is there once its system is loaded: {}", asked.load("NAME")),
     })
 }
 
@@ -55,7 +73,8 @@ mod tests {
     #[test]
     fn packages_of_a_like_name_are_suggested() {
         let names = ["SHOP", "SHOP/TESTS", "CL-USER", "ALEXANDRIA"];
-        let suggestion = |wanted: &str| suggestion(wanted, &names, &["telegraph".into(), "cl-ppcre".into()]);
+        let suggestion =
+            |wanted: &str| suggestion(wanted, &names, &["telegraph".into(), "cl-ppcre".into()], Asked::InShell);
         assert_eq!(suggestion("shpo").as_deref(), Some("; did you mean shop?"));
         assert_eq!(suggestion("alex").as_deref(), Some("; did you mean alexandria?"));
         assert_eq!(suggestion("shop"), None);
@@ -65,5 +84,7 @@ mod tests {
         assert!(nearer.contains("is it of the system cl-ppcre?"), "{nearer}");
         let other = suggestion("nothing-like-it").unwrap_or_default();
         assert!(other.contains("once its system is loaded"), "{other}");
+        let at_a_prompt = super::suggestion("nothing-like-it", &names, &[], Asked::InLisp).unwrap_or_default();
+        assert!(at_a_prompt.ends_with("is loaded: (asdf:load-system \"NAME\")"), "{at_a_prompt}");
     }
 }

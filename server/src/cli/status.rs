@@ -2,9 +2,11 @@
 
 use std::process::ExitCode;
 
+use consort::config::Config;
 use consort::host::control::{Request, ask};
 use consort::host::election::{ConnectError, Place};
 use consort::host::hello::{Hello, Protocol};
+use consort::model::evaluation::without_stream;
 use consort::shown::{self, megabytes};
 use serde_json::{Value, json};
 
@@ -50,6 +52,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.json {
         print_json(&status)?
     } else {
+        // The host's notice is for an agent.
+        if status["untrusted"].is_string()
+            && let Some(untrusted) = Config::load(&workspace).untrusted
+        {
+            status["untrusted"] = untrusted.notice_to_person().into();
+        }
         print(&page(&status))?
     }
     Ok(ExitCode::SUCCESS)
@@ -135,13 +143,16 @@ fn stopped(stop: &Value) -> String {
 }
 
 fn frozen(failure: &Value) -> String {
-    let why = format!("{}: {}", text(&failure["type"]), text(&failure["message"]));
+    let message = failure["message"].as_str().unwrap_or_default();
+    let why = format!("{}: {}", text(&failure["type"]), without_stream(message));
     let (number, session) = (&failure["failure"], text(&failure["session"]));
     format!("{number} of {session} ({why}), {} s ago, process {}", failure["seconds"], failure["pid"])
 }
 
 fn image(image: &Value) -> String {
-    let mut parts = vec![text(&image["state"])];
+    // It may never have begun.
+    let state = image["state"].as_str().map(|state| if state == "dead" { "not running" } else { state });
+    let mut parts = vec![state.unwrap_or_default().to_owned()];
     for name in ["what", "reason", "lisp", "problem"] {
         // A reason may contain SBCL's last output after the first line; `--json` and the log have
         // all of it.

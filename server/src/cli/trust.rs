@@ -48,9 +48,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         print_error(&format!("{problem}\n"))?;
     }
     let Some(untrusted) = config.untrusted else {
-        print(&format!(
-            "Nothing to trust: what the consort.toml of {shown} wants is in force, or it wants nothing that runs programs.\n"
-        ))?;
+        let why = match workspace.join("consort.toml").exists() {
+            true => "what its consort.toml wants is in force, or runs no programs",
+            false => "it has no consort.toml",
+        };
+        print(&format!("Nothing to trust in {shown}: {why}.\n"))?;
         return Ok(ExitCode::FAILURE);
     };
     // The person sees all settings before the question, and exactly these are recorded, whatever
@@ -82,6 +84,9 @@ fn agreed() -> Result<bool, Failure> {
 
 fn list(store: &TrustStore) -> Result<ExitCode, Failure> {
     let records = store.list().map_err(|error| Failure::cannot(error.to_string()))?;
+    if records.is_empty() {
+        print("No workspace is trusted.\n")?;
+    }
     for record in &records {
         print(&format!("{}\n", shown::path(Path::new(&record.path))))?;
         for line in &record.keys {
@@ -100,10 +105,10 @@ fn revoke(store: &TrustStore, start: &Path) -> Result<ExitCode, Failure> {
     };
     let shown = shown::path(&workspace);
     if !store.revoke(&workspace).map_err(|error| Failure::cannot(error.to_string()))? {
-        print(&format!("{shown} was not trusted with anything\n"))?;
+        print(&format!("{shown} was not trusted with anything.\n"))?;
         return Ok(ExitCode::FAILURE);
     }
-    print(&format!("{shown} is not trusted any more\n"))?;
+    print(&format!("{shown} is not trusted any more.\n"))?;
     notify_host(&workspace)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -134,7 +139,8 @@ pub(crate) fn say_if_untrusted(workspace: &Path) -> Result<(), Failure> {
     let config = Config::load(workspace);
     let ignored =
         config.problems.iter().filter(|problem| problem.message.starts_with("is ignored")).map(ToString::to_string);
-    for line in ignored.chain(config.untrusted.iter().map(consort::config::trust::UntrustedSettings::notice)) {
+    for line in ignored.chain(config.untrusted.iter().map(consort::config::trust::UntrustedSettings::notice_to_person))
+    {
         print_error(&format!("consort: {line}\n"))?;
     }
     Ok(())

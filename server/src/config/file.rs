@@ -144,6 +144,9 @@ mod tests {
         assert!(said[0].contains("consort.toml:3: check.notes must be true or false, not \"yes\""), "{}", said[0]);
         assert!(said[1].contains("consort.toml:4: check.confine"), "{}", said[1]);
         assert!(said[2].contains("consort.toml:5: unknown key check.colour"), "{}", said[2]);
+        assert!(said[2].contains("; the table check has debounce_ms, ") && !said[2].contains("lisp"), "{}", said[2]);
+        let other = load("", "[colours]\nred = 1\n").problems[0].to_string();
+        assert!(other.contains("unknown key colours.red, which is ignored; the tables are lisp, check, "), "{other}");
         assert_eq!(config.check, Config::default().check);
     }
 

@@ -447,8 +447,16 @@ fn unknown(name: &str) -> String {
     match near {
         Some((distance, near)) if distance <= 3 => format!("unknown key {name}; did you mean {near}? It is ignored"),
         _ => {
-            let names: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
-            format!("unknown key {name}, which is ignored; the keys are {}", names.join(", "))
+            let table = name.split('.').next().unwrap_or(name);
+            let keys = KEYS.iter().filter_map(|key| key.name.strip_prefix(table)?.strip_prefix('.'));
+            let keys: Vec<&str> = keys.collect();
+            if keys.is_empty() {
+                let mut tables: Vec<&str> = KEYS.iter().filter_map(|key| Some(key.name.split_once('.')?.0)).collect();
+                tables.dedup();
+                format!("unknown key {name}, which is ignored; the tables are {}", tables.join(", "))
+            } else {
+                format!("unknown key {name}, which is ignored; the table {table} has {}", keys.join(", "))
+            }
         }
     }
 }

@@ -175,6 +175,15 @@ mod tests {
             let untrusted = config.untrusted.unwrap();
             assert!(untrusted.lines()[0].starts_with(r#".qlot/setup.lisp = "sha256:"#), "{:?}", untrusted.lines());
             assert!(untrusted.notice().starts_with("The workspace's Qlot"), "{}", untrusted.notice());
+            let to_person = untrusted.notice_to_person();
+            assert!(
+                to_person.starts_with("The workspace's Qlot, which your own lisp.command runs, wants "),
+                "{to_person}"
+            );
+            assert!(
+                to_person.ends_with("Until you trust it, your own Lisp is used: `consort trust` asks."),
+                "{to_person}"
+            );
             store(&dir).trust(&untrusted).unwrap();
             let trusted = again(&dir);
             assert!(trusted.untrusted.is_none() && trusted.lisp.command.contains(&"exec".to_owned()));

@@ -84,8 +84,18 @@ impl UntrustedSettings {
         }
     }
 
-    /// Returns a one-line notice for a terminal, a log and an agent that the settings are not
-    /// used.
+    /// Returns a one-line notice for the person in the workspace's terminal that the settings are
+    /// not used.
+    pub fn notice_to_person(&self) -> String {
+        let lines = self.lines().join(", ");
+        let asker = self.asker().replace("the person's own", "your own");
+        format!(
+            "The workspace's {asker} wants {}. Until you trust it, your own Lisp is used: `{COMMAND}` asks.",
+            crate::shown::long_line(&lines)
+        )
+    }
+
+    /// Returns a one-line notice for a log and an agent that the settings are not used.
     pub fn notice(&self) -> String {
         let lines = self.lines().join(", ");
         format!(

@@ -149,6 +149,9 @@ fn reported(outcome: EvalOutcome) -> Value {
         let frames = stack_frame::texts(error.backtrace);
         let frames: Vec<Value> = frames.into_iter().map(|frame| json!({"name": frame})).collect();
         body["error"] = json!({"typeName": error.kind, "message": error.message, "frames": frames});
+        if let Some(unread) = error.unread {
+            body["error"]["unread"] = unread.into();
+        }
     }
     body
 }
@@ -295,5 +298,8 @@ mod tests {
             "error": {"typeName": "ERROR", "message": "a\nb", "frames": []},
         });
         assert_eq!(reported(outcome), expected);
+        let unread = EvalError { unread: Some(5), ..EvalError::new("READER-ERROR", "a") };
+        let unread = reported(EvalOutcome::empty(EvalStatus::Error, Some(unread)));
+        assert_eq!(unread["error"]["unread"], 5);
     }
 }

@@ -58,12 +58,12 @@ pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<P
     };
     let Some(found) = found else {
         let searched = if name.contains('/') {
-            "there is no such program, or it may not be executed".to_owned()
+            format!("`{name}` is not there, or may not be executed")
         } else {
-            format!("it is not on the PATH ({path})")
+            format!("`{name}` is not on the PATH ({path})")
         };
         let what = if name == "sbcl" { "SBCL is not installed" } else { "The configured Lisp cannot be started" };
-        return Err(ProgramError::NotFound(format!("{what}: `{name}`: {searched}.\n{ADVICE}")));
+        return Err(ProgramError::NotFound(format!("{what}: {searched}.\n{ADVICE}")));
     };
     let real = fs::canonicalize(&found).unwrap_or_else(|_| found.clone());
     let (time, size) = fs::metadata(&real)

@@ -58,10 +58,14 @@ impl EvalError {
     /// The message of an error of the reader, without the line and the stream that SBCL tells at
     /// the end, which are of a text of Consort's own.
     pub fn message_without_stream(&self) -> &str {
-        let message = &self.message;
-        let end = [" Line: ", "\n\n    Line: ", " Stream: "].iter().filter_map(|mark| message.find(mark)).min();
-        message[..end.unwrap_or(message.len())].trim_end()
+        without_stream(&self.message)
     }
+}
+
+/// Returns the message of an error of the reader without the line and the stream.
+pub fn without_stream(message: &str) -> &str {
+    let end = [" Line: ", "\n\n    Line: ", " Stream: "].iter().filter_map(|mark| message.find(mark)).min();
+    message[..end.unwrap_or(message.len())].trim_end()
 }
 
 /// Time and allocation of an evaluation.

@@ -110,6 +110,17 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(err(&output).contains(wrong));
     }
+    // The next step, and no number of the operating system.
+    fixture.file("shop.asd", "(defsystem \"shop\")\n");
+    for (wrong, wanted) in [
+        ("missing.lisp", "consort check: missing.lisp: No such file or directory\n"),
+        ("shop", "shop: No such file or directory; did you mean shop.asd?\n"),
+        ("other", "a system is checked by its file, as in `consort check other.asd`\n"),
+        ("-", "standard input is not read, write the code into a file\n"),
+    ] {
+        let output = fixture.run(&["check", wrong]);
+        assert!(err(&output).ends_with(wanted), "{}", err(&output));
+    }
     std::fs::write(fixture.workspace().join("latin.lisp"), b"; \xe9\n").unwrap();
     let latin = fixture.run(&["check", "latin.lisp", "clean.lisp"]);
     assert_eq!(latin.status.code(), Some(2));

@@ -197,6 +197,7 @@ fn a_terminal_trusts_exactly_what_is_there_and_takes_it_back() {
     assert!(hostile.ran());
     assert_eq!(fixture.run(&["trust", "--revoke"]).status.code(), Some(0));
     assert_eq!(fixture.run(&["trust", "--revoke"]).status.code(), Some(1));
+    assert_eq!(said(&fixture.run(&["trust", "--list"])), "No workspace is trusted.\n");
 }
 
 #[test]

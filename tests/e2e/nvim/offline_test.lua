@@ -54,6 +54,17 @@ T.it('every tag that the help names is there, and so are those it is entered by'
   end
 end)
 
+T.it('every command of the chapter about trouble is there', function()
+  local help = table.concat(vim.fn.readfile(plugin .. '/doc/consort.txt'), '\n')
+  local chapter = help:match('%*consort%-trouble%*(.*)')
+  local found = 0
+  for name in chapter:gmatch('\n    :(%a+)') do
+    found = found + 1
+    T.eq(2, vim.fn.exists(':' .. name), name)
+  end
+  T.eq(true, found > 3, chapter)
+end)
+
 T.it('every subcommand of the list can be completed, and has its <Plug> map', function()
   local names = vim.fn.getcompletion('Consort ', 'cmdline')
   for _, name in ipairs({ 'eval', 'macroexpand', 'profile', 'reload', 'undo', 'describe', 'disassemble', 'trace', 'repl', 'restart', 'interrupt', 'log', 'test', 'hints' }) do

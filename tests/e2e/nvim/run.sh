@@ -4,7 +4,7 @@
 # [PATTERN]]`: only this part (shown_test, stale_test, latest_test, waiting_test, undo_test,
 # repl_test, telling_test, lsp_test, offline_test, plugin_test, install_test, dap_test,
 # debugger_test, frozen_test, recording_test, inspect_test, macrostep_test, compile_test,
-# asking_test, hostile, person), and only its tests whose names match.
+# asking_test, starting_test, hostile, person), and only its tests whose names match.
 # Screens of `hostile` and `person` are kept in tests/out/nvim.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../environment.sh"
@@ -21,7 +21,7 @@ export PATH=$place/bin:$PATH
 rm -rf "$here/../../out/nvim"
 status=0
 parts=(shown_test stale_test latest_test waiting_test undo_test repl_test telling_test lsp_test offline_test plugin_test install_test
-    dap_test debugger_test frozen_test recording_test inspect_test macrostep_test compile_test asking_test hostile person)
+    dap_test debugger_test frozen_test recording_test inspect_test macrostep_test compile_test asking_test starting_test hostile person)
 [ $# -eq 0 ] || parts=("$1")
 export ONLY=${2:-${ONLY:-}}
 for part in "${parts[@]}"; do

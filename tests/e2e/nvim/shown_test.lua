@@ -8,6 +8,7 @@ local nasty = vim.json.decode(table.concat(vim.fn.readfile(here .. '/../../fixtu
 -- Characters that act in statuslines, Vim script and Lua.
 vim.list_extend(nasty, { '%{execute("quit")}%#Error#%=%<', '" | quit', "'..os.exit()..'", '<C-r>=1<CR>', '\\<Esc>:q<CR>' })
 
+local notify = vim.notify
 local said = {}
 vim.notify = function(message) table.insert(said, message) end
 
@@ -59,6 +60,17 @@ T.it('messages and the list of failed tests', function()
     harmless((said[#said]:gsub('\n', '')))
   end
   T.eq(#nasty, #said, 'messages')
+end)
+
+T.it('a message that does not fit is whole in :messages', function()
+  local replaced = vim.notify
+  vim.notify = notify
+  vim.cmd.messages('clear')
+  local long = ('a word '):rep(vim.o.columns)
+  require('consort.client').say(long .. 'last\nand a second line')
+  vim.notify = replaced
+  local messages = vim.fn.execute('messages')
+  T.eq(true, messages:gsub('%s+', ' '):find('Consort: ' .. long .. 'last and a second line', 1, true) ~= nil, messages)
 end)
 
 T.finish()

@@ -81,10 +81,12 @@ function M.lines(buf) return vim.api.nvim_buf_get_lines(buf or 0, 0, -1, false) 
 function M.text(buf) return table.concat(M.lines(buf), '\n') end
 function M.floats() return vim.tbl_filter(function(win) return vim.api.nvim_win_get_config(win).relative ~= '' end, vim.api.nvim_list_wins()) end
 
+local windows = 0
 --- Makes a window with this text, the only one; returns its buffer and window.
 function M.window(...)
   vim.cmd('silent! only!')
-  vim.cmd.enew({ bang = true })
+  windows = windows + 1
+  vim.cmd({ cmd = 'edit', args = { ('/stand-in-%d'):format(windows) }, bang = true, mods = { silent = true } })
   vim.api.nvim_buf_set_lines(0, 0, -1, false, { ... })
   vim.bo.modified = false
   M.drop()

@@ -102,6 +102,15 @@ T.it('a value that was not written as a comment is said, with the reason', funct
   T.eq({ { 'Consort: ⇒ 42. It was not written: The text was changed meanwhile.', vim.log.levels.WARN } }, said)
 end)
 
+T.it('an interrupt that found nothing says so', function()
+  window('(a)')
+  for count, wanted in pairs({ [0] = 'nothing was running', [2] = '2 interrupted' }) do
+    vim.cmd('Consort interrupt')
+    answer(1, 'interrupt', { interrupted = count })
+    T.eq('Consort: ' .. wanted, last())
+  end
+end)
+
 T.it('a line that is typed when the code reads no longer is named', function()
   window('(a)')
   local input, got = require('consort.input'), {}

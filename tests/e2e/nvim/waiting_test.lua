@@ -74,7 +74,7 @@ T.it('a macro call is expanded also when one of another text is expanded after i
   local buf = vim.api.nvim_get_current_buf()
   at(1, 7)
   press('e')
-  vim.cmd.new()
+  vim.cmd.new('/another')
   vim.api.nvim_buf_set_lines(0, 0, -1, false, { '(n 1)' })
   at(1, 1)
   require('consort.macrostep').step()

@@ -92,6 +92,41 @@ def an_entry_has_the_lines_that_it_needs(person):
 
 
 @step
+def what_cannot_be_read_is_shown_as_a_check_shows_it(person):
+    person.enter("(list (no-such-package:f 1))")
+    person.screen.see("error[unknown-package]: Package NO-SUCH-PACKAGE does not exist; a package is there", "^^^^^^^^^^^^^^^^^")
+    person.prompt()
+    # Code that reads has its own stop.
+    person.enter('(read-from-string "no-such-package:f")')
+    person.prompt("CL-USER [1]> ")
+    person.enter("no-such-package:f")
+    person.screen.see("Package NO-SUCH-PACKAGE does not exist.", without=["Stream: #<STRING-INPUT-STREAM>\nCL-USER [1]>"])
+    person.enter(":abort")
+    person.prompt()
+
+
+@step
+def a_command_that_means_nothing_here_is_said(person):
+    person.enter(":bt")
+    person.line("Nothing is stopped: :bt is for the debugger, which opens at an error.")
+    person.enter(":hepl")
+    person.screen.see("=> :HEPL\n; :help lists the commands\n")
+    person.enter(FAILS)
+    person.line("=> FAILS")
+    person.enter("(fails 5)")
+    person.prompt("CL-USER [1]> ")
+    person.enter(":hepl")
+    person.screen.see("=> :HEPL\n; :help lists the commands\nCL-USER [1]>")
+    person.enter("0")
+    person.screen.see("Its values, as Lisp forms (none: empty):")
+    person.enter("(+ 1")
+    person.screen.see("error[unbalanced-list]: This list is never closed")
+    person.prompt("CL-USER [1]> ")
+    person.enter(":abort")
+    person.prompt()
+
+
+@step
 def the_history_is_there_after_a_restart(person):
     person.enter("(list :remembered 1)")
     person.line("=> (:REMEMBERED 1)")

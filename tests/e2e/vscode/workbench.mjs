@@ -486,6 +486,22 @@ export class Workbench {
     await this.enter(text)
   }
 
+  /**
+   * Takes a folder in VS Code's own file dialog. This begins with the parent of the directory that
+   * it will show, is busy until it has read that, and then overwrites what was typed; a press on
+   * the button waits for it, and takes what stands in the box by then. So: a row means that it has
+   * read a directory, and the row of the entry that it has read this one.
+   */
+  async folderChosen(folder, entry, label) {
+    const input = this.quickInput().locator('input').first()
+    const row = (name) => this.quickInput().locator('.monaco-list-row', { hasText: name }).first()
+    await row('..').waitFor()
+    await input.fill(`${folder}/`)
+    await row(entry).waitFor()
+    assert.equal(await input.inputValue(), `${folder}/`)
+    await this.clicked(label, this.quickInput().locator('a.monaco-button', { hasText: label }), async () => !(await this.quickInput().isVisible()))
+  }
+
   // Other parts of the window.
 
   status() {

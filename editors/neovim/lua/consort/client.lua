@@ -1,12 +1,31 @@
 --- The language client that is attached, and commands through it.
 local M = {}
 M.GONE_ON = 'you have gone on since you asked; ask again for the answer'
-local PATIENCE = 30000 -- ms; the first start of all prepares Lisp
+local start = require('consort.start')
+local NO_FILE = 'no file: `:w NAME.lisp`, or use `:Consort scratch`'
 
+local last_root ---@type string?
+--- Notes the workspace of the file that the person is in.
+---@param client vim.lsp.Client
+function M.entered(client) last_root = client.root_dir end
+
+--- Returns the client of a buffer: of a file its own; otherwise that of the workspace that the
+--- buffer belongs to (`b:consort_root`), or of the last file that the person was in.
 ---@param buf? integer the current buffer by default
 ---@return vim.lsp.Client?
 function M.of(buf)
-  return vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1] or vim.lsp.get_clients({ name = 'consort' })[1]
+  local own = vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1]
+  if own then return own end
+  local all = vim.lsp.get_clients({ name = 'consort' })
+  local root = vim.b[buf or 0].consort_root or last_root
+  return vim.iter(all):find(function(client) return client.root_dir == root end) or all[1]
+end
+
+--- Notes that a buffer belongs to the workspace that the current one is in.
+---@param buf integer
+function M.belongs(buf)
+  local client = M.of()
+  vim.b[buf].consort_root = client and client.root_dir
 end
 
 --- Returns true if messages go to the command line, as Neovim itself shows them, and not to a
@@ -20,14 +39,24 @@ local function on_command_line() return debug.getinfo(vim.notify, 'S').source:fi
 function M.say(message, level)
   message = 'Consort: ' .. require('consort.shown').visible(message)
   local line = vim.trim((message:gsub('%s*\n%s*', ' ')))
-  if not on_command_line() or (line == message and vim.fn.strdisplaywidth(line) <= vim.v.echospace) then
+  local is_elsewhere = not on_command_line()
+  -- A message below another one would want a key.
+  if not is_elsewhere then vim.cmd.redraw() end
+  if is_elsewhere or (line == message and vim.fn.strdisplaywidth(line) <= vim.v.echospace) then
     return vim.notify(message, level or vim.log.levels.INFO)
   end
-  local more = ' :messages has all'
-  local short = require('consort.inline').fit(line, math.max(20, vim.v.echospace - #more))
+  local room = math.max(1, vim.v.echospace)
+  local more = room > 40 and ' :messages has all' or ''
+  local short = require('consort.inline').fit(line, room - #more)
   if short == line then more = '' end
   local group = ({ [vim.log.levels.ERROR] = 'ErrorMsg', [vim.log.levels.WARN] = 'WarningMsg' })[level]
-  for _, part in ipairs(vim.split(message, '\n', { plain = true })) do vim.cmd({ cmd = 'echomsg', args = { vim.fn.string(part) }, mods = { silent = true } }) end
+  -- Only what is shown gets into `:messages`. A line that fits, and is drawn over, wants no key.
+  for _, part in ipairs(vim.split(message, '\n', { plain = true })) do
+    for _, piece in ipairs(require('consort.hints').wrapped(part, room)) do
+      vim.api.nvim_echo({ { piece } }, true, {})
+      vim.cmd.redraw()
+    end
+  end
   vim.api.nvim_echo({ { short, group }, { more, 'ConsortHint' } }, false, {})
 end
 
@@ -71,21 +100,26 @@ function M.need(buf)
     local client = vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1]
     return client and client.initialized
   end
+  local is_enabled = vim.lsp.is_enabled('consort')
+  local is_lisp = vim.bo[buf or 0].filetype == 'lisp' and vim.bo[buf or 0].buftype == '' and is_enabled
+  if is_lisp and not M.program() then return end
   -- A client attaches to a file some moments after it was opened.
-  local lisp = vim.bo[buf or 0].filetype == 'lisp' and vim.bo[buf or 0].buftype == '' and vim.lsp.is_enabled('consort')
-  if lisp and not M.program() then return end
-  if lisp and not ready() then
-    vim.wait(200, ready, 20)
-    if not ready() then
-      vim.api.nvim_echo({ { 'Consort: starting ... (CTRL-C goes on without it)' } }, false, {})
-      vim.cmd.redraw()
-      vim.wait(PATIENCE, ready, 20)
-      vim.api.nvim_echo({ { '' } }, false, {})
-    end
+  local is_file = is_lisp and vim.api.nvim_buf_get_name(buf or 0) ~= ''
+  if is_file and not ready() then
+    start.again(buf or vim.api.nvim_get_current_buf())
+    start.await(ready)
   end
   local client = M.of(buf)
+  if not client and is_enabled and not is_file then
+    if not M.program() then return end
+    start.here()
+    client = M.of(buf)
+  end
   if not client then
-    M.fail("it is not attached. Open a Lisp file, and see `:checkhealth consort` if it stays so; `vim.lsp.enable('consort')` belongs in your init.lua")
+    M.fail(
+      is_enabled and 'it ended as it began: `:checkhealth consort`'
+        or "it is not enabled: `vim.lsp.enable('consort')` belongs in your init.lua"
+    )
   end
   return client
 end
@@ -194,6 +228,7 @@ function M.execute(name, argument, on_result, options)
   options = options or {}
   local client = M.need(options.buf)
   if not client then return end
+  if argument.uri == vim.uri_from_fname('') then return M.fail(NO_FILE) end
   if not M.knows(client, 'consort.' .. name) then
     M.fail(('this version of the program `consort` has no consort.%s; install the newest one'):format(name))
     return

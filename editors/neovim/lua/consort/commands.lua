@@ -147,7 +147,7 @@ M.table = {
   restart = { about = 'end the image and start a new one', run = plain('restartImage', 'a new image is running') },
   interrupt = {
     about = 'interrupt what runs for this editor',
-    run = plain('interrupt', function(result) return ('%d interrupted'):format(result.interrupted) end),
+    run = plain('interrupt', function(result) return result.interrupted == 0 and 'nothing was running' or ('%d interrupted'):format(result.interrupted) end),
   },
   status = { about = 'image, host, clients, what runs', run = lazy('status', 'open') },
   log = { about = 'what ran in the image, and by whom', run = lazy('log', 'open') },

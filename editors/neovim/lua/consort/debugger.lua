@@ -326,6 +326,7 @@ end
 local function window(stop, focus)
   if not (stop.buf and vim.api.nvim_buf_is_valid(stop.buf)) then
     stop.buf = vim.api.nvim_create_buf(false, true)
+    vim.b[stop.buf].consort_root = stop.adapter.root
     vim.bo[stop.buf].bufhidden = 'hide'
     vim.bo[stop.buf].modifiable = false
     vim.bo[stop.buf].filetype = 'consort-debugger'

@@ -61,6 +61,7 @@ function M.open(text, options)
   local late = options.is_here and not options.is_here()
   local hint = options.hint and shown.line(options.hint)
   local buf = vim.api.nvim_create_buf(false, true)
+  require('consort.client').belongs(buf)
   vim.bo[buf].bufhidden = 'wipe'
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, lines)
   vim.bo[buf].modifiable = false

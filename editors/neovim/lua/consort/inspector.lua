@@ -201,6 +201,7 @@ function M.open(adapter, name, value, reference, focus, number)
   local path = { { name = name, value = value, reference = reference } }
   if not (inspector and vim.api.nvim_buf_is_valid(inspector.buf)) then
     local buf = vim.api.nvim_create_buf(false, true)
+    client_of.belongs(buf)
     vim.bo[buf].bufhidden = 'wipe'
     vim.bo[buf].modifiable = false
     vim.bo[buf].filetype = 'consort-inspector'

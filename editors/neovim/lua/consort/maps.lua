@@ -128,7 +128,8 @@ function M.defaults(buf)
   for _, one in ipairs(M.maps) do
     for _, mode in ipairs(type(one.mode) == 'table' and one.mode or { one.mode }) do
       -- While a question waits, its key is mapped in all buffers: that mapping does not count.
-      local there = one.keys and vim.fn.maparg(one.keys, mode, false, true) or {}
+      -- `maparg` is about the current buffer.
+      local there = one.keys and vim.api.nvim_buf_call(buf, function() return vim.fn.maparg(one.keys, mode, false, true) end) or {}
       local ours = there.buffer == 0 and there.desc == 'Consort: ' .. one.about
       if one.keys and (next(there) == nil or ours) then
         vim.keymap.set(mode, one.keys, ('<Plug>(consort-%s)'):format(one.plug), { buffer = buf, remap = true, desc = 'Consort: ' .. one.about })

@@ -354,13 +354,30 @@ local function enter_package(name)
   if not cancel then repl.entering = nil end
 end
 
---- Opens the REPL in a split, or goes to it, and switches it to the package of the file that the
---- person comes from.
+--- Moves the REPL to the image of a workspace. Returns false while code runs in another one.
+local function enter_workspace(root)
+  local before = vim.b[repl.buf].consort_root
+  if before == root then return true end
+  if repl.busy then
+    client_of.say(('an evaluation is running in the image of %s; <C-c> interrupts it'):format(before))
+    return false
+  end
+  vim.b[repl.buf].consort_root = root
+  if before then
+    print_lines('; the image of ' .. root, 'ConsortPlainWarn')
+    show_package('COMMON-LISP-USER')
+  end
+  return true
+end
+
+--- Opens the REPL in a split, or goes to it, and switches it to the image and the package of the
+--- file that the person comes from.
 function M.open()
-  if not client_of.need() then return end
+  local client = client_of.need()
+  if not client then return end
   local package = M.package_of_file()
   if not repl then make() end
-  enter_package(package)
+  if enter_workspace(client.root_dir) then enter_package(package) end
   local win = vim.fn.win_findbuf(repl.buf)[1]
   if win then
     vim.api.nvim_set_current_win(win)

@@ -13,11 +13,21 @@ function M.defined(text)
   return names
 end
 
+--- Returns the files of system definitions.
+local function definitions()
+  local client = client_of.of()
+  if client and client.root_dir then
+    return vim.fs.find(function(name) return name:match('%.asd$') end, { path = client.root_dir, limit = LIMIT, type = 'file' })
+  end
+  -- A command begins a server for this directory, which may be a home: not all of it is searched.
+  local root = require('consort.start').workspace(vim.uv.cwd() or '/')
+  return vim.list_extend(vim.fn.glob(root .. '/*.asd', true, true), vim.fn.glob(root .. '/*/*.asd', true, true))
+end
+
 ---@return string[]
 function M.names()
-  local client = client_of.of()
   local names = {}
-  for _, file in ipairs(client and client.root_dir and vim.fs.find(function(name) return name:match('%.asd$') end, { path = client.root_dir, limit = LIMIT, type = 'file' }) or {}) do
+  for _, file in ipairs(definitions()) do
     vim.list_extend(names, M.defined(table.concat(vim.fn.readfile(file), '\n')))
   end
   table.sort(names)

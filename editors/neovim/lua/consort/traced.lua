@@ -117,6 +117,7 @@ function M.open()
   close()
   local origin = vim.api.nvim_get_current_buf()
   local buf = vim.api.nvim_create_buf(false, true)
+  client_of.belongs(buf)
   vim.bo[buf].bufhidden = 'wipe'
   vim.bo[buf].modifiable = false
   vim.bo[buf].filetype = 'consort-traced'

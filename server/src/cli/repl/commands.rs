@@ -56,9 +56,42 @@ const STOPPED: &str = "\
   :abort             ends the evaluation (:a, Ctrl-D)
 ";
 
-/// The text of `:help`.
-pub(super) fn help(stopped: bool) -> String {
-    if stopped { format!("{STOPPED}{ALWAYS}") } else { ALWAYS.to_owned() }
+/// The text of `:help`, for a terminal of this width.
+pub(super) fn help(stopped: bool, width: usize) -> String {
+    fitted(&if stopped { format!("{STOPPED}{ALWAYS}") } else { ALWAYS.to_owned() }, width)
+}
+
+/// Returns a table as it stands, or, for a narrower terminal, each command above what it does.
+fn fitted(table: &str, width: usize) -> String {
+    if table.lines().all(|line| line.chars().count() <= width) {
+        return table.to_owned();
+    }
+    let mut shown = String::new();
+    for line in table.lines() {
+        let (name, about) = line.trim().split_once("  ").unwrap_or((line.trim(), ""));
+        shown.extend(["  ", name]);
+        let mut room = 0;
+        for word in about.split_whitespace() {
+            let length = word.chars().count() + 1;
+            if room < length {
+                shown.push_str("\n     ");
+                room = width.saturating_sub(5);
+            }
+            shown.extend([" ", word]);
+            room = room.saturating_sub(length);
+        }
+        shown.push('\n');
+    }
+    shown
+}
+
+/// The line behind the value of a keyword that looks like a command.
+pub(super) const NOT_ONE: &str = "; :help lists the commands\n";
+
+/// Returns true for a keyword alone: as code it is of no use, so a command may have been meant.
+pub(super) fn is_like_one(line: &str) -> bool {
+    let line = line.trim();
+    line.len() > 1 && line.starts_with(':') && line[1..].chars().all(|char| char.is_alphanumeric() || char == '-')
 }
 
 /// Reads a line that was typed. `stopped`: a program is stopped.
@@ -75,7 +108,11 @@ pub(super) fn parse(line: &str, stopped: bool) -> Result<Command, String> {
         _ => {}
     }
     if !stopped {
-        return Ok(Command::Code);
+        return match parse(line, true) {
+            Ok(Command::Code | Command::Restart(..)) => Ok(Command::Code),
+            _ if !word.starts_with(':') => Ok(Command::Code),
+            _ => Err(format!("Nothing is stopped: {word} is for the debugger, which opens at an error.")),
+        };
     }
     if !word.is_empty() && word.chars().all(|char| char.is_ascii_digit()) {
         let number = word.parse().map_err(|_| format!("There is no restart {word}."))?;
@@ -127,8 +164,12 @@ mod tests {
         ] {
             assert_eq!(parse(line, true), Ok(command), "{line}");
         }
-        for code in ["0", ":bt", ":abort", "x"] {
+        for code in ["0", "99999999999999999999999", ":step into", ":other", "x", ""] {
             assert_eq!(parse(code, false), Ok(Command::Code), "{code}");
+        }
+        for command in [":bt", ":abort", ":frame 3", ":return 1"] {
+            let why = parse(command, false).unwrap_err();
+            assert!(why.starts_with("Nothing is stopped: :"), "{why}");
         }
         assert_eq!((parse(":quit", false), parse(":help", true)), (Ok(Command::Quit), Ok(Command::Help)));
         for wrong in [":frame x", ":frames -1", ":return", "99999999999999999999999"] {
@@ -137,8 +178,26 @@ mod tests {
     }
 
     #[test]
+    fn help_is_broken_between_words_where_the_terminal_is_narrow() {
+        assert_eq!(help(true, 80), format!("{STOPPED}{ALWAYS}"));
+        let narrow = help(true, 40);
+        assert!(narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
+        assert!(
+            narrow.contains("\n  :frames [N]\n      lists frames from the current one\n      on (:bt)\n"),
+            "{narrow}"
+        );
+        assert_eq!(narrow.split_whitespace().count(), help(true, 80).split_whitespace().count());
+    }
+
+    #[test]
+    fn a_keyword_alone_is_like_a_command() {
+        assert!([":hepl", " :a-b "].into_iter().all(is_like_one));
+        assert!([":", "::a", ":a 1", "a", "(:a)", ":|a b|", ""].into_iter().all(|line| !is_like_one(line)));
+    }
+
+    #[test]
     fn every_command_that_help_names_is_one() {
-        for line in help(true).lines() {
+        for line in help(true, 80).lines() {
             for word in line.split_whitespace().take_while(|word| word.starts_with(':')) {
                 let form = if word == ":return" { " 1" } else { "" };
                 assert_ne!(parse(&format!("{word}{form}"), true), Ok(Command::Code), "{word}");

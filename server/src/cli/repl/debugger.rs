@@ -1,20 +1,47 @@
 //! The prompt at a stop: restarts by number, frames, variables, and code in a frame.
 
+use consort::model::evaluation::without_stream;
 use consort::text::toplevel::written_forms;
 use serde_json::{Value, json};
 
+use super::super::eval::unread;
+use super::super::output::{print_error_as_it_is, width};
 use super::commands::{self, Command};
 use super::entry::Entry;
 use super::reading::is_sound;
-use super::session::{Repl, ReplError, elements, text};
+use super::session::{ERROR, Repl, ReplError, elements, text};
 use super::stop;
 
 /// The number of frames that are shown with a stop.
 const FIRST: usize = 5;
 /// The number of frames that `:frames` lists.
 const PAGE: usize = 20;
-const ERROR: &str = "31";
 const LEFT: &str = "The program is not stopped there any more.\n";
+
+/// Returns true if the reader has stopped in the code of the evaluation itself. There is nothing to
+/// look at or to go on with then, and the evaluation is ended.
+pub(super) fn left_the_reader(repl: &mut Repl) -> Result<bool, ReplError> {
+    let Some(thread) = repl.stop.as_ref().filter(|stop| stop.level == 1).map(|stop| stop.thread) else {
+        return Ok(false);
+    };
+    let Ok(information) = repl.ask("exceptionInfo", json!({"threadId": thread}))? else { return Ok(false) };
+    if !text(&information["details"]["typeName"]).contains("READER") {
+        return Ok(false);
+    }
+    let Ok(trace) = repl.ask("stackTrace", json!({"threadId": thread, "levels": 2}))? else { return Ok(false) };
+    // An error that code reads has the frames of that code.
+    if trace["totalFrames"] != 1 || text(&trace["stackFrames"][0]["name"]) != "READ" {
+        return Ok(false);
+    }
+    if let Some(stop) = &mut repl.stop {
+        stop.is_new = false;
+    }
+    if repl.ask("terminateThreads", json!({"threadIds": [thread]}))?.is_err() {
+        return Ok(false);
+    }
+    repl.went_on()?;
+    Ok(true)
+}
 
 /// Shows the stop, and does what the person wants until the program goes on.
 pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
@@ -75,8 +102,12 @@ impl Prompt {
         let in_frame = json!({"frameId": self.number});
         match command {
             Command::Code if line.trim().is_empty() => Ok(()),
-            Command::Code => self.evaluate(repl, line),
-            Command::Help => Ok(repl.screen.print(&commands::help(true))?),
+            Command::Code => {
+                self.evaluate(repl, line)?;
+                let hint = if commands::is_like_one(line) { commands::NOT_ONE } else { "" };
+                Ok(repl.screen.print(hint)?)
+            }
+            Command::Help => Ok(repl.screen.print(&commands::help(true, width().unwrap_or(80)))?),
             Command::Quit => {
                 Ok(repl.screen.print_error("The program is stopped: :abort ends it, then :quit leaves.\n", ERROR)?)
             }
@@ -84,7 +115,10 @@ impl Prompt {
             Command::Frames(count) => self.list(repl, self.frame, count.unwrap_or(PAGE)),
             Command::Frame(Some(frame)) => self.show_frame(repl, frame),
             Command::Frame(None) => self.show_frame(repl, self.frame),
-            Command::Up => self.show_frame(repl, self.frame + 1),
+            Command::Up if !self.go_to(repl, self.frame + 1)? => {
+                Ok(repl.screen.print_error("This is the outermost frame.\n", ERROR)?)
+            }
+            Command::Up => self.show_frame(repl, self.frame),
             Command::Down if self.frame == 0 => Ok(repl.screen.print_error("This is the innermost frame.\n", ERROR)?),
             Command::Down => self.show_frame(repl, self.frame - 1),
             Command::Locals => self.locals(repl),
@@ -116,6 +150,10 @@ impl Prompt {
                 Entry::Text(line) => arguments = line,
                 _ => return Ok(repl.screen.print("; not invoked\n")?),
             }
+        }
+        if !is_sound(&arguments) {
+            let why = unread(&arguments, "END-OF-FILE").unwrap_or_default();
+            return Ok(print_error_as_it_is(&why)?);
         }
         let arguments = written_forms(&arguments);
         let wanted = json!({"threadId": self.thread, "stop": restart["stop"], "index": number, "name": restart["name"], "arguments": arguments});
@@ -172,7 +210,7 @@ impl Prompt {
                     let shown = if result == "; no values" { "; no values\n".into() } else { format!("=> {result}\n") };
                     repl.screen.print(&shown)?;
                 }
-                Err(why) => return Ok(repl.screen.print_error(&format!("{why}\n"), ERROR)?),
+                Err(why) => return Ok(repl.screen.print_error(&format!("{}\n", without_stream(&why)), ERROR)?),
             }
         }
         Ok(())

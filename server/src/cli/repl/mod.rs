@@ -25,7 +25,8 @@ use std::rc::Rc;
 use consort::host::election::Place;
 use consort::shown;
 
-use super::output::{Failure, ProgressLine};
+use super::output::{Failure, ProgressLine, width};
+use super::packages::Asked;
 use super::{WorkspaceArg, packages, trust};
 use entry::Entry;
 use link::Link;
@@ -61,9 +62,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Entry::Interrupted => {}
             Entry::End => break,
             Entry::Text(text) => match commands::parse(&text, false) {
-                Ok(commands::Command::Help) if person => repl.screen.print(&commands::help(false))?,
+                Ok(commands::Command::Help) if person => {
+                    repl.screen.print(&commands::help(false, width().unwrap_or(80)))?
+                }
                 Ok(commands::Command::Quit) => break,
-                _ => failed |= !repl.run(&text)?,
+                Err(why) if person => repl.screen.print_error(&format!("{why}\n"), session::ERROR)?,
+                _ => {
+                    failed |= !repl.run(&text)?;
+                    if person && commands::is_like_one(&text) {
+                        repl.screen.print(commands::NOT_ONE)?;
+                    }
+                }
             },
         }
     }
@@ -83,7 +92,7 @@ fn begin(repl: &mut Repl, package: Option<&str>) -> Result<(), Failure> {
     progress.clear()?;
     match (begun, package) {
         (Err(error), Some(package)) => {
-            let near = packages::near(repl.link.borrow().place(), package).unwrap_or_default();
+            let near = packages::near(repl.link.borrow().place(), package, Asked::InShell).unwrap_or_default();
             Err(Failure::cannot(format!("{error}{near}")))
         }
         (begun, _) => begun.map_err(Failure::cannot),

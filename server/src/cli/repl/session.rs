@@ -5,11 +5,13 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
+use consort::model::evaluation::EvalError;
 use consort::text::toplevel::written_forms;
 use serde_json::{Value, json};
 
-use super::super::eval::unread;
+use super::super::eval::not_read;
 use super::super::output::Failure;
+use super::super::packages::{self, Asked};
 use super::debugger;
 use super::entry::{Entry, Kind};
 use super::link::{Arrived, HostEnded, Link, answer, is_answer};
@@ -20,7 +22,7 @@ use super::screen::Screen;
 use super::stop::Stop;
 
 /// The style of errors (SGR).
-const ERROR: &str = "31";
+pub(super) const ERROR: &str = "31";
 /// The number of Ctrl-C at which the program itself is left, when Lisp does not answer.
 const INSISTING: u32 = 3;
 /// The time that the host has to take note of a client that leaves.
@@ -178,16 +180,28 @@ impl Repl {
             return Ok(false);
         }
         // A stop in the reader is of no use: the error's place in the text is shown instead.
-        let arguments = json!({"code": code, "stops": self.reader.is_person() && is_sound(code)});
-        let number = self.link.borrow_mut().send("consort/evaluate", arguments)?;
+        let mut stops = self.reader.is_person() && is_sound(code);
+        let mut is_unread = false;
+        let mut number = self.link.borrow_mut().send("consort/evaluate", json!({"code": code, "stops": stops}))?;
         self.running = Some(number);
         loop {
             match self.wait(number)? {
+                Awaited::Answer(_) if is_unread => {
+                    (stops, is_unread, self.ended, self.stop) = (false, false, None, None);
+                    let again = json!({"code": code, "stops": stops});
+                    number = self.link.borrow_mut().send("consort/evaluate", again)?;
+                    self.running = Some(number);
+                }
                 Awaited::Answer(answer) => {
                     (self.running, self.ended, self.stop) = (None, None, None);
                     return Ok(self.show_end(code, answer)?);
                 }
-                Awaited::Stopped => debugger::at_stop(self)?,
+                Awaited::Stopped => {
+                    is_unread = stops && debugger::left_the_reader(self)?;
+                    if !is_unread {
+                        debugger::at_stop(self)?;
+                    }
+                }
             }
         }
     }
@@ -212,8 +226,13 @@ impl Repl {
             self.screen.print(if shown.is_empty() { "; no values\n" } else { &shown })?;
             return Ok(true);
         }
-        let kind = body["error"]["typeName"].as_str().unwrap_or_default();
-        match unread(code, kind) {
+        let error = &body["error"];
+        let error = EvalError {
+            unread: error["unread"].as_u64().and_then(|at| at.try_into().ok()),
+            ..EvalError::new(text(&error["typeName"]), text(&error["message"]))
+        };
+        let near = |package: &str| packages::near(self.link.borrow().place(), package, Asked::InLisp);
+        match not_read(code, &error, near) {
             Some(shown) => {
                 self.screen.fresh_line()?;
                 super::super::output::print_error_as_it_is(&shown)?;

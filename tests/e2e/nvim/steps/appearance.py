@@ -1,4 +1,4 @@
-"""Colours: the plugin on a light background."""
+"""Colours and messages: the plugin on a light background; a message that is wider than the screen."""
 
 from session import OLD
 
@@ -44,3 +44,17 @@ def it_is_readable_on_a_light_background(person):
     see.type("q")
     see.ground = "dark"
     see.command("set background=dark")
+
+
+@step
+def a_message_that_does_not_fit_wants_no_key_and_is_whole_in_messages(person):
+    see = person.screen
+    person.edit("package.lisp")
+    person.go("(defpackage")
+    see.command("messages clear")
+    see.type("\\b")
+    see.see("There can be breakpoints in DEFUN", "messages has all", without=["Press ENTER"])
+    messages = person.expression("execute('messages')")
+    assert messages.rstrip().endswith("evaluate it"), messages
+    see.command("lua for i = 1, 3 do require('consort.client').say('message ' .. i) end")
+    see.see("Consort: message 3", without=["Press ENTER"])

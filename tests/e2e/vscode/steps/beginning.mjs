@@ -4,7 +4,6 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, place, step }) {
   const program = join(process.env.HOME, '.cargo/bin/consort')
@@ -33,16 +32,8 @@ export default async function ({ workbench, page, place, step }) {
       await input.fill('greeter')
       await workbench.enter('greeter')
       await workbench.until('the question where', async () => /Where shall greeter be made/.test(await workbench.quickInput().textContent()))
-      // The dialog reads directories meanwhile, and then writes its own place into the box.
-      const make = workbench.quickInput().locator('a.monaco-button', { hasText: 'Make It Here' })
-      const made = () => existsSync(join(place, 'greeter/tests.lisp'))
-      await workbench.until('its files', async () => {
-        if (made()) return true
-        await input.fill(`${place}/`, once)
-        if (!(await workbench.soon(async () => (await input.inputValue()) === `${place}/`))) return false
-        await make.click(once)
-        return workbench.soon(made)
-      })
+      await workbench.folderChosen(place, 'original', 'Make It Here')
+      await workbench.until('its files', () => existsSync(join(place, 'greeter/tests.lisp')))
       // The window is another one, and shows the file that a person begins with.
       await workbench.until('the file with the focus', () => workbench.hasFocus('greeter.lisp'))
       await workbench.until('the cursor in the form that is there to be tried', async () => (await workbench.state())?.active?.line === '(greeting "Lisp")')

@@ -1,0 +1,138 @@
+-- nvim --headless -u NONE -i NONE -l starting_test.lua: where a server begins, and what a key does
+-- where there is none: buffers without a file, files in no directory, other names, ended servers.
+local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
+package.path = here .. '/?.lua;' .. package.path
+local T = require('harness')
+T.plugin(true)
+
+local workspace, file = T.workspace({ '(+ 1 2)' })
+local _, last_said, forget = T.notifications()
+local inline = require('consort.inline')
+local function shown()
+  local marks = vim.api.nvim_buf_get_extmarks(0, inline.namespace, 0, -1, { details = true })
+  return vim.iter(marks):map(function(mark) return mark[4].virt_text and vim.trim(mark[4].virt_text[1][1]) end):totable()
+end
+local function client() return vim.lsp.get_clients({ bufnr = 0, name = 'consort' })[1] end
+--- Evaluates the form at the cursor by its key, and waits for the value.
+local function evaluates(value)
+  inline.clear(0)
+  T.press('\\ee')
+  T.wait(value, function() return vim.list_contains(shown(), '⇒ ' .. value) end, function() return { shown(), last_said() } end)
+end
+
+vim.lsp.enable('consort')
+vim.fn.chdir(workspace)
+
+T.it('a buffer without a file: the key says at once what to do', function()
+  vim.bo.filetype = 'lisp'
+  vim.fn.setline(1, '(list 1 2)')
+  T.press('\\ee')
+  T.eq('Consort: no file: `:w NAME.lisp`, or use `:Consort scratch`', last_said())
+end)
+
+T.it('without a Lisp file a command starts the server of the current directory', function()
+  for _, one in ipairs(vim.lsp.get_clients()) do one:stop() end
+  T.wait('the end of the server', function() return #vim.lsp.get_clients() == 0 end)
+  vim.cmd.enew()
+  vim.fn.writefile({ '(defsystem "here")' }, workspace .. '/here.asd')
+  T.eq({ 'here' }, vim.fn.getcompletion('Consort load ', 'cmdline'))
+  forget()
+  vim.cmd('Consort scratch')
+  T.eq('consort://scratch', vim.api.nvim_buf_get_name(0), last_said())
+  T.eq(workspace, T.wait('the client', client).root_dir)
+end)
+
+T.it('the scratch buffer has the keys, also where another Lisp buffer was the current one', function()
+  vim.cmd('bwipeout! consort://scratch')
+  vim.cmd.edit(file)
+  T.wait('the client', client)
+  vim.cmd('Consort scratch')
+  T.wait('the client', client)
+  vim.fn.append('$', '(list 3 4)')
+  vim.cmd.normal({ 'G', bang = true })
+  evaluates('(3 4)')
+  vim.cmd('bwipeout!')
+end)
+
+T.it('a buffer that gets a file, and another name, is the document of that', function()
+  vim.cmd.enew()
+  vim.bo.filetype = 'lisp'
+  vim.fn.setline(1, '(list 5 6)')
+  vim.cmd.write('first.lisp')
+  evaluates('(5 6)')
+  vim.cmd.file('second.lisp')
+  vim.fn.setline(1, '(list 7 8)')
+  evaluates('(7 8)')
+  vim.cmd.saveas('third.lisp')
+  vim.fn.setline(1, '(list 9 10)')
+  evaluates('(9 10)')
+end)
+
+T.it('a file in a directory that is not made yet', function()
+  local alone = vim.fs.normalize(vim.uv.fs_realpath(vim.fs.dirname(vim.fn.tempname()))) .. '/alone'
+  vim.fn.mkdir(alone)
+  vim.cmd.edit({ alone .. '/not/there/new.lisp', bang = true })
+  vim.fn.setline(1, '(list 11)')
+  evaluates('(11)')
+  T.eq(alone, client().root_dir)
+  client():stop()
+  T.run({ 'consort', 'stop' }, { cwd = alone })
+end)
+
+T.it('the REPL is in the image of the file that it was opened from', function()
+  local other = vim.fs.dirname(workspace) .. '/other'
+  vim.fn.mkdir(other .. '/.git', 'p')
+  local function says(directory)
+    vim.api.nvim_feedkeys(vim.keycode('A(sb-posix:getcwd)<CR><Esc>'), 'x!', false)
+    local wanted = ('"%s"'):format(directory)
+    T.wait(wanted, function() return vim.fn.getline(vim.fn.line('$') - 1) == wanted end, function() return vim.api.nvim_buf_get_lines(0, 0, -1, false) end)
+  end
+  for _, directory in ipairs({ workspace, other, workspace }) do
+    vim.cmd.edit({ directory .. '/fixture.lisp', bang = true })
+    T.wait('the client', client)
+    T.press('\\s')
+    vim.cmd.stopinsert()
+    says(directory)
+    -- Also when another workspace was visited meanwhile.
+    vim.cmd.wincmd('p')
+    vim.cmd.edit({ (directory == other and workspace or other) .. '/fixture.lisp', bang = true })
+    T.wait('the client', client)
+    vim.cmd.wincmd('p')
+    says(directory)
+    vim.cmd.close()
+  end
+  vim.iter(vim.lsp.get_clients()):find(function(one) return one.root_dir == other end):stop()
+  T.run({ 'consort', 'stop' }, { cwd = other })
+end)
+
+T.it('what differs from the image: a file that was never loaded is not called the same', function()
+  vim.cmd.edit({ file, bang = true })
+  T.wait('the client', client)
+  forget()
+  vim.cmd('Consort changed')
+  local wanted = [[Consort: the image has no other text of this file; \eb evaluates it]]
+  T.wait(wanted, function() return last_said() == wanted end, last_said)
+end)
+
+T.it('a server that was ended is started again by a key', function()
+  vim.cmd.edit({ file, bang = true })
+  evaluates('3')
+  local id = client().id
+  client():stop(true)
+  T.wait('the end', function() return vim.lsp.get_client_by_id(id) == nil end)
+  evaluates('3')
+end)
+
+T.it('a server that cannot start: the key says so, and does not wait', function()
+  client():stop()
+  T.wait('the end', function() return client() == nil end)
+  vim.lsp.config('consort', { cmd = { 'false' } })
+  vim.cmd.edit({ bang = true })
+  T.wait('the failure', function() return require('consort.start').has_failed end)
+  forget()
+  T.press('\\ee')
+  T.eq('Consort: it ended as it began: `:checkhealth consort`', last_said())
+end)
+
+T.leave(workspace)
+T.finish()
