@@ -8,8 +8,10 @@ use super::super::eval::unread;
 use super::super::output::{print_error_as_it_is, width};
 use super::commands::{self, Command};
 use super::entry::Entry;
+use super::fields::{elements, text};
 use super::reading::is_sound;
-use super::session::{ERROR, Repl, ReplError, elements, text};
+use super::screen::ERROR;
+use super::session::{AtStop, Awaited, Repl, ReplError};
 use super::stop;
 
 /// The number of frames that are shown with a stop.
@@ -68,6 +70,27 @@ pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
         }
     }
     Ok(())
+}
+
+/// Evaluates code at the present stop, and waits for its answer. Where it stops itself, the person
+/// is at that stop first. Ctrl-C cancels it.
+fn evaluate_at_stop(repl: &mut Repl, arguments: Value) -> Result<Result<Value, String>, ReplError> {
+    let level = repl.stop.as_ref().map_or(1, |stop| stop.level);
+    let request = repl.link.borrow_mut().send("evaluate", arguments)?;
+    repl.at_stops.push(AtStop { request, level, answer: None });
+    let answer = loop {
+        match repl.wait(request) {
+            Ok(Awaited::Answer(answer)) => break Ok(answer),
+            Ok(Awaited::Stopped) => {
+                if let Err(error) = at_stop(repl) {
+                    break Err(error);
+                }
+            }
+            Err(error) => break Err(error),
+        }
+    };
+    repl.at_stops.retain(|one| one.request != request);
+    answer
 }
 
 /// The state of the prompt.
@@ -204,7 +227,7 @@ impl Prompt {
             // A stop in the reader is of no use: the error's place in the text is shown instead.
             let context = if is_sound(&form) { "repl" } else { "watch" };
             let wanted = json!({"expression": form, "frameId": self.number, "context": context});
-            match repl.evaluate_at_stop(wanted)? {
+            match evaluate_at_stop(repl, wanted)? {
                 Ok(answer) => {
                     let result = text(&answer["result"]);
                     let shown = if result == "; no values" { "; no values\n".into() } else { format!("=> {result}\n") };

@@ -6,6 +6,8 @@ mod completing;
 mod debugger;
 mod editor;
 mod entry;
+mod evaluation;
+mod fields;
 mod highlight;
 mod interrupts;
 mod link;
@@ -66,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                     repl.screen.print(&commands::help(false, width().unwrap_or(80)))?
                 }
                 Ok(commands::Command::Quit) => break,
-                Err(why) if person => repl.screen.print_error(&format!("{why}\n"), session::ERROR)?,
+                Err(why) if person => repl.screen.print_error(&format!("{why}\n"), screen::ERROR)?,
                 _ => {
                     failed |= !repl.run(&text)?;
                     if person && commands::is_like_one(&text) {

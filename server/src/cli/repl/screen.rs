@@ -6,6 +6,8 @@ use consort::shown;
 
 use super::super::output::{colour, print_as_it_is, print_error_as_it_is, width};
 
+/// The style of errors (SGR).
+pub(super) const ERROR: &str = "31";
 /// The part of an unfinished line that is kept, in characters.
 const MAX_LINE_CHARS: usize = 500;
 

@@ -1,28 +1,21 @@
-//! The conversation with the host: evaluations, and what arrives while one runs.
+//! The conversation with the host: requests, and the messages that arrive meanwhile.
 
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use consort::model::evaluation::EvalError;
-use consort::text::toplevel::written_forms;
 use serde_json::{Value, json};
 
-use super::super::eval::not_read;
 use super::super::output::Failure;
-use super::super::packages::{self, Asked};
-use super::debugger;
 use super::entry::{Entry, Kind};
+use super::fields::{elements, text};
 use super::link::{Arrived, HostEnded, Link, answer, is_answer};
 use super::prompt;
 use super::read::Reader;
-use super::reading::is_sound;
-use super::screen::Screen;
+use super::screen::{ERROR, Screen};
 use super::stop::Stop;
 
-/// The style of errors (SGR).
-pub(super) const ERROR: &str = "31";
 /// The number of Ctrl-C at which the program itself is left, when Lisp does not answer.
 const INSISTING: u32 = 3;
 /// The time that the host has to take note of a client that leaves.
@@ -38,29 +31,29 @@ pub(super) enum Awaited {
 }
 
 /// Code that is evaluated at a stop, and may stop there itself.
-struct AtStop {
-    request: u64,
+pub(super) struct AtStop {
+    pub(super) request: u64,
     /// The level of the stop.
-    level: u64,
-    answer: Option<Result<Value, String>>,
+    pub(super) level: u64,
+    pub(super) answer: Option<Result<Value, String>>,
 }
 
 /// The state of the program.
 pub(super) struct Repl {
     pub(super) link: Rc<RefCell<Link>>,
     pub(super) screen: Screen,
-    reader: Reader,
+    pub(super) reader: Reader,
     package: String,
     /// The request of the evaluation that runs or is stopped.
-    running: Option<u64>,
+    pub(super) running: Option<u64>,
     /// The answer to that request.
-    ended: Option<Result<Value, String>>,
+    pub(super) ended: Option<Result<Value, String>>,
     /// The stop of the evaluation; of nested ones, the innermost.
     pub(super) stop: Option<Stop>,
     /// Code that is evaluated at stops, outermost first.
-    at_stops: Vec<AtStop>,
+    pub(super) at_stops: Vec<AtStop>,
     /// True if the person was told that the host has ended.
-    is_told: bool,
+    pub(super) is_told: bool,
 }
 
 impl Repl {
@@ -92,7 +85,7 @@ impl Repl {
     }
 
     /// Connects to the host unless there is a connection.
-    fn connect(&mut self) -> Result<(), String> {
+    pub(super) fn connect(&mut self) -> Result<(), String> {
         let mut link = self.link.borrow_mut();
         if link.is_connected() {
             return Ok(());
@@ -119,7 +112,7 @@ impl Repl {
         }
     }
 
-    fn note_package(&mut self, body: &Value) {
+    pub(super) fn note_package(&mut self, body: &Value) {
         if let Some(package) = body["package"].as_str() {
             package.clone_into(&mut self.package);
         }
@@ -141,25 +134,8 @@ impl Repl {
         self.reader.read(prompt, Kind::Line, None)
     }
 
-    /// Evaluates the forms of a text one by one, up to one that fails. Returns false when one does.
-    pub(super) fn run(&mut self, text: &str) -> Result<bool, Failure> {
-        for form in written_forms(text) {
-            match self.evaluate(&form) {
-                Ok(true) => {}
-                Ok(false) => return Ok(false),
-                Err(ReplError::Host) => {
-                    self.host_ended()?;
-                    self.is_told = true;
-                    return Ok(false);
-                }
-                Err(ReplError::Io(error)) => return Err(error.into()),
-            }
-        }
-        Ok(true)
-    }
-
     /// Says that the host has ended: the next evaluation starts another.
-    fn host_ended(&mut self) -> io::Result<()> {
+    pub(super) fn host_ended(&mut self) -> io::Result<()> {
         (self.running, self.ended, self.stop) = (None, None, None);
         self.at_stops.clear();
         CL_USER.clone_into(&mut self.package);
@@ -167,79 +143,6 @@ impl Repl {
             "The Consort host has ended, and with it what was defined in its image only. An evaluation starts another.\n",
             ERROR,
         )
-    }
-
-    fn evaluate(&mut self, code: &str) -> Result<bool, ReplError> {
-        self.drain()?;
-        if !self.link.borrow().is_connected() && !self.is_told {
-            self.host_ended()?;
-        }
-        self.is_told = false;
-        if let Err(why) = self.connect() {
-            self.screen.print_error(&format!("{why}\n"), ERROR)?;
-            return Ok(false);
-        }
-        // A stop in the reader is of no use: the error's place in the text is shown instead.
-        let mut stops = self.reader.is_person() && is_sound(code);
-        let mut is_unread = false;
-        let mut number = self.link.borrow_mut().send("consort/evaluate", json!({"code": code, "stops": stops}))?;
-        self.running = Some(number);
-        loop {
-            match self.wait(number)? {
-                Awaited::Answer(_) if is_unread => {
-                    (stops, is_unread, self.ended, self.stop) = (false, false, None, None);
-                    let again = json!({"code": code, "stops": stops});
-                    number = self.link.borrow_mut().send("consort/evaluate", again)?;
-                    self.running = Some(number);
-                }
-                Awaited::Answer(answer) => {
-                    (self.running, self.ended, self.stop) = (None, None, None);
-                    return Ok(self.show_end(code, answer)?);
-                }
-                Awaited::Stopped => {
-                    is_unread = stops && debugger::left_the_reader(self)?;
-                    if !is_unread {
-                        debugger::at_stop(self)?;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Shows the end of an evaluation. Returns true if it has values.
-    fn show_end(&mut self, code: &str, answer: Result<Value, String>) -> io::Result<bool> {
-        let body = match answer {
-            Ok(body) => body,
-            Err(why) => {
-                self.screen.print_error(&format!("{why}\n"), ERROR)?;
-                return Ok(false);
-            }
-        };
-        self.note_package(&body);
-        for warning in elements(&body["warnings"]) {
-            let text = format!("{}: {}\n", text(&warning["typeName"]), text(&warning["message"]));
-            self.screen.print_error(&text, "33")?;
-        }
-        if body["status"] == "ok" {
-            let values = elements(&body["values"]);
-            let shown: String = values.iter().map(|value| format!("=> {}\n", text(&value["value"]))).collect();
-            self.screen.print(if shown.is_empty() { "; no values\n" } else { &shown })?;
-            return Ok(true);
-        }
-        let error = &body["error"];
-        let error = EvalError {
-            unread: error["unread"].as_u64().and_then(|at| at.try_into().ok()),
-            ..EvalError::new(text(&error["typeName"]), text(&error["message"]))
-        };
-        let near = |package: &str| packages::near(self.link.borrow().place(), package, Asked::InLisp);
-        match not_read(code, &error, near) {
-            Some(shown) => {
-                self.screen.fresh_line()?;
-                super::super::output::print_error_as_it_is(&shown)?;
-            }
-            None => self.screen.print_error(&report(&body), ERROR)?,
-        }
-        Ok(false)
     }
 
     /// Sends a request about a stop and waits for its answer; Ctrl-C cancels it.
@@ -251,29 +154,8 @@ impl Repl {
         }
     }
 
-    /// Evaluates code at the present stop, and waits for its answer. Where it stops itself, the person
-    /// is at that stop first. Ctrl-C cancels it.
-    pub(super) fn evaluate_at_stop(&mut self, arguments: Value) -> Result<Result<Value, String>, ReplError> {
-        let level = self.stop.as_ref().map_or(1, |stop| stop.level);
-        let request = self.link.borrow_mut().send("evaluate", arguments)?;
-        self.at_stops.push(AtStop { request, level, answer: None });
-        let answer = loop {
-            match self.wait(request) {
-                Ok(Awaited::Answer(answer)) => break Ok(answer),
-                Ok(Awaited::Stopped) => {
-                    if let Err(error) = debugger::at_stop(self) {
-                        break Err(error);
-                    }
-                }
-                Err(error) => break Err(error),
-            }
-        };
-        self.at_stops.retain(|one| one.request != request);
-        answer
-    }
-
     /// Waits for an answer. Output is shown as it comes, and input is asked for.
-    fn wait(&mut self, number: u64) -> Result<Awaited, ReplError> {
+    pub(super) fn wait(&mut self, number: u64) -> Result<Awaited, ReplError> {
         let mut interrupts = 0;
         loop {
             if let Some(at_stop) = self.at_stops.iter_mut().find(|one| one.request == number) {
@@ -436,16 +318,8 @@ impl std::fmt::Display for ReplError {
     }
 }
 
-pub(super) fn elements(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-pub(super) fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
 /// The error of an evaluation with its frames, or the way in which it ended.
-fn report(body: &Value) -> String {
+pub(super) fn report(body: &Value) -> String {
     let error = &body["error"];
     if body["status"] == "interrupted" {
         return "; interrupted\n".into();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::session::{elements, text};
+use super::fields::{elements, text};
 
 /// The stop of the evaluation.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,0 +1,108 @@
+//! The evaluation of what a person entered, with its stops and its end.
+
+use std::io;
+
+use consort::model::evaluation::EvalError;
+use consort::text::toplevel::written_forms;
+use serde_json::{Value, json};
+
+use super::super::eval::not_read;
+use super::super::output::{Failure, print_error_as_it_is};
+use super::super::packages::{self, Asked};
+use super::debugger;
+use super::fields::{elements, text};
+use super::reading::is_sound;
+use super::screen::ERROR;
+use super::session::{Awaited, Repl, ReplError, report};
+
+impl Repl {
+    /// Evaluates the forms of a text one by one, up to one that fails. Returns false when one does.
+    pub(super) fn run(&mut self, text: &str) -> Result<bool, Failure> {
+        for form in written_forms(text) {
+            match self.evaluate(&form) {
+                Ok(true) => {}
+                Ok(false) => return Ok(false),
+                Err(ReplError::Host) => {
+                    self.host_ended()?;
+                    self.is_told = true;
+                    return Ok(false);
+                }
+                Err(ReplError::Io(error)) => return Err(error.into()),
+            }
+        }
+        Ok(true)
+    }
+
+    fn evaluate(&mut self, code: &str) -> Result<bool, ReplError> {
+        self.drain()?;
+        if !self.link.borrow().is_connected() && !self.is_told {
+            self.host_ended()?;
+        }
+        self.is_told = false;
+        if let Err(why) = self.connect() {
+            self.screen.print_error(&format!("{why}\n"), ERROR)?;
+            return Ok(false);
+        }
+        // A stop in the reader is of no use: the error's place in the text is shown instead.
+        let mut stops = self.reader.is_person() && is_sound(code);
+        let mut is_unread = false;
+        let mut number = self.link.borrow_mut().send("consort/evaluate", json!({"code": code, "stops": stops}))?;
+        self.running = Some(number);
+        loop {
+            match self.wait(number)? {
+                Awaited::Answer(_) if is_unread => {
+                    (stops, is_unread, self.ended, self.stop) = (false, false, None, None);
+                    let again = json!({"code": code, "stops": stops});
+                    number = self.link.borrow_mut().send("consort/evaluate", again)?;
+                    self.running = Some(number);
+                }
+                Awaited::Answer(answer) => {
+                    (self.running, self.ended, self.stop) = (None, None, None);
+                    return Ok(self.show_end(code, answer)?);
+                }
+                Awaited::Stopped => {
+                    is_unread = stops && debugger::left_the_reader(self)?;
+                    if !is_unread {
+                        debugger::at_stop(self)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Shows the end of an evaluation. Returns true if it has values.
+    fn show_end(&mut self, code: &str, answer: Result<Value, String>) -> io::Result<bool> {
+        let body = match answer {
+            Ok(body) => body,
+            Err(why) => {
+                self.screen.print_error(&format!("{why}\n"), ERROR)?;
+                return Ok(false);
+            }
+        };
+        self.note_package(&body);
+        for warning in elements(&body["warnings"]) {
+            let text = format!("{}: {}\n", text(&warning["typeName"]), text(&warning["message"]));
+            self.screen.print_error(&text, "33")?;
+        }
+        if body["status"] == "ok" {
+            let values = elements(&body["values"]);
+            let shown: String = values.iter().map(|value| format!("=> {}\n", text(&value["value"]))).collect();
+            self.screen.print(if shown.is_empty() { "; no values\n" } else { &shown })?;
+            return Ok(true);
+        }
+        let error = &body["error"];
+        let error = EvalError {
+            unread: error["unread"].as_u64().and_then(|at| at.try_into().ok()),
+            ..EvalError::new(text(&error["typeName"]), text(&error["message"]))
+        };
+        let near = |package: &str| packages::near(self.link.borrow().place(), package, Asked::InLisp);
+        match not_read(code, &error, near) {
+            Some(shown) => {
+                self.screen.fresh_line()?;
+                print_error_as_it_is(&shown)?;
+            }
+            None => self.screen.print_error(&report(&body), ERROR)?,
+        }
+        Ok(false)
+    }
+}
