@@ -23,7 +23,7 @@ const ALLOWED: &Allowed = &[
     ("cli/repl/read.rs", "is_terminal()", "a question about the stream"),
     ("cli/repl/read.rs", "colour(", "a question about the stream"),
     ("cli/repl/screen.rs", "", "escaped there, when it is a terminal"),
-    ("cli/repl/session.rs", "print_error_as_it_is(&shown)", "the renderer escapes, and colours"),
+    ("cli/repl/session.rs", "print_error_as_it_is(rendered)", "the renderer escapes, and colours"),
     ("cli/logging.rs", "shown::record(", "escaped in the line before, but for the log's own colours"),
     ("cli/serve.rs", "io::stdout().lock()", "one of Consort's own words, for the client that started it"),
     ("host/bridge/mod.rs", "as_fd()", "the descriptor"),

@@ -10,7 +10,7 @@ use consort::text::toplevel::written_forms;
 use serde_json::{Value, json};
 
 use super::super::eval::not_read;
-use super::super::output::Failure;
+use super::super::output::{Failure, print_error_as_it_is};
 use super::super::packages::{self, Asked};
 use super::debugger;
 use super::entry::{Entry, Kind};
@@ -212,13 +212,16 @@ impl Repl {
         };
         let near = |package: &str| packages::near(self.link.borrow().place(), package, Asked::InLisp);
         match not_read(code, &error, near) {
-            Some(shown) => {
-                self.screen.fresh_line()?;
-                super::super::output::print_error_as_it_is(&shown)?;
-            }
+            Some(rendered) => self.print_rendered(&rendered)?,
             None => self.screen.print_error(&report(&body), ERROR)?,
         }
         Ok(false)
+    }
+
+    /// Prints errors of code as `consort check` renders them.
+    pub(super) fn print_rendered(&mut self, rendered: &str) -> io::Result<()> {
+        self.screen.fresh_line()?;
+        print_error_as_it_is(rendered)
     }
 
     /// Sends a request about a stop and waits for its answer; Ctrl-C cancels it.
