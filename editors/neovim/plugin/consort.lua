@@ -52,8 +52,8 @@ vim.api.nvim_create_autocmd('LspAttach', {
   end,
 })
 
--- The server knows a document by its name: under another one it is another document, at once and not
--- only when it is saved.
+-- The server knows a document by its name: under another one it is another document, at once and
+-- not only when it is saved.
 vim.api.nvim_create_autocmd('BufFilePre', {
   group = group,
   desc = 'The document of the old name is closed',

@@ -5,7 +5,7 @@ use consort::text::toplevel::written_forms;
 use serde_json::{Value, json};
 
 use super::super::eval::unread;
-use super::super::output::{print_error_as_it_is, width};
+use super::super::output::width;
 use super::commands::{self, Command};
 use super::entry::Entry;
 use super::fields::{elements, text};
@@ -176,7 +176,7 @@ impl Prompt {
         }
         if !is_sound(&arguments) {
             let why = unread(&arguments, "END-OF-FILE").unwrap_or_default();
-            return Ok(print_error_as_it_is(&why)?);
+            return Ok(repl.print_rendered(&why)?);
         }
         let arguments = written_forms(&arguments);
         let wanted = json!({"threadId": self.thread, "stop": restart["stop"], "index": number, "name": restart["name"], "arguments": arguments});

@@ -97,12 +97,15 @@ impl Repl {
         };
         let near = |package: &str| packages::near(self.link.borrow().place(), package, Asked::InLisp);
         match not_read(code, &error, near) {
-            Some(shown) => {
-                self.screen.fresh_line()?;
-                print_error_as_it_is(&shown)?;
-            }
+            Some(rendered) => self.print_rendered(&rendered)?,
             None => self.screen.print_error(&report(&body), ERROR)?,
         }
         Ok(false)
+    }
+
+    /// Prints errors of code as `consort check` renders them.
+    pub(super) fn print_rendered(&mut self, rendered: &str) -> io::Result<()> {
+        self.screen.fresh_line()?;
+        print_error_as_it_is(rendered)
     }
 }
