@@ -232,8 +232,8 @@ impl Repl {
         }
     }
 
-    /// Evaluates code at the present stop, and waits for its answer. Where it stops itself, the person
-    /// is at that stop first. Ctrl-C cancels it.
+    /// Evaluates code at the present stop, and waits for its answer. Where it stops itself, the
+    /// person is at that stop first. Ctrl-C cancels it.
     pub(super) fn evaluate_at_stop(&mut self, arguments: Value) -> Result<Result<Value, String>, ReplError> {
         let level = self.stop.as_ref().map_or(1, |stop| stop.level);
         let request = self.link.borrow_mut().send("evaluate", arguments)?;
@@ -317,8 +317,8 @@ impl Repl {
         }
     }
 
-    /// Returns true if the evaluation is stopped as it was when the stop was shown, and code that is
-    /// evaluated at the stop around it has not ended.
+    /// Returns true if the evaluation is stopped as it was when the stop was shown, and code that
+    /// is evaluated at the stop around it has not ended.
     pub(super) fn is_still_stopped(&self) -> bool {
         self.ended.is_none()
             && self.at_stops.iter().all(|one| one.answer.is_none())
