@@ -92,6 +92,14 @@
     (points-set image file text)
     (is string= "(8 (8 8))" (outcome-text image (debug-id image "(funcall *hook* 4)")))
     (is eq :true (path (points-set image file text '("(let ((m")) 0 "verified"))
+    ;; Evaluated anew, it has its breakpoint still.
+    (prepare image "(makunbound '*hook*)" :session "others")
+    (outcome-text image (evaluated-from image file text "(defvar *hook*"))
+    (multiple-value-bind (stop id) (stopped-at image "(funcall *hook* 4)")
+      (is string= "(let ((m (* 2 n)))
+      (list m (twofold m)))" (span-text (path stop "at") text))
+      (is eq :true (path (points-set image file text '("(let ((m")) 0 "verified"))
+      (is string= "(8 (8 8))" (went-on image stop id)))
     ;; The file was loaded: the code is another.
     (prepare image (format nil "(makunbound '*hook*) (load ~S)" file) :session "others")
     (ok (text-contains "in the editor" (path (points-set image file text '("(let ((m")) 0 "message")))

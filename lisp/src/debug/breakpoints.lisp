@@ -148,6 +148,8 @@
                                                 (declare (ignore condition))
                                                 (await-evaluation owner file text piece span point))))
                  (ensure-unit file text pieces piece))))
+    ;; For when it is evaluated anew.
+    (when (eq (unit-kind unit) :evaluated) (await-evaluation owner file text piece span point))
     (values unit (site-of-span unit span))))
 
 ;;; Putting in force

@@ -213,8 +213,8 @@ pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Resu
     Ok((text, stack.named(json!({"frame": frame, "total": total, "known": known, "locals": locals}))))
 }
 
-/// Returns a local variable of a frame by its name, in any case; `None`: the frame has none. Of several
-/// of one name, which have numbers behind it (`X#1`), the innermost, which is listed first.
+/// Returns a local variable of a frame by its name, in any case; `None`: the frame has none. Of
+/// several of one name, which have numbers behind it (`X#1`), the innermost, which is listed first.
 ///
 /// # Errors
 /// See [`locals`].

@@ -218,8 +218,8 @@ impl Repl {
         }
     }
 
-    /// Returns true if the evaluation is stopped as it was when the stop was shown, and code that is
-    /// evaluated at the stop around it has not ended.
+    /// Returns true if the evaluation is stopped as it was when the stop was shown, and code that
+    /// is evaluated at the stop around it has not ended.
     pub(super) fn is_still_stopped(&self) -> bool {
         self.ended.is_none()
             && self.at_stops.iter().all(|one| one.answer.is_none())

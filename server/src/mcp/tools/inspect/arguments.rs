@@ -43,7 +43,7 @@ pub(crate) struct Input {
     /// Default: parts
     #[serde(default)]
     pub(super) show: Option<Show>,
-    /// Only parts that show this text
+    /// Parts with this text
     #[serde(default)]
     pub(super) find: Option<String>,
     /// Code: sets the part
