@@ -141,7 +141,8 @@
                               "(let ((closed (make-string-output-stream))) (close closed) (setf *standard-output* closed *error-output* closed *trace-output* closed))"
                               "(proclaim '(sb-ext:muffle-conditions warning))"
                               "(setf sb-ext:*invoke-debugger-hook* nil)" "(setf *gensym-counter* -1)" "(setf *random-state* nil)"
-                              "(setf *default-pathname-defaults* #p\"/nowhere/at/all/x.y\")" "(setf sb-ext:*evaluator-mode* :interpret)")))))
+                              "(setf *default-pathname-defaults* #p\"/nowhere/at/all/x.y\")" "(setf sb-ext:*evaluator-mode* :interpret)"
+                              "(setf sb-alien::*default-c-string-external-format* :utf-16le)")))))
 
 (deftest packages-that-everybody-needs
   (breaks-nothing "(delete-package :cl-user)" "(let ((*package* (find-package :keyword))) (delete-package \"COMMON-LISP-USER\"))"
