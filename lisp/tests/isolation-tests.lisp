@@ -166,6 +166,11 @@
                   "(sb-ext:without-package-locks (defmethod print-object ((x condition) stream) (write-string \"broken\" stream)))"
                   "(defmethod print-object ((x error) stream) (declare (ignore stream)) (error \"no\"))"
                   "(defmethod print-object :around ((x warning) stream) (declare (ignore stream)) (loop))"
+                  "(defmethod print-object :around ((x symbol) stream) (declare (ignore stream)) (error \"no\"))"
+                  "(defmethod print-object ((x list) stream) (write-string \"broken\" stream))"
+                  "(defmethod print-object :around ((x integer) stream) (declare (ignore stream)) (loop))"
+                  "(defmethod print-object :before ((x string) stream) (write-string \"broken\" stream))"
+                  "(defmethod print-object :around ((x sequence) stream) (declare (ignore stream)) (error \"no\"))"
                   "(sb-ext:without-package-locks (remove-method #'print-object (find-method #'print-object '() (list (find-class 'condition) t))))"))
 
 (deftest methods-of-the-systems-functions
