@@ -262,9 +262,13 @@ impl Editor {
     pub async fn send(&mut self, message: &Value) {
         jitter().await;
         self.unread.sent(message);
-        let body = message.to_string();
-        let frame = format!("Content-Length: {}\r\n\r\n{body}", body.len());
-        self.write.write_all(frame.as_bytes()).await.expect("the server reads");
+        self.send_body(message.to_string().as_bytes()).await;
+    }
+
+    /// Sends the body of a message as it is, also one that is not JSON.
+    pub async fn send_body(&mut self, body: &[u8]) {
+        let header = format!("Content-Length: {}\r\n\r\n", body.len());
+        self.write.write_all(&[header.as_bytes(), body].concat()).await.expect("the server reads");
     }
 
     /// Disconnects without a message.
