@@ -106,8 +106,8 @@
   "Returns true if the work of every session goes through the methods of FUNCTION for CLASS."
   (or (eq class (load-time-value (find-class 't)))
       (case (sb-mop:generic-function-name function)
-        ;; What names, values, errors and code are printed by. Programs have methods for functions and
-        ;; hash tables, which do no harm.
+        ;; What names, values, errors and code are printed by. Programs have methods for functions
+        ;; and hash tables, which do no harm.
         (print-object (or (subtypep class '(or condition symbol cons number character array)) (eq (class-name class) 'sequence)))
         ((initialize-instance reinitialize-instance shared-initialize) (eq class (load-time-value (find-class 'standard-object))))
         ((make-instance allocate-instance) (member (class-name class) '(symbol class standard-class))))))

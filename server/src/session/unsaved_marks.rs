@@ -4,8 +4,8 @@
 //! A host marks a file when an editor changes its text, and removes the mark when the text is saved
 //! or the document closed. A mark holds until the editor's process ends or the file on disk has
 //! another content. It holds when the host was stopped or killed and the editor has not come back,
-//! when the editor is suspended, and for an editor whose workspace, and with it the host, is another
-//! one.
+//! when the editor is suspended, and for an editor whose workspace, and with it the host, is not
+//! this one.
 //!
 //! Marks are small files in the user's state directory, named after the path and the process.
 
