@@ -106,8 +106,8 @@
   "Returns true if the work of every session goes through the methods of FUNCTION for CLASS."
   (or (eq class (load-time-value (find-class 't)))
       (case (sb-mop:generic-function-name function)
-        ;; What names, values, errors and code are printed by. Programs have methods for functions
-        ;; and hash tables, which do no harm.
+        ;; The parts of names, values, errors and code. Methods for functions and hash tables, which
+        ;; programs have, do no harm.
         (print-object (or (subtypep class '(or condition symbol cons number character array)) (eq (class-name class) 'sequence)))
         ((initialize-instance reinitialize-instance shared-initialize) (eq class (load-time-value (find-class 'standard-object))))
         ((make-instance allocate-instance) (member (class-name class) '(symbol class standard-class))))))
@@ -146,7 +146,7 @@
       (sb-ext:without-package-locks
         (dolist (method foreign) (remove-method function method))
         (dolist (method lost) (add-method function method))))
-    ;; What prints names may have been among them.
+    ;; Not before: the methods may be those that print the names.
     (mapcar (lambda (method) (method-words function method)) (append foreign lost))))
 
 (defun restore-shared-methods ()
