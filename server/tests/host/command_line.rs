@@ -121,7 +121,7 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
 fn a_check_names_the_problems_in_the_settings() {
     let fixture = Fixture::new();
     fixture.file("a.lisp", "(defun a () 1)\n");
-    for (settings, problem) in [("x = [", "not valid TOML"), ("[lint]\nrules = [\"no-such-rule\"]", "no-such-rule")] {
+    for (settings, problem) in [("x = [", "not valid TOML"), ("[lint]\nrules = 3\n", "lint.rules must be")] {
         fixture.file("consort.toml", settings);
         let check = fixture.run(&["check", "a.lisp"]);
         assert_eq!(check.status.code(), Some(0), "{check:?}");
