@@ -115,11 +115,17 @@
   ever locks this thread's arena."
   (sb-alien:free-alien (sb-alien:make-alien (sb-alien:unsigned 8) 65536)))
 
+(defconstant +signal-of-end+ 0
+  "The signal that a copy sends at its end: none. So code of the user's that waits for any child of
+  the image, or has SIGCHLD ignored or handled, has nothing to do with copies.")
+
+(defconstant +any-child+ #+linux #x40000000 #-linux 0 "__WALL, with which children without such a signal are waited for.")
+
 (defun bare-fork ()
   "fork(2) without the C library's handlers: the process id, 0 in the copy, -1 on an error."
   #+(and linux (or x86-64 arm64))
   (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 56 #+arm64 220) ; SYS_clone
-          (sb-alien:unsigned-long sb-posix:sigchld) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0))
+          (sb-alien:unsigned-long +signal-of-end+) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0))
   #-(and linux (or x86-64 arm64))
   (call-c "fork" sb-alien:int))
 
@@ -312,8 +318,10 @@
   ;; would delay the copy's own.
   (setf *timers-of-image* (sb-ext:list-all-timers))
   (mapc #'sb-ext:unschedule-timer *timers-of-image*)
-  (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup))
+  (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup sb-posix:sigchld))
     (enable-interrupt signal :default))
+  (restore-alarm-handler)
+  (restore-interruption-handler)
   (setf *in-copy* t
         sb-ext:*exit-hooks* '()
         sb-ext:*after-gc-hooks* '()))
@@ -353,7 +361,7 @@
   that ended it; NIL for the one that does not apply, and twice NIL if there is no such child."
   (loop
     (handler-case
-        (multiple-value-bind (reaped status) (sb-posix:waitpid pid 0)
+        (multiple-value-bind (reaped status) (sb-posix:waitpid pid +any-child+)
           (when (eql reaped pid)
             (return (cond ((sb-posix:wifexited status) (values (sb-posix:wexitstatus status) nil))
                           ((sb-posix:wifsignaled status) (values nil (sb-posix:wtermsig status)))))))
@@ -366,9 +374,9 @@
   #+linux
   (let ((facts (make-array 16 :element-type '(unsigned-byte 64) :initial-element 0))) ; siginfo_t
     (with-pinned-objects (facts)
-      ;; P_PID; WEXITED and WNOWAIT
+      ;; P_PID; WEXITED, WNOWAIT and __WALL
       (loop while (and (minusp (call-c "waitid" sb-alien:int (sb-alien:int 1) (sb-alien:int pid)
-                                       (sb-alien:system-area-pointer (vector-sap facts)) (sb-alien:int #x01000004)))
+                                       (sb-alien:system-area-pointer (vector-sap facts)) (sb-alien:int (logior #x01000004 +any-child+))))
                        (= (sb-alien:get-errno) sb-posix:eintr))))))
 
 (defun wait-for-group (pid)

@@ -35,6 +35,7 @@
 (defun send-interruption (interruption)
   "Sends INTERRUPTION to its thread; NIL when that has ended."
   (setf (interruption-state interruption) :sent)
+  (restore-interruption-handler)
   (handler-case
       (progn (let ((*interrupts-any-thread* t))
                (sb-thread:interrupt-thread (interruption-thread interruption) (lambda () (receive-interruption interruption))))

@@ -106,7 +106,9 @@
   "Returns true if the work of every session goes through the methods of FUNCTION for CLASS."
   (or (eq class (load-time-value (find-class 't)))
       (case (sb-mop:generic-function-name function)
-        (print-object (subtypep class 'condition))
+        ;; The parts of names, values, errors and code. Methods for functions and hash tables, which
+        ;; programs have, do no harm.
+        (print-object (or (subtypep class '(or condition symbol cons number character array)) (eq (class-name class) 'sequence)))
         ((initialize-instance reinitialize-instance shared-initialize) (eq class (load-time-value (find-class 'standard-object))))
         ((make-instance allocate-instance) (member (class-name class) '(symbol class standard-class))))))
 
@@ -123,10 +125,9 @@
                             (not (member method *print-methods* :test #'eq)))))
                    (sb-mop:generic-function-methods function))))
 
-(defun method-words (method)
-  "Returns the name of METHOD's function and its first class, for a person."
-  (format nil "~A for ~A" (sb-mop:generic-function-name (sb-mop:method-generic-function method))
-          (class-name (first (sb-mop:method-specializers method)))))
+(defun method-words (function method)
+  "Returns the name of FUNCTION and the first class of METHOD, for a person."
+  (format nil "~A for ~A" (sb-mop:generic-function-name function) (class-name (first (sb-mop:method-specializers method)))))
 
 (defun locked-class-p (class)
   "Returns true if the name of CLASS is in a package that SBCL locks. ASDF, which came with the
@@ -140,13 +141,13 @@
   (let* ((foreign (users-methods function wanted-p))
          (lost (and (eq function #'print-object)
                     (remove-if-not (lambda (method) (locked-class-p (first (sb-mop:method-specializers method))))
-                                   (set-difference *print-methods* (sb-mop:generic-function-methods function) :test #'eq))))
-         (words (mapcar #'method-words foreign)))
+                                   (set-difference *print-methods* (sb-mop:generic-function-methods function) :test #'eq)))))
     (when (or foreign lost)
       (sb-ext:without-package-locks
         (dolist (method foreign) (remove-method function method))
         (dolist (method lost) (add-method function method))))
-    (append words (mapcar #'method-words lost))))
+    ;; Not before: the methods may be those that print the names.
+    (mapcar (lambda (method) (method-words function method)) (append foreign lost))))
 
 (defun restore-shared-methods ()
   "Removes those new methods through which the work of every session would go. Returns them in

@@ -102,6 +102,9 @@ KIND is one of
 (define-internal thread-waiting-for :function "telling which lock a thread waits for" ("SB-THREAD" "THREAD-WAITING-FOR"))
 (define-internal active-processes :variable "ending the programs that the image has started" ("SB-IMPL" "*ACTIVE-PROCESSES*"))
 (define-internal enable-interrupt :function "leaving on SIGTERM" ("SB-SYS" "ENABLE-INTERRUPT"))
+(define-internal interruption-handler :function "interrupting after code has replaced the handler" ("SB-UNIX" "SIGURG-HANDLER"))
+(define-internal alarm-handler :function "alarms in a copy of an image whose code has replaced the handler" ("SB-UNIX" "SIGALRM-HANDLER"))
+(define-internal interruption-signal :variable "interrupting after code has replaced the handler" ("SB-UNIX" "SIGURG"))
 
 (defmacro with-lock ((mutex) &body body)
   "BODY with MUTEX held and interrupts off, so that nobody unwinds out of it. Only for short work
@@ -455,6 +458,16 @@ KIND is one of
       (sb-alien:alien-funcall
        (sb-alien:extern-alien "setvbuf" (function sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long sb-alien:int sb-alien:unsigned-long))
        (sb-sys:sap-ref-sap (sb-sys:int-sap address) 0) 0 1 0)))) ; _IOLBF
+
+(defun restore-interruption-handler ()
+  "Has the signal by which threads are interrupted handled as SBCL does, whatever code made of that."
+  (when (and (internal-p 'interruption-handler) (internal-p 'interruption-signal))
+    (enable-interrupt interruption-signal #'interruption-handler)))
+
+(defun restore-alarm-handler ()
+  "Has SBCL's timers run on SIGALRM, whatever code made of that."
+  (when (internal-p 'alarm-handler)
+    (enable-interrupt sb-posix:sigalrm #'alarm-handler)))
 
 (defun prepare-signals ()
   "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image

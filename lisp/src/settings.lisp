@@ -20,7 +20,7 @@
          '*compile-print* '*compile-verbose* '*load-print* '*load-verbose* 'sb-ext:*evaluator-mode* 'sb-ext:*muffled-warnings*)
    (remove nil (list policy-name handled-conditions-name disabled-package-locks-name))
    (loop for name in '("*PRINT-VECTOR-LENGTH*" "*COMPILE-PROGRESS*" "*INLINE-EXPANSION-LIMIT*" "*COMPILER-PRINT-VARIABLE-ALIST*"
-                       "*DEBUG-PRINT-VARIABLE-ALIST*")
+                       "*DEBUG-PRINT-VARIABLE-ALIST*" "*DEFAULT-C-STRING-EXTERNAL-FORMAT*")
          for symbol = (find-symbol name "SB-EXT")
          when (and symbol (boundp symbol)) collect symbol)
    *repl-variables*)
@@ -62,7 +62,8 @@
                     (*print-pprint-dispatch* *own-dispatch*)
                     (*random-state* (make-random-state nil))
                     ((* ** *** + ++ +++ / // /// -) nil)
-                    (t (symbol-value symbol))))
+                    ;; The names of files come from the host in UTF-8.
+                    (t (if (string= symbol "*DEFAULT-C-STRING-EXTERNAL-FORMAT*") :utf-8 (symbol-value symbol)))))
   "The values of our own threads, in the order of *SETTINGS*.")
 
 (defmacro with-own-settings (() &body body)

@@ -230,8 +230,8 @@
 
 (defun write-file (name text)
   "Writes a file of the scratch directory; returns its path."
-  (let ((path (concatenate 'string *scratch* name)))
-    (ensure-directories-exist path)
-    (with-open-file (out path :direction :output :if-exists :supersede :external-format :utf-8)
+  (let* ((path (concatenate 'string *scratch* name)) (pathname (sb-ext:parse-native-namestring path)))
+    (ensure-directories-exist pathname)
+    (with-open-file (out pathname :direction :output :if-exists :supersede :external-format :utf-8)
       (write-string text out))
     path))

@@ -35,7 +35,8 @@
     (receive image (format nil "the copy of request ~A (~A) or its answer" id (operation-of image id)))))
 
 (defun checked-with (image operation &rest more)
-  "Returns the lines of the copy that OPERATION makes of IMAGE; the answer when it makes none."
+  "Returns the lines of the copy that OPERATION makes of IMAGE, and the code with which it left; the
+  answer when it makes none."
   (call-with-check-directory
    (lambda (directory)
      (let ((listener (make-instance 'sb-bsd-sockets:local-socket :type :stream))
@@ -43,19 +44,19 @@
        (sb-bsd-sockets:socket-bind listener name)
        (sb-bsd-sockets:socket-listen listener 1)
        (unwind-protect
-            (let ((id (apply #'send image operation "socket" name "token" "t" "scratch" directory "deadline" *patience* more)))
+            (let ((id (apply #'send image operation "socket" name "token" "t" "scratch" directory (append more (list "deadline" *patience*)))))
               (or (answer-or-copy image id)
-                  (prog1 (lines-of-copy listener)
-                    (answer image id))))
+                  (let ((lines (lines-of-copy listener)))
+                    (values lines (path (answer image id) "result" "exit")))))
          (sb-bsd-sockets:socket-close listener))))))
 
 (defun codes-of (image text &rest more)
   "Returns the codes of the findings of a check of TEXT, or the kind of the error that was the
   answer."
-  (let ((lines (apply #'checked-with image "check" "text" text more)))
+  (multiple-value-bind (lines exit) (apply #'checked-with image "check" "text" text more)
     (if (object-p lines)
         (path lines "error" "kind")
-        (if (find-if (lambda (line) (field line "done")) lines)
+        (if (and (eql exit 0) (find-if (lambda (line) (field line "done")) lines))
             (loop for line in lines
                   when (field line "diagnostic") collect (path line "diagnostic" "code"))
             :not-done))))
@@ -140,7 +141,8 @@
                               "(let ((closed (make-string-output-stream))) (close closed) (setf *standard-output* closed *error-output* closed *trace-output* closed))"
                               "(proclaim '(sb-ext:muffle-conditions warning))"
                               "(setf sb-ext:*invoke-debugger-hook* nil)" "(setf *gensym-counter* -1)" "(setf *random-state* nil)"
-                              "(setf *default-pathname-defaults* #p\"/nowhere/at/all/x.y\")" "(setf sb-ext:*evaluator-mode* :interpret)")))))
+                              "(setf *default-pathname-defaults* #p\"/nowhere/at/all/x.y\")" "(setf sb-ext:*evaluator-mode* :interpret)"
+                              "(setf sb-alien::*default-c-string-external-format* :utf-16le)")))))
 
 (deftest packages-that-everybody-needs
   (breaks-nothing "(delete-package :cl-user)" "(let ((*package* (find-package :keyword))) (delete-package \"COMMON-LISP-USER\"))"
@@ -164,6 +166,11 @@
                   "(sb-ext:without-package-locks (defmethod print-object ((x condition) stream) (write-string \"broken\" stream)))"
                   "(defmethod print-object ((x error) stream) (declare (ignore stream)) (error \"no\"))"
                   "(defmethod print-object :around ((x warning) stream) (declare (ignore stream)) (loop))"
+                  "(defmethod print-object :around ((x symbol) stream) (declare (ignore stream)) (error \"no\"))"
+                  "(defmethod print-object ((x list) stream) (write-string \"broken\" stream))"
+                  "(defmethod print-object :around ((x integer) stream) (declare (ignore stream)) (loop))"
+                  "(defmethod print-object :before ((x string) stream) (write-string \"broken\" stream))"
+                  "(defmethod print-object :around ((x sequence) stream) (declare (ignore stream)) (error \"no\"))"
                   "(sb-ext:without-package-locks (remove-method #'print-object (find-method #'print-object '() (list (find-class 'condition) t))))"))
 
 (deftest methods-of-the-systems-functions
@@ -198,6 +205,22 @@
     (evaluated image "(sb-alien:alien-funcall (sb-alien:extern-alien \"pthread_sigmask\" (function sb-alien:int sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long))
                         0 (sb-sys:vector-sap (make-array 16 :element-type '(unsigned-byte 64) :initial-element (1- (ash 1 64)))) 0)")
     (is equal "NIL" (first-value image "(sb-ext:gc)" :session "other"))))
+
+(deftest the-handlers-of-signals
+  (breaks-nothing "(sb-sys:enable-interrupt sb-posix:sigchld :ignore)" "(sb-sys:enable-interrupt sb-posix:sigchld :default)"
+                  "(sb-sys:enable-interrupt sb-posix:sigalrm :ignore)" "(sb-sys:enable-interrupt sb-posix:sigpipe :default)"
+                  ;; Waits for any child, as servers do that fork.
+                  "(sb-thread:make-thread (lambda ()
+                                            (sb-posix:waitpid (sb-ext:process-pid (sb-ext:run-program \"/bin/sleep\" '(\"600\") :wait nil)) sb-posix:wnohang)
+                                            (loop (sb-posix:waitpid -1 0))))")
+  (with-image (image)
+    (evaluated image "(sb-sys:enable-interrupt sb-posix:sigalrm :ignore)")
+    (is equal '("out-of-time") (codes-of image "(eval-when (:compile-toplevel) (loop))" "deadline" 1)))
+  ;; The signal by which SBCL interrupts threads.
+  (with-image (image)
+    (evaluated image "(sb-sys:enable-interrupt sb-unix:sigurg :ignore)" :session "bad")
+    (is equal "TIMEOUT" (error-type image "(loop)" :session "good" :timeout 0.1))
+    (is equal "3" (first-value image "(+ 1 2)" :session "good"))))
 
 (deftest the-state-of-the-process
   (breaks-nothing "(sb-posix:umask #o777)" "(sb-posix:chdir \"/\")"))

@@ -339,6 +339,22 @@
         (is equal "not-a-fasl" (path (call image "load-fasl" "path" source) "error" "kind"))
         (is equal "file-not-found" (path (call image "load-fasl" "path" "/nowhere.fasl") "error" "kind"))))))
 
+(deftest reload-files-with-names-that-are-patterns-to-lisp
+  (with-image (image)
+    (let ((files (list (write-file "h[r]s/*/hrp.asd" "(asdf:defsystem \"hrp\" :serial t :components ((:file \"package\") (:file \"code\")))")))
+          (package (write-file "h[r]s/*/package.lisp" "(defpackage :hrp (:use :cl))"))
+          (code (write-file "h[r]s/*/code.lisp" "(in-package :hrp) (defun code () 1) (defun vanishes () 1)")))
+      (flet ((names (outcome) (coerce (path outcome "report" "files") 'list)))
+        (is equal (list package code) (names (outcome-of image "reload-system" "system" "hrp" "asd_files" files "force" :false)))
+        (is equal (list package code) (sort (coerce (path (outcome-of image "reload-sources" "package" "HRP") "files") 'list) #'string> :key #'file-namestring))
+        (write-file "h[r]s/*/code.lisp" (format nil "(in-package :hrp)~%(defun code () (+ nowhere 2))"))
+        (is equal code (path (outcome-of image "reload-package" "package" "HRP") "failure" "file"))
+        (write-file "h[r]s/*/code.lisp" "(in-package :hrp) (defun code () 2)")
+        (let ((outcome (outcome-of image "reload-package" "package" "HRP")))
+          (is equal (list package code) (names outcome))
+          (ok (listed outcome "gone" "function HRP::VANISHES")))
+        (is equal "2" (first-value image "(hrp::code)"))))))
+
 ;;; ASDF compares whole seconds. These files have one time, whatever is in them.
 
 (defun write-in-the-same-second (name text)

@@ -18,6 +18,7 @@ pub mod context;
 pub mod debug;
 mod documents;
 mod edit_turns;
+mod encoding;
 mod event;
 pub mod failures;
 mod file_identity;
@@ -294,6 +295,12 @@ impl Session {
     /// previous one.
     pub fn change(&self, client: ClientId, uri: &str, version: i32, edits: Vec<Edit>) {
         self.send(Event::Change { client, uri: uri.into(), version, edits });
+    }
+
+    /// An edit of a document, or of any of the client's documents, could not be understood; `why`
+    /// says so. The client's text is not known until it sends a whole one.
+    pub fn lose_text(&self, client: ClientId, uri: Option<String>, why: String) {
+        self.send(Event::LoseText { client, uri, why });
     }
 
     /// `textDocument/didSave`.

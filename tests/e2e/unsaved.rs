@@ -100,12 +100,13 @@ async fn a_document_opened_with_unsaved_work_is_unsaved() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_document_opened_as_its_file_is_is_saved() {
-    let files: [(&str, &[u8], &str); 5] = [
+    let files: [(&str, &[u8], &str); 6] = [
         ("plain.lisp", DISK.as_bytes(), DISK),
         ("mark.lisp", b"\xef\xbb\xbf(defun core ())\n", "(defun core ())\n"),
         ("returns.lisp", b"(defun core ())\r\n", "(defun core ())\n"),
         ("kept.lisp", b"(defun core ())\r\n", "(defun core ())\r\n"),
         ("latin.lisp", b"(defun core () \"\xe9\")\n", "(defun core () \"\u{e9}\")\n"),
+        ("wide.lisp", b"\xff\xfe(\0d\0e\0f\0u\0n\0 \0c\0o\0r\0e\0 \0(\0)\0)\0", "(defun core ())"),
     ];
     let world = world(&[]).await;
     let mut editor = editor(&world).await;
@@ -118,7 +119,8 @@ async fn a_document_opened_as_its_file_is_is_saved() {
         let call = begin_edit(&mut agent, name).await;
         let result = agent.result(call).await;
         assert_eq!(result["structuredContent"]["unsaved"], false, "{name}: {result}");
-        let now = std::fs::read(world.path(name)).expect("the file");
+        let mut now = std::fs::read(world.path(name)).expect("the file");
+        now.retain(|byte| *byte != 0); // of UTF-16
         assert!(now.windows(6).any(|piece| piece == b":agent"), "{name}");
         // The editor's text was the same as the file's, and so is not unsaved: the agent's edit of
         // the file counts.
@@ -295,5 +297,81 @@ async fn forms_that_were_edited_and_not_loaded_are_listed_for_agents() {
     editor.command("consort.loadFile", load).await.expect("a load");
     let again = agent.call("diagnostics", asked).await;
     assert_eq!(again["structuredContent"]["files"], json!([]), "{again}");
+    world.end().await;
+}
+
+/// Opens `core.lisp` as it is on the disk, and sends the body of a notification about it.
+async fn opened_then(world: &World, body: &[u8]) -> Editor {
+    let mut editor = editor(world).await;
+    open(&mut editor, &world.uri("core.lisp"), DISK).await;
+    editor.send_body(body).await;
+    arrived(&mut editor).await;
+    editor
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_whose_change_could_not_be_understood_is_not_taken_for_saved() {
+    let world = world(&[("core.lisp", DISK)]).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    let uri = world.uri("core.lisp");
+    let place = |line: i64| json!({"line": line, "character": 0});
+    let change = |change: Value| {
+        let document = json!({"uri": uri, "version": 2});
+        let params = json!({"textDocument": document, "contentChanges": [change]});
+        json!({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": params}).to_string()
+    };
+    for body in [
+        change(json!({"text": ";; mine\n", "range": {"start": place(1), "end": place(0)}})),
+        change(json!({"text": ";; mine\n", "range": {"start": place(-1), "end": place(0)}})),
+        change(json!({"text": 5})),
+        change(json!({"text": ";; mine\n"})) + "}",
+    ] {
+        let mut editor = opened_then(&world, body.as_bytes()).await;
+        let told = editor.wait_for("window/showMessage", |told| told.to_string().contains("open it again")).await;
+        assert!(told.to_string().contains("core.lisp"), "{told}");
+        let refused = |result: &Value| result["isError"] == true && text(result).contains("closed and opened again");
+        let read = agent.call("lisp-read-file", json!({"path": "core.lisp"})).await;
+        assert!(refused(&read), "{body}: {read}");
+        let call = begin_edit(&mut agent, "core.lisp").await;
+        let result = agent.result(call).await;
+        assert!(refused(&result), "{body}: {result}");
+        assert_eq!(std::fs::read_to_string(world.path("core.lisp")).expect("the file"), DISK, "{body}");
+        // A whole text is known again.
+        let whole = json!({"textDocument": {"uri": uri, "version": 3}, "contentChanges": [{"text": MINE}]});
+        editor.notify("textDocument/didChange", whole).await;
+        arrived(&mut editor).await;
+        edited_in(&mut editor, &mut agent, "core.lisp").await;
+        editor.vanish().await;
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_in_a_notification_that_hardly_fits_the_protocol_is_known() {
+    let world = world(&[("core.lisp", DISK)]).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    let uri = world.uri("core.lisp");
+    let notification = |method: &str, params: Value| {
+        json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string().into_bytes()
+    };
+    let opened = |document: Value| notification("textDocument/didOpen", json!({"textDocument": document}));
+    let changed = |change: Value| {
+        let document = json!({"uri": uri, "version": null});
+        notification("textDocument/didChange", json!({"textDocument": document, "contentChanges": [change]}))
+    };
+    let all = json!({"start": {"line": 0, "character": 0}, "end": {"line": 1_u64 << 40, "character": 0}});
+    let broken = opened(json!({"uri": uri, "languageId": "lisp", "version": 1, "text": format!("{MINE};;~")}));
+    for body in [
+        opened(json!({"uri": uri, "text": MINE})),
+        opened(json!({"uri": uri, "languageId": "lisp", "version": 3_000_000_000_u32, "text": MINE})),
+        broken.iter().map(|byte| if *byte == b'~' { 0xff } else { *byte }).collect(),
+        changed(json!({"text": MINE})),
+        changed(json!({"text": MINE, "range": all, "rangeLength": -1})),
+    ] {
+        let mut editor = opened_then(&world, &body).await;
+        assert!(read(&mut agent, "core.lisp").await.1, "{}", String::from_utf8_lossy(&body));
+        edited_in(&mut editor, &mut agent, "core.lisp").await;
+        editor.vanish().await;
+    }
     world.end().await;
 }

@@ -17,12 +17,12 @@ pub enum Framing {
 }
 
 /// Returns the bytes of a message, in one piece.
-pub fn framed(body: &str, framing: Framing) -> Vec<u8> {
+pub fn framed(body: impl AsRef<[u8]>, framing: Framing) -> Vec<u8> {
+    let body = body.as_ref();
     match framing {
-        Framing::Headers => format!("Content-Length: {}\r\n\r\n{body}", body.len()),
-        Framing::Lines => format!("{body}\n"),
+        Framing::Headers => [format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat(),
+        Framing::Lines => [body, b"\n"].concat(),
     }
-    .into_bytes()
 }
 
 /// Returns the place of the first message's body in `bytes`, if the message is whole. The message

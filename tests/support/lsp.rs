@@ -257,8 +257,12 @@ impl Editor {
     pub async fn send(&mut self, message: &Value) {
         jitter().await;
         self.unread.sent(message);
-        let frame = framed(&message.to_string(), Framing::Headers);
-        self.write.write_all(&frame).await.expect("the server reads");
+        self.send_body(message.to_string().as_bytes()).await;
+    }
+
+    /// Sends the body of a message as it is, also one that is not JSON.
+    pub async fn send_body(&mut self, body: &[u8]) {
+        self.write.write_all(&framed(body, Framing::Headers)).await.expect("the server reads");
     }
 
     /// Disconnects without a message.

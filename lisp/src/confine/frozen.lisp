@@ -14,7 +14,7 @@
         (cons (number-here '(tkill 200 130)) (allow))
         (cons (number-here '(tgkill 234 131)) (allow))
         (cons (number-here '(prlimit64 302 261)) (only-values 0 0))
-        (cons (number-here *clone*) (append (only-whole-value 0 sb-posix:sigchld 0) (allow)))
+        (cons (number-here *clone*) (append (only-whole-value 0 +signal-of-end+ 0) (allow)))
         (cons (number-here *prctl*) (prctl-ruling))))
 
 (defun confine-calls-of-frozen (landlock)

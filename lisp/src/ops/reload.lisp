@@ -311,7 +311,7 @@
                                    (*progress* (lambda (operation component)
                                                  (when (and (typep operation 'asdf:load-op) (typep component 'asdf:cl-source-file))
                                                    (let ((true (ignore-errors (probe-file (asdf:component-pathname component)))))
-                                                     (when true (push (namestring true) performed))))
+                                                     (when true (push (sb-ext:native-namestring true) performed))))
                                                  (funcall report operation component))))
                               (asdf:load-system system :force force))))
                        (uiop:compile-file-error () (fail-compilation nil (format nil "the system ~A could not be compiled" system)))

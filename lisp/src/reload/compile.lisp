@@ -90,13 +90,13 @@
 (defun note-complaint (condition)
   (when (and *compile-file-truename* (null *complaint*)
              (typep condition '(or (and warning (not style-warning)) reader-error end-of-file)))
-    (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
+    (setf *complaint* (list* condition (sb-ext:native-namestring *compile-file-truename*) (place-of-form)))))
 
 (defun note-compiler-error (condition)
   "NOTE-COMPLAINT for what the compiler itself reports as an error: in a macro, a special form, or
   reading."
   (when (and *compiling* *compile-file-truename* (null *complaint*))
-    (setf *complaint* (list* condition (namestring *compile-file-truename*) (place-of-form)))))
+    (setf *complaint* (list* condition (sb-ext:native-namestring *compile-file-truename*) (place-of-form)))))
 
 (observe-compiler-errors 'note-compiler-error)
 
@@ -157,7 +157,7 @@
       (with-compilation-unit ()
         (prog1 (call-replacing-in-place function)
           (loop for (name file offset) in (undefined-variable-uses)
-                do (fail-undefined name (and file (namestring file)) (and file offset (place-in-file file offset)))))))))
+                do (fail-undefined name (and file (sb-ext:native-namestring file)) (and file offset (place-in-file file offset)))))))))
 
 (defun fail-undefined (name file place)
   (let ((message (format nil "Undefined variable: ~A" (with-terse-printing () (prin1-to-string name)))))

@@ -24,9 +24,10 @@
 ;;; Sources of definitions
 
 (defun same-file-table (files)
+  "A table of the true names of FILES, native names."
   (let ((table (make-hash-table :test #'equal)))
     (dolist (file files table)
-      (let ((true (ignore-errors (probe-file file))))
+      (let ((true (ignore-errors (probe-file (sb-ext:parse-native-namestring file)))))
         (when true (setf (gethash (namestring true) table) t))))))
 
 (defun source-pathname (source)

@@ -3,7 +3,7 @@
 (in-package :consort)
 
 (defun package-files (packages snapshot)
-  "The names of the files that define PACKAGES, and those that define what their symbols stand for."
+  "The native names of the files that define PACKAGES, and those that define what their symbols stand for."
   (let ((files (make-hash-table :test #'equal)) (seen (make-hash-table :test #'equal)))
     (flet ((note (pathname)
              (when pathname
@@ -11,7 +11,7 @@
                  (unless (gethash name seen)
                    (setf (gethash name seen) t)
                    (let ((true (ignore-errors (probe-file (translate-logical-pathname pathname)))))
-                     (when (and true (pathname-name true)) (setf (gethash (namestring true) files) t))))))))
+                     (when (and true (pathname-name true)) (setf (gethash (sb-ext:native-namestring true) files) t))))))))
       (dolist (package packages)
         (note (object-pathname package)))
       (maphash (lambda (symbol record)
@@ -40,11 +40,11 @@
     (reverse found)))
 
 (defun system-file-pairs (system other-systems)
-  "(NAME . COMPONENT) for the Lisp files of SYSTEM, with OTHER-SYSTEMS also of those it depends on,
+  "(NAME . COMPONENT), with native names, for the Lisp files of SYSTEM, with OTHER-SYSTEMS also of those it depends on,
   in the order of a load."
   (loop for component in (ignore-errors (asdf:required-components system :other-systems other-systems :component-type 'asdf:cl-source-file))
         for true = (ignore-errors (probe-file (asdf:component-pathname component)))
-        when true collect (cons (namestring true) component)))
+        when true collect (cons (sb-ext:native-namestring true) component)))
 
 (defun dependency-name (dependency)
   "The name of the system in a dependency as DEFSYSTEM has it: \"name\", (:version \"name\" ...),
@@ -129,20 +129,20 @@
             (mapcar #'list (sort (loop for file being the hash-keys of wanted collect file) #'string<)))))
 
 (defun reload-file (name component directory number)
-  "Compiles and loads one file, as its system does if it has one."
+  "Compiles and loads one file, NAME, as its system does if it has one."
   (if component
       (progn
         (handler-case (asdf:perform (asdf:make-operation 'asdf:compile-op) component)
           (uiop:compile-file-error () (fail-compilation nil (format nil "~A could not be compiled" name))))
         (asdf:perform (asdf:make-operation 'asdf:load-op) component))
       (multiple-value-bind (fasl warnings failed)
-          (let ((*error-output* (make-broadcast-stream)))
-            (check-allowed name)
-            (compile-file name :output-file (format nil "~A~D.fasl" directory number) :verbose nil :print nil))
+          (let ((*error-output* (make-broadcast-stream)) (pathname (sb-ext:parse-native-namestring name)))
+            (check-allowed pathname)
+            (compile-file pathname :output-file (format nil "~A~D.fasl" directory number) :verbose nil :print nil))
         (declare (ignore warnings))
         (when (or failed (null fasl))
           (fail-compilation nil (format nil "~A could not be compiled" name)))
-        (check-allowed name)
+        (check-allowed (sb-ext:parse-native-namestring name))
         (call-loading (lambda () (load fasl))))))
 
 (defun reload-files (id pairs)
@@ -153,5 +153,5 @@
      (loop with total = (length pairs)
            for (name . component) in pairs
            for number from 0
-           do (send-event "progress" "id" id "message" (format nil "reloading ~A" (file-namestring name)) "done" number "total" total)
+           do (send-event "progress" "id" id "message" (format nil "reloading ~A" (subseq name (1+ (or (position #\/ name :from-end t) -1)))) "done" number "total" total)
               (reload-file name component directory number)))))

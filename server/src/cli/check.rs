@@ -56,7 +56,8 @@ struct Run {
     /// A check was stopped before its end.
     stopped: bool,
     failures: Vec<String>,
-    /// The workspaces for which the trust notice has been printed.
+    /// The workspaces for which the notice of trust and the problems in the settings have been
+    /// printed.
     workspaces: BTreeSet<PathBuf>,
 }
 
@@ -132,7 +133,7 @@ impl Run {
         let place =
             workspace::find_given(&real, Path::new(".")).and_then(|workspace| Place::of(&workspace)).map_err(cannot)?;
         if self.workspaces.insert(place.workspace.clone()) {
-            trust::say_if_untrusted(&place.workspace)?;
+            trust::say_problems(&place.workspace)?;
         }
         if real.is_dir() {
             let (files, errors) = files::below(path);

@@ -55,7 +55,7 @@ where
                     }
                     Err(error) => connection.say(&format!("A message that is no request was dropped: {error}\n")),
                 },
-                Ok(Some(Frame::Malformed(why))) => connection.say(&format!("A message was dropped: {why}\n")),
+                Ok(Some(Frame::Malformed { why, .. })) => connection.say(&format!("A message was dropped: {why}\n")),
                 Ok(None) | Err(_) => break,
             },
             event = events.recv() => {

@@ -1,8 +1,10 @@
 //! JSON bodies behind `Content-Length` headers, as LSP and DAP send them. What cannot be used is
 //! reported, and the next message is read.
 
+use std::borrow::Cow;
 use std::io;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -17,7 +19,11 @@ pub(crate) enum Frame {
     /// A body that is JSON.
     Message(Value),
     /// An invalid message, with the reason.
-    Malformed(String),
+    Malformed {
+        why: String,
+        /// It may have been about the text of a document.
+        about_text: bool,
+    },
 }
 
 /// Reads messages from a client.
@@ -41,9 +47,9 @@ impl<R: AsyncRead + Unpin> Frames<R> {
                     content_length::Frame::Body(body) => parse(body),
                     content_length::Frame::TooLong(length) => {
                         let why = format!("a message of {length} bytes was skipped: the limit is {MAX_BODY}");
-                        Frame::Malformed(why)
+                        Frame::Malformed { why, about_text: true }
                     }
-                    content_length::Frame::Malformed(why) => Frame::Malformed(why),
+                    content_length::Frame::Malformed(why) => Frame::Malformed { why, about_text: false },
                 }));
             }
             if self.read.read_buf(self.buffer.room()).await? == 0 {
@@ -54,16 +60,41 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 }
 
 fn parse(body: &[u8]) -> Frame {
-    match serde_json::from_slice(body) {
+    match from_client(body) {
         Ok(value) => Frame::Message(value),
-        // JavaScript clients can send half of a surrogate pair, which is not valid Unicode.
-        // Losing that edit would leave the document wrong permanently; the replacement character
-        // has the same length in UTF-16.
-        Err(error) => match replace_lone_surrogates(body).map(|repaired| serde_json::from_slice(&repaired)) {
-            Some(Ok(value)) => Frame::Message(value),
-            _ => Frame::Malformed(format!("the message is not JSON: {error}")),
-        },
+        Err(error) => {
+            Frame::Malformed { why: format!("the message is not JSON: {error}"), about_text: may_be_about_text(body) }
+        }
     }
+}
+
+/// Parses a message of a client. What is not Unicode becomes replacement characters: JavaScript
+/// clients can send half of a surrogate pair, and losing that edit would leave the document wrong
+/// permanently. The replacement character has the same length in UTF-16.
+///
+/// # Errors
+/// The message is not JSON, or of another shape.
+pub(crate) fn from_client<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
+    serde_json::from_slice(body).or_else(|error| match repaired(body) {
+        Some(repaired) => serde_json::from_slice(&repaired),
+        None => Err(error),
+    })
+}
+
+/// Returns true if a message that cannot be read may be a notification about the text of a
+/// document.
+pub(crate) fn may_be_about_text(body: &[u8]) -> bool {
+    memchr::memmem::find(body, b"textDocument/did").is_some()
+}
+
+/// Returns `body` with replacement characters for what is not Unicode: bytes that are not UTF-8,
+/// and escapes of half a surrogate pair; `None` if there is neither.
+fn repaired(body: &[u8]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(body);
+    replace_lone_surrogates(text.as_bytes()).or(match text {
+        Cow::Owned(text) => Some(text.into_bytes()),
+        Cow::Borrowed(_) => None,
+    })
 }
 
 /// Replaces each escape of half a surrogate pair in `body` with the escape of U+FFFD; `None` if
@@ -135,7 +166,7 @@ mod tests {
         for bad in [framed(b"{\"a\":"), framed(deep.as_bytes()), framed(long.as_bytes()), b"Nonsense\r\n\r\n".to_vec()]
         {
             let all = read(&[bad, framed(b"1")].concat(), 1 << 16).await;
-            assert!(matches!(&all[..], [Frame::Malformed(_), Frame::Message(one)] if *one == json!(1)), "{all:?}");
+            assert!(matches!(&all[..], [Frame::Malformed { .. }, Frame::Message(one)] if *one == json!(1)), "{all:?}");
         }
     }
 
@@ -148,5 +179,19 @@ mod tests {
     async fn half_a_surrogate_pair_becomes_the_replacement_character() {
         let input = framed(r#"["\ud83d\ude00 \ud83d \ude00 \\ud83d"]"#.as_bytes());
         assert_eq!(read(&input, 64).await, [Frame::Message(json!(["😀 \u{fffd} \u{fffd} \\ud83d"]))]);
+    }
+
+    #[tokio::test]
+    async fn bytes_that_are_not_utf_8_become_replacement_characters() {
+        let input = framed(b"[\"\xff \\ud83d\"]");
+        assert_eq!(read(&input, 64).await, [Frame::Message(json!(["\u{fffd} \u{fffd}"]))]);
+    }
+
+    #[tokio::test]
+    async fn an_invalid_message_about_a_text_is_told_as_one() {
+        for (body, about_text) in [("{\"method\": \"textDocument/didChange\", ", true), ("{\"method\": ", false)] {
+            let all = read(&framed(body.as_bytes()), 64).await;
+            assert!(matches!(all[..], [Frame::Malformed { about_text: told, .. }] if told == about_text), "{all:?}");
+        }
     }
 }

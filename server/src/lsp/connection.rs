@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::Error;
 
+use super::incoming::Lost;
 use super::negotiated::Negotiated;
 use super::progress::Bars;
 use super::tokens_delta::SentTokens;
@@ -122,6 +123,11 @@ impl Connection {
     /// `window/workDoneProgress/cancel`.
     pub(super) async fn cancel_progress(&self, params: WorkDoneProgressCancelParams) {
         self.bars.cancel(&params.token);
+    }
+
+    /// A change of a text that could not be understood ([`incoming::LOST`]).
+    pub(super) async fn lost(&self, lost: Lost) {
+        self.session.lose_text(self.client, lost.uri, lost.why);
     }
 
     pub(super) fn opened(&self) -> std::sync::MutexGuard<'_, HashSet<Url>> {

@@ -14,6 +14,7 @@ mod formatting;
 mod from_proto;
 mod hierarchies;
 mod hover;
+mod incoming;
 mod inlay_hints;
 mod input;
 mod lenses;
@@ -84,6 +85,7 @@ where
     // `Peer` does not wait.
     let (service, _socket) = LspService::build(|_| connection)
         .custom_method("window/workDoneProgress/cancel", Connection::cancel_progress)
+        .custom_method(incoming::LOST, Connection::lost)
         .finish();
     transport::run(service, peer, outgoing, read, write).await
 }

@@ -28,6 +28,7 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Id, Request, Response, Result};
 use tower_lsp::{LanguageServer, LspService};
 use tower_service::Service;
 
+use super::incoming;
 use crate::fault::{self, Call};
 use crate::framing::content_length;
 use crate::framing::json::{Frame, Frames};
@@ -248,7 +249,7 @@ where
             frame = frames.next() => frame,
         };
         match frame {
-            Ok(Some(Frame::Message(message))) => match classify(message) {
+            Ok(Some(Frame::Message(message))) => match classify(incoming::fit(message)) {
                 Incoming::Answer(answer) => peer.answered(answer),
                 Incoming::Invalid(id, error) => peer.send(&Response::from_error(id, error)),
                 Incoming::Request(request) => {
@@ -260,8 +261,11 @@ where
                     }
                 }
             },
-            Ok(Some(Frame::Malformed(why))) => {
+            Ok(Some(Frame::Malformed { why, about_text })) => {
                 tracing::warn!("{why}");
+                if about_text && let Incoming::Request(lost) = classify(incoming::lost(None, &why)) {
+                    handlers.start(&mut service, lost);
+                }
                 peer.send(&Response::from_error(Id::Null, Error { message: why.into(), ..Error::parse_error() }));
             }
             Ok(None) => break Ended::Disconnected,

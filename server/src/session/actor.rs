@@ -245,6 +245,7 @@ impl Actor {
                 self.image.need();
             }
             Event::Change { client, uri, version, edits } => self.change((client, uri), version, edits),
+            Event::LoseText { client, uri, why } => self.lose_text(client, uri.as_deref(), &why),
             Event::Save { client, uri } => self.save((client, uri)),
             Event::Close { client, uri } => self.close((client, uri)),
             Event::Snapshot { client, uri, await_check, reply } => {

@@ -89,6 +89,8 @@ pub(super) enum Event {
     Open { client: ClientId, uri: String, version: i32, text: String },
     /// A document was edited.
     Change { client: ClientId, uri: String, version: i32, edits: Vec<Edit> },
+    /// An edit of a document, or of any of the client's documents, could not be understood.
+    LoseText { client: ClientId, uri: Option<String>, why: String },
     /// A document was saved.
     Save { client: ClientId, uri: String },
     /// A document was closed.

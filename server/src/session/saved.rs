@@ -17,7 +17,6 @@ use crate::fault::{self, Call};
 /// The longest wait for a comparison. A document whose file system does not answer counts as
 /// unsaved.
 const PATIENCE: Duration = Duration::from_secs(3);
-const BOM: &str = "\u{feff}";
 
 /// The result of comparing a document's text with its file's.
 #[derive(Debug, Clone)]
@@ -27,6 +26,8 @@ pub(super) struct Saved {
     was: watch::Receiver<Option<bool>>,
     /// The text has changed since.
     changed: bool,
+    /// An edit could not be understood: the editor's text is not known.
+    lost: bool,
     /// The mark of the file while its text is unsaved.
     marker: Option<Marker>,
 }
@@ -49,7 +50,7 @@ impl Saved {
                 });
             }
         }
-        Saved { was, changed: false, marker }
+        Saved { was, changed: false, lost: false, marker }
     }
 
     /// Records a change of the text.
@@ -61,9 +62,26 @@ impl Saved {
         }
     }
 
+    /// Records an edit that could not be understood.
+    pub(super) fn lost(&mut self) {
+        self.changed();
+        self.lost = true;
+    }
+
+    /// Records that the client sent its whole text.
+    pub(super) fn found(&mut self) {
+        self.lost = false;
+    }
+
+    /// Returns true if the editor's text is not known.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost
+    }
+
     /// Starts comparing the text again, which was saved just now.
     pub(super) fn again(&self, path: Option<&Path>, text: &Rope) -> Saved {
-        Saved::compare(path, text, self.marker.as_ref().map(Marker::next))
+        let marker = self.marker.as_ref().map(Marker::next);
+        Saved { lost: self.lost, ..Saved::compare(path, text, marker) }
     }
 
     /// Records that the client closed the document: it has no unsaved text any more.
@@ -75,7 +93,7 @@ impl Saved {
 
     /// Returns the state known without reading the disk: unsaved until proven otherwise.
     pub(super) fn is_unsaved(&self) -> bool {
-        self.changed || *self.was.borrow() != Some(true)
+        self.changed || self.lost || *self.was.borrow() != Some(true)
     }
 
     /// Returns true if the text is unsaved work, after reading the disk.
@@ -83,6 +101,9 @@ impl Saved {
     /// A text that was the file's and was not changed since is not unsaved work, even when the file
     /// has another text by now.
     pub(super) async fn differs(mut self, path: Option<PathBuf>, text: Rope) -> bool {
+        if self.lost {
+            return true;
+        }
         if !self.changed {
             let known = crate::steady::timeout(PATIENCE, self.was.wait_for(Option::is_some)).await;
             if known.is_ok_and(|known| known.is_ok_and(|was| *was == Some(true))) {
@@ -124,13 +145,13 @@ fn is_text_of(path: &Path, text: &Rope, exact: bool) -> bool {
 
 /// Returns the texts that editors may show for these bytes.
 fn decodings(bytes: &[u8]) -> impl Iterator<Item = String> {
-    let own = crate::text::decode(bytes.to_vec());
+    let own = super::encoding::decode(bytes);
     let lossy = std::str::from_utf8(bytes).is_err().then(|| String::from_utf8_lossy(bytes).into_owned());
     std::iter::once(own).chain(lossy)
 }
 
 fn same(decoded: &str, text: &Rope, exact: bool) -> bool {
-    let decoded = decoded.strip_prefix(BOM).unwrap_or(decoded);
+    let decoded = decoded.strip_prefix(super::encoding::BOM).unwrap_or(decoded);
     let ours = text.chars().skip(usize::from(text.get_char(0) == Some('\u{feff}')));
     if exact {
         return ours.eq(decoded.chars());
@@ -173,6 +194,9 @@ mod tests {
             (b"(a \xe9)", "(a \u{e9})", true, true),
             (b"(a \xe9)", "(a \u{fffd})", true, true),
             (b"(a \xe9)", "(a e)", false, false),
+            (b"\xff\xfe(\0a\0)\0\n\0", "(a)\n", true, true),
+            (b"\xfe\xff\0(\0a\0)\0\r\0\n", "(a)\r\n", true, true),
+            (b"\xff\xfe(\0a\0)\0", "(b)", false, false),
             ("(1234)".repeat(100).as_bytes(), "(1234)", false, false),
         ] {
             std::fs::write(&path, bytes).unwrap();

@@ -7,6 +7,7 @@ mod read_only;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::sync::mpsc;
 
 use self::read_only::ReadOnly;
+use super::encoding;
 use super::event::Event;
 use super::file_identity::{are_linked, real_path};
 use super::{ClientId, Feedback, OpenDocument, Session};
@@ -24,7 +26,6 @@ use crate::text::Span;
 
 /// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
-const BOM: char = '\u{feff}';
 /// The time limit for an editor to apply an edit.
 const APPLY: Duration = Duration::from_secs(20);
 /// The flags for opening directories on the path: search permission may be granted without read
@@ -117,19 +118,8 @@ impl SourceFile {
 
     /// Returns the bytes of another text in this file's encoding, with its byte order mark.
     fn encoded(&self, text: &str) -> Result<Vec<u8>, FileError> {
-        if std::str::from_utf8(&self.bytes).is_ok() {
-            let bom = if self.bytes.starts_with(BOM.to_string().as_bytes()) { BOM.to_string() } else { String::new() };
-            return Ok((bom + text).into_bytes());
-        }
-        text.chars().map(u8::try_from).collect::<Result<Vec<u8>, _>>().map_err(|_| {
-            error(
-                "encoding",
-                format!(
-                    "{} is in Latin-1, which has no place for some character of the new text. Nothing was changed.",
-                    self.relative
-                ),
-            )
-        })
+        encoding::encode_like(&self.bytes, text)
+            .map_err(|why| error("encoding", format!("{} {why}. Nothing was changed.", self.relative)))
     }
 }
 
@@ -180,6 +170,14 @@ impl Session {
             file.held_by = self.holder(&file.path).await;
         }
         let unsaved = unsaved_texts(documents).await;
+        if unsaved.iter().any(|one| one.saved.is_lost()) {
+            let message = format!(
+                "{} has changes in an editor that it did not send as Consort could follow them. \
+                 Have the file closed and opened again there.",
+                file.relative
+            );
+            return Err(error("editor", message));
+        }
         match unsaved.as_slice() {
             [] => {
                 if let Some(why) = missing {
@@ -401,8 +399,8 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let mut bytes = Vec::new();
     Read::take(&mut file, MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|why| cannot(why.to_string()))?;
     let identity = identity(parent.as_fd(), name).map_err(|why| cannot(why.to_string()))?;
-    let text = crate::text::decode(bytes.clone());
-    let text = text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text);
+    let text = encoding::decode(&bytes);
+    let text = text.strip_prefix(encoding::BOM).map(str::to_owned).unwrap_or(text);
     let access = rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty());
     let read_only = ReadOnly::of(access, &facts.permissions());
     Ok(SourceFile {
@@ -459,7 +457,7 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
     if now != file.bytes {
         return Err(changed());
     }
-    let mode = old.metadata().map_err(|why| failed(why.to_string()))?.permissions();
+    let facts = old.metadata().map_err(|why| failed(why.to_string()))?;
     // A file that is replaced by a rename must itself be writable.
     rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty())
         .map_err(|why| failed(why.to_string()))?;
@@ -472,7 +470,8 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
     let mut new = std::fs::File::from(new);
     let written = fault::point(Call::Write)
         .and_then(|()| new.write_all(bytes))
-        .and_then(|()| new.set_permissions(mode))
+        .and_then(|()| keep_owner(&new, &facts))
+        .and_then(|()| new.set_permissions(facts.permissions()))
         .and_then(|()| new.sync_all())
         .map_err(|why| failed(why.to_string()))
         .and_then(|()| if identity(parent.as_fd(), name).ok() == file.identity { Ok(()) } else { Err(changed()) })
@@ -483,6 +482,21 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
         let _ = rustix::fs::unlinkat(parent.as_fd(), temporary, AtFlags::empty());
     }
     written
+}
+
+/// Gives a new file the owner and the group of the one that it replaces, as far as the system
+/// allows it: root may work in the files of another user.
+fn keep_owner(new: &std::fs::File, old: &std::fs::Metadata) -> std::io::Result<()> {
+    let own = new.metadata()?;
+    if own.gid() != old.gid() {
+        // The owner of a file may give it to groups that they are in only.
+        let _ = fchown(new, None, Some(old.gid()));
+    }
+    if own.uid() != old.uid() {
+        // Only root may.
+        let _ = fchown(new, Some(old.uid()), None);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 //! edit a file on disk while an editor that is not connected to this host has unsaved text of it.
 //!
 //! A host marks a file when an editor changes its text, and removes the mark when the text is saved
-//! or the document closed. A mark holds until the editor's process ends or the file on disk
-//! changes. It holds when the host was stopped or killed and the editor has not come back, when the
-//! editor is suspended, and for an editor whose workspace, and with it the host, is another one.
+//! or the document closed. A mark holds until the editor's process ends or the file on disk has
+//! another content. It holds when the host was stopped or killed and the editor has not come back,
+//! when the editor is suspended, and for an editor whose workspace, and with it the host, is not
+//! this one.
 //!
 //! Marks are small files in the user's state directory, named after the path and the process.
 
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::file_identity::real_path;
+use super::file_identity::{are_linked, real_path};
 use crate::bounded_file;
 use crate::fault::{self, Call};
 use crate::image::process_table;
@@ -25,6 +26,8 @@ use crate::locked::lock;
 
 /// The maximum number of marks that are examined when marks of ended editors are removed.
 const MAX_EXAMINED: usize = 10_000;
+/// The largest file whose content is compared, in bytes.
+const MAX_DIGESTED: u64 = 16 << 20;
 /// The start of the name of a mark that is being written.
 const UNFINISHED: &str = ".new-";
 
@@ -50,6 +53,9 @@ struct Mark {
     editor: EditorProcess,
     /// The file on disk when it was marked; `None`: there was none.
     disk: Option<DiskState>,
+    /// The SHA-256 of its content then: it may be written again with the same, or touched.
+    #[serde(default)]
+    digest: Option<String>,
 }
 
 /// The modification time and the size of a file, by which a write is noticed.
@@ -65,6 +71,11 @@ impl DiskState {
         let facts = path.metadata().ok()?;
         Some(DiskState { seconds: facts.mtime(), nanoseconds: facts.mtime_nsec(), bytes: facts.len() })
     }
+}
+
+/// Returns the SHA-256 of a file's content; `None` if it cannot be read, or is too large.
+fn digest(path: &Path) -> Option<String> {
+    bounded_file::read(path, MAX_DIGESTED).ok().map(|bytes| format!("{:x}", Sha256::digest(bytes)))
 }
 
 /// A change of a mark, made on the thread of the marks.
@@ -96,9 +107,12 @@ impl UnsavedMarks {
     /// Reads the disk.
     pub(super) fn holder(&self, file: &Path) -> Option<u32> {
         let prefix = prefix(file);
-        let named = std::fs::read_dir(&*self.directory).ok()?.flatten();
-        let own = named.filter(|entry| entry.file_name().to_string_lossy().starts_with(&prefix));
-        let held = own.filter_map(|entry| read(&entry.path())).find(|mark| mark.path == file && holds(mark))?;
+        // A mark of a hard link has the name of that link.
+        let linked = file.metadata().is_ok_and(|facts| facts.nlink() > 1);
+        let named = std::fs::read_dir(&*self.directory).ok()?.flatten().take(MAX_EXAMINED);
+        let own = named.filter(|entry| linked || entry.file_name().to_string_lossy().starts_with(&prefix));
+        let is_of = |mark: &Mark| mark.path == file || linked && are_linked(&mark.path, file);
+        let held = own.filter_map(|entry| read(&entry.path())).find(|mark| is_of(mark) && holds(mark))?;
         Some(held.editor.pid)
     }
 
@@ -175,8 +189,18 @@ impl Marker {
 
 /// The start of the names of a file's marks.
 fn prefix(path: &Path) -> String {
+    short_digest(path) + "."
+}
+
+/// Returns the name of the mark of a file, for a document with the path `given`. An editor may have
+/// several documents of one file, through links.
+fn name(file: &Path, given: &Path, editor: EditorProcess) -> String {
+    format!("{}{}-{}", prefix(file), editor.pid, short_digest(given))
+}
+
+fn short_digest(path: &Path) -> String {
     let digest = Sha256::digest(path.as_os_str().as_encoded_bytes());
-    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect::<String>() + "."
+    digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Changes a mark. `set`: the files of the marks that this host has set, by the document's path as
@@ -186,8 +210,8 @@ fn carry_out(directory: &Path, work: Work, set: &mut HashMap<(PathBuf, u32), Pat
         Work::Set(given, editor) => {
             let path = real_path(&given);
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-            let file = directory.join(format!("{}{}", prefix(&path), editor.pid));
-            let mark = Mark { disk: DiskState::of(&path), path, editor };
+            let file = directory.join(name(&path, &given, editor));
+            let mark = Mark { disk: DiskState::of(&path), digest: digest(&path), path, editor };
             fault::point(Call::Open)?;
             // The file gets the mark's name when it is complete: a reader sees all of it or
             // nothing.
@@ -200,7 +224,7 @@ fn carry_out(directory: &Path, work: Work, set: &mut HashMap<(PathBuf, u32), Pat
             }
         }
         Work::Remove(given, editor) => {
-            let named = || directory.join(format!("{}{}", prefix(&real_path(&given)), editor.pid));
+            let named = || directory.join(name(&real_path(&given), &given, editor));
             let known = set.remove(&(given.clone(), editor.pid));
             remove(&known.unwrap_or_else(named))
         }
@@ -220,7 +244,8 @@ fn read(file: &Path) -> Option<Mark> {
 
 /// Returns true if the editor still has the unsaved text, as far as can be told from outside.
 fn holds(mark: &Mark) -> bool {
-    mark.editor.lives() && DiskState::of(&mark.path) == mark.disk
+    mark.editor.lives()
+        && (DiskState::of(&mark.path) == mark.disk || mark.digest.is_some() && digest(&mark.path) == mark.digest)
 }
 
 /// Removes the marks that do not hold any more.
@@ -267,6 +292,8 @@ mod tests {
         marker.changed();
         settled(&other, &file, Some(editor.id()));
         assert_eq!(other.holder(&file.with_file_name("b.lisp")), None);
+        std::fs::File::options().write(true).open(&file).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        assert_eq!(other.holder(&file), Some(editor.id()), "somebody has touched it");
         std::fs::write(&file, "(saved)").unwrap();
         assert_eq!(other.holder(&file), None, "somebody has written it");
         let marker = marker.next();
@@ -282,6 +309,29 @@ mod tests {
         assert_eq!(other.holder(&file), None, "the editor has ended");
         remove_dead(&other.directory);
         assert_eq!(std::fs::read_dir(&*other.directory).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_file_with_several_names_has_a_mark_for_each() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (file, link, hard) = (place.join("a.lisp"), place.join("link.lisp"), place.join("hard.lisp"));
+        std::fs::write(&file, "(a)").unwrap();
+        std::os::unix::fs::symlink("a.lisp", &link).unwrap();
+        std::fs::hard_link(&file, &hard).unwrap();
+        let marks = UnsavedMarks::within(&place);
+        let own = process(std::process::id());
+        let (changed, opened) = (marks.marker(&link, own), marks.marker(&file, own));
+        changed.changed();
+        settled(&marks, &file, Some(own.pid));
+        opened.compared(true);
+        // The marks are changed in order.
+        marks.marker(&place.join("b.lisp"), own).changed();
+        settled(&marks, &place.join("b.lisp"), Some(own.pid));
+        assert_eq!(marks.holder(&file), Some(own.pid), "the other document is not saved");
+        assert_eq!(marks.holder(&hard), Some(own.pid), "it is the same file");
+        changed.closed();
+        settled(&marks, &file, None);
     }
 
     #[test]

@@ -129,6 +129,18 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
 }
 
 #[test]
+fn a_check_names_the_problems_in_the_settings() {
+    let fixture = Fixture::new();
+    fixture.file("a.lisp", "(defun a () 1)\n");
+    for (settings, problem) in [("x = [", "not valid TOML"), ("[lint]\nrules = 3\n", "lint.rules must be")] {
+        fixture.file("consort.toml", settings);
+        let check = fixture.run(&["check", "a.lisp"]);
+        assert_eq!(check.status.code(), Some(0), "{check:?}");
+        assert!(err(&check).contains("consort.toml") && err(&check).contains(problem), "{check:?}");
+    }
+}
+
+#[test]
 fn what_a_check_has_found_is_shown_before_it_ends_and_kept_when_it_is_interrupted() {
     let fixture = Fixture::new();
     fixture.file("a-bad.lisp", "(defun g (x)\n  (undefined-thing x))\n");

@@ -24,6 +24,7 @@ use super::frames::{Frames, framed};
 use super::pending::Peek;
 use crate::fault::{self, Call};
 use crate::framing::content_length;
+use crate::framing::json::may_be_about_text;
 use crate::host::departure::Departure;
 use crate::host::election::{self, Place};
 use crate::host::hello::{Hello, Protocol};
@@ -105,7 +106,12 @@ impl Shared {
     /// Passes a message of the client on, and remembers its contents.
     fn pass_up(&self, message: &[u8]) {
         let mut host = self.host();
-        let Some(peek) = Peek::of(message) else { return host.write(&content_length::framed(message)) };
+        let Some(peek) = Peek::of(message) else {
+            if may_be_about_text(message) {
+                self.state().memory.give_up();
+            }
+            return host.write(&content_length::framed(message));
+        };
         // Recorded before it is passed on, so that no answer arrives earlier.
         let changed = self.state().outgoing(&peek, message);
         match changed {

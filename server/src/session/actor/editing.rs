@@ -7,13 +7,16 @@ use crate::config::Chains;
 use crate::session::chains::PAUSE;
 use crate::session::documents::Key;
 use crate::session::requests::in_place;
-use crate::session::{Feedback, Level};
+use crate::session::{ClientId, Feedback, Level};
+use crate::shown::first_names;
 use crate::text::document::{Document, Edit, EditError};
 use crate::text::position::{Position, PositionEncoding, to_position};
 
 /// The time to wait for a chain's answer before the remaining findings are published without those
 /// of the edited form.
 const HELD: Duration = Duration::from_millis(40);
+/// The number of documents that a message names.
+const NAMED: usize = 5;
 
 impl Actor {
     pub(super) fn change(&mut self, key: Key, version: i32, mut edits: Vec<Edit>) {
@@ -24,6 +27,7 @@ impl Actor {
             let text = format!("{} was changed but never opened: the change was ignored", key.1);
             return self.notify(key.0, Feedback::Log { level: Level::Warning, text });
         };
+        let whole = edits.iter().any(|edit| edit.range.is_none());
         let size = open.document.text().len_bytes() + edits.iter().map(|edit| edit.text.len()).sum::<usize>();
         let applied = in_place(size, || {
             if let [Edit { range: range @ None, text }] = edits.as_mut_slice() {
@@ -37,6 +41,9 @@ impl Actor {
             Ok(applied) => {
                 let now = Instant::now();
                 open.changed(now + debounce);
+                if whole {
+                    open.saved.found();
+                }
                 open.edited_at = applied.last_place().unwrap_or(open.edited_at);
                 if chained {
                     let withheld = || open.structure().withheld;
@@ -45,10 +52,27 @@ impl Actor {
                     }
                 }
             }
-            Err(error) => {
-                let text = format!("{}: {error}", key.1);
-                self.notify(key.0, Feedback::Message { level: Level::Error, text });
+            Err(error) => self.lose_text(key.0, Some(&key.1), &error.to_string()),
+        }
+    }
+
+    /// Handles an edit that could not be understood, of one document of a client or of any: its
+    /// text counts as unsaved, and is not edited for agents, until the client sends a whole one.
+    pub(super) fn lose_text(&mut self, client: ClientId, uri: Option<&str>, why: &str) {
+        let mut lost = Vec::new();
+        for ((owner, name), open) in self.documents.iter_mut() {
+            if *owner == client && uri.is_none_or(|uri| uri == name) {
+                open.saved.lost();
+                lost.push(name.clone());
             }
+        }
+        if !lost.is_empty() {
+            let (names, it) = (first_names(&lost, NAMED), if lost.len() == 1 { "it" } else { "them" });
+            let text = format!(
+                "{names}: {why}. The text in the editor is not known any more: close {it} and open {it} again. \
+                 Until then no agent edits {it}."
+            );
+            self.notify(client, Feedback::Message { level: Level::Error, text });
         }
     }
 

@@ -66,6 +66,22 @@ fn a_file_is_written_whole_with_its_mode_encoding_and_mark() {
     assert!(why.kind == "not-written" && !why.message.contains("chmod") && why.message.contains("mounted"), "{why}");
 }
 
+/// Root alone can give files to others.
+#[test]
+fn a_file_keeps_its_owner_and_group() {
+    let (_place, workspace) = place();
+    let path = workspace.join("a.lisp");
+    std::fs::write(&path, "(a)").unwrap();
+    let owner = path.metadata().unwrap().uid();
+    let given = if rustix::process::geteuid().is_root() { 4321 } else { owner };
+    fchown(std::fs::File::open(&path).unwrap(), Some(given), None).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    write(&workspace, &read(&workspace, "a.lisp").unwrap(), b"(b)").unwrap();
+    let facts = path.metadata().unwrap();
+    assert_eq!((facts.uid(), facts.mode() & 0o777), (given, 0o640));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "(b)");
+}
+
 #[test]
 fn what_was_changed_or_moved_meanwhile_is_not_written() {
     let (place, workspace) = place();

@@ -6,6 +6,7 @@ use ropey::Rope;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::framing::json::from_client;
 use crate::text::position::{Position, PositionEncoding, to_offset};
 
 /// The limit of remembered documents, in bytes; above the limit, none is remembered.
@@ -99,7 +100,7 @@ impl Memory {
             }
             "workspace/didChangeWorkspaceFolders" => self.lost = true,
             "textDocument/didOpen" | "textDocument/didChange" | "textDocument/didClose" if !self.lost => {
-                match serde_json::from_slice::<Message>(message) {
+                match from_client::<Message>(message) {
                     Ok(message) => self.document(method, message.params),
                     // The host reports it and keeps its state, which is not known here.
                     Err(_) => self.lost = true,
@@ -116,11 +117,13 @@ impl Memory {
             ("textDocument/didChange", Some(at)) => {
                 let open = &mut self.documents[at];
                 self.bytes -= open.text.len_bytes();
-                for change in params.content_changes {
-                    change.apply(&mut open.text, self.encoding);
-                }
+                let applied =
+                    params.content_changes.into_iter().all(|change| change.apply(&mut open.text, self.encoding));
                 open.version = version;
                 self.bytes += open.text.len_bytes();
+                if !applied {
+                    self.give_up();
+                }
             }
             ("textDocument/didChange", None) => {}
             (_, at) => {
@@ -180,18 +183,21 @@ impl Memory {
 }
 
 impl Change {
-    /// Applies a change as the host does; a range that ends before it starts changes nothing
-    /// there either.
-    fn apply(self, text: &mut Rope, encoding: PositionEncoding) {
+    /// Applies a change as the host does. Returns false for a range that ends before it starts:
+    /// the client's text is not known then.
+    fn apply(self, text: &mut Rope, encoding: PositionEncoding) -> bool {
         let Some(Range { start, end }) = self.range else {
             *text = Rope::from_str(&self.text);
-            return;
+            return true;
         };
-        let (start, end) = (to_offset(text, start.into(), encoding), to_offset(text, end.into(), encoding));
-        if start <= end {
-            text.remove(start..end);
-            text.insert(start, &self.text);
+        let (start, end) = (Position::from(start), Position::from(end));
+        if end < start {
+            return false;
         }
+        let (start, end) = (to_offset(text, start, encoding), to_offset(text, end, encoding));
+        text.remove(start..end.max(start));
+        text.insert(start, &self.text);
+        true
     }
 }
 
@@ -243,6 +249,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_unicode_is_remembered_as_the_host_reads_it() {
+        let mut memory = Memory::default();
+        let message = br#"{"params": {"textDocument": {"uri": "file:///a.lisp", "text": "(a \ud83d ~)"}}}"#;
+        let message: Vec<u8> = message.iter().map(|byte| if *byte == b'~' { 0xff } else { *byte }).collect();
+        memory.note("textDocument/didOpen", &message);
+        assert_eq!(replayed(&memory)[0]["params"]["textDocument"]["text"], "(a \u{fffd} \u{fffd})");
+    }
+
+    #[test]
     fn what_cannot_be_followed_is_not_taken_up_again() {
         let mut memory = Memory::default();
         note(&mut memory, "initialize", json!({}));
@@ -250,5 +265,15 @@ mod tests {
         assert!(memory.opening().is_some());
         note(&mut memory, "textDocument/didOpen", json!({"textDocument": 3}));
         assert!(memory.opening().is_none());
+
+        let mut memory = Memory::default();
+        note(&mut memory, "initialize", json!({}));
+        memory.agreed(br#"{"id": 1, "result": {"capabilities": {}}}"#);
+        open(&mut memory, "file:///a.lisp", "(a)\n(b)\n");
+        let range = json!({"start": {"line": 1, "character": 0}, "end": {"line": 0, "character": 0}});
+        let changes = json!([{"range": range, "text": "x"}]);
+        let document = json!({"uri": "file:///a.lisp", "version": 2});
+        note(&mut memory, "textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
+        assert!(memory.opening().is_none(), "the editor's text is not known");
     }
 }

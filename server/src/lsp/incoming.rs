@@ -1,0 +1,141 @@
+//! Notifications about the text of a document, which must not be dropped: what does not matter in
+//! them is made to fit the protocol's types, and a change that cannot be understood becomes
+//! [`LOST`]. tower-lsp drops a notification that does not fit.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A notification that takes the place of one that could not be understood.
+pub(super) const LOST: &str = "consort/lostChange";
+
+/// The parameters of [`LOST`].
+#[derive(Debug, Deserialize)]
+pub(super) struct Lost {
+    /// The document; `None`: any of the client's.
+    pub(super) uri: Option<String>,
+    /// The reason, for a person.
+    pub(super) why: String,
+}
+
+/// Returns the notification [`LOST`].
+pub(super) fn lost(uri: Option<&str>, why: &str) -> Value {
+    json!({"jsonrpc": "2.0", "method": LOST, "params": {"uri": uri, "why": why}})
+}
+
+/// Returns the message that takes the place of one of the client's.
+pub(super) fn fit(mut message: Value) -> Value {
+    let method = message["method"].as_str();
+    let (open, change) = (method == Some("textDocument/didOpen"), method == Some("textDocument/didChange"));
+    if !open && !change {
+        return message;
+    }
+    let Some(document) = message.pointer_mut("/params/textDocument").and_then(Value::as_object_mut) else {
+        return if change { lost(None, "a change names no document") } else { message };
+    };
+    let version = document.get("version").map_or(0, version);
+    document.insert("version".into(), version.into());
+    if open {
+        if !document.get("languageId").is_some_and(Value::is_string) {
+            document.insert("languageId".into(), "".into());
+        }
+        return message;
+    }
+    let uri = document.get("uri").and_then(Value::as_str).map(str::to_owned);
+    let changes = message.pointer_mut("/params/contentChanges").and_then(Value::as_array_mut);
+    let fits = uri.is_some() && changes.is_some_and(|changes| changes.iter_mut().all(fit_change));
+    if fits { message } else { lost(uri.as_deref(), "a change of the text could not be understood") }
+}
+
+/// Returns a version as the protocol has it; 0 for what is no number.
+fn version(version: &Value) -> i32 {
+    let clamped = version.as_i64().map(|version| version.clamp(i32::MIN.into(), i32::MAX.into()));
+    clamped.and_then(|version| i32::try_from(version).ok()).unwrap_or_default()
+}
+
+/// Makes a change fit the protocol's types. Returns false if it has no meaning.
+fn fit_change(change: &mut Value) -> bool {
+    let Some(change) = change.as_object_mut().filter(|change| change.get("text").is_some_and(Value::is_string)) else {
+        return false;
+    };
+    // Deprecated, and not used.
+    change.remove("rangeLength");
+    match change.get_mut("range") {
+        None | Some(Value::Null) => true,
+        Some(range) => ["/start/line", "/start/character", "/end/line", "/end/character"]
+            .into_iter()
+            .all(|part| range.pointer_mut(part).is_some_and(fit_number)),
+    }
+}
+
+/// Makes a line or a character fit the protocol's type: clients send numbers as large as they have
+/// for the end. Returns false for what is no natural number.
+fn fit_number(number: &mut Value) -> bool {
+    if number.as_u64().is_none_or(|number| number > u32::MAX.into()) {
+        if !number.as_f64().is_some_and(|number| number > f64::from(u32::MAX)) {
+            return false;
+        }
+        *number = u32::MAX.into();
+    }
+    true
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use lsp_types::{DidChangeTextDocumentParams, DidOpenTextDocumentParams};
+
+    use super::*;
+
+    fn change(version: Value, change: Value) -> Value {
+        let document = json!({"uri": "file:///a.lisp", "version": version});
+        let params = json!({"textDocument": document, "contentChanges": [change]});
+        fit(json!({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": params}))
+    }
+
+    fn range(start: Value, end: Value) -> Value {
+        json!({"start": {"line": 0, "character": start}, "end": {"line": 0, "character": end}})
+    }
+
+    #[test]
+    fn what_does_not_matter_is_made_to_fit() {
+        let document = |version| json!({"uri": "file:///a.lisp", "version": version, "text": "(a)"});
+        for (given, expected) in [(json!(null), 0), (json!(7), 7), (json!(3_000_000_000_u32), i32::MAX)] {
+            let message =
+                json!({"method": "textDocument/didOpen", "params": {"textDocument": document(given.clone())}});
+            let fitted: DidOpenTextDocumentParams = serde_json::from_value(fit(message)["params"].clone()).unwrap();
+            assert_eq!(fitted.text_document.version, expected, "{given}");
+        }
+        for given in [
+            json!({"text": "x"}),
+            json!({"text": "x", "range": null}),
+            json!({"text": "x", "range": range(json!(0), json!(1_u64 << 40)), "rangeLength": -1}),
+            json!({"text": "x", "range": range(json!(0), json!(f64::MAX))}),
+        ] {
+            let fitted = change(json!(null), given);
+            serde_json::from_value::<DidChangeTextDocumentParams>(fitted["params"].clone()).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_change_without_a_meaning_is_told_as_lost() {
+        for given in [
+            json!({}),
+            json!({"text": 5}),
+            json!({"text": "x", "range": range(json!(-1), json!(1))}),
+            json!({"text": "x", "range": range(json!(0.5), json!(1))}),
+            json!({"text": "x", "range": {"start": {"line": 0, "character": 0}}}),
+        ] {
+            let told = change(json!(2), given);
+            assert_eq!((&told["method"], &told["params"]["uri"]), (&json!(LOST), &json!("file:///a.lisp")), "{told}");
+        }
+        let told = fit(json!({"method": "textDocument/didChange", "params": 3}));
+        assert_eq!((&told["method"], &told["params"]["uri"]), (&json!(LOST), &Value::Null));
+    }
+
+    #[test]
+    fn other_messages_stay_as_they_are() {
+        for message in [json!({"method": "textDocument/hover", "params": {"textDocument": {}}}), json!([1]), json!(2)] {
+            assert_eq!(fit(message.clone()), message);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The encodings of source files: UTF-8, Latin-1, and UTF-16 with a byte order mark, which
+//! editors write too.
+
+/// The byte order mark, as decoded.
+pub(super) const BOM: char = '\u{feff}';
+
+/// Returns the text of a file's bytes, with its byte order mark.
+pub(super) fn decode(bytes: &[u8]) -> String {
+    utf_16(bytes).map_or_else(|| crate::text::decode(bytes.to_vec()), |(text, _)| text)
+}
+
+/// Returns the bytes of a text, given without a byte order mark, in the encoding of a file with
+/// these bytes.
+///
+/// # Errors
+///
+/// What is wrong with the file, as the end of a sentence.
+pub(super) fn encode_like(bytes: &[u8], text: &str) -> Result<Vec<u8>, &'static str> {
+    if let Some((_, order)) = utf_16(bytes) {
+        return Ok(std::iter::once(BOM as u16).chain(text.encode_utf16()).flat_map(order.bytes).collect());
+    }
+    if looks_wide(bytes) {
+        return Err("is no text in UTF-8, Latin-1, or UTF-16 with a byte order mark");
+    }
+    if std::str::from_utf8(bytes).is_ok() {
+        let mark = if bytes.starts_with("\u{feff}".as_bytes()) { "\u{feff}" } else { "" };
+        return Ok([mark, text].concat().into_bytes());
+    }
+    text.chars()
+        .map(u8::try_from)
+        .collect::<Result<Vec<u8>, _>>()
+        .map_err(|_| "is in Latin-1, which has no place for some character of the new text")
+}
+
+/// Returns true for bytes that begin with a byte order mark of UTF-16, or of which so many are zero
+/// that they are a text in an encoding whose units have several bytes.
+fn looks_wide(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) || 3 * memchr::memchr_iter(0, bytes).count() > bytes.len()
+}
+
+/// The order of the two bytes of a unit of UTF-16.
+struct ByteOrder {
+    unit: fn([u8; 2]) -> u16,
+    bytes: fn(u16) -> [u8; 2],
+}
+
+/// Returns the text of bytes in UTF-16, which begin with a byte order mark; `None` for others.
+fn utf_16(bytes: &[u8]) -> Option<(String, ByteOrder)> {
+    let order = match bytes {
+        [0xff, 0xfe, ..] => ByteOrder { unit: u16::from_le_bytes, bytes: u16::to_le_bytes },
+        [0xfe, 0xff, ..] => ByteOrder { unit: u16::from_be_bytes, bytes: u16::to_be_bytes },
+        _ => return None,
+    };
+    let pairs = bytes.chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return None;
+    }
+    let units: Vec<u16> = pairs.map(|pair| (order.unit)([pair[0], pair[1]])).collect();
+    Some((String::from_utf16(&units).ok()?, order))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_written_in_the_encoding_of_its_file() {
+        for (bytes, text) in [
+            (&b"(a)"[..], "(a)"),
+            (b"\xef\xbb\xbf(a)", "\u{feff}(a)"),
+            (b"(\xe9)", "(\u{e9})"),
+            (b"\xff\xfe(\0\xe9\0)\0", "\u{feff}(\u{e9})"),
+            (b"\xfe\xff\0(\xd8\x34\xdd\x1e\0)", "\u{feff}(\u{1d11e})"),
+        ] {
+            assert_eq!(decode(bytes), text, "{bytes:?}");
+            let without = text.strip_prefix(BOM).unwrap_or(text);
+            assert_eq!(encode_like(bytes, without).unwrap(), bytes, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_an_encoding_has_no_place_for_is_refused() {
+        assert!(encode_like(b"(\xe9)", "(\u{3042})").is_err(), "Latin-1");
+        assert!(encode_like(b"(\0a\0)\0", "(b)").is_err(), "UTF-16 without a byte order mark");
+        assert!(encode_like(b"\xff\xfe(\0a\0)", "(b)").is_err(), "half a unit of UTF-16");
+        assert_eq!(encode_like(b"(a \"\0\")", "(b)").unwrap(), b"(b)", "a character of UTF-8");
+    }
+}
