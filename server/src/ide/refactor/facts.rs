@@ -68,7 +68,7 @@ impl Facts {
         let (form, mut bodies, unknown_operators, mut names, variable_candidates, foreign) =
             compute_blocking(move || {
                 let form = Form::of(&for_thread, span);
-                let foreign = operators::macros(&form, &names_index, &known, package.as_deref());
+                let foreign = operators::Foreign::of(&form, &names_index, &known, package.as_deref());
                 let names = Names::of(&names_index, &for_thread, &form, package.as_deref());
                 let variables = SymbolsByPackage::from([(package.clone(), names_to_look_up(&form))]);
                 let text = for_thread.text().to_string();
@@ -81,7 +81,8 @@ impl Facts {
         let form = form.filter(|form| form.balanced)?;
         let users = users(cursor, &index, &form, selection).await;
         let mut macros = Macros::default();
-        for (name, body) in foreign.into_iter().chain(others_macros) {
+        foreign.undefined.iter().for_each(|name| macros.add_undefined(name));
+        for (name, body) in foreign.macros.into_iter().chain(others_macros) {
             macros.add_macro(&name, body);
         }
         for (name, body) in bodies.own() {

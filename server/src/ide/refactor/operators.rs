@@ -12,40 +12,47 @@ use crate::text::definitions;
 use crate::text::names;
 use crate::text::scopes::Scopes;
 
-/// The operators of a form that are or may be macros, by their names; of macros with `&body` the
-/// number of arguments before the body. `here`: the package in which the form is read.
-pub(super) fn macros(
-    form: &Form,
-    index: &Snapshot,
-    known: &NameIndex,
-    here: Option<&str>,
-) -> Vec<(String, Option<usize>)> {
-    let mut heads: HashSet<&str> = HashSet::new();
-    form.nodes.iter().for_each(|node| add_heads(form, node, &mut heads));
-    heads.retain(|written| {
-        form_name(written).is_some_and(|name| !name.starts_with([':', '&']) && page_of_symbol(&name).is_none())
-    });
-    if heads.is_empty() {
-        return Vec::new();
-    }
-    let defined: HashSet<&str> =
-        index.files.iter().flat_map(|file| &file.definitions).map(|one| one.key.as_str()).collect();
-    heads.retain(|written| !defined.contains(definitions::key(written).as_str()));
-    // Bindings begin with the names that they bind.
-    let scopes = Scopes::of(form);
-    let bound: HashSet<&str> = scopes.bindings.iter().map(|binding| binding.name.as_str()).collect();
-    heads.retain(|written| form_name(written).is_some_and(|name| !bound.contains(name.as_str())));
-    let packages = index.packages();
-    let mut found = Vec::new();
-    for written in heads {
-        let Some(name) = form_name(written) else { continue };
-        match meaning(&packages, known, here, written) {
-            Meaning::Symbol(symbol) if symbol.function == b'm' => found.push((name, before_body(symbol.parameters()))),
-            Meaning::OfUnknownPackage => found.push((name, None)),
-            Meaning::Symbol(_) | Meaning::Undefined => {}
+/// The operators of a form that no text of the workspace defines.
+#[derive(Debug, Default)]
+pub(super) struct Foreign {
+    /// Macros of the image; of those with `&body` the number of arguments before the body.
+    pub(super) macros: Vec<(String, Option<usize>)>,
+    /// Names that may be macros of packages of which nothing is known.
+    pub(super) undefined: Vec<String>,
+}
+
+impl Foreign {
+    /// `here`: the package in which the form is read.
+    pub(super) fn of(form: &Form, index: &Snapshot, known: &NameIndex, here: Option<&str>) -> Foreign {
+        let mut heads: HashSet<&str> = HashSet::new();
+        form.nodes.iter().for_each(|node| add_heads(form, node, &mut heads));
+        heads.retain(|written| {
+            form_name(written).is_some_and(|name| !name.starts_with([':', '&']) && page_of_symbol(&name).is_none())
+        });
+        let mut found = Foreign::default();
+        if heads.is_empty() {
+            return found;
         }
+        let defined: HashSet<&str> =
+            index.files.iter().flat_map(|file| &file.definitions).map(|one| one.key.as_str()).collect();
+        heads.retain(|written| !defined.contains(definitions::key(written).as_str()));
+        // Bindings begin with the names that they bind.
+        let scopes = Scopes::of(form);
+        let bound: HashSet<&str> = scopes.bindings.iter().map(|binding| binding.name.as_str()).collect();
+        heads.retain(|written| form_name(written).is_some_and(|name| !bound.contains(name.as_str())));
+        let packages = index.packages();
+        for written in heads {
+            let Some(name) = form_name(written) else { continue };
+            match meaning(&packages, known, here, written) {
+                Meaning::Symbol(symbol) if symbol.function == b'm' => {
+                    found.macros.push((name, before_body(symbol.parameters())));
+                }
+                Meaning::OfUnknownPackage => found.undefined.push(name),
+                Meaning::Symbol(_) | Meaning::Undefined => {}
+            }
+        }
+        found
     }
-    found
 }
 
 fn form_name(written: &str) -> Option<String> {

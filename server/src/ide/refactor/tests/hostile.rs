@@ -353,7 +353,10 @@ fn a_name_of_a_package_that_nobody_knows_may_be_a_macro() {
         all.into_iter().find(|offer| offer.id == "extract-variable").unwrap().refused
     };
     let unknown = text("fiveam");
-    assert_eq!(refused(&[("a.lisp", &unknown)]).as_deref(), Some("it is not known how is evaluates it"));
+    assert_eq!(
+        refused(&[("a.lisp", &unknown)]).as_deref(),
+        Some("it is not known how is, which neither the workspace nor the image defines, evaluates it")
+    );
     let library = ("b.lisp", "(defpackage fiveam (:use :cl) (:export #:is))");
     assert_eq!(refused(&[("a.lisp", &unknown), library]), None);
     assert_eq!(refused(&[("a.lisp", &text(""))]), None);
