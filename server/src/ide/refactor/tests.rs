@@ -40,8 +40,8 @@ impl Compiler for FakeCompiler {
     }
 }
 
-/// A compiler that finds a call of SPLIT where no package definition before it imports the name, and
-/// the lock of the package APP.
+/// A compiler that finds a call of SPLIT where no package definition before it imports the name,
+/// and the lock of the package APP.
 struct NeedsImport;
 
 impl Compiler for NeedsImport {
