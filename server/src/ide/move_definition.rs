@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::context::{Backend, Cursor};
 use super::index::{FileEntry, Packages};
-use super::refactor::names::first_reader;
+use super::refactor::readtables::first_reader;
 use super::rename::{Change, FileChanges, Refusal, writable};
 use crate::shown;
 use crate::text::Span;

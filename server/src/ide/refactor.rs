@@ -11,6 +11,7 @@ mod class_functions;
 mod comments;
 mod conditionals;
 mod effects;
+mod elsewhere;
 mod evaluated;
 mod exports;
 mod extract_equal;
@@ -26,9 +27,11 @@ mod local_functions;
 pub(in crate::ide) mod mentions;
 pub(in crate::ide) mod names;
 mod nested_code;
+mod operators;
 mod package_order;
 mod place;
 mod prefix;
+pub(in crate::ide) mod readtables;
 mod site;
 mod structure_class;
 mod threading;
@@ -48,7 +51,7 @@ use crate::text::tree::Tree;
 use facts::Facts;
 use names::Names;
 use site::{Edit, Macros, Site};
-use verification::{Accepted, Compiler, Verification};
+use verification::{Accepted, ChangedPackage, Compiler, NewText, Verification, changed_packages};
 
 /// The maximum size in bytes of a top-level form that is refactored, or that rules look into.
 pub(in crate::ide) const MAX_FORM_BYTES: usize = 256 << 10;
@@ -183,13 +186,21 @@ pub async fn apply<B: Backend>(
     .map_err(Refusal)?;
     let mut files = Vec::new();
     let mut not_compiled = None;
+    let mut texts = Vec::new();
     for finished in finished {
         let (uri, document) = match finished.other {
             None => (uri.clone(), cursor.document.clone()),
             Some(other) => others.get(other).cloned().ok_or_else(|| Refusal("a document was closed".into()))?,
         };
+        texts.push((uri, document, finished));
+    }
+    let changed: Vec<Vec<ChangedPackage>> =
+        texts.iter().map(|(_, document, finished)| changed_packages(document, &finished.text)).collect();
+    for (index, (uri, document, finished)) in texts.into_iter().enumerate() {
         let path = crate::file_uri::path_of_uri(&uri);
-        match verification::verify(compiler, (&uri, path.clone()), &document, finished.text, &accepted).await {
+        let before = verification::forms_before(&changed, index);
+        let text = NewText { before, text: finished.text };
+        match verification::verify(compiler, (&uri, path.clone()), &document, text, &accepted).await {
             Verification::Unchanged => {}
             Verification::NotCompiled(why) => not_compiled = Some(why),
             Verification::NewFinding(found) => {
@@ -246,7 +257,7 @@ impl<'a> EvaluationSites<'a> {
     pub(in crate::ide) fn new(document: &'a Document, form: &'a Form, macros: &'a OwnMacros) -> EvaluationSites<'a> {
         let selection = Span { start: form.span.start, end: form.span.start };
         let (OwnMacros { macros, names, index }, scopes) = (macros, Scopes::of(form));
-        let (others, closed_definers, importers, newline) = (&[], &[], None, "\n");
+        let (others, closed_definers, users, newline) = (&[], &[], None, "\n");
         EvaluationSites {
             site: Site {
                 document,
@@ -259,7 +270,7 @@ impl<'a> EvaluationSites<'a> {
                 others,
                 closed_definers,
                 index,
-                importers,
+                users,
                 newline,
             },
         }

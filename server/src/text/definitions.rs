@@ -14,6 +14,9 @@ use super::datum::{Form, Kind, Node, Prefix, symbol_name};
 use super::document::Document;
 use super::forms::package_at;
 
+/// Defining operators whose bodies run at compile time.
+pub const EXPANDER_DEFINERS: [&str; 4] = ["defmacro", "define-compiler-macro", "deftype", "define-setf-expander"];
+
 /// Operators that process their bodies as top-level forms (CLHS 3.2.3.1), or whose bodies often
 /// contain definitions.
 const WRAPPERS: [&str; 12] = [

@@ -1,6 +1,7 @@
 //! Fix for a call of an undefined function: a stub of its definition.
 
 use super::{Change, Fix};
+use crate::ide::hyperspec::page_of_symbol;
 use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
@@ -13,7 +14,8 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let chain = form.around(item.span);
     let name = *chain.last().filter(|name| name.kind == Kind::Atom && name.span == item.span && !name.guarded)?;
     let symbol = form.text(name);
-    if symbol.contains([':', '|', '\\', '#']) {
+    // The standard's symbols are locked.
+    if symbol.contains([':', '|', '\\', '#']) || page_of_symbol(&symbol.to_lowercase()).is_some() {
         return None;
     }
     let call = chain.len().checked_sub(2).map(|at| chain[at]);
@@ -133,7 +135,9 @@ mod tests {
             let (document, item) = marked(source, "undefined-function");
             assert_eq!(applied(&document, &fix(&document, &item).unwrap()), expected, "{source}");
         }
-        for source in ["(mapcar #'«a:g» x)", "(mapcar '«g» x)", "(«a:g» 1)", "(list «g»)"] {
+        for source in
+            ["(mapcar #'«a:g» x)", "(mapcar '«g» x)", "(«a:g» 1)", "(list «g»)", "(f («T» 1))", "(«sequence» x)"]
+        {
             let (document, item) = marked(source, "undefined-function");
             assert!(fix(&document, &item).is_none(), "{source}");
         }

@@ -126,8 +126,9 @@ impl Line<'_, '_> {
         if self.start(datum) < self.at { self.start(datum) } else { self.start(last) }
     }
 
-    /// The column of the first argument if the last datum is on the line of the operator; else the
-    /// column at which the line of the last datum begins, after closing parentheses.
+    /// The column of the first argument if the last datum is on the line of the operator and of the
+    /// parenthesis; else the column at which the line of the last datum begins, after closing
+    /// parentheses.
     fn below_last(&self) -> usize {
         let Some(&first) = self.before.first() else { return self.open + 1 };
         let last = self.last();
@@ -135,7 +136,8 @@ impl Line<'_, '_> {
             return self.column_of(first);
         }
         let line = self.lines.line(last);
-        if self.lines.line(self.start(first)) == line {
+        let opened = self.lines.line(self.tree.node(self.list).inner - 1);
+        if self.lines.line(self.start(first)) == line && opened == line {
             return match self.before.get(1) {
                 Some(second) => self.column_of(*second),
                 None if self.start(first) < last => self.lines.column(last),

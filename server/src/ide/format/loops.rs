@@ -67,13 +67,12 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usi
         }
     };
     let context = Context::of(lines, begin, last);
-    let rest = &tree.text[at..];
     let name = word(tree.text, at);
     match byte(tree.text, at) {
         Some(b'(') => context.body,
         Some(b';' | b'\n' | b'\r' | b')') | None if context.in_body => context.body,
         Some(b';') => trailing_comment(lines, list, at).unwrap_or(context.clause),
-        _ if CONTINUED.contains(&name.as_str()) && !rest.starts_with(':') => context.continued,
+        _ if CONTINUED.contains(&name.as_str()) => context.continued,
         _ if name == "and" => joined(lines, begin, at, context.body).unwrap_or(context.clause),
         _ => context.clause,
     }

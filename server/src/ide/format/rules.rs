@@ -10,8 +10,8 @@ use crate::text::tree::{Kind, ROOT, Tree};
 pub type Body = Option<usize>;
 
 /// Indentation data of operators, by their names in lower case without package. The person's rules
-/// take precedence, then the text's own macros, the standard's, the live image's, and last a guess
-/// by the name.
+/// take precedence, then the standard's, also for a macro of the text with a standard name, the
+/// text's own macros, the live image's, and last a guess by the name.
 #[derive(Debug, Clone, Default)]
 pub struct Bodies {
     wanted: HashMap<String, usize>,
@@ -192,8 +192,8 @@ impl Bodies {
         let wanted = self.wanted.get(name).copied().map(Method::Number);
         let guessed = || (!self.is_plain(name) && names_binding_conditional(name)).then_some(Method::Number(1));
         wanted
-            .or_else(|| known(&self.own))
             .or_else(|| specs::of(name, keyword))
+            .or_else(|| known(&self.own))
             .or_else(|| known(&self.live))
             .or_else(guessed)
     }

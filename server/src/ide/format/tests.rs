@@ -302,3 +302,45 @@ fn a_macro_s_rest_parameter_does_not_tell_against_its_name() {
     assert_eq!(told(|bodies| bodies.learn_macro("with-it", None)), "(with-it a\n  b)");
     assert_eq!(told(|bodies| bodies.learn("with-it", None)), "(with-it a\n         b)");
 }
+
+#[test]
+fn the_elements_of_a_list_that_begins_on_the_line_below_its_parenthesis_are_in_one_column() {
+    stays(
+        r#"
+(defvar *table*
+  (
+   #x1 #x2
+   #x3 #x4))
+"#,
+    );
+}
+
+#[test]
+fn a_macro_of_the_text_with_a_standard_name_is_indented_as_the_standard_s() {
+    stays(
+        r#"
+(defmacro defmethod (&whole form name &body body)
+  (list form name body))
+
+(defmethod area :after
+    ((s square)
+     y)
+  1)
+"#,
+    );
+}
+
+#[test]
+fn loop_keywords_written_as_keywords_are_indented_as_others() {
+    stays(
+        r#"
+(loop :for name :in names
+      :for other = (f name)
+        :thereis (g other))
+
+(loop for name in names
+      for other = (f name)
+        thereis (g other))
+"#,
+    );
+}

@@ -5,10 +5,8 @@ use super::place::steps;
 use super::site::Site;
 use crate::text::Span;
 use crate::text::datum::Node;
+use crate::text::definitions::EXPANDER_DEFINERS;
 
-/// Defining operators whose bodies run at compile time.
-pub(super) const EXPANDER_DEFINERS: [&str; 4] =
-    ["defmacro", "define-compiler-macro", "deftype", "define-setf-expander"];
 /// Operators that have a meaning only in a certain form around them, such as a method's body.
 pub(super) const CONTEXT_DEPENDENT: [&str; 6] =
     ["call-next-method", "next-method-p", "loop-finish", "call-method", "make-method", "once-only"];

@@ -1,14 +1,13 @@
 //! Exporting the name of a definition, and no longer exporting it.
 
+use super::elsewhere;
 use super::site::{Edit, Site};
 use super::{Group, Refactoring};
 use crate::ide::fixes::Change;
 use crate::ide::fixes::packages::{Clause, Definition, add, without_export};
 use crate::text::definitions;
-use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::names;
-use crate::text::tree::{Kind, Tree};
 
 /// Operators whose definitions have a name that a package can export.
 const EXPORTED: [&str; 12] = [
@@ -48,22 +47,35 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     }
     let change = without_export(&definition, &symbol.name)?;
     let title = format!("Do not export {written} from {shown}");
-    let mut texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other));
-    let result = match texts.any(|text| has_external(text, &package, &symbol.name)) {
-        true => Err(format!("{shown}:{written} is written in an open file, which could not be read any more")),
-        false => Ok(vec![edit(change)]),
-    };
+    let result = check_not_needed(site, &package, &symbol.name).map(|()| vec![edit(change)]);
     Some(Refactoring::new("do-not-export", Group::Rewrite, title, result))
 }
 
-/// Returns true if a text mentions `package:name`, with one colon.
-fn has_external(document: &Document, package: &str, name: &str) -> bool {
-    let text = document.text().to_string();
-    let tree = Tree::of(&text, document.scan());
-    tree.ids().skip(1).filter(|id| tree.node(*id).kind == Kind::Atom && !tree.text_of(*id).contains("::")).any(|id| {
-        let symbol = names::symbol(tree.text_of(id));
-        symbol.is_some_and(|symbol| symbol.name == name && symbol.package.as_deref() == Some(package))
-    })
+/// Refuses to remove an export that a text of the workspace needs: with one colon behind the
+/// package, or in a package that uses it.
+fn check_not_needed(site: &Site, package: &str, name: &str) -> Result<(), String> {
+    let packages = site.index.packages();
+    let package = packages.named(package, "");
+    for (document, top) in elsewhere::forms(site, name)? {
+        let here = package_at(document, top.start).map(|here| packages.named(&here, ""));
+        let here = here.as_deref().unwrap_or_default();
+        let inherits = || {
+            let known = packages.get(here).filter(|known| known.name != package && !known.imports.contains_key(name));
+            known.is_some() && packages.home(here, name) == package
+        };
+        for (written, prefix) in elsewhere::symbols(document, top, name) {
+            let needed = match prefix.as_deref() {
+                Some("") => false,
+                Some(prefix) => !written.contains("::") && packages.named(prefix, here) == package,
+                None => !written.starts_with("#:") && inherits(),
+            };
+            if needed {
+                let inside = if here.is_empty() { String::new() } else { format!(" in {}", here.to_lowercase()) };
+                return Err(format!("{written} is written{inside}, where it would be another symbol or none"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The definition of a package: in this text (`None`), or in another one (its index in

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::names::Names;
 use super::site::{self, MacroBodies, Macros, Site};
-use super::{MAX_FORM_BYTES, MAX_TEXT_BYTES, compute_blocking, threading, unused_imports};
+use super::{MAX_FORM_BYTES, MAX_TEXT_BYTES, compute_blocking, operators, threading, unused_imports};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::fixes::packages;
 use crate::ide::format::rules::Bodies;
@@ -38,8 +38,8 @@ pub(super) struct Facts {
     /// selection.
     closed_definers: Vec<Document>,
     index: Snapshot,
-    /// The texts that may use what the package definition at the selection imports.
-    importers: Option<Vec<Document>>,
+    /// The texts of [`Site::users`].
+    users: Option<Vec<Document>>,
 }
 
 impl Facts {
@@ -64,21 +64,25 @@ impl Facts {
         let others_macros = macros_of_others(cursor, &index, &document, span).await;
         let closed_definers = closed_definers(cursor, &index, &document, selection).await;
         let names_index = index.clone();
-        let (form, mut bodies, unknown_operators, mut names, variable_candidates) = compute_blocking(move || {
-            let form = Form::of(&for_thread, span);
-            let names = Names::of(&names_index, &for_thread, &form, package.as_deref());
-            let variables = SymbolsByPackage::from([(package.clone(), names_to_look_up(&form))]);
-            let text = for_thread.text().to_string();
-            let bodies = Bodies::of(&Tree::of(&text, for_thread.scan()));
-            let mut unknown = bodies.unknown(&Tree::of_form(&form.source));
-            unknown.extend(threading::ARROWS.map(str::to_owned));
-            (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]), names, variables)
-        })
-        .await;
+        let (known, _) = cursor.context.names();
+        let (form, mut bodies, unknown_operators, mut names, variable_candidates, foreign) =
+            compute_blocking(move || {
+                let form = Form::of(&for_thread, span);
+                let foreign = operators::Foreign::of(&form, &names_index, &known, package.as_deref());
+                let names = Names::of(&names_index, &for_thread, &form, package.as_deref());
+                let variables = SymbolsByPackage::from([(package.clone(), names_to_look_up(&form))]);
+                let text = for_thread.text().to_string();
+                let bodies = Bodies::of(&Tree::of(&text, for_thread.scan()));
+                let mut unknown = bodies.unknown(&Tree::of_form(&form.source));
+                unknown.extend(threading::ARROWS.map(str::to_owned));
+                (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]), names, variables, foreign)
+            })
+            .await;
         let form = form.filter(|form| form.balanced)?;
-        let importers = importers(cursor, &index, &form).await;
+        let users = users(cursor, &index, &form, selection).await;
         let mut macros = Macros::default();
-        for (name, body) in others_macros {
+        foreign.undefined.iter().for_each(|name| macros.add_undefined(name));
+        for (name, body) in foreign.macros.into_iter().chain(others_macros) {
             macros.add_macro(&name, body);
         }
         for (name, body) in bodies.own() {
@@ -120,7 +124,7 @@ impl Facts {
             open,
             closed_definers,
             index,
-            importers,
+            users,
         })
     }
 
@@ -137,7 +141,7 @@ impl Facts {
             others: &self.others,
             closed_definers: &self.closed_definers,
             index: &self.index,
-            importers: self.importers.as_deref(),
+            users: self.users.as_deref(),
             newline,
         }
     }
@@ -246,10 +250,28 @@ async fn closed_definers<B: Backend>(
     found
 }
 
-/// The texts that may use what the package definition of a form imports; `None` if they are too
-/// many, or one cannot be read.
-async fn importers<B: Backend>(cursor: &Cursor<B>, index: &Snapshot, form: &Form) -> Option<Vec<Document>> {
-    let names = unused_imports::imported(form, index);
+/// The name at the start of the selection, as the reader makes it, if it has a prefix or is that of
+/// a definition: whether its package exports or imports it concerns other texts.
+fn package_name_at(document: &Document, form: &Form, selection: Span) -> Option<String> {
+    let (_, written) = crate::text::forms::symbol_at(document, selection.start)?;
+    let symbol = crate::text::names::symbol(&written)?;
+    let is_defined = || {
+        definitions::in_form(form)
+            .iter()
+            .any(|one| one.name.start <= selection.start && selection.start <= one.name.end)
+    };
+    (symbol.package.is_some_and(|package| !package.is_empty()) || is_defined()).then_some(symbol.name)
+}
+
+/// The texts of [`Site::users`]; `None` if they are too many, or one cannot be read.
+async fn users<B: Backend>(
+    cursor: &Cursor<B>,
+    index: &Snapshot,
+    form: &Form,
+    selection: Span,
+) -> Option<Vec<Document>> {
+    let mut names = unused_imports::imported(form, index);
+    names.extend(package_name_at(&cursor.document, form, selection));
     let mut found = Vec::new();
     if names.is_empty() {
         return Some(found);

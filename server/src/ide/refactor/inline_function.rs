@@ -2,7 +2,7 @@
 //! definition is then removed.
 
 use super::effects::changing;
-use super::evaluated::{CONTEXT_DEPENDENT, EXPANDER_DEFINERS};
+use super::evaluated::CONTEXT_DEPENDENT;
 use super::extract_function::check_movable;
 use super::inline::{is_declaration, without_binding};
 use super::inline_arguments::{Bindings, Bound, LambdaList, Value, mentions};
@@ -11,7 +11,7 @@ use super::site::{Edit, Operator, Site};
 use super::{Group, Refactoring};
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
-use crate::text::definitions;
+use crate::text::definitions::{self, EXPANDER_DEFINERS};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::scopes::{BindingKind, Scopes};
@@ -53,9 +53,10 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     Some(Refactoring::new("inline-call", Group::Inline, title, result))
 }
 
-/// A function that can be inlined: without declarations.
+/// A function that can be inlined.
 struct Function<'a> {
     parameters: LambdaList<'a>,
+    declarations: &'a [Node],
     body: &'a [Node],
 }
 
@@ -76,16 +77,25 @@ fn parts<'a>(site: &Site<'a>, definition: &'a Node, from: usize) -> Result<Funct
     if elements.iter().any(|node| node.guarded) {
         return Err("a part of it is read only with some features (#+, #-)".into());
     }
-    let mut body = elements.get(from + 1..).unwrap_or_default();
-    if let [first, _, ..] = body
-        && first.kind == Kind::String
-    {
-        body = &body[1..];
-    }
+    let body = without_docstring(elements.get(from + 1..).unwrap_or_default());
+    let declared = body.iter().take_while(|form| is_declaration(site, form)).count();
+    let (declarations, body) = body.split_at(declared);
+    let body = if declarations.is_empty() { body } else { without_docstring(body) };
     if body.iter().any(|form| is_declaration(site, form)) {
-        return Err("it has declarations, which would be lost".into());
+        return Err("it has declarations at two places".into());
     }
-    Ok(Function { parameters: LambdaList::of(site, list)?, body })
+    if declarations.iter().any(|declaration| mentions(site, declaration, "special")) {
+        return Err("it declares a variable special".into());
+    }
+    Ok(Function { parameters: LambdaList::of(site, list)?, declarations, body })
+}
+
+/// The forms of a body behind its docstring.
+fn without_docstring(body: &[Node]) -> &[Node] {
+    match body {
+        [first, rest @ ..] if first.kind == Kind::String && !rest.is_empty() => rest,
+        _ => body,
+    }
 }
 
 /// Refuses code that has another meaning outside of the function.
@@ -148,12 +158,21 @@ fn visible_bindings(scopes: &Scopes, at: usize, name: &str) -> Vec<Span> {
 }
 
 /// The text that takes the place of a call.
-fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) -> String {
+///
+/// # Errors
+/// The declarations of the function are about variables of two forms.
+fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) -> Result<String, String> {
     let newline = site.newline;
+    let declared = !function.declarations.is_empty();
     let code = match function.body {
         [] => site.cased("nil"),
         [first, .., last] => own.between(first.start(), last.end()).to_owned(),
         [only] => own.form.written(only).to_owned(),
+    };
+    let code = match function.declarations {
+        [] => code,
+        [first, .., last] => format!("{}{newline}{code}", own.between(first.start(), last.end())),
+        [only] => format!("{}{newline}{code}", own.form.written(only)),
     };
     let (changing_here, changing_there) = (changing(site), changing(own));
     let same = |bound: &&Bound| {
@@ -162,7 +181,8 @@ fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) ->
         let stays = |scopes: &Scopes, at: &Node, changing: &std::collections::HashSet<usize>| {
             scopes.resolve(at.span.start).is_some_and(|index| !changing.contains(&index))
         };
-        argument.is_plain()
+        !declared
+            && argument.is_plain()
             && name.is_some()
             && site.form.name(argument) == name
             && stays(&site.scopes, argument, &changing_here)
@@ -188,17 +208,23 @@ fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) ->
         [] => code,
         all => format!("({} ({}){newline}{code})", site.cased(operator), all.join(newline)),
     };
-    if first.is_empty() && then.is_empty() && function.body.len() > 1 {
-        return format!("({}{newline}{code})", site.cased("progn"));
-    }
     let all = [first.as_slice(), then.as_slice()].concat();
+    if all.is_empty() && declared {
+        return Ok(format!("({} {code})", site.cased("locally")));
+    }
+    if all.is_empty() && function.body.len() > 1 {
+        return Ok(format!("({}{newline}{code})", site.cased("progn")));
+    }
     if !bindings.default_values().any(|value| function.parameters.is_named_in(own, value)) {
-        return bound_in("let", &all, code);
+        return Ok(bound_in("let", &all, code));
     }
     if is_serial(site, own, &arguments) {
-        return bound_in(if all.len() > 1 { "let*" } else { "let" }, &all, code);
+        return Ok(bound_in(if all.len() > 1 { "let*" } else { "let" }, &all, code));
     }
-    bound_in("let", &first, bound_in(if then.len() > 1 { "let*" } else { "let" }, &then, code))
+    if declared {
+        return Err("its declarations are about variables that would be bound by two forms".into());
+    }
+    Ok(bound_in("let", &first, bound_in(if then.len() > 1 { "let*" } else { "let" }, &then, code)))
 }
 
 /// Returns true if the arguments have the same meaning where the variables before them are bound.
@@ -249,7 +275,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
         others: site.others,
         closed_definers: site.closed_definers,
         index: site.index,
-        importers: site.importers,
+        users: site.users,
         newline: site.newline,
     };
     let function = parts(&own, definition, 2)?;
@@ -266,7 +292,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
             return Err(format!("{name} in its body means something else around the call"));
         }
     }
-    Ok(vec![site.edit(call.start(), call.end(), written(site, &own, &function, &bindings))])
+    Ok(vec![site.edit(call.start(), call.end(), written(site, &own, &function, &bindings)?)])
 }
 
 /// Refuses a call that is not known to be evaluated, or that is in code of the compiler, such as a
@@ -327,7 +353,7 @@ fn inline_local(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
             }
         }
         calls.push(call);
-        edits.push(site.edit(call.start(), call.end(), written(site, site, &function, &bindings)));
+        edits.push(site.edit(call.start(), call.end(), written(site, site, &function, &bindings)?));
     }
     if calls.is_empty() {
         return Err(format!("nothing calls {name}"));

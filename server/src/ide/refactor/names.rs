@@ -3,24 +3,16 @@
 
 use std::collections::HashSet;
 
+use super::readtables::first_reader;
 use crate::ide::hyperspec::page_of_symbol;
 use crate::ide::index::{Packages, Snapshot};
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::names;
 
-/// Operators and variables that change how later text is read.
-const READERS: [&str; 7] = [
-    "in-readtable",
-    "readtable-case",
-    "set-macro-character",
-    "set-dispatch-macro-character",
-    "set-syntax-from-char",
-    "make-dispatch-macro-character",
-    "*readtable*",
-];
 /// Packages whose names are the standard's.
-const STANDARD: [&str; 6] = ["CL", "COMMON-LISP", "CLOSER-COMMON-LISP", "C2CL", "COMMON-LISP-USER", "CL-USER"];
+pub(super) const STANDARD: [&str; 6] =
+    ["CL", "COMMON-LISP", "CLOSER-COMMON-LISP", "C2CL", "COMMON-LISP-USER", "CL-USER"];
 
 /// Knowledge of global names.
 #[derive(Debug, Default)]
@@ -124,7 +116,7 @@ fn not_standard_reason(index: &Snapshot, document: &Document, form: &Form, packa
     if written.iter().any(|atom| is_label(atom)) || form.nodes.iter().any(|node| node_has_labels(form, node)) {
         return Some("the form has labels (#1=), which tie its parts together".into());
     }
-    if let Some(reader) = changed_reader(document, form) {
+    if let Some((_, reader)) = first_reader(document, form.span.start) {
         return Some(format!("{reader} changes how the text is read"));
     }
     other_names(&index.packages(), &written, package).map(|name| format!("{name} is not the standard's here"))
@@ -181,31 +173,6 @@ fn node_has_labels(form: &Form, node: &Node) -> bool {
     labelled || node.children.iter().any(|child| node_has_labels(form, child))
 }
 
-/// The operator or variable by which a form up to this one changes how text is read.
-fn changed_reader(document: &Document, form: &Form) -> Option<&'static str> {
-    first_reader(document, form.span.start).map(|(_, reader)| reader)
-}
-
-/// The start of the first form up to `until` that mentions one of [`READERS`], which change how
-/// later text is read, and the one that it mentions.
-pub(in crate::ide) fn first_reader(document: &Document, until: usize) -> Option<(usize, &'static str)> {
-    let before = document.scan().forms().iter().take_while(|top| top.span.start <= until);
-    for top in before {
-        let raw = document.text().slice(top.span.start..top.span.end).to_string().to_lowercase();
-        if !READERS.iter().any(|reader| raw.contains(reader)) {
-            continue;
-        }
-        let one = Form::of(document, top.span);
-        let mut written = Vec::new();
-        atoms(&one, &one.nodes, &mut written);
-        let named: HashSet<String> = written.into_iter().filter_map(crate::text::datum::symbol_name).collect();
-        if let Some(reader) = READERS.iter().find(|reader| named.contains(**reader)) {
-            return Some((top.span.start, reader));
-        }
-    }
-    None
-}
-
 /// Returns true if a text of the workspace defines a variable or constant of this name.
 pub(in crate::ide) fn defines_variable(index: &Snapshot, name: &str) -> bool {
     index.mentioning(name).flat_map(|file| &file.definitions).any(|one| one.key == name && is_variable_kind(one.kind()))
@@ -246,7 +213,7 @@ pub(in crate::ide) fn first_other<'a>(
 /// Returns true if a form may not be read as it is written: the readtable was changed before it, or
 /// it has labels.
 pub(in crate::ide) fn may_read_differently(document: &Document, form: &Form) -> bool {
-    changed_reader(document, form).is_some() || has_labels(form)
+    first_reader(document, form.span.start).is_some() || has_labels(form)
 }
 
 /// Returns true if a form has labels (`#1=`).

@@ -2,10 +2,10 @@
 //! expansion of a macro, initial values of slots, defaults of parameters, the parts of a backquoted
 //! template behind a comma.
 
-use super::evaluated::EXPANDER_DEFINERS;
 use super::place::steps_within;
 use super::site::Site;
 use crate::text::datum::{Kind, Node, Prefix};
+use crate::text::definitions::EXPANDER_DEFINERS;
 
 /// Returns true if the last node of a path is known to be evaluated at some time.
 pub(super) fn is_code<'a>(site: &Site<'a>, path: &[&'a Node]) -> bool {

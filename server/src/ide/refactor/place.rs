@@ -66,7 +66,7 @@ pub(super) fn steps_within<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a 
         }
         let unknown = || {
             let operator = list.children.first().map(|head| site.form.text(head)).unwrap_or_default();
-            format!("it is not known how {operator} evaluates it")
+            site.macros.reason(operator)
         };
         let (levels, place, before) = step(site, &path[at..]).ok_or_else(unknown)?;
         let child = *path.get(at + levels).ok_or_else(unknown)?;

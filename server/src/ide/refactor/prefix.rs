@@ -1,10 +1,12 @@
 //! Package prefixes: a name is imported, and its prefix dropped throughout the text; or an imported
 //! name gets the prefix.
 
+use super::elsewhere;
 use super::exports::package_definition;
 use super::site::{Edit, Site};
 use super::{Group, Refactoring};
 use crate::ide::fixes::packages::{Clause, add, imported_from};
+use crate::ide::index::PackageText;
 use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::forms::{package_at, symbol_at};
@@ -99,23 +101,33 @@ fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &
             format!("{} is a nickname that only this package knows: import from its own name", package.to_lowercase());
         return Some(Refactoring::new(id, Group::Rewrite, title, Err(why)));
     }
-    let all = occurrences(site.document, here, name);
-    let elsewhere = site.others.iter().flat_map(|(_, other)| occurrences(other, here, name));
-    if all
-        .iter()
-        .map(|one| &one.package)
-        .chain(elsewhere.map(|one| one.package).collect::<Vec<_>>().iter())
-        .any(Option::is_none)
-        && imported_from(&definition, name).as_deref() != Some(package)
+    if imported_from(&definition, name).as_deref() != Some(package)
+        && let Err(why) = check_free(site, here, name, bare)
     {
-        let why = format!("{bare} without a prefix is another symbol in this package");
         return Some(Refactoring::new(id, Group::Rewrite, title, Err(why)));
     }
+    let all = occurrences(site.document, here, name);
     let mut edits = cuts(&all, package);
     if let Some(change) = add(&definition, &Clause::ImportFrom(&package.to_lowercase(), &name.to_lowercase())) {
         edits.push(Edit { span: change.span, text: change.text, cluster: usize::MAX, other });
     }
     Some(Refactoring::new(id, Group::Rewrite, title, Ok(edits)))
+}
+
+/// Refuses a name that a text of the workspace has without a prefix in the package.
+fn check_free(site: &Site, here: &str, name: &str, bare: &str) -> Result<(), String> {
+    let packages = site.index.packages();
+    let here = packages.named(here, "");
+    for (document, top) in elsewhere::forms(site, name)? {
+        if package_at(document, top.start).is_some_and(|package| packages.named(&package, "") == here)
+            && elsewhere::symbols(document, top, name)
+                .iter()
+                .any(|(written, prefix)| prefix.is_none() && !written.starts_with("#:"))
+        {
+            return Err(format!("{bare} without a prefix is another symbol in this package"));
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if a name without a prefix is the symbol that it is with the prefix, by the package
@@ -161,15 +173,19 @@ fn with_nickname(site: &Site, here: &str, prefix: &str) -> Option<Refactoring> {
 
 fn with_prefix(site: &Site, here: &str, name: &str) -> Option<Refactoring> {
     let (_, definition) = package_definition(site, here)?;
-    let package = imported_from(&definition, name)?.to_lowercase();
-    let title = format!("Write {package}:{} throughout this file", name.to_lowercase());
+    let package = imported_from(&definition, name)?;
+    let packages = site.index.packages();
+    let is_internal = |package: &PackageText| !package.exports.contains(name) && package.reexports.is_empty();
+    let colons = if packages.get(&packages.named(&package, here)).is_some_and(is_internal) { "::" } else { ":" };
+    let prefix = format!("{}{colons}", package.to_lowercase());
+    let title = format!("Write {prefix}{} throughout this file", name.to_lowercase());
     if site.scopes.resolve(site.selection.start).is_some() {
         return None;
     }
     let bare = occurrences(site.document, here, name).into_iter().filter(|one| one.package.is_none());
     let edits = bare.map(|one| {
         let span = Span { start: one.span.start, end: one.span.start };
-        Edit { span, text: format!("{package}:"), cluster: span.start, other: None }
+        Edit { span, text: prefix.clone(), cluster: span.start, other: None }
     });
     Some(Refactoring::new("add-prefix", Group::Rewrite, title, Ok(edits.collect())))
 }

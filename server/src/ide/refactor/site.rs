@@ -30,6 +30,8 @@ pub(super) struct Macros {
     macros: MacroBodies,
     /// Names that are known to be functions.
     functions: std::collections::HashSet<String>,
+    /// Names that nothing defines, and that may be macros of packages of which nothing is known.
+    undefined: std::collections::HashSet<String>,
 }
 
 /// The evaluation of the arguments of an operator that is not the standard's.
@@ -52,6 +54,18 @@ impl Macros {
         self.functions.insert(name.to_owned());
     }
 
+    pub(super) fn add_undefined(&mut self, name: &str) {
+        self.undefined.insert(name.to_owned());
+    }
+
+    /// The reason why the evaluation of the arguments of an operator, as written, is not known.
+    pub(super) fn reason(&self, written: &str) -> String {
+        let is_undefined = |name: &String| self.undefined.contains(name) && !self.macros.contains_key(name);
+        let undefined = crate::text::datum::symbol_name(written).filter(is_undefined).is_some();
+        let why = if undefined { ", which neither the workspace nor the image defines," } else { "" };
+        format!("it is not known how {written}{why} evaluates it")
+    }
+
     /// The evaluation of an operator's arguments. An unknown name is taken for a function's, unless
     /// it is named like a macro: `with-`, `do-`, a definer.
     pub(super) fn operator(&self, name: &str) -> Operator {
@@ -59,6 +73,7 @@ impl Macros {
             Some(Some(body)) => Operator::Body(*body),
             Some(None) => Operator::Unknown,
             None if self.functions.contains(name) => Operator::Function,
+            None if self.undefined.contains(name) => Operator::Unknown,
             None if name.starts_with("with-") || name.starts_with("do-") => Operator::Body(1),
             None if crate::text::definitions::is_definer(name) => Operator::Unknown,
             None => Operator::Function,
@@ -86,9 +101,9 @@ pub(super) struct Site<'a> {
     pub(super) closed_definers: &'a [Document],
     /// The workspace's texts.
     pub(super) index: &'a Snapshot,
-    /// The texts that may use what the package definition at the selection imports; `None`: they
-    /// are too many.
-    pub(super) importers: Option<&'a [Document]>,
+    /// The texts that may mention what the package definition at the selection imports, or the
+    /// name at the selection if that has a prefix or is defined; `None`: they are too many.
+    pub(super) users: Option<&'a [Document]>,
     /// The line break of the text.
     pub(super) newline: &'static str,
 }

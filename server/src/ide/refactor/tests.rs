@@ -31,10 +31,34 @@ impl Compiler for FakeCompiler {
     async fn compile(&self, _: Option<std::path::PathBuf>, text: String) -> Result<CheckReport, ImageError> {
         let all = self.0.ok_or_else(|| ImageError::Unavailable("There is no image.".into()))?;
         let found = all.iter().filter(|(word, _)| text.contains(word));
-        let span = Span { start: 0, end: 0 };
+        let end = text.chars().count();
+        let span = Span { start: end, end };
         let code = |message: &str| if message.starts_with("lint-") { "lint-rule" } else { "style" };
         let diagnostics =
             found.map(|(_, message)| Diagnostic::new(span, Severity::StyleWarning, code(message), *message)).collect();
+        Ok(CheckReport { diagnostics, forms: 1, unloaded_system: None, end: CheckEnd::Complete })
+    }
+}
+
+/// A compiler that finds a call of SPLIT where no package definition before it imports the name,
+/// and the lock of the package APP.
+struct NeedsImport;
+
+impl Compiler for NeedsImport {
+    async fn findings(&self, _: &str, _: &Document) -> Option<Vec<Diagnostic>> {
+        Some(Vec::new())
+    }
+
+    async fn compile(&self, _: Option<std::path::PathBuf>, text: String) -> Result<CheckReport, ImageError> {
+        let end = text.chars().count();
+        let call = text.find("(split");
+        let import = text.find("(:import-from :lib :split)");
+        let unknown = call.is_some_and(|call| import.is_none_or(|import| call < import));
+        let locked = text.contains("defpackage") && !text.contains("(sb-ext:unlock-package \"APP\")");
+        let finding = |message| Diagnostic::new(Span { start: end, end }, Severity::Warning, "x", message);
+        let mut diagnostics = vec![Diagnostic::new(Span { start: 0, end: 1 }, Severity::Warning, "x", "at variance")];
+        diagnostics.extend(unknown.then(|| finding("Undefined function: SPLIT")));
+        diagnostics.extend(locked.then(|| finding("Lock on package APP violated")));
         Ok(CheckReport { diagnostics, forms: 1, unloaded_system: None, end: CheckEnd::Complete })
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     if package.imports.is_empty() {
         return None;
     }
-    let result = match site.importers {
+    let result = match site.users {
         None => Err(format!("more than {FILES} files, or one that cannot be read, may use its imports")),
         Some(_) if site.index.cut => Err("the workspace has more Lisp files than are indexed".into()),
         Some(users) => {

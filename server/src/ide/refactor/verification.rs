@@ -1,14 +1,16 @@
 //! The verification that the result of a refactoring compiles without new findings, in a copy of
 //! the image, before the client gets the edits.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 
+use crate::ide::package_uses::Definition;
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::ImageError;
 use crate::text::document::Document;
+use crate::text::forms::package_at;
 use crate::text::names;
+use crate::text::toplevel::TopForm;
 
 /// The part of a session that compiles texts in a copy of the image.
 pub trait Compiler: Send + Sync {
@@ -62,12 +64,66 @@ impl Accepted {
     }
 }
 
-/// Compiles the new text, and the old one where its findings are not known.
+/// A new text to compile.
+#[derive(Debug)]
+pub(super) struct NewText {
+    /// Forms that are evaluated before the text, on lines of their own.
+    pub(super) before: String,
+    pub(super) text: String,
+}
+
+/// The definition of a package that a refactoring changed.
+#[derive(Debug)]
+pub(super) struct ChangedPackage {
+    name: String,
+    /// The package in which the definition is read.
+    inside: Option<String>,
+    /// The new definition.
+    written: String,
+}
+
+/// The package definitions of a new text that the old text does not have as they are.
+pub(super) fn changed_packages(old: &Document, new: &str) -> Vec<ChangedPackage> {
+    let old = old.text().to_string();
+    let new = Document::new(new, 0);
+    let changed = |top: &TopForm| {
+        let Definition { name, form } = Definition::of(&new, top)?;
+        let written = form.source;
+        let inside = package_at(&new, top.span.start);
+        (!old.contains(&written)).then_some(ChangedPackage { name, inside, written })
+    };
+    new.scan().forms().iter().filter_map(changed).collect()
+}
+
+/// The forms before the text with this index: changed packages are unlocked, since a person's image
+/// asks before it changes a locked one; those of the other texts are defined.
+pub(super) fn forms_before(changed: &[Vec<ChangedPackage>], index: usize) -> String {
+    let string = |name: &str| format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
+    let mut forms = String::new();
+    for package in changed.iter().flatten() {
+        let name = string(&package.name);
+        forms.push_str(&format!(
+            "(cl:eval-when (:compile-toplevel) (cl:when (cl:find-package {name}) (sb-ext:unlock-package {name})))\n"
+        ));
+    }
+    let others = changed.iter().enumerate().filter(|(other, _)| *other != index).flat_map(|(_, packages)| packages);
+    for package in others {
+        let inside = string(package.inside.as_deref().unwrap_or("COMMON-LISP-USER"));
+        forms.push_str(&format!(
+            "(cl:in-package {inside})\n{}\n(cl:in-package \"COMMON-LISP-USER\")\n",
+            package.written
+        ));
+    }
+    forms
+}
+
+/// Compiles the new text, and the old one where its findings are not known. Findings in the forms
+/// before the new text do not count.
 pub(super) async fn verify(
     compiler: &impl Compiler,
     (uri, path): (&str, Option<PathBuf>),
     old: &Document,
-    new: String,
+    new: NewText,
     accepted: &[Accepted],
 ) -> Verification {
     let before = match compiler.findings(uri, old).await {
@@ -78,8 +134,12 @@ pub(super) async fn verify(
             Err(error) => return Verification::NotCompiled(error.to_string()),
         },
     };
-    match compiler.compile(path, new).await.map(complete) {
-        Ok(Ok(after)) => first_new(&before, &after, accepted).map_or(Verification::Unchanged, Verification::NewFinding),
+    let from = new.before.chars().count();
+    match compiler.compile(path, new.before + &new.text).await.map(complete) {
+        Ok(Ok(mut after)) => {
+            after.retain(|one| one.span.start >= from);
+            first_new(&before, &after, accepted).map_or(Verification::Unchanged, Verification::NewFinding)
+        }
         Ok(Err(why)) => Verification::NotCompiled(why),
         Err(error) => Verification::NotCompiled(error.to_string()),
     }
@@ -95,21 +155,59 @@ fn complete(report: CheckReport) -> Result<Vec<Diagnostic>, String> {
 
 /// The message of the compiler's first finding, of at least the severity of a style warning, that
 /// occurs more often than before and is not accepted. Findings of lint rules do not count: they
-/// tell of style.
+/// tell of style. Forms that a message shows may be written otherwise than before.
 fn first_new(before: &[Diagnostic], after: &[Diagnostic], accepted: &[Accepted]) -> Option<String> {
     let counts = |one: &&Diagnostic| {
         let accepted = accepted.iter().any(|accepted| accepted.is_told_by(&one.message));
         one.severity <= Severity::StyleWarning && !one.is_of_rule() && !accepted
     };
-    let mut known: HashMap<(&str, &str), usize> = HashMap::new();
-    for one in before.iter().filter(counts) {
-        *known.entry((&one.code, &one.message)).or_default() += 1;
-    }
-    after.iter().filter(counts).find_map(|one| match known.get_mut(&(one.code.as_str(), one.message.as_str())) {
-        Some(count) if *count > 0 => {
-            *count -= 1;
-            None
+    let mut known: Vec<&Diagnostic> = before.iter().filter(counts).collect();
+    let mut new: Vec<&Diagnostic> = after.iter().filter(counts).collect();
+    let mut without = |same: &dyn Fn(&Diagnostic, &Diagnostic) -> bool| {
+        new.retain(|one| match known.iter().position(|other| other.code == one.code && same(one, other)) {
+            Some(at) => {
+                known.swap_remove(at);
+                false
+            }
+            None => true,
+        });
+    };
+    without(&|one, other| one.message == other.message);
+    without(&|one, other| one.message.contains('(') && without_forms(&one.message) == without_forms(&other.message));
+    new.first().map(|one| one.message.clone())
+}
+
+/// A message without what stands in parentheses.
+fn without_forms(message: &str) -> String {
+    let mut depth = 0usize;
+    let outside = message.chars().filter(|char| {
+        let before = depth;
+        match char {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
         }
-        _ => Some(one.message.clone()),
-    })
+        before == 0 && depth == 0
+    });
+    outside.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::Span;
+
+    #[test]
+    fn a_finding_that_shows_the_changed_code_is_not_new() {
+        let finding = |message: &str| {
+            Diagnostic::new(Span { start: 0, end: 0 }, Severity::StyleWarning, "duplicate-case-key", message)
+        };
+        let before = [finding("Duplicate key OR in the first clause: ((OR :A) (IF X 1 2)), and another")];
+        let after = [finding("Duplicate key OR in the first clause: ((OR :A) (COND (X 1) (T 2))), and another")];
+        assert_eq!(first_new(&before, &after, &[]), None);
+        let twice = [after[0].clone(), after[0].clone()];
+        assert_eq!(first_new(&before, &twice, &[]), Some(after[0].message.clone()));
+        let other = [finding("Duplicate key AND in the first clause: ((AND :A) (IF X 1 2)), and another")];
+        assert_eq!(first_new(&before, &other, &[]), Some(other[0].message.clone()));
+    }
 }

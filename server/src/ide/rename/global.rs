@@ -9,7 +9,7 @@ use super::derived;
 use super::files::changed_files;
 use super::leftover::{is_left_over, made_in};
 use super::mentions::Mentions;
-use super::structures::Structures;
+use super::structures::{Maker, Structures};
 use super::symbols::{denotes, is_standard_symbol};
 use super::target::Target;
 use super::{Change, Named, Options, Refusal, Renaming};
@@ -64,14 +64,23 @@ pub async fn rename<B: Backend>(
         let why = if locked { "is locked" } else { "is none of the workspace's" };
         return Refusal::of(format!("{} is a symbol of the package {owner}, which {why}.", named.name));
     }
+    let (mut home, mut name, mut new) = (home, symbol.name.clone(), new.to_owned());
+    let mut slot_as_written = None;
+    if kinds.is_empty()
+        && let Some(maker) = structures.maker(&home, &name)
+    {
+        let slot = slot_of_accessor(&index, &packages, maker, &named.name, &new)?;
+        kinds = self::kinds(&index, &packages, &slot.home, &slot.name);
+        (home, name, new) = (slot.home, slot.name, slot.new);
+        slot_as_written = Some(name.to_lowercase());
+    }
     if kinds.is_empty() {
         return Refusal::of(format!(
             "{} is neither a local name nor defined in a Lisp file of the workspace, so it cannot be renamed.",
             named.name
         ));
     }
-    let mut targets =
-        vec![Target { home: home.clone(), name: symbol.name.clone(), new: new.to_owned(), kinds, guess: None }];
+    let mut targets = vec![Target { home: home.clone(), name: name.clone(), new: new.clone(), kinds, guess: None }];
     let mut keywords = Vec::new();
     if targets[0].kinds.contains("slot") {
         keywords = structures.keywords(&targets[0]);
@@ -87,11 +96,52 @@ pub async fn rename<B: Backend>(
     let old: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     // A package definition may write a name in another case than the code.
     let designated = named_symbols::at(&cursor.document, cursor.offset).is_some();
-    let as_defined = as_defined(&index, &packages, &home, &symbol.name).filter(|_| designated);
-    let old_as_written = as_defined.as_ref().unwrap_or(&named.name);
+    let as_defined = as_defined(&index, &packages, &home, &name).filter(|_| designated);
+    let old_as_written = as_defined.as_ref().or(slot_as_written.as_ref()).unwrap_or(&named.name);
     let mentions = Mentions { packages: &packages, targets: &targets, keywords: &keywords, old_as_written, options };
     let files = changed_files(cursor, &index, &old, |document, file| mentions.in_document(document, file)).await?;
-    Ok(Renaming { old: named.name.clone(), new: new.to_owned(), kind, files })
+    Ok(Renaming { old: old_as_written.clone(), new, kind, files })
+}
+
+/// The slot whose accessor is renamed, with the new name of the slot.
+///
+/// # Errors
+/// The function is no accessor, its new name would not be one of the structure, or another
+/// definition has a slot of the name too.
+fn slot_of_accessor(
+    index: &Snapshot,
+    packages: &Packages<'_>,
+    maker: Maker,
+    accessor: &str,
+    new: &str,
+) -> Result<Target, Refusal> {
+    let (structure, prefix, slot) = match maker {
+        Maker::Slot { structure, prefix, slot } => (structure, prefix, slot),
+        Maker::Structure(structure) => {
+            return Refusal::of(format!(
+                "{accessor} gets its name from the structure {structure}: rename that, or name it in the definition."
+            ));
+        }
+    };
+    let having = index.mentioning(&slot.name).flat_map(|file| &file.definitions).filter(|one| {
+        let mut slots = one.slots.iter().filter_map(|slot| names::symbol(slot));
+        slots.any(|written| denotes(&written, one.package.as_deref(), packages, &slot.home, &slot.name))
+    });
+    let written = slot.name.to_lowercase();
+    if having.count() > 1 {
+        return Refusal::of(format!(
+            "{accessor} gets its name from the slot {written}, a name that slots of other classes or structures have \
+             too, and that all would change."
+        ));
+    }
+    let typed = names::symbol(new).map(|symbol| symbol.name).unwrap_or_default();
+    match typed.strip_prefix(prefix.as_str()).filter(|rest| !rest.is_empty()) {
+        Some(rest) => Ok(Target { new: names::as_written(rest), ..slot }),
+        None => Refusal::of(format!(
+            "{accessor} gets its name from the slot {written} of the structure {structure}: a new name begins with {}.",
+            prefix.to_lowercase()
+        )),
+    }
 }
 
 /// The package in which the name at the cursor is looked up.

@@ -31,6 +31,14 @@ pub(super) struct Structures<'a> {
     all: Vec<(&'a Indexed, &'a StructureNaming)>,
 }
 
+/// The definition that makes a function without writing its name.
+pub(super) enum Maker {
+    /// A slot, whose accessor it is: the structure, the prefix of its accessors, and the slot.
+    Slot { structure: String, prefix: String, slot: Target },
+    /// The constructor, copier or predicate of a structure.
+    Structure(String),
+}
+
 /// The maximum number of structures in a chain of `:include`.
 const MAX_DEPTH: usize = 32;
 
@@ -123,6 +131,27 @@ impl<'a> Structures<'a> {
             }
         }
         found
+    }
+
+    /// The definition that makes a function without writing its name.
+    pub(super) fn maker(&self, home: &str, name: &str) -> Option<Maker> {
+        self.all.iter().find_map(|(one, naming)| {
+            let lower = name.to_lowercase();
+            if self.home(one, name) != home || !one.functions.iter().any(|(_, function)| *function == lower) {
+                return None;
+            }
+            let structure = one.written.clone();
+            let slot = name.strip_prefix(naming.prefix.as_str()).filter(|_| !naming.prefix.is_empty());
+            let slot = slot.and_then(|slot| self.slots(one).into_iter().find(|(_, its_name)| its_name == slot));
+            Some(match slot {
+                Some((home, name)) => {
+                    let prefix = naming.prefix.clone();
+                    let slot = Target { home, name, new: String::new(), kinds: HashSet::new(), guess: None };
+                    Maker::Slot { structure, prefix, slot }
+                }
+                None => Maker::Structure(structure),
+            })
+        })
     }
 
     /// Returns true if an option of a structure names this function.

@@ -77,10 +77,32 @@ fn the_body_of_a_function_takes_the_place_of_a_call() {
             "#]],
         ),
         (
-            "(defun f (x) (declare (fixnum x)) x)\n(defun k (x) (‸f x))",
+            "(defun f (x &optional y) \"Doc.\" (declare (fixnum x) (ignore y)) (g x))\n(defun k (x) (‸f x))",
             expect![[r#"
                 Inline this call of f
-                refused: it has declarations, which would be lost
+                (defun f (x &optional y) "Doc." (declare (fixnum x) (ignore y)) (g x))
+                (defun k (x) (let ((x x)
+                                   (y nil))
+                               (declare (fixnum x) (ignore y))
+                               (g x)))
+            "#]],
+        ),
+        (
+            "(defun f () (declare (optimize speed)) ; fast\n  (declare (inline g)) (g) (g))\n(defun k (x) (list (‸f)))",
+            expect![[r#"
+                Inline this call of f
+                (defun f () (declare (optimize speed)) ; fast
+                  (declare (inline g)) (g) (g))
+                (defun k (x) (list (locally (declare (optimize speed)) ; fast
+                                     (declare (inline g))
+                                     (g) (g))))
+            "#]],
+        ),
+        (
+            "(defun f (x) (declare (special x)) (g))\n(defun k (x) (list (‸f x)))",
+            expect![[r#"
+                Inline this call of f
+                refused: it declares a variable special
             "#]],
         ),
         (

@@ -339,3 +339,31 @@ fn clauses_are_no_assigned_places() {
         assert_refused("inline-variable", &[(&text, "may have an effect or change")]);
     }
 }
+
+#[test]
+fn a_name_of_a_package_that_nobody_knows_may_be_a_macro() {
+    let text = |uses: &str| {
+        format!(
+            "(defpackage app-test (:use :cl {uses}) (:import-from :util #:mapped))\n(in-package app-test)\n(defun test ()\n  (is (equal (f‸oo 1) (foo 2))))"
+        )
+    };
+    let refused = |files: &[(&str, &str)]| {
+        let (cursor, selection) = place(files);
+        let all = run(offers(&cursor, selection));
+        all.into_iter().find(|offer| offer.id == "extract-variable").unwrap().refused
+    };
+    let unknown = text("fiveam");
+    assert_eq!(
+        refused(&[("a.lisp", &unknown)]).as_deref(),
+        Some("it is not known how is, which neither the workspace nor the image defines, evaluates it")
+    );
+    let library = ("b.lisp", "(defpackage fiveam (:use :cl) (:export #:is))");
+    assert_eq!(refused(&[("a.lisp", &unknown), library]), None);
+    assert_eq!(refused(&[("a.lisp", &text(""))]), None);
+    let defined = ("b.lisp", "(in-package app-test)\n(defun is (x) x)");
+    assert_eq!(refused(&[("a.lisp", &unknown), defined]), None);
+    let prefixed = unknown.replace("(is (", "(fiveam:is (");
+    assert!(refused(&[("a.lisp", &prefixed)]).is_some());
+    let imported = text("").replace("(is (", "(mapped (");
+    assert!(refused(&[("a.lisp", &imported)]).is_some());
+}

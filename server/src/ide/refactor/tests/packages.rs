@@ -136,3 +136,58 @@ fn a_package_definition_that_is_not_open_is_changed_too() {
     assert_eq!((file.path.as_deref(), file.open), (Some(path.as_path()), false));
     assert_eq!(file.changes[0].by, "\n  (:export :f)");
 }
+
+#[test]
+fn a_text_is_compiled_with_the_package_that_another_text_defines_anew() {
+    let files = [("a.lisp", "(in-package :app)\n(list (lib:sp‸lit 1))"), ("p.lisp", "(defpackage :app (:use :cl))")];
+    let (cursor, selection) = place(&files);
+    let done = run(apply(&cursor, selection, "drop-prefix", &NeedsImport)).unwrap();
+    assert_eq!((done.files.len(), done.not_compiled), (2, None));
+}
+
+#[test]
+fn texts_that_are_not_open_keep_an_export_and_a_name_of_their_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let written = |text: &str| {
+        let path = directory.path().join("other.lisp");
+        std::fs::write(&path, text).unwrap();
+        FakeImage::absent().closed_file(&path, text)
+    };
+    let package = "(defpackage :app (:use :cl) (:nicknames :ap) (:export #:g))\n(defpackage :user (:use :cl :app))\n(in-package :app)\n";
+    let asked = |other: &str, text: &str, id: &str| {
+        let text = format!("{package}{text}");
+        let at = text.chars().position(|char| char == '‸').unwrap();
+        let text = text.replace('‸', "");
+        let cursor = Cursor::new(context(written(other), &[("a.lisp", &text)]), "file:///no/a.lisp", |_| at).unwrap();
+        let all = run(offers(&cursor, Span { start: at, end: at }));
+        all.into_iter().find(|offer| offer.id == id).map(|offer| offer.refused)
+    };
+    let definition = "(defun ‸g ())";
+    for (other, refused) in [
+        ("(in-package :user)\n(g)", Some("g is written in user, where it would be another symbol or none")),
+        ("(in-package :cl-user)\n(ap:g)", Some("ap:g is written in cl-user, where it would be another symbol or none")),
+        ("(in-package :cl-user)\n(list (g) (app::g))", None),
+        ("(in-package :app)\n(g)", None),
+    ] {
+        assert_eq!(asked(other, definition, "do-not-export"), Some(refused.map(str::to_owned)), "{other}");
+    }
+    let call = "(list (lib:spl‸it 1))";
+    let refused = Some("split without a prefix is another symbol in this package".to_owned());
+    assert_eq!(asked("(in-package :app)\n(defun split ())", call, "drop-prefix"), Some(refused));
+    assert_eq!(asked("(in-package :user)\n(defun split ())", call, "drop-prefix"), Some(None));
+}
+
+#[test]
+fn an_internal_name_gets_two_colons() {
+    check(
+        "(defpackage :lib (:use :cl))\n(defpackage :app (:use :cl) (:import-from :lib #:scan))\n(in-package :app)\n(sc‸an 1)",
+        "add-prefix",
+        expect![[r#"
+            Write lib::scan throughout this file
+            (defpackage :lib (:use :cl))
+            (defpackage :app (:use :cl) (:import-from :lib #:scan))
+            (in-package :app)
+            (lib::scan 1)
+        "#]],
+    );
+}

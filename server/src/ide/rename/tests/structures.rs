@@ -97,3 +97,29 @@ fn a_structure_is_renamed_with_inherited_accessors() {
         "#]],
     );
 }
+
+#[test]
+fn an_accessor_is_renamed_with_its_slot() {
+    let text = |accessor: &str| {
+        format!("(defstruct pt x y)\n(defstruct (pt3 (:include pt)) z)\n(list ({accessor} p) (pt3-x q) (make-pt :x 1))")
+    };
+    let renamed = |accessor: &str, new| super::renamed(&text(accessor), new, &FixedExpander(None));
+    assert_eq!(
+        renamed("pt-x‸", "pt-left"),
+        "slot: (defstruct pt left y)\n(defstruct (pt3 (:include pt)) z)\n(list (pt-left p) (pt3-left q) (make-pt :left 1))\n"
+    );
+    assert_eq!(
+        renamed("pt-x‸", "left"),
+        "refused: pt-x gets its name from the slot x of the structure pt: a new name begins with pt-.\n"
+    );
+    assert_eq!(
+        renamed("copy-pt‸", "copied"),
+        "refused: copy-pt gets its name from the structure pt: rename that, or name it in the definition.\n"
+    );
+    let shared = format!("{}\n(defclass other () (x))", text("pt-x‸"));
+    let refused = super::renamed(&shared, "pt-left", &FixedExpander(None));
+    assert!(
+        refused.starts_with("refused: pt-x gets its name from the slot x, a name that slots of other"),
+        "{refused}"
+    );
+}

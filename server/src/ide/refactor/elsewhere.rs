@@ -1,0 +1,47 @@
+//! The places of a name in all texts of the workspace, open or not.
+
+use super::site::Site;
+use crate::text::Span;
+use crate::text::datum::{Form, Kind, Node};
+use crate::text::document::Document;
+use crate::text::names;
+
+/// The top-level forms of all texts that mention a name, as the reader makes it.
+///
+/// # Errors
+/// The texts are too many, or one cannot be read.
+pub(super) fn forms<'a>(site: &Site<'a>, name: &str) -> Result<Vec<(&'a Document, Span)>, String> {
+    if site.index.cut {
+        return Err("the workspace has more Lisp files than are indexed".into());
+    }
+    let files = super::unused_imports::FILES;
+    let users =
+        site.users.ok_or_else(|| format!("more than {files} files, or one that cannot be read, may mention it"))?;
+    let name = name.to_lowercase();
+    let texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other)).chain(users);
+    let mut found = Vec::new();
+    for document in texts {
+        let mentions = |span: &Span| {
+            let written = document.text().slice(span.start..span.end);
+            written.to_string().to_lowercase().contains(&name)
+        };
+        found.extend(document.scan().forms().iter().map(|top| top.span).filter(mentions).map(|span| (document, span)));
+    }
+    Ok(found)
+}
+
+/// The symbols of a name in a top-level form, as written, each with its prefix.
+pub(super) fn symbols(document: &Document, top: Span, name: &str) -> Vec<(String, Option<String>)> {
+    fn visit(form: &Form, node: &Node, name: &str, found: &mut Vec<(String, Option<String>)>) {
+        if node.kind == Kind::Atom
+            && let Some(symbol) = names::symbol(form.text(node)).filter(|symbol| symbol.name == name)
+        {
+            found.push((form.text(node).to_owned(), symbol.package));
+        }
+        node.children.iter().for_each(|child| visit(form, child, name, found));
+    }
+    let form = Form::of(document, top);
+    let mut found = Vec::new();
+    form.nodes.iter().for_each(|node| visit(&form, node, name, &mut found));
+    found
+}

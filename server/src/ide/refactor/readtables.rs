@@ -1,0 +1,178 @@
+//! The first form of a text that changes how the text behind it is read.
+
+use std::collections::HashMap;
+
+use crate::text::datum::{Form, Kind, Node};
+use crate::text::definitions::EXPANDER_DEFINERS;
+use crate::text::document::Document;
+
+/// Operators and variables that change how later text is read.
+const READERS: [&str; 7] = [
+    "in-readtable",
+    "readtable-case",
+    "set-macro-character",
+    "set-dispatch-macro-character",
+    "set-syntax-from-char",
+    "make-dispatch-macro-character",
+    VARIABLE,
+];
+const VARIABLE: &str = "*readtable*";
+/// Operators that read the variable alone.
+const LOOKING: [&str; 6] =
+    ["copy-readtable", "get-macro-character", "get-dispatch-macro-character", "readtablep", "eq", "eql"];
+
+/// The start of the first form up to `until` that may change how later text is read, and the
+/// operator or variable by which it does. A definition changes nothing until it is called; the
+/// expansion of a macro may.
+pub(in crate::ide) fn first_reader(document: &Document, until: usize) -> Option<(usize, &'static str)> {
+    let mut known = Known::default();
+    let before = document.scan().forms().iter().take_while(|top| top.span.start <= until);
+    for top in before {
+        let raw = document.text().slice(top.span.start..top.span.end).to_string().to_lowercase();
+        let mut names =
+            READERS.iter().copied().chain(known.functions.keys().chain(known.macros.keys()).map(|name| &**name));
+        if !names.any(|name| raw.contains(name)) {
+            continue;
+        }
+        let form = Form::of(document, top.span);
+        if let Some(reader) = form.nodes.iter().find_map(|node| known.evaluated(&form, node)) {
+            return Some((top.span.start, reader));
+        }
+    }
+    None
+}
+
+/// The definitions so far that change how text is read when they are called, each with the
+/// operator or variable in it.
+#[derive(Default)]
+struct Known {
+    functions: HashMap<String, &'static str>,
+    macros: HashMap<String, &'static str>,
+}
+
+impl Known {
+    /// The operator by which the evaluation of a top-level form may change how text is read.
+    fn evaluated(&mut self, form: &Form, node: &Node) -> Option<&'static str> {
+        let operator = form.operator(node).unwrap_or_default();
+        let all = |known: &mut Known, from: usize| {
+            node.children.iter().skip(from).find_map(|child| known.evaluated(form, child))
+        };
+        let is_expander = EXPANDER_DEFINERS.contains(&operator.as_str());
+        match operator.as_str() {
+            "progn" | "locally" => all(self, 1),
+            "eval-when" => all(self, 2),
+            "defun" | "defmethod" => {
+                let expanded = self.mentioned(form, &mut vec![node], false);
+                if expanded.is_none()
+                    && let Some(reader) = self.mentioned(form, &mut vec![node], true)
+                {
+                    self.functions.extend(defined(form, node).map(|name| (name, reader)));
+                }
+                expanded
+            }
+            _ if is_expander => {
+                let reader = self.mentioned(form, &mut vec![node], true);
+                self.macros.extend(defined(form, node).zip(reader));
+                None
+            }
+            _ => self.mentioned(form, &mut vec![node], true),
+        }
+    }
+
+    /// The first of the operators that the last node of a path has within; `all`: all of them, else
+    /// only macros of the text, which are expanded when the form is compiled.
+    fn mentioned<'a>(&self, form: &Form, path: &mut Vec<&'a Node>, all: bool) -> Option<&'static str> {
+        let node = *path.last()?;
+        if node.kind == Kind::Atom {
+            let name = crate::text::datum::symbol_name(form.text(node))?;
+            let of_standard = || READERS.iter().copied().find(|reader| *reader == name);
+            let reader = match self.macros.get(&name) {
+                Some(reader) => Some(*reader),
+                None if all => self.functions.get(&name).copied().or_else(of_standard),
+                None => None,
+            };
+            return reader.filter(|_| name != VARIABLE || !only_looks(form, path));
+        }
+        node.children.iter().find_map(|child| {
+            path.push(child);
+            let found = self.mentioned(form, path, all);
+            path.pop();
+            found
+        })
+    }
+}
+
+/// The name that a definition defines.
+fn defined(form: &Form, definition: &Node) -> Option<String> {
+    let name = definition.children.get(1)?;
+    form.name(name).or_else(|| name.children.get(1).and_then(|name| form.name(name)))
+}
+
+/// Returns true if the variable at the end of a path is neither assigned nor given to a function
+/// that may change its value: a binding ends with its form, which was read before.
+fn only_looks(form: &Form, path: &[&Node]) -> bool {
+    let [before @ .., around, variable] = path else { return false };
+    let place = around.children.iter().position(|child| std::ptr::eq(child, *variable)).unwrap_or_default();
+    let operator = form.operator(around).unwrap_or_default();
+    let is_binding = || {
+        let [.., binder, bindings] = before else { return false };
+        let operator = form.operator(binder).unwrap_or_default();
+        matches!(operator.as_str(), "let" | "let*")
+            && binder.children.get(1).is_some_and(|first| std::ptr::eq(first, *bindings))
+    };
+    match operator.as_str() {
+        "setf" | "setq" => place > 0 && place % 2 == 0,
+        "defvar" | "defparameter" => place > 1,
+        operator if LOOKING.contains(&operator) => true,
+        _ => place == 0 && is_binding(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Option<(usize, &'static str)> {
+        let document = Document::new(text, 0);
+        first_reader(&document, document.text().len_chars())
+    }
+
+    #[test]
+    fn a_definition_changes_how_text_is_read_when_it_is_called() {
+        let definition = "(defun enable () (set-macro-character #\\! #'f))\n";
+        assert_eq!(found(definition), None);
+        for (text, changing) in [
+            ("(defun other () (enable))", None),
+            ("(eval-when (:compile-toplevel)\n  (enable))", Some("set-macro-character")),
+            ("(mapc #'enable '(1))", Some("set-macro-character")),
+            ("(defun other () (enable)) (other)", Some("set-macro-character")),
+            ("(defmacro m () (enable))", None),
+        ] {
+            let text = format!("{definition}{text}");
+            assert_eq!(found(&text).map(|(_, reader)| reader), changing, "{text}");
+        }
+        let expanded = "(defmacro m () (enable-it) `(setf *readtable* x))\n(defun f () (m))";
+        assert_eq!(found(expanded), expanded.find("(defun").map(|start| (start, VARIABLE)));
+        assert_eq!(found("(eval-when (:execute)\n  (defun f () (setf *readtable* x))\n  (f))"), Some((0, VARIABLE)));
+    }
+
+    #[test]
+    fn the_value_of_the_variable_is_read_without_a_change() {
+        for text in [
+            "(setf (named-readtable :runes) *readtable*)",
+            "(defvar *old* (copy-readtable *readtable*))",
+            "(defparameter *old* *readtable*)",
+            "(let ((*readtable* (copy-readtable nil))) (read-it))",
+        ] {
+            assert_eq!(found(text), None, "{text}");
+        }
+        for text in [
+            "(setf *readtable* x)",
+            "(setq a 1 *readtable* x)",
+            "(enable *readtable*)",
+            "(let ((table *readtable*)) (change table))",
+        ] {
+            assert_eq!(found(text), Some((0, VARIABLE)), "{text}");
+        }
+    }
+}
