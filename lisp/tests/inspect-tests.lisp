@@ -418,7 +418,7 @@ lines) |#
           (is equal '(1999 "\"key 1999\"" "1999") (first (shown answer)))
           (let ((third (third (shown answer))))
             (is equal (list third) (shown (found "key 1999" #(0) "start" 2 "count" 1)))
-            ;; Its number leads to it.
+            ;; The number of a part leads to that part.
             (is string= (third third) (path (inspected-page image reference "path" (vector 0 (first third))) "value" "text"))))
         (is equal '((15000 "\"key 15000\"" "(NEEDLE)")) (shown (found "(needle" #(0))))
         (is equal '(0 2) (mapcar #'first (shown (found "needle" #(1)))))
