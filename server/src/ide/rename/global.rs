@@ -71,6 +71,13 @@ pub async fn rename<B: Backend>(
     {
         let slot = slot_of_accessor(&index, &packages, maker, &named.name, &new)?;
         kinds = self::kinds(&index, &packages, &slot.home, &slot.name);
+        if kinds.iter().any(|kind| kind != "slot") {
+            return Refusal::of(format!(
+                "{} gets its name from the slot {}, a name that other definitions have too, and that all would change.",
+                named.name,
+                slot.name.to_lowercase()
+            ));
+        }
         (home, name, new) = (slot.home, slot.name, slot.new);
         slot_as_written = Some(name.to_lowercase());
     }
