@@ -100,7 +100,7 @@
 
 (defconstant +locked-out+ 71 "The exit code of a copy that would have waited for ever for a lock.")
 
-(define-global *tell-leaving* nil "In a copy: a function of a field's name and words that tells the host why the copy leaves; NIL when it cannot be told.")
+(define-global *report-leaving* nil "In a copy: a function of a field's name and words that tells the host why the copy leaves; NIL when it cannot be told.")
 
 (defun holder-gone-p (lock)
   "Returns true if LOCK is held by a thread that this process, a copy, does not have."
@@ -112,7 +112,7 @@
 
 (defun leave-locked-out (lock)
   "Leaves this copy, which would wait for LOCK for ever, and tells why."
-  (let ((tell (shiftf *tell-leaving* nil)))
+  (let ((tell (shiftf *report-leaving* nil)))
     (when tell (funcall (the function tell) "locked" (princ-to-string (or (sb-thread:mutex-name lock) "without a name")))))
   (exit-process +locked-out+))
 

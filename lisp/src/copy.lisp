@@ -47,7 +47,7 @@
                           (error () nil)))))
            (sb-thread:list-all-threads)))
 
-(defconstant +obstacles-told+ 3 "The maximum number of obstacles to a copy in a message.")
+(defconstant +max-obstacles+ 3 "The maximum number of obstacles to a copy in a message.")
 
 (defun obstacle ()
   "A string that describes the current obstacles to a copy of the image; NIL when there are none any
@@ -56,7 +56,7 @@
          (all (remove-duplicates (append (and thread (list (format nil "~A keeps the collector off" (thread-words thread))))
                                          (mapcar #'holding-words (held-runtime-locks)))
                                  :test #'string= :from-end t)))
-    (and all (format nil "~{~A~^; ~}" (subseq all 0 (min +obstacles-told+ (length all)))))))
+    (and all (format nil "~{~A~^; ~}" (subseq all 0 (min +max-obstacles+ (length all)))))))
 
 (defun c-variables (names)
   "The addresses of the runtime's C variables NAMES, without those that this runtime lacks. Never
@@ -331,7 +331,7 @@
   exits with code 70."
   (declare (ignore hook))
   ;; A condition that cannot be printed comes here again.
-  (let ((tell (shiftf *tell-leaving* nil)))
+  (let ((tell (shiftf *report-leaving* nil)))
     (when tell
       (funcall (the function tell) "failed" (format nil "~A: ~A" (condition-type condition) (condition-message condition)))))
   (exit-process 70))

@@ -111,7 +111,7 @@
 (defvar *asks* nil "In the dispatcher: the field `input` of the request, which says whom it may ask
   for input, or NIL.")
 
-(defun tell-busy (id obstacle)
+(defun report-busy (id obstacle)
   "Answers the request ID, for which no thread can be made because of OBSTACLE. Called in the thread
   that makes threads, which may wait for the host."
   (send-error id "busy" (format nil "Nothing can be begun now: ~A. If it never lets go, interrupt what it runs, end it, or restart the image."
@@ -124,10 +124,10 @@
     (setf (evaluation-asks evaluation) *asks*)
     (with-lock (*running-lock*)
       (push evaluation *starting*))
-    (start-thread-or-tell (lambda (obstacle)
-                            (end-starting evaluation)
-                            (tell-busy id obstacle))
-                          (concatenate 'string "consort " (operation-name operation)) #'answer-in-thread id operation params evaluation)))
+    (start-thread-or-report (lambda (obstacle)
+                              (end-starting evaluation)
+                              (report-busy id obstacle))
+                            (concatenate 'string "consort " (operation-name operation)) #'answer-in-thread id operation params evaluation)))
 
 (defun post-error (id kind message)
   (post-frame (object "id" id "error" (object "kind" kind "message" message))))
@@ -147,9 +147,9 @@
           ((member (operation-where operation) '(:thread :interruptible))
            (start-answering id operation params))
           ((eq (operation-where operation) :query)
-           (call-in-helper (lambda () (answer-query id operation params)) (lambda (obstacle) (tell-busy id obstacle))))
+           (call-in-helper (lambda () (answer-query id operation params)) (lambda (obstacle) (report-busy id obstacle))))
           ((eq (operation-where operation) :helper)
-           (call-in-helper (lambda () (answer-at-once id operation params)) (lambda (obstacle) (tell-busy id obstacle))))
+           (call-in-helper (lambda () (answer-at-once id operation params)) (lambda (obstacle) (report-busy id obstacle))))
           (t
            (call-answering id #'post-frame #'post-error (lambda () (funcall (operation-function operation) id params)))))))
 

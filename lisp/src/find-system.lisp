@@ -8,7 +8,7 @@
 (defconstant +other-definition-time+ 5 "Seconds that another file may take.")
 (defconstant +late-definitions+ 2 "Files that may take too long before no other is loaded.")
 (defconstant +definition-octets+ 1000000 "The octets of a definition that are searched for a name.")
-(defconstant +failures-told+ 5 "The maximum number of failures in a message.")
+(defconstant +max-failures+ 5 "The maximum number of failures in a message.")
 
 (define-condition system-not-found (asdf:missing-component)
   ((name :initarg :name :reader name-not-found)
@@ -21,9 +21,9 @@
     (format stream "There is no system ~S.~@[ It may be in one of these, which could not be loaded:~:{~%~A: ~A~}~]~@[~%and ~D more~]"
             (name-not-found condition)
             (loop for (file . words) in failures
-                  repeat +failures-told+
+                  repeat +max-failures+
                   collect (list (sb-ext:native-namestring file) words))
-            (and (nthcdr +failures-told+ failures) (- (length failures) +failures-told+)))))
+            (and (nthcdr +max-failures+ failures) (- (length failures) +max-failures+)))))
 
 (defun text-of-definition (file)
   "The text of FILE, a regular file, as far as it is searched."

@@ -70,7 +70,7 @@
     (sb-thread:wait-on-semaphore *starts-wanted*)
     (loop for obstacle = (obstacle-to-threads)
           while obstacle
-          do (dolist (tell (take-untold))
+          do (dolist (tell (take-unreported))
                (funcall (the function tell) obstacle)))
     (let ((oldest (with-lock (*starts-lock*)
                     (prog1 (first (last *starts*))
@@ -78,7 +78,7 @@
       (when oldest
         (funcall (the function (car oldest)))))))
 
-(defun take-untold ()
+(defun take-unreported ()
   "Takes those out of *STARTS* that can be told why they do not start. Returns the functions that
   tell them, the oldest first."
   (with-lock (*starts-lock*)
@@ -93,9 +93,9 @@
 
 (defun start-thread-soon (name function &rest arguments)
   "START-THREAD, without ever waiting. Returns true."
-  (apply #'start-thread-or-tell nil name function arguments))
+  (apply #'start-thread-or-report nil name function arguments))
 
-(defun start-thread-or-tell (tell name function &rest arguments)
+(defun start-thread-or-report (tell name function &rest arguments)
   "START-THREAD-SOON. When somebody keeps threads from being made, TELL, unless it is NIL, is called
   with a string that says who, instead."
   (if (can-start-thread-p)

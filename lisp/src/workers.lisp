@@ -167,7 +167,7 @@
   "Held while a helper comes to wait or is given work.")
 
 (defun call-in-helper (work &optional tell)
-  "Has WORK called in a thread of ours, beside whatever else runs. TELL as in START-THREAD-OR-TELL."
+  "Has WORK called in a thread of ours, beside whatever else runs. TELL as in START-THREAD-OR-REPORT."
   (let ((helper (with-lock (*helpers-lock*)
                   (let ((helper (pop *idle-helpers*)))
                     (when helper
@@ -175,7 +175,7 @@
                     helper))))
     (if helper
         (sb-thread:signal-semaphore (helper-wake helper))
-        (start-thread-or-tell tell "consort helper" #'run-helper (make-helper work)))))
+        (start-thread-or-report tell "consort helper" #'run-helper (make-helper work)))))
 
 (defun wait-for-work (helper)
   "Waits for work for HELPER, and returns true; returns NIL at once when enough helpers wait."

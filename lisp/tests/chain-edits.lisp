@@ -139,7 +139,7 @@
                                           (setf current new))))))
                (stop-chain chain)))))))
 
-(defun tell-outcomes ()
+(defun report-outcomes ()
   "Print what came of all edits."
   (flet ((line (name outcomes)
            (let ((compared (remove-if #'outcome-whole outcomes)))

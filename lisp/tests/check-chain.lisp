@@ -214,7 +214,7 @@
             do (test-file (parse-namestring (concatenate 'string *sources* name ".lisp")) count
                           :asd-files (and unloaded
                                           (mapcar #'uiop:native-namestring (directory (concatenate 'string *sources* (directory-of name) "/*.asd")))))))
-    (when present (tell-outcomes))
+    (when present (report-outcomes))
     (expect (null *differences*) (format nil "~D edits of real files differ from whole checks" (length *differences*)))))
 
 (finish-tests "chains")

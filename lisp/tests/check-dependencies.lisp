@@ -42,15 +42,15 @@
                   "two.lisp" "(in-package :bad-two) (defun h () (late (1 2)))")
      (flet ((in-root (name) (concatenate 'string root name)))
        (let ((asdf:*central-registry* (list (uiop:ensure-directory-pathname (in-root "dep/")))))
-         (expect (equal (codes-told (check-tree (in-root "top.asd"))) '("top.lisp undefined-function")) "dependencies, other Lisps', a contrib's name"
+         (expect (equal (reported-codes (check-tree (in-root "top.asd"))) '("top.lisp undefined-function")) "dependencies, other Lisps', a contrib's name"
                  )
          (asdf:initialize-output-translations `(:output-translations (t (,(uiop:ensure-directory-pathname (in-root "fasls/")) :**/ :*.*.*))
                                                                      :ignore-inherited-configuration))
          (handler-bind ((warning #'muffle-warning)) (asdf:load-system "dep"))
          (intern "COMPILED-ONCE" :keyword)
-         (expect (equal (codes-told (check-tree (in-root "top.asd"))) '("top.lisp undefined-function")) "a loaded dependency is not compiled again"))
-       (expect (equal (codes-told (check-tree (in-root "own.asd"))) '("main.lisp undefined-function")) "a system's own methods")
-       (expect (equal (codes-told (check-tree (in-root "bad.asd"))) '("one.lisp load-failed")) "what follows a file that cannot be loaded")))))
+         (expect (equal (reported-codes (check-tree (in-root "top.asd"))) '("top.lisp undefined-function")) "a loaded dependency is not compiled again"))
+       (expect (equal (reported-codes (check-tree (in-root "own.asd"))) '("main.lisp undefined-function")) "a system's own methods")
+       (expect (equal (reported-codes (check-tree (in-root "bad.asd"))) '("one.lisp load-failed")) "what follows a file that cannot be loaded")))))
 
 ;;; Systems that have their files compiled in ways of their own: whole, and a file with the system
 ;;; loaded
@@ -78,8 +78,8 @@
        (flet ((check-file (name)
                 (loop for line in (check-lines (slurp (in-root name)) :path (in-root name) :asd-files (list (in-root "way.asd")) :confine nil)
                       when (field line "diagnostic") collect (path-code line))))
-         (expect (equal (codes-told (check-tree (in-root "way.asd"))) '("braced.lisp unused-variable" "plain.lisp unused-variable" "quiet.lisp type-conflict"))
-                 (format nil "a system's own ways: ~S" (codes-told (check-tree (in-root "way.asd")))))
+         (expect (equal (reported-codes (check-tree (in-root "way.asd"))) '("braced.lisp unused-variable" "plain.lisp unused-variable" "quiet.lisp type-conflict"))
+                 (format nil "a system's own ways: ~S" (reported-codes (check-tree (in-root "way.asd")))))
          (asdf:load-asd (in-root "way.asd"))
          (asdf:initialize-output-translations `(:output-translations (t (,(uiop:ensure-directory-pathname (in-root "fasls/")) :**/ :*.*.*))
                                                                      :ignore-inherited-configuration))
@@ -97,15 +97,15 @@
                     "inferred.asd" "(defsystem \"inferred\" :class :package-inferred-system :depends-on (\"inferred/two\"))"
                     "one.lisp" "(uiop:define-package :inferred/one (:use :cl) (:export #:f)) (in-package :inferred/one) (defun f () 1)"
                     "two.lisp" "(uiop:define-package :inferred/two (:use :cl :inferred/one)) (in-package :inferred/two) (defun g (unused) (f))")
-       (expect (equal (codes-told (check-tree (in-root "inferred.asd"))) '("two.lisp unused-variable"))
-               (format nil "its check: ~S" (codes-told (check-tree (in-root "inferred.asd")))))
+       (expect (equal (reported-codes (check-tree (in-root "inferred.asd"))) '("two.lisp unused-variable"))
+               (format nil "its check: ~S" (reported-codes (check-tree (in-root "inferred.asd")))))
        (let ((lines (check-lines (slurp (in-root "two.lisp")) :path (in-root "two.lisp") :asd-files (list (in-root "inferred.asd")))))
          (expect (equal (loop for line in lines when (field line "diagnostic") collect (path-code line)) '("system-not-loaded"))
                  (format nil "the system of one of its files is known: ~S" lines))
          (expect (equal (field (field (first (last lines)) "done") "unloaded_system") "inferred/two") "that system is named"))
        (let ((lines (check-lines "" :runner 'check-system-in-copy :asd-files (list (in-root "inferred.asd"))
                                     :more (list "system" "inferred/two" "only" (vector (in-root "two.lisp"))))))
-         (expect (equal (codes-told lines) '("two.lisp unused-variable"))
+         (expect (equal (reported-codes lines) '("two.lisp unused-variable"))
                  (format nil "that file with its system: ~S" (remove nil (mapcar (lambda (line) (field line "diagnostic")) lines)))))
        (call-with-asd-files (list (pathname (in-root "inferred.asd")))
                             (lambda ()
@@ -135,12 +135,12 @@
                                                                      :ignore-inherited-configuration))
          (handler-bind ((warning #'muffle-warning)) (asdf:load-system "second"))
          (intern "FIRST-COMPILED" :keyword)
-         (expect (equal (codes-told (check-tree (in-root "third.asd"))) '("third.lisp undefined-function"))
-                 (format nil "it is not compiled again: ~S" (codes-told (check-tree (in-root "third.asd")))))
+         (expect (equal (reported-codes (check-tree (in-root "third.asd"))) '("third.lisp undefined-function"))
+                 (format nil "it is not compiled again: ~S" (reported-codes (check-tree (in-root "third.asd")))))
          ;; Not loaded, with fasls where only ASDF's configuration says.
          (asdf:clear-system "first")
-         (let ((told (codes-told (check-lines "" :runner 'check-system-in-copy :asd-files (list (in-root "fourth.asd")) :read (list (in-root "used/"))
-                                                 :more (list "asd" (in-root "fourth.asd"))))))
+         (let ((told (reported-codes (check-lines "" :runner 'check-system-in-copy :asd-files (list (in-root "fourth.asd")) :read (list (in-root "used/"))
+                                                     :more (list "asd" (in-root "fourth.asd"))))))
            (expect (equal told '("fourth.lisp undefined-function")) (format nil "the fasls of the person are read: ~S" told))))))))
 
 ;;; A newer ASDF among the installed systems
@@ -159,7 +159,7 @@
                     "top.asd" "(defsystem \"top\" :depends-on (\"needed\" (:version \"asdf\" \"3.0\") \"uiop\") :components ((:file \"top\")))"
                     "top.lisp" "(defpackage :top (:use :cl :needed)) (in-package :top) (defun g () (f) (nowhere))")
        (let ((asdf:*central-registry* (list (uiop:ensure-directory-pathname (in-root "asdf/")) (uiop:ensure-directory-pathname (in-root "needed/")))))
-         (expect (equal (codes-told (check-lines "" :runner 'check-system-in-copy :confine nil :more (list "asd" (in-root "top.asd"))))
+         (expect (equal (reported-codes (check-lines "" :runner 'check-system-in-copy :confine nil :more (list "asd" (in-root "top.asd"))))
                         '("top.lisp undefined-function"))
                  "a system whose dependencies need ASDF")
          (expect (equal (loop for line in (check-lines "(in-package :top) (nowhere)" :path (in-root "top.lisp") :confine nil
@@ -195,7 +195,7 @@
                     "made.lisp" "(include \"errno.h\") (constant (size \"SIZE\") :type integer) (if)"
                     "code.lisp" "(in-package :gen) (defun after () (list (made-function) #.made-value)) (made-macro (x 1))"
                     "more.lisp" "(in-package :gen) (defun again (y) (made-function))")
-       (let ((told (codes-told (check-lines "" :runner 'check-system-in-copy :confine nil :more (list "asd" (in-root "gen.asd"))))))
+       (let ((told (reported-codes (check-lines "" :runner 'check-system-in-copy :confine nil :more (list "asd" (in-root "gen.asd"))))))
          (expect (equal (sort told #'string<) '("gen.asd system-not-loaded" "more.lisp unused-variable" "package.lisp undefined-function"))
                  (format nil "what is generated is not checked, and what lacks it is not told: ~S" told)))))))
 

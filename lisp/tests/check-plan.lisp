@@ -8,7 +8,7 @@
 
 (in-package :consort)
 
-(defun messages-told (lines)
+(defun reported-messages (lines)
   (loop for line in lines
         for diagnostic = (field line "diagnostic")
         when diagnostic collect (field diagnostic "message")))
@@ -33,9 +33,9 @@
        (loop with lines
              for confine in *confined*
              do (setf lines (check-in root (concatenate 'string system ".asd") :confine confine))
-                (let ((told (codes-told lines)))
+                (let ((told (reported-codes lines)))
                   (expect (and (equal told (sort (copy-list expected) #'string<)) (loop for line in lines thereis (field line "done")))
-                          (format nil "~:[~;confined: ~]~S, not ~S: ~S" confine told expected (messages-told lines))))
+                          (format nil "~:[~;confined: ~]~S, not ~S: ~S" confine told expected (reported-messages lines))))
              finally (return lines))))))
 
 ;;; Component classes and methods of the system's own
@@ -191,7 +191,7 @@
   (call-with-scratch
    (lambda (root)
      (apply #'write-files root *broken*)
-     (let ((told (codes-told (check-in root "broken.asd" :more (list "only" (vector (concatenate 'string root "user.lisp")))))))
+     (let ((told (reported-codes (check-in root "broken.asd" :more (list "only" (vector (concatenate 'string root "user.lisp")))))))
        (expect (equal told '("broken.asd load-failed")) (format nil "it is told when only another file is asked about: ~S" told))))))
 
 ;; A file that does not load, when only the one behind it is asked about.
@@ -208,8 +208,8 @@
                            "second.lisp" (format nil ";;; Second~%(in-package :two)~%(defun f () (mac (undefined)) *unbound*)"))
               (let* ((lines (check-in root "two.asd" :more (list "only" (vector (concatenate 'string root "second.lisp")))))
                      (told (diagnostics-of lines)))
-                (expect (equal (codes-told lines) (list (format nil "second.lisp ~A" code))) (format nil "it alone is told: ~S" (messages-told lines)))
-                (expect (and told (search words (field (first told) "message"))) (format nil "in these words: ~S" (messages-told lines)))
+                (expect (equal (reported-codes lines) (list (format nil "second.lisp ~A" code))) (format nil "it alone is told: ~S" (reported-messages lines)))
+                (expect (and told (search words (field (first told) "message"))) (format nil "in these words: ~S" (reported-messages lines)))
                 (expect (and told (equalp (field (first told) "span") #(11 28))) (format nil "on the first line: ~S" (mapcar (lambda (d) (field d "span")) told))))))))
 
 (let ((files '("writer.asd" "(defsystem \"writer\" :serial t :components ((:file \"one\") (:file \"two\")))"
@@ -323,7 +323,7 @@
                       "top.lisp" "(defpackage :lacking (:use :cl :dep)) (in-package :lacking) (defun g (unused) (m (f)))"
                       *dep*)))
     (dolist (words '("\"no-such-system\", which it depends on, cannot be loaded" "does not match version 7" "\"nofile\", which the component \"top\" depends on"))
-      (expect (some (lambda (message) (search words message)) (messages-told lines)) (format nil "~A is told: ~S" words (messages-told lines))))))
+      (expect (some (lambda (message) (search words message)) (reported-messages lines)) (format nil "~A is told: ~S" words (reported-messages lines))))))
 
 ;; What follows from one that is not there.
 (check-case "what follows from a dependency that is not there" "wanting" '("wanting.asd system-failed")
@@ -366,14 +366,14 @@
        (let ((made (asdf:apply-output-translations (concatenate 'string root "main.out"))))
          (ensure-directories-exist made)
          (uiop:copy-file (concatenate 'string root "main.part") made))
-       (let ((told (codes-told (check-in root "lib.asd"))))
+       (let ((told (reported-codes (check-in root "lib.asd"))))
          (expect (equal told '("code.lisp unused-variable")) (format nil "what a program has made is read: ~S" told)))
        (handler-bind ((warning #'muffle-warning)) (asdf:load-system "lib"))
        (write-files root
                     "main.part" "(error \"loaded again\")"
                     "package.lisp" "(error \"loaded again\")")
        (flet ((in-root (name) (concatenate 'string root name)))
-         (let ((told (codes-told (check-in root "lib.asd" :more (list "only" (vector (in-root "code.lisp")) "changed" (vector))))))
+         (let ((told (reported-codes (check-in root "lib.asd" :more (list "only" (vector (in-root "code.lisp")) "changed" (vector))))))
            (expect (equal told '("code.lisp unused-variable")) (format nil "a file of a loaded system: ~S" told))))))))
 
 (finish-tests "plan")

@@ -125,7 +125,7 @@
                                               append (if version (cons (format nil ";;; ==== SBCL ~A" version) body) body))))
                     out))))
 
-(defun tell-difference (file what expected found)
+(defun report-difference (file what expected found)
   "Tells that WHAT gave FOUND for the program of FILE, and not EXPECTED, and how to run it alone."
   (format t "~&FAILED ~A: ~A should give~%~A~%and gives~%~A~%Alone: lisp/tests/run.sh ~A programs ~A~%"
           (pathname-name file) what (join-lines expected) (join-lines found)
@@ -145,11 +145,11 @@
            (format t "~&accepted ~A~%" (pathname-name file)))
           (t
            (count-failure "it gives something else")
-           (tell-difference file "the check" expected found)))
+           (report-difference file "the check" expected found)))
     (let ((again (rendered-check text options :warm t)))
       (unless (equal again found)
         (count-failure "a warm copy gives something else")
-        (tell-difference file "the check in a warm copy" found again)))))
+        (report-difference file "the check in a warm copy" found again)))))
 
 (let ((files (directory (merge-pathnames "../../tests/programs/*.check" *tests-directory*))))
   (expect (>= (length files) 60) "there are at least 60 programs")

@@ -52,7 +52,7 @@
   (object "text" "" "warm" :true "room" 10000000 "world" (car *world*) "confine" (field params "confine")
           "socket" (field params "socket") "token" (field params "token") "scratch" (field params "scratch") "read" (field params "read")))
 
-(defun tell-warm (stream params)
+(defun report-warm (stream params)
   "Tell the copy at the other end of STREAM what PARAMS say, once it waits."
   (loop repeat 3 ; token, confined, warm
         do (loop until (= 10 (read-byte stream))))
@@ -84,7 +84,7 @@
          (unwind-protect
               (let* ((connection (progn (await-connection listener pid) (sb-bsd-sockets:socket-accept listener)))
                      (stream (sb-bsd-sockets:socket-make-stream connection :input t :output t :element-type '(unsigned-byte 8) :buffering :full))
-                     (octets (loop initially (when warm (tell-warm stream params))
+                     (octets (loop initially (when warm (report-warm stream params))
                                    with all = (make-array 0 :element-type '(unsigned-byte 8) :adjustable t :fill-pointer t)
                                    for octet = (read-byte stream nil) while octet do (vector-push-extend octet all)
                                    finally (return (coerce all 'octets)))))
@@ -159,7 +159,7 @@
         do (ensure-directories-exist path)
            (with-open-file (out path :direction :output :if-exists :supersede :external-format :utf-8) (write-string text out))))
 
-(defun codes-told (lines)
+(defun reported-codes (lines)
   "Lists of file and code of what LINES tell, sorted."
   (sort (loop for line in lines
               for diagnostic = (field line "diagnostic")

@@ -25,7 +25,7 @@
   "Where TEXT is in the shop's FILE, as a string."
   (princ-to-string (search text (slurp (in-shop file)))))
 
-(defun expect-told (name lines &rest expected)
+(defun expect-reported (name lines &rest expected)
   (let ((told (told lines)))
     (expect (equal told (sort (copy-list expected) #'string<)) (format nil "~A: ~S, not ~S" name told expected))))
 
@@ -33,19 +33,19 @@
 
 (test "unloaded-system"
   (let ((lines (check-lines (slurp (in-shop "report.lisp")) :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
-    (expect-told "a file of a system that is not loaded" lines
-                 (format nil "~A system-not-loaded" (at "report.lisp" "(in-package"))
-                 (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)")))
+    (expect-reported "a file of a system that is not loaded" lines
+                     (format nil "~A system-not-loaded" (at "report.lisp" "(in-package"))
+                     (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)")))
     (expect (equal (field (done lines) "unloaded_system") "shop") "the system is named")))
 
 (test "unknown-macro"
   (let ((lines (check-lines (format nil "(in-package :cl-user)~%(define-prices *prices* (\"tea\" 3) (\"cup\" 5))~%(defun f () (let ((a 1 2)) a))")
                             :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
-    (expect-told "what an unknown macro of it is called with" lines "0 system-not-loaded" "85 malformed-binding")))
+    (expect-reported "what an unknown macro of it is called with" lines "0 system-not-loaded" "85 malformed-binding")))
 
 (test "no-call"
   (let ((lines (check-lines "(defun f () (list (\"tea\" 3)))" :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
-    (expect-told "a list that is no call, where all names are known" lines "18 illegal-call")))
+    (expect-reported "a list that is no call, where all names are known" lines "18 illegal-call")))
 
 (defun call-with-workshop (function)
   "Call FUNCTION with the native names of a directory and of its workshop.asd, where a system of the
@@ -71,17 +71,17 @@
      (dolist (file '("work.lisp" "tests.lisp"))
        (let ((lines (check-lines (format nil "(in-package :wt)~%(deftest f (\"a\" 1) #@(2))~%(defmacro m () (no-such-function))~%(defun g () (m) (let ((a 1 2)) a))")
                                  :path (funcall name file) :asd-files (list (funcall name "workshop.asd")))))
-         (expect-told (format nil "~A of a system that is installed, too, with a package that only its definition makes" file) lines
-                      "0 system-not-loaded" "100 malformed-binding"))))))
+         (expect-reported (format nil "~A of a system that is installed, too, with a package that only its definition makes" file) lines
+                          "0 system-not-loaded" "100 malformed-binding"))))))
 
 (test "no-definition"
   (let ((lines (check-lines (slurp (in-shop "stock.lisp")) :path (in-shop "stock.lisp"))))
-    (expect-told "without its definition" lines
-                 (format nil "~A unknown-package" (at "stock.lisp" ":shop")))))
+    (expect-reported "without its definition" lines
+                     (format nil "~A unknown-package" (at "stock.lisp" ":shop")))))
 
 (test "no-system-has-it"
   (let ((lines (check-lines "(defun f () (no-such-function))" :path (in-shop "elsewhere.lisp") :asd-files (list (in-shop "shop.asd")))))
-    (expect-told "a file that no system has" lines "13 undefined-function")
+    (expect-reported "a file that no system has" lines "13 undefined-function")
     (expect (null (field (done lines) "unloaded_system")) "no system is named")))
 
 ;;; Forms that cannot be read, behind a name that is not known
@@ -105,11 +105,11 @@
 (define-way name-of (function) (list function))
 (defun h () (let ((a 1 2)) a))")
                             :path (in-shop "elsewhere.lisp") :asd-files (list (in-shop "shop.asd")))))
-    (expect-told "what follows in a form" lines "0 no-system" "458 malformed-binding")))
+    (expect-reported "what follows in a form" lines "0 no-system" "458 malformed-binding")))
 
 (test "broken-definition"
   (let ((lines (check-lines "(defun f () (no-such-function))" :path (in-shop "report.lisp") :asd-files (list (in-shop "no-such.asd") (in-shop "money.lisp")))))
-    (expect-told "definitions that cannot be loaded" lines "13 undefined-function")))
+    (expect-reported "definitions that cannot be loaded" lines "13 undefined-function")))
 
 ;;; A system
 
@@ -119,11 +119,11 @@
 
 (test "whole-system"
   (let ((lines (check-shop)))
-    (expect-told "a whole system" lines
-                 (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))
-                 (format nil "report.lisp ~A malformed-binding" (at "report.lisp" "(a 1 2)"))
-                 (format nil "report.lisp ~A wrong-argument-count" (at "report.lisp" "(add \"apple\")"))
-                 (format nil "report.lisp ~A undefined-function" (at "report.lisp" "missing-function")))
+    (expect-reported "a whole system" lines
+                     (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))
+                     (format nil "report.lisp ~A malformed-binding" (at "report.lisp" "(a 1 2)"))
+                     (format nil "report.lisp ~A wrong-argument-count" (at "report.lisp" "(add \"apple\")"))
+                     (format nil "report.lisp ~A undefined-function" (at "report.lisp" "missing-function")))
     (expect (equal (loop for line in lines
                          when (and (field line "file") (not (field line "diagnostic"))) collect (file-namestring (field line "file")))
                    '("money.lisp" "package.lisp" "stock.lisp" "report.lisp"))
@@ -131,8 +131,8 @@
     (expect (done lines) "the check of the system is done")))
 
 (test "one-file"
-  (expect-told "one file of a system" (check-shop :only '("stock.lisp"))
-               (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))))
+  (expect-reported "one file of a system" (check-shop :only '("stock.lisp"))
+                   (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))))
 
 (test "a-pipe-as-a-component"
   (let ((directory (fresh-directory)))
@@ -148,19 +148,19 @@
 
 (test "mistakes-in-asdf-settings"
   (let ((asdf:*central-registry* :nothing))
-    (expect-told "with a central registry that is no list" (check-lines "(defun f () (no-such-function))") "13 undefined-function"))
+    (expect-reported "with a central registry that is no list" (check-lines "(defun f () (no-such-function))") "13 undefined-function"))
   (dolist (setting '("CL_SOURCE_REGISTRY" "ASDF_OUTPUT_TRANSLATIONS"))
     (dolist (value '("(:source-registry (:nonsense 1))" "(:x"))
       (unwind-protect
            (progn (sb-posix:setenv setting value 1)
                   (asdf:clear-configuration)
-                  (expect-told (format nil "with ~A ~A" setting value) (check-lines "(defun f () (no-such-function))") "13 undefined-function"))
+                  (expect-reported (format nil "with ~A ~A" setting value) (check-lines "(defun f () (no-such-function))") "13 undefined-function"))
         (sb-posix:unsetenv setting)
         (asdf:clear-configuration)))))
 
 (test "not-a-definition"
   (let ((lines (check-lines "" :runner 'check-system-in-copy :more (list "asd" (in-shop "money.lisp")))))
-    (expect-told "what is no system definition" lines "money.lisp 0 system-failed")))
+    (expect-reported "what is no system definition" lines "money.lisp 0 system-failed")))
 
 ;;; The same with the system loaded
 
@@ -174,12 +174,12 @@
          (asdf:load-system "shop")))))
 
   (let ((lines (check-lines (slurp (in-shop "report.lisp")) :path (in-shop "report.lisp") :asd-files (list (in-shop "shop.asd")))))
-    (expect-told "a file of a loaded system" lines
-                 (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)"))
-                 (format nil "~A wrong-argument-count" (at "report.lisp" "(add \"apple\")"))
-                 (format nil "~A undefined-function" (at "report.lisp" "missing-function"))))
+    (expect-reported "a file of a loaded system" lines
+                     (format nil "~A malformed-binding" (at "report.lisp" "(a 1 2)"))
+                     (format nil "~A wrong-argument-count" (at "report.lisp" "(add \"apple\")"))
+                     (format nil "~A undefined-function" (at "report.lisp" "missing-function"))))
 
-  (expect-told "a loaded system, one file" (check-shop :only '("stock.lisp"))
-               (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))))
+  (expect-reported "a loaded system, one file" (check-shop :only '("stock.lisp"))
+                   (format nil "stock.lisp ~A undefined-variable" (at "stock.lisp" "itm"))))
 
 (finish-tests "systems")

@@ -58,14 +58,14 @@
   (close (frozen-link-stream link) :abort t)
   (sb-bsd-sockets:socket-close (frozen-link-socket link)))
 
-(defun tell-frozen (link message)
+(defun report-frozen (link message)
   (multiple-value-bind (octets end) (json-octets message)
     (write-line (sb-ext:octets-to-string octets :end end :external-format :utf-8) (frozen-link-stream link))
     (finish-output (frozen-link-stream link))))
 
 (defun ask-frozen (link op fields &key (timeout *patience*))
   "Returns the answer of LINK to OP, or, when there is none, the line that says why."
-  (tell-frozen link (object "id" (incf (frozen-link-id link)) "op" op "timeout" timeout "params" (list* :object "stop" 0 fields)))
+  (report-frozen link (object "id" (incf (frozen-link-id link)) "op" op "timeout" timeout "params" (list* :object "stop" 0 fields)))
   (frozen-answer link))
 
 (defun frozen-answer (link)
@@ -192,9 +192,9 @@
           (is-when name string= ":REFUSED" (tried-value link restarts name)))
         (ok (not (probe-file "/tmp/consort-frozen-escape")))
         ;; The host ends what it does not want any more.
-        (tell-frozen link (object "id" (incf (frozen-link-id link)) "op" "debug-eval" "timeout" *patience*
-                                  "params" (object "stop" 0 "frame" 0 "code" "(loop)")))
-        (tell-frozen link (object "stop" "memory"))
+        (report-frozen link (object "id" (incf (frozen-link-id link)) "op" "debug-eval" "timeout" *patience*
+                                    "params" (object "stop" 0 "frame" 0 "code" "(loop)")))
+        (report-frozen link (object "stop" "memory"))
         (is string= "memory" (path (frozen-answer link) "why"))
         (is string= "SPINS" (first (frozen-names link)))))))
 
@@ -216,7 +216,7 @@
     (frozen image host "(outer 1 2)")
     (let ((link (connect-frozen host)))
       (frozen-names link)
-      (tell-frozen link (object "id" 1 "op" "debug-eval" "timeout" *patience* "params" (object "stop" 0 "frame" 0 "code" "(loop)")))
+      (report-frozen link (object "id" 1 "op" "debug-eval" "timeout" *patience* "params" (object "stop" 0 "frame" 0 "code" "(loop)")))
       (flet ((attempts ()
                (with-open-file (in (format nil "/proc/~D/task/~:*~D/children" (frozen-link-pid link)))
                  (let ((line (read-line in nil))) (and line (plusp (length line)) (parse-integer line :junk-allowed t))))))

@@ -31,7 +31,7 @@
 (in-suite all)
 (test sums (is (= 34 (bill (list (list :net 10 :gross 10) (list :net 20 :gross 25))))))
 (test right (is (= 11 (bill (list (list :net 10 :gross 10))))))
-(test tells-names (is (equal '(\"a\") (names (list (list :name \"a\"))))))
+(test reports-names (is (equal '(\"a\") (names (list (list :name \"a\"))))))
 (test passed-on (is (= 3 (twice-taxed 20))))
 (test of-its-own (is (= 5 (+ 1 (tax 20)))))
 ")
@@ -59,7 +59,7 @@
             (rows "sums"))
         (is equal '("value (mapcar (lambda (item) (string-upcase (getf item :name))) items) => (\"A\")" "variable ITEMS ((:name \"a\"))"
                     "return (bills:names ((:name \"a\"))) => (\"A\")")
-            (rest (rows "tells-names")))
+            (rest (rows "reports-names")))
         ;; Passed on by two functions and a variable, to where it was made.
         (is equal '("value (floor (* n rate)) => 2 ; 0" "value (tax n) => 2" "value (pass-on (tax n)) => 2" "value (pass-on once) => 2")
             (remove-if-not (lambda (row) (member row '("value (floor (* n rate)) => 2 ; 0" "value (tax n) => 2" "value (pass-on (tax n)) => 2" "value (pass-on once) => 2")

@@ -34,10 +34,10 @@
                                        :data (and package
                                                   (list "package" (ignore-errors (string (package-error-package condition)))))))))
 
-(defun tell-macroexpand-hook (check)
+(defun report-macroexpand-hook (check)
   "Reports that the current form set *MACROEXPAND-HOOK*, once: what it makes of the forms after it
   is compiled, and not what they say."
-  (unless (shiftf (check-hook-told check) t)
+  (unless (shiftf (check-hook-reported check) t)
     (let ((span (form-span check)))
       (report-finding check (new-finding check (car span) (cdr span) :information "style"
                                          "This sets *MACROEXPAND-HOOK*, which expands the macros from here on: what follows is not judged as it stands.")))))
@@ -64,15 +64,15 @@
                       (funcall function form :current-index index))
                     (lambda (condition where) (form-failed check condition where))
                     (lambda () (nth-value 1 (locate-context check))))
-      (unless (eq *macroexpand-hook* hook) (tell-macroexpand-hook check)))
+      (unless (eq *macroexpand-hook* hook) (report-macroexpand-hook check)))
     (handler-case (progn (note-operator check form operator)
-                         (tell-duplicate check form))
+                         (report-duplicate check form))
       (error () nil))))
 
 (defun begin-form (check start)
   "Resets the state of CHECK for the next form, which is read from START on."
   (setf (check-form check) nil
-        (check-duplicate-told check) nil
+        (check-duplicate-reported check) nil
         (check-failures check) '()
         (check-form-line check) nil
         (check-index check) nil
@@ -83,17 +83,17 @@
   "Reads the form that begins at or behind START and calls FUNCTION, the compiler's, with it.
   Returns the second value of READ-ONE."
   (let* ((text (check-text check)) (begin (skip-comments text start)))
-    (flet ((tell-at (end)
+    (flet ((report-at (end)
              (when (< begin (length text))
                (funcall (check-at check) begin (max (1+ begin) (min (length text) end))))))
-      (tell-at 0)
+      (report-at 0)
       (multiple-value-bind (form state) (read-one reading)
         (unless (eq state :end) (incf (check-met check)))
         (ecase state
-          (:end (tell-at (length text))) ; what is left was read as a comment
+          (:end (report-at (length text))) ; what is left was read as a comment
           (:unreadable
            (skip-unreadable reading start)
-           (tell-at (reading-position reading)))
+           (report-at (reading-position reading)))
           (:form
            (let* ((subforms (reading-subforms reading)) (n (length subforms)))
              (setf (check-form check) form
@@ -129,7 +129,7 @@
 
 (defvar *checks* '() "The CHECKs of this compilation unit, newest first.")
 
-(defun tell-undefined ()
+(defun report-undefined ()
   "Reports, at the end of a compilation unit, the names that nothing in it defined."
   (when *checks*
     (dolist (check (reverse *checks*))
@@ -189,7 +189,7 @@
   (funcall original lambdas (or force (and *check* (not (plain-definition-p (check-form *check*)))))))
 
 (hook summarize-name (original abort)
-  (tell-undefined)
+  (report-undefined)
   (funcall original abort))
 
 ;; Output of the compiler would be discarded anyway.
@@ -286,7 +286,7 @@
         do (handler-case (rename-package package (symbol-name (gensym "PLACEHOLDER-")))
              (error () nil))))
 
-(defun tell-held-back (check code message)
+(defun report-held-back (check code message)
   "Reports, instead of the held findings of CHECK, why nothing can be said of names."
   (let ((place (or (check-in-package-span check) (check-first-span check) (cons 0 1))))
     (funcall (check-emit check)
@@ -306,18 +306,18 @@
       (multiple-value-bind (system loaded late)
           (and (check-path check) (some #'name-finding-p held) (system-of-check check))
         (cond ((and system (not (component-for-this-lisp-p (component-with-file (asdf:registered-system system) (check-path check)))))
-               (tell-held-back check "not-for-this-lisp"
-                               (format nil "The system ~S has this file for other Lisps or features only (:IF-FEATURE), so it is not checked here." system)))
+               (report-held-back check "not-for-this-lisp"
+                                 (format nil "The system ~S has this file for other Lisps or features only (:IF-FEATURE), so it is not checked here." system)))
               (late
-               (tell-held-back check "no-system"
-                               (format nil "The system definition ~A was left after ~A, so it is not known whether this file's names are a loaded system's. ~
-                                            They are not checked. Does something in the definition never end?"
-                                       (file-namestring late) (seconds-text +definition-limit+))))
+               (report-held-back check "no-system"
+                                 (format nil "The system definition ~A was left after ~A, so it is not known whether this file's names are a loaded system's. ~
+                                              They are not checked. Does something in the definition never end?"
+                                         (file-namestring late) (seconds-text +definition-limit+))))
               ;; An unknown prefix says nothing of other names.
               ((and (null system) (check-lost-package check) (find "unknown-package" held :key #'finding-code :test #'string=))
-               (tell-held-back check "no-system"
-                               (format nil "~A This file is of no system that is known here, so what its names mean is not known either: ~
-                                            load what defines its package." (finding-message (find "unknown-package" held :key #'finding-code :test #'string=)))))
+               (report-held-back check "no-system"
+                                 (format nil "~A This file is of no system that is known here, so what its names mean is not known either: ~
+                                              load what defines its package." (finding-message (find "unknown-package" held :key #'finding-code :test #'string=)))))
               ((and system (not loaded))
                (setf (check-unloaded-system check) system)
                (let ((place (or (check-in-package-span check) (check-first-span check) (cons 0 1))))

@@ -121,7 +121,7 @@ If it must, load the file's system first.)" message))))
   "Returns true if CODE is that of a duplicate definition, and one was already reported for the
   current form. Remembers that one is reported now."
   (when (member code '("duplicate-definition" "redefinition") :test #'string=)
-    (shiftf (check-duplicate-told check) t)))
+    (shiftf (check-duplicate-reported check) t)))
 
 (defun passed-over-p (check code condition)
   "Returns true if a finding is not wanted: a note that was not asked for, a variable or function

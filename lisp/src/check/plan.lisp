@@ -18,15 +18,15 @@
   ;; (component or :SYSTEM . dependency) that was reported as missing.
   (unresolved (make-hash-table :test 'equal)))
 
-(defun tell-system-problem (state path words code)
+(defun report-system-problem (state path words code)
   (funcall (system-check-problem state) path words code))
 
-(defun tell-failure (state path words code condition)
+(defun report-failure (state path words code condition)
   "Reports a failure with CONDITION, which may be NIL, as WORDS and CODE; where the system refused
   what confined code tried, as what a check cannot load."
   (if (and condition (system-check-confined state) (confinement-errno condition))
-      (tell-system-problem state path (confined-message words condition) "system-not-loaded")
-      (tell-system-problem state path words code)))
+      (report-system-problem state path (confined-message words condition) "system-not-loaded")
+      (report-system-problem state path words code)))
 
 (defun words-of-failure (condition)
   (if condition (condition-report condition) "it was left"))
@@ -79,10 +79,10 @@
   (let ((state *system-check*)
         (component (and component (asdf:find-component nil component))))
     (if (and state component (part-p state component))
-        (resolve-or-tell state component dependency (lambda () (funcall original component dependency)))
+        (resolve-or-report state component dependency (lambda () (funcall original component dependency)))
         (funcall original component dependency))))
 
-(defun resolve-or-tell (state component dependency resolve)
+(defun resolve-or-report (state component dependency resolve)
   "Returns the value of RESOLVE for the DEPENDENCY of COMPONENT; NIL when it fails, which is
   reported once."
   (let ((key (cons (if (typep component 'asdf:system) :system component) dependency)))
@@ -90,12 +90,12 @@
       (call-silently resolve
                      (lambda (condition)
                        (setf (gethash key (system-check-unresolved state)) t)
-                       (tell-system-problem state (system-check-definition state)
-                                            (if (typep component 'asdf:system)
-                                                (unloaded-dependency-words dependency condition)
-                                                (format nil "~(~S~), which the component ~S depends on, cannot be found: ~A" dependency
-                                                        (asdf:component-name component) (words-of-failure condition)))
-                                            "system-failed"))))))
+                       (report-system-problem state (system-check-definition state)
+                                              (if (typep component 'asdf:system)
+                                                  (unloaded-dependency-words dependency condition)
+                                                  (format nil "~(~S~), which the component ~S depends on, cannot be found: ~A" dependency
+                                                          (asdf:component-name component) (words-of-failure condition)))
+                                              "system-failed"))))))
 
 (defun unloaded-dependency-words (dependency condition)
   (format nil "~(~S~), which it depends on, cannot be loaded: ~A" dependency (if condition (condition-report condition) "loading was left")))
@@ -127,8 +127,8 @@
     (asdf/session:with-asdf-session (:override t :override-cache t :override-forcing t)
       (let ((plan (call-silently (lambda () (make-check-plan state name))
                                  (lambda (condition)
-                                   (tell-system-problem state (system-check-definition state)
-                                                        (if condition (condition-report condition) "It could not be loaded.") "system-failed"))))
+                                   (report-system-problem state (system-check-definition state)
+                                                          (if condition (condition-report condition) "It could not be loaded.") "system-failed"))))
             (seen (make-hash-table :test 'equal)))
         (when plan
           (loop for action in (asdf/plan:plan-actions plan)
@@ -167,7 +167,7 @@
                              (load-dependency system)
                              (asdf:operate operation component)))
                        (lambda (condition)
-                         (tell-failure state (system-check-definition state) (unloaded-dependency-words name condition) "system-failed" condition))))
+                         (report-failure state (system-check-definition state) (unloaded-dependency-words name condition) "system-failed" condition))))
       ;; The system stays for systems that its own code loads and that depend on it.
       (keep-loaded-systems (system-check-part-p state)))))
 
@@ -186,7 +186,7 @@
                                  (null (asdf:output-files operation component)))
                             (call-with-the-persons-files #'perform-it))
                            (t (perform-it))))
-                   (lambda (condition) (tell-action-problem state operation component condition)))))
+                   (lambda (condition) (report-action-problem state operation component condition)))))
 
 (defun call-with-the-persons-files (function)
   "Calls FUNCTION where ASDF has the files that it makes as the person configured it, to read them."
@@ -206,13 +206,13 @@
 (defun written-time (path)
   (and path (probe-file path) (file-write-date path)))
 
-(defun tell-action-problem (state operation component condition)
+(defun report-action-problem (state operation component condition)
   "Reports that OPERATION on COMPONENT failed with CONDITION."
   ;; The host takes findings of files that are checked, and of the definition.
-  (tell-failure state (system-check-definition state)
-                (format nil "The operation ~A on ~A failed: ~A" (string-downcase (type-of operation)) (component-words component)
-                        (words-of-failure condition))
-                "load-failed" condition))
+  (report-failure state (system-check-definition state)
+                  (format nil "The operation ~A on ~A failed: ~A" (string-downcase (type-of operation)) (component-words component)
+                          (words-of-failure condition))
+                  "load-failed" condition))
 
 (defun component-words (component)
   "The COMPONENT, in words."
@@ -251,20 +251,20 @@
   reports that there is nothing. Returns what there is to load, as CHECK-LISP-COMPONENT does."
   (flet ((failure () (gethash component (system-check-outcomes state))))
     (cond ((persons-fasl component)
-           (unless (load-generated component) (tell-not-generated state component nil))
+           (unless (load-generated component) (report-not-generated state component nil))
            :nothing-to-load)
           ((and (null (failure)) (perform-without-programs state operation component))
            :by-asdf)
-          (t (tell-not-generated state component (second (failure)))
+          (t (report-not-generated state component (second (failure)))
              :nothing-to-load))))
 
-(defun tell-not-generated (state component why)
-  (tell-system-problem state (system-check-definition state)
-                       (format nil "The code of ~A is generated when the system ~S is loaded, and a check, which runs no programs, does not generate it~@[ (~A)~]. ~
-                                    Load the system once. Until then it is not told what later files lack."
-                               (file-namestring (asdf:component-pathname component)) (asdf:component-name (asdf:component-system component))
-                               (and why (string-right-trim "." why)))
-                       "system-not-loaded"))
+(defun report-not-generated (state component why)
+  (report-system-problem state (system-check-definition state)
+                         (format nil "The code of ~A is generated when the system ~S is loaded, and a check, which runs no programs, does not generate it~@[ (~A)~]. ~
+                                      Load the system once. Until then it is not told what later files lack."
+                                 (file-namestring (asdf:component-pathname component)) (asdf:component-name (asdf:component-system component))
+                                 (and why (string-right-trim "." why)))
+                         "system-not-loaded"))
 
 (defun check-lisp-component (state operation component)
   "Checks the file of COMPONENT. Returns what there is to load of it: :NOTHING-TO-LOAD, :BY-ASDF, or
@@ -278,7 +278,7 @@
                                                    :scratch (uiop:pathname-parent-directory-pathname (check-scratch check)))
           (push check (system-check-checks state))
           (when why
-            (tell-system-problem state path (format nil "Compiling it failed: ~A" why) "load-failed"))
+            (report-system-problem state path (format nil "Compiling it failed: ~A" why) "load-failed"))
           (cond (why :nothing-to-load)
                 ((not compiled) :by-asdf) ; the system's own method did
                 ((null fasl) :nothing-to-load)
@@ -296,5 +296,5 @@
                              (t (load (or (probe-file outcome) (asdf:component-pathname component)))
                                 (setf (asdf/action:component-operation-time operation component) (get-universal-time)))))
                      (lambda (condition)
-                       (tell-failure state (asdf:component-pathname component)
-                                     (format nil "Loading it failed: ~A" (words-of-failure condition)) "load-failed" condition))))))
+                       (report-failure state (asdf:component-pathname component)
+                                       (format nil "Loading it failed: ~A" (words-of-failure condition)) "load-failed" condition))))))

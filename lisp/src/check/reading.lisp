@@ -62,7 +62,7 @@
     (or (gethash key (check-reader-messages check))
         (setf (gethash key (check-reader-messages check)) (condition-report condition)))))
 
-(defun tell-package-error (reading condition)
+(defun report-package-error (reading condition)
   "Reports an unknown package or symbol in a token."
   (let* ((check (reading-check reading))
          (unknown (not (packagep (package-error-package condition))))
@@ -71,7 +71,7 @@
     (reader-finding check (car span) (cdr span) (if unknown "unknown-package" "unknown-symbol")
                     (package-message check condition) condition)))
 
-(defun tell-reader-error (reading condition)
+(defun report-reader-error (reading condition)
   "Reports any other failure to read."
   (let* ((check (reading-check reading))
          (text (check-text check))
@@ -177,7 +177,7 @@
                                                     (eq (stream-error-stream condition) stream)
                                                     (find-restart 'continue condition))))
                                  (when continue
-                                   (tell-package-error reading condition)
+                                   (report-package-error reading condition)
                                    (setf (reading-unreadable reading) t)
                                    (let ((package (package-error-package condition)))
                                      (when (and (packagep package) (sb-ext:package-locked-p package))
@@ -195,8 +195,8 @@
        (cond ((null condition)
               (reader-finding check (check-form-start check) (1+ (check-form-start check)) "reader-error"
                               "Reading this form was left by a THROW or ABORT." (make-condition 'simple-error :format-control "")))
-             ((typep condition reader-package-error-type) (tell-package-error reading condition))
-             (t (tell-reader-error reading condition)))))
+             ((typep condition reader-package-error-type) (report-package-error reading condition))
+             (t (report-reader-error reading condition)))))
     (mapc #'sb-ext:lock-package unlocked)
     (values form state)))
 

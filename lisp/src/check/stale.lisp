@@ -58,7 +58,7 @@
       (setf (gethash key (check-definitions check))
             (or (car (object-span check definition)) (check-form-start check))))))
 
-(defun tell-duplicate (check form)
+(defun report-duplicate (check form)
   "Reports FORM as a duplicate if the text has an earlier definition of its name by the same
   operator, and the compiler did not report it."
   (multiple-value-bind (name named) (defined-name form)

@@ -388,7 +388,7 @@
 
 ;;; Definitions that were made anew
 
-(defun tell-changed (changed)
+(defun report-changed (changed)
   "Has the host set the breakpoints anew of CHANGED, a list of (OWNER . FILE)."
   (when changed
     (send-event "breakpoints-changed"
@@ -404,6 +404,6 @@
         (let ((unit (breakpoint-unit breakpoint)))
           (when (or (not (eq (unit-state unit) :in-place)) (and (not (eq (unit-kind unit) :evaluated)) (unit-lost-p unit)))
             (pushnew (cons (breakpoint-owner breakpoint) (breakpoint-file breakpoint)) changed :test #'equal))))
-      (tell-changed changed))
+      (report-changed changed))
     (unless (code-with-probes-runs-p)
       (settle-units-soon))))

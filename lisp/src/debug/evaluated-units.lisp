@@ -198,6 +198,6 @@
               (find-sites unit)
               (if (put-in-force unit waiting)
                   (progn
-                    (tell-changed (mapcar (lambda (each) (cons (waiting-owner each) (waiting-file each))) waiting))
+                    (report-changed (mapcar (lambda (each) (cons (waiting-owner each) (waiting-file each))) waiting))
                     (funcall (the function function) `(top-probe ,form)))
                   (funcall (the function function) form)))))))

@@ -69,7 +69,7 @@
                    "unit" (or-null (unit-number unit))
                    (place-fields unit site))))
 
-(defun event-told (log event &rest fields)
+(defun event-object (log event &rest fields)
   "The JSON that tells of EVENT: its row, and whether nothing handled its error."
   (append (event-row event)
           (list "error" (bool (eql (event-number event) (event-log-failed log))))

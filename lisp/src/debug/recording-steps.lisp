@@ -25,9 +25,9 @@
   which the value that a check of a test found wrong first appears; else the first event."
   (declare (ignore params))
   (let* ((failed (failed-event log)) (wrong (and (null failed) (wrong-origin log))))
-    (event-told log (or failed wrong (first-shown log))
-                "reason" (cond (failed "error") (wrong "wrong") (t "begin"))
-                "check" (or-null (and wrong (field (failed-check log) "message"))))))
+    (event-object log (or failed wrong (first-shown log))
+                  "reason" (cond (failed "error") (wrong "wrong") (t "begin"))
+                  "check" (or-null (and wrong (field (failed-check log) "message"))))))
 
 ;;; Steps
 
@@ -196,4 +196,4 @@
              (setf to (if back (first-shown log) (last-shown log)) reason (if back "begin" "end"))))
           ((and (string= reason "step") (eql (event-number to) (event-log-failed log)))
            (setf reason "error")))
-    (event-told log to "reason" reason "ids" (coerce ids 'vector))))
+    (event-object log to "reason" reason "ids" (coerce ids 'vector))))

@@ -23,7 +23,7 @@
                             :deadline (field params "deadline" 10)))
          (emit (check-emit check)))
     (setf (check-emit check) (lambda (finding)
-                               (push finding (chain-told chain))
+                               (push finding (chain-reported chain))
                                (funcall emit finding))
           (check-before-form check) (lambda (start) (before-form-of-chain chain start))
           (check-around-form check) (lambda (function) (call-noting-mentions (chain-recorder chain) (check-form check) function))

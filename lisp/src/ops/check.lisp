@@ -56,7 +56,7 @@
   in force. Returns the REPORT."
   (let ((report (make-report (connect-to-host (field params "socket")))))
     (send-line report (object "token" (field params "token") "pid" (sb-posix:getpid)) :flush t)
-    (setf *tell-leaving* (lambda (field words) (send-line report (object field words) :flush t)))
+    (setf *report-leaving* (lambda (field words) (send-line report (object field words) :flush t)))
     (unless (warm-p params) (begin-deadline params))
     (redirect-asdf (scratch-directory params))
     (keep-asdf)
@@ -87,13 +87,13 @@
 (defun check-in-copy (params)
   "Does the check in the copy: everything after the fork."
   (if (warm-p params)
-      (check-when-told params)
+      (check-on-request params)
       (let* ((report (begin-in-copy params))
              (check (check-of-params params report (field params "path") (field params "text"))))
         (put-source check)
         (multiple-value-call #'finish-check check report (confine-copy params report)))))
 
-(defun check-when-told (params)
+(defun check-on-request (params)
   "Does the work of a warm copy."
   (let ((report (begin-in-copy params)))
     ;; There is nothing to win if it cannot be confined, or not while files can still be opened.
@@ -104,7 +104,7 @@
       (begin-deadline params)
       (finish-check (check-of-params params report (field params "path") (field params "text")) report t))))
 
-(defun tell-done (report checks &optional unloaded-system)
+(defun report-done (report checks &optional unloaded-system)
   "Tells the host that CHECKS are all done. UNLOADED-SYSTEM: the name of the system to load before
   its file can be checked well."
   (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "read" (reduce #'+ checks :key #'check-met)
@@ -117,7 +117,7 @@
          (with-checks () (run-check-of-file check))
          (settle-names check))
         (t (funcall (check-emit check) (cannot-confine why))))
-  (tell-done report (list check) (check-unloaded-system check)))
+  (report-done report (list check) (check-unloaded-system check)))
 
 (defun withheld-answer (reader)
   "The spans that the host withholds of the file it was just told of. Leaves when the host is gone."
@@ -156,7 +156,7 @@
       (unless confined
         (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
                                   "diagnostic" (finding-json (cannot-confine why))))
-        (tell-done report '())
+        (report-done report '())
         (exit-process 0)))
     (labels ((silent-p (path)
                (and only (not (member path only :test #'same-file-p))))
@@ -176,11 +176,11 @@
                                 unloaded (list (format nil "~A is loaded before this file. ~A" (file-namestring path) words)
                                                (if failed "system-failed" code)))))
                        (t (setf told t)
-                          (tell-problem path words code)))))
-             (tell-unloaded (name text)
+                          (report-problem path words code)))))
+             (report-unloaded (name text)
                (let ((start (skip-comments text 0)))
                  (send-finding name (definition-problem name (first unloaded) (second unloaded) (cons start (end-of-line text start))))))
-             (tell-problem (path words code)
+             (report-problem (path words code)
                (let ((path (or path asd (first only))))
                  (send-finding (if (pathnamep path) (sb-ext:native-namestring path) path) (definition-problem path words code))))
              (emit-in (entry lacking)
@@ -206,7 +206,7 @@
                                                                (t (push entry calls)
                                                                   (emit-in entry incomplete)))
                                                    :at (if (or silent again) (constantly nil) (place-sender report)))))
-                       (when (and unloaded (not silent) (not again)) (tell-unloaded name (check-text check)))
+                       (when (and unloaded (not silent) (not again)) (report-unloaded name (check-text check)))
                        check)
                    (file-error (condition) (problem path (condition-report condition)) nil))))
              (settle-calls ()
@@ -241,7 +241,7 @@
                                                    (or (member path only :test #'same-file-p)
                                                        (member path (first changed) :test #'same-file-p))))))))
                          (when changed (settle-calls)))))))
-        (tell-done report checks)))))
+        (report-done report checks)))))
 
 (defun check-check-params (params)
   "Refuses PARAMS that a copy could not work with."

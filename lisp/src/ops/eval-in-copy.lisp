@@ -56,9 +56,9 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
   "The JSON of RunTestsOutcome for PARAMS."
   (declare (ignore timeout))
   (let ((outcome (run-tests evaluation params package nil (constantly nil))))
-    (with-field outcome "tests" (mapcar (lambda (test) (tell-refusals test params)) (field outcome "tests" '())))))
+    (with-field outcome "tests" (mapcar (lambda (test) (report-refusals test params)) (field outcome "tests" '())))))
 
-(defun tell-refusals (test params)
+(defun report-refusals (test params)
   "The JSON of TestOutcome TEST in the copy of PARAMS; failures that a refusal seems to have caused
   say so. A refusal is told by the message, because the frameworks do not pass the condition on."
   (flet ((refused-p (failure)
@@ -119,7 +119,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
     (setf *checking* nil)               ; the compiler prints what it always does
     (multiple-value-bind (confined why) (confine-copy params report)
       (send-line report (object "answer" (if confined (work-in-copy params) (unconfined-outcome why))) :flush t))
-    (tell-done report '())))
+    (report-done report '())))
 
 (define-operation "eval-in-copy" :thread (id params)
   (let ((work (param params "work" 'string :default "evaluate")))

@@ -144,7 +144,7 @@
                                                                          (live-package (setting settings '*package*)))))
                                                         (value-json (value-of-variable text settings package)))))
                                     params))
-                    (lambda (obstacle) (tell-busy id obstacle)))
+                    (lambda (obstacle) (report-busy id obstacle)))
     nil))
 
 ;;; Tables and comparisons

@@ -77,14 +77,14 @@
                           "file" (sb-ext:native-namestring file)
                           "workspace" (sb-ext:native-namestring ours))))
 
-(define-global *told-foreign* '() "The names of foreign systems that an evaluation was warned of.")
+(define-global *reported-foreign* '() "The names of foreign systems that an evaluation was warned of.")
 
 (defun foreign-system-warnings ()
   "Warnings about loaded systems that are not the workspace's, each given once."
   (loop for system in (ignore-errors (foreign-systems))
         for name = (field system "system")
-        unless (member name *told-foreign* :test #'string=)
-          do (push name *told-foreign*)
+        unless (member name *reported-foreign* :test #'string=)
+          do (push name *reported-foreign*)
           and collect (format nil "The loaded system ~A is ~A, not the workspace's ~A. To load that one: (asdf:load-asd ~S), then (asdf:load-system ~S :force t)."
                               name (field system "file") (field system "workspace") (field system "workspace") name)))
 

@@ -142,7 +142,7 @@
                                        (setf failure (expansion-failure condition params))))
                        (expansion-error "confine" "UNCONFINED" (finding-message (cannot-confine why)))))))
     (send-line report (object "answer" (or failure answer)))
-    (tell-done report '())))
+    (report-done report '())))
 
 (define-operation "macroexpand" :thread (id params)
   (param params "text" 'string)

@@ -130,7 +130,7 @@
     (loop
       (let ((params (or (next-message reader) (exit-process 0))))
         (send-line report (object "answer" (with-own-settings () (answer-recording-query log params))) :flush t)
-        (tell-done report '())))))
+        (report-done report '())))))
 
 (defun keep-recording (params log function)
   "Does the work of the copy, everything after the fork: FUNCTION gives the JSON of the Recording that
@@ -144,7 +144,7 @@
                                       (object "outcome" (unconfined-outcome why) "events" 0 "first" 0 "calls" 0 "skipped" 0
                                               "definitions" #() "left_out" 0)))
                  :flush t))
-    (tell-done report '())
+    (report-done report '())
     (serve-recording log report)))
 
 (defun record-in-copy (params)

@@ -59,7 +59,7 @@
         (error "No test is found~@[ called ~A~]~@[ in the suite ~A~]~@[ in the package ~A~]. ~:[No framework is loaded: load the system that has the tests, or name it as `system`~;Loaded: ~:*~{~A~^, ~}~]."
                test suite (and package (package-name package)) (mapcar #'first (loaded-frameworks nil))))))
 
-(defun tell-progress (id done total case)
+(defun report-progress (id done total case)
   (send-event "progress" "id" id "message" (format nil "testing ~A" (shown-name (test-case-name case))) "done" done "total" total))
 
 (defun run-tests (evaluation params package timeout tell)
@@ -100,4 +100,4 @@
          (*user-settings* (copy-of-settings :tables nil))) ; it loads systems
     (when framework
       (loaded-frameworks framework))
-    (run-tests evaluation params package timeout (lambda (done total case) (tell-progress id done total case)))))
+    (run-tests evaluation params package timeout (lambda (done total case) (report-progress id done total case)))))

@@ -5,17 +5,17 @@
 (in-package :consort)
 
 (define-global *tracers* '() "The traces: (NAME . SESSION). Replaced under *TRACED-LOCK*, never changed.")
-(define-global *traces-told* (cons 0 0) "The second, and how many lines have been told in it.")
+(define-global *traces-reported* (cons 0 0) "The second, and how many lines have been told in it.")
 (defconstant +traces-a-second+ 200 "The maximum number of lines a second about other sessions'
   calls.")
 
-(defun told-too-much-p ()
+(defun reported-too-much-p ()
   "Counts a line, and returns true if it is beyond the limit of this second. A line too many does no
   harm, so no lock is taken."
   (let ((second (get-universal-time)))
-    (unless (eql second (car *traces-told*))
-      (setf *traces-told* (cons second 0)))
-    (> (incf (cdr *traces-told*)) +traces-a-second+)))
+    (unless (eql second (car *traces-reported*))
+      (setf *traces-reported* (cons second 0)))
+    (> (incf (cdr *traces-reported*)) +traces-a-second+)))
 
 ;;; The calls that are kept
 
@@ -119,7 +119,7 @@
                              (:non-local-exit (format nil "~S exited non-locally" name))))))))
     (format *trace-output* "~&~A~%" text)
     (dolist (session sessions)
-      (unless (or (equal session (and *evaluation* (evaluation-session *evaluation*))) (told-too-much-p))
+      (unless (or (equal session (and *evaluation* (evaluation-session *evaluation*))) (reported-too-much-p))
         (send-event "trace" "session" session "text" text)))))
 
 (defun trace-methods-p (name)

@@ -84,7 +84,7 @@
                                              (trial params)
                                              (object "forms" (vector (unconfined-outcome why)) "outcome" :null "calls" #() "coverage" #() "refused" :null)))
                  :flush t))
-    (tell-done report '())))
+    (report-done report '())))
 
 (define-operation "try-code" :thread (id params)
   (param params "forms" 'vector)

@@ -6,7 +6,7 @@
 
 (defparameter *parts-of-process* '("files" "threads")
   "Parts of the fingerprint that say nothing of a copy, which has neither.")
-(defconstant +refusals-told+ 3 "The maximum number of refusals of the confinement in an answer.")
+(defconstant +max-refusals+ 3 "The maximum number of refusals of the confinement in an answer.")
 (defconstant +refusal-characters+ 300 "The maximum number of characters of a refusal's message.")
 
 (define-part "session" (omit)
@@ -56,7 +56,7 @@
 (defun note-refusal (condition)
   "Called with each condition that the code signals, also one that it handles; see
   *BREAK-ON-SIGNALS*. Returns NIL: nothing breaks."
-  (when (and (typep condition 'error) (< (length *refusals*) +refusals-told+) (confinement-errno condition))
+  (when (and (typep condition 'error) (< (length *refusals*) +max-refusals+) (confinement-errno condition))
     (with-own-settings ()
       (let ((message (condition-message condition)))
         (pushnew (subseq message 0 (min (length message) +refusal-characters+)) *refusals* :test #'string=))))

@@ -72,7 +72,7 @@
                          (funcall (the function function)))))))
       (values errors values))))
 
-(defun tell-test (case errors status checks failures)
+(defun report-test (case errors status checks failures)
   "Prints the outcome of CASE, which went on after that many ERRORS; the other arguments are as in a
   TEST-CASE's answer. A framework may take a check that a person continued for a skipped one."
   (format t "~&~A: ~A~:[~*~;, after ~D error~:P~], ~D check~:P~%~{  ~A~%~}" (shown-name (test-case-name case)) status
@@ -88,4 +88,4 @@
                    '()))))
     (dolist (case cases '())
       (multiple-value-bind (errors values) (call-stopping-test (test-case-run case))
-        (apply #'tell-test case errors values)))))
+        (apply #'report-test case errors values)))))

@@ -61,13 +61,13 @@
     (loop until (field (next-answer keeper) "reaped"))
     (setf (keeper-running keeper) nil)))
 
-(defun tell-pipe (pipe &rest message)
+(defun send-to-pipe (pipe &rest message)
   (send-message (pipe-writer pipe) (apply #'object message)))
 
 (defun stop-ready (keeper)
   "Ends the process that waits for work, if there is one."
   (when (keeper-ready keeper)
-    (tell-pipe (keeper-ready keeper) "stop" :true)
+    (send-to-pipe (keeper-ready keeper) "stop" :true)
     (setf (keeper-ready keeper) nil))
   (await-reaped keeper))
 
@@ -75,7 +75,7 @@
   "Has the checkpoint that follows the edits end."
   (when (keeper-mover keeper)
     (stop-ready keeper)
-    (tell-pipe (pipe-of-mover keeper) "quit" :true)
+    (send-to-pipe (pipe-of-mover keeper) "quit" :true)
     (setf (keeper-mover keeper) nil)
     (loop until (field (next-answer keeper) "reaped"))))
 
@@ -93,7 +93,7 @@
     (when (and mover (not use-mover) (eq (cdr mover) fixed)) (stop-mover keeper))
     (unless (eq pipe (keeper-ready keeper))
       (stop-ready keeper)
-      (tell-pipe pipe "fork" :true)
+      (send-to-pipe pipe "fork" :true)
       (setf (keeper-ready keeper) pipe
             (keeper-running keeper) pipe))
     (values pipe (if use-mover (car mover) (checkpoint-index fixed)))))
@@ -105,7 +105,7 @@
       (when (keeper-mover keeper)       ; there is one pipe for movers
         (stop-mover keeper)
         (setf pipe (have-ready keeper index)))
-      (tell-pipe pipe "move" index)
+      (send-to-pipe pipe "move" index)
       (setf (keeper-ready keeper) nil)
       (loop for message = (next-answer keeper)
             do (cond ((field message "parked")
@@ -292,12 +292,12 @@
                            (place (setf sync place))
                            (t (go-on :null)))))) ; within what was one form: to the end of the text
                (go-on (until)
-                 (tell-pipe pipe "go" (object "until" until))
+                 (send-to-pipe pipe "go" (object "until" until))
                  (receive)))
-        (tell-pipe pipe "edit" (object "start" (if (zerop index) 0 (record-end (aref base (1- index))))
-                                       "cut" (edit-cut edit) "old_end" (edit-old-end edit)
-                                       "insert" (subseq (edit-text edit) (edit-cut edit) (edit-new-end edit))
-                                       "first" first "until" (until sync)))
+        (send-to-pipe pipe "edit" (object "start" (if (zerop index) 0 (record-end (aref base (1- index))))
+                                          "cut" (edit-cut edit) "old_end" (edit-old-end edit)
+                                          "insert" (subseq (edit-text edit) (edit-cut edit) (edit-new-end edit))
+                                          "first" first "until" (until sync)))
         (setf (keeper-ready keeper) nil)
         (unwind-protect
              (progn
@@ -311,7 +311,7 @@
                                (funcall answer (composed-findings keeper edit new sync) nil)))
                         (go-on (until (1+ last)))))
           (when (keeper-running keeper)
-            (tell-pipe pipe "stop" :true)))))
+            (send-to-pipe pipe "stop" :true)))))
     (await-reaped keeper)))
 
 ;;; Serving the host
@@ -345,7 +345,7 @@
   (stop-ready keeper)
   (stop-mover keeper)
   (dolist (checkpoint (chain-checkpoints (keeper-chain keeper)))
-    (tell-pipe (checkpoint-pipe checkpoint) "quit" :true))
+    (send-to-pipe (checkpoint-pipe checkpoint) "quit" :true))
   (exit-process 0))
 
 (defun same-findings-p (a b)
@@ -357,7 +357,7 @@
 (defun base-agrees-p (keeper)
   "Returns true if the records give what the check of the base text found."
   (same-findings-p (settled-findings (keeper-check keeper) (coerce (keeper-base keeper) 'list) (keeper-withheld-names keeper))
-                   (chain-told (keeper-chain keeper))))
+                   (chain-reported (keeper-chain keeper))))
 
 (defun serve-host (keeper report)
   "Answers the host's messages until it ends the chain. Does not return."

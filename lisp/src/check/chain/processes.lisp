@@ -36,7 +36,7 @@
   (index 0 :type fixnum)                ; of the form that comes next
   (checkpoints '())                     ; newest first
   (records '())                         ; of the runner, newest first
-  (told '())                            ; findings that the runner told the host
+  (reported '())                        ; findings that the runner reported to the host
   (packages '())                        ; that forms were read in
   (uses-before '())                     ; of undefined names, before the current form
   ;; Reads the messages to this process, in a checkpoint and in the processes that it forks.
