@@ -40,6 +40,7 @@ pub struct Key {
 /// The keys of which the valid entries are used beside invalid ones.
 const INDENT: &str = "format.indent";
 const RULE: &str = "lint.rule";
+const RULES: &str = "lint.rules";
 
 /// All keys.
 pub const KEYS: &[Key] = &[
@@ -320,15 +321,12 @@ pub const KEYS: &[Key] = &[
         },
     },
     Key {
-        name: "lint.rules",
+        name: RULES,
         expected: "an array of names of rules, such as [\"all\", \"-boolean-if\"] (docs/diagnostics.md)",
         default: "[]",
         workspace: FromWorkspace::Any,
-        set: |config, value| {
-            // An unknown name belongs to another version of Consort, and has no effect.
-            let names = value.as_array()?.iter().map(|name| name.as_str().map(String::from));
-            names.collect::<Option<_>>().map(|names| config.lint_rules = names)
-        },
+        // `set` reports unknown names.
+        set: |config, value| super::lint_rules::set_names(config, value),
     },
     Key {
         name: RULE,
@@ -394,6 +392,10 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
     match name {
         INDENT => return super::indent::set(config, value),
         RULE => return super::lint_rules::set(config, value),
+        RULES => {
+            apply(config, key, value)?;
+            return super::lint_rules::unknown_names(config).map_or(Ok(()), Err);
+        }
         _ => {}
     }
     let before = config.clone();

@@ -1,8 +1,10 @@
-//! `lint.rule`: rules about code, as patterns of lists.
+//! `lint.rule`: rules about code, as patterns of lists; and `lint.rules`: the names of the rules that
+//! are checked.
 
 use serde_json::{Map, Value};
 
 use super::Config;
+use crate::model::diagnostic_codes::CODES;
 use crate::model::lint_rule::LintRule;
 use crate::text::pattern::{Pattern, Template};
 
@@ -13,8 +15,39 @@ const MAX_MESSAGE_CHARS: usize = 500;
 const MAX_NAME_BYTES: usize = 60;
 /// The maximum number of rules that a message names.
 const MAX_SHOWN: usize = 10;
+/// The maximum number of letters by which a name that is suggested differs.
+const MAX_DISTANCE: usize = 3;
 /// The name of a rule that gives none.
 const UNNAMED: &str = "own";
+
+/// Sets the names of the rules that are checked. Returns `None` for a value that is no array of
+/// strings.
+pub(super) fn set_names(config: &mut Config, value: &Value) -> Option<()> {
+    let names = value.as_array()?.iter().map(|name| name.as_str().map(String::from));
+    names.collect::<Option<_>>().map(|names| config.lint_rules = names)
+}
+
+/// Returns a sentence about the names in `lint.rules` that no rule has. These have no effect: they
+/// may belong to another version of Consort. A name behind `-` may be that of a rule of the
+/// person's own, in settings that are read later.
+pub(super) fn unknown_names(config: &Config) -> Option<String> {
+    let known: Vec<&str> = CODES.iter().filter_map(|code| code.strip_prefix("lint-")).chain(["all"]).collect();
+    let own = |name: &str| name.starts_with('-') || config.lint_own.iter().any(|rule| rule.name == name);
+    let unknown = config.lint_rules.iter().filter(|name| !own(name) && !known.contains(&name.as_str()));
+    let shown = unknown.map(|name| {
+        let near = known.iter().map(|known| (strsim::levenshtein(known, name), known)).min();
+        let near = near.filter(|(distance, _)| *distance <= MAX_DISTANCE);
+        near.map_or_else(|| format!("{name:?}"), |(_, near)| format!("{name:?} (did you mean {near:?}?)"))
+    });
+    let mut shown: Vec<String> = shown.collect();
+    let more = shown.len().saturating_sub(MAX_SHOWN);
+    shown.truncate(MAX_SHOWN);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = shown.join(", ");
+    (!shown.is_empty()).then(|| {
+        format!("lint.rules has names that no rule has: {names}{more}; the others count. docs/lint.md has the rules")
+    })
+}
 
 /// Adds the valid rules of an array of tables to the rules of other settings.
 ///
@@ -92,6 +125,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn names_that_no_rule_has_are_told_and_the_others_count() {
+        let mut config = Config::default();
+        assert!(set_names(&mut config, &json!(["all", "-boolean-if", "nil-key", "-mine"])).is_some());
+        assert_eq!(unknown_names(&config), None);
+        assert!(set_names(&mut config, &json!(["boolean-iff", "x".repeat(20), "eq-literal"])).is_some());
+        let message = unknown_names(&config).unwrap();
+        assert!(message.contains("\"boolean-iff\" (did you mean \"boolean-if\"?), \"xxxx"), "{message}");
+        assert!(!message.contains("eq-literal") && config.lint_rules.len() == 3, "{message}");
+        assert!(set_names(&mut config, &json!(["eq-literal", 1])).is_none());
+    }
 
     #[test]
     fn good_rules_count_and_wrong_ones_are_told() {
