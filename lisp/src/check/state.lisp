@@ -72,9 +72,9 @@
   (forgotten-to 0 :type fixnum)         ; what the text up to here defines has been forgotten
   (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
   (placeholders '())                    ; packages made in place of unknown ones
-  (duplicate-reported nil)                  ; a duplicate definition was reported for the current form
+  (duplicate-reported nil)              ; a duplicate definition was reported for the current form
   (failures '())                        ; lists of the current form that could not be compiled
-  (hook-reported nil)                       ; it was reported that the text set *MACROEXPAND-HOOK*
+  (hook-reported nil)                   ; it was reported that the text set *MACROEXPAND-HOOK*
   (unknown-packages nil)                ; some package of the text does not exist
   (first-span nil)                      ; where the first form is
   (in-package-span nil)                 ; where the first IN-PACKAGE is

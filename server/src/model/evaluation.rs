@@ -62,10 +62,14 @@ impl EvalError {
     }
 }
 
-/// Returns the message of an error of the reader without the line and the stream.
+/// Returns the message of an error of the reader without the line and the stream
+/// (`SB-INT:STREAM-READER-ERROR`), and any other message as it is.
 pub fn without_stream(message: &str) -> &str {
-    let end = [" Line: ", "\n\n    Line: ", " Stream: "].iter().filter_map(|mark| message.find(mark)).min();
-    message[..end.unwrap_or(message.len())].trim_end()
+    let is_line = |rest: &str| rest.trim_start_matches(|digit: char| digit.is_ascii_digit()).starts_with(", Column: ");
+    let lines = message.match_indices(" Line: ").filter(|(at, mark)| is_line(&message[at + mark.len()..]));
+    let streams = message.match_indices(" Stream: #<");
+    let end = lines.chain(streams).map(|(at, _)| at).min();
+    end.map_or(message, |end| message[..end].trim_end())
 }
 
 /// Time and allocation of an evaluation.
@@ -215,4 +219,18 @@ pub struct TriedEvaluation {
     /// The messages of the first refusals of the confinement.
     #[serde(default)]
     pub refusals: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_readers_line_and_stream_are_left_out() {
+        let read = "unmatched close parenthesis\n\n    Line: 1, Column: 5, Position: 5\n\n    Stream: #<IN {1}>";
+        assert_eq!(without_stream(read), "unmatched close parenthesis");
+        assert_eq!(without_stream("end of file on Stream: #<IN {1}>"), "end of file on");
+        let other = "Bad record. Line: 3, field 2. Stream: closed";
+        assert_eq!(without_stream(other), other);
+    }
 }
