@@ -18,8 +18,7 @@ const READERS: [&str; 7] = [
 ];
 const VARIABLE: &str = "*readtable*";
 /// Operators that read the variable alone.
-const LOOKING: [&str; 6] =
-    ["copy-readtable", "get-macro-character", "get-dispatch-macro-character", "readtablep", "eq", "eql"];
+const LOOKING: [&str; 5] = ["get-macro-character", "get-dispatch-macro-character", "readtablep", "eq", "eql"];
 
 /// The start of the first form up to `until` that may change how later text is read, and the
 /// operator or variable by which it does. A definition changes nothing until it is called; the
@@ -123,6 +122,8 @@ fn only_looks(form: &Form, path: &[&Node]) -> bool {
     match operator.as_str() {
         "setf" | "setq" => place > 0 && place % 2 == 0,
         "defvar" | "defparameter" => place > 1,
+        // The second argument is overwritten.
+        "copy-readtable" => place == 1,
         operator if LOOKING.contains(&operator) => true,
         _ => place == 0 && is_binding(),
     }
@@ -171,6 +172,7 @@ mod tests {
             "(setq a 1 *readtable* x)",
             "(enable *readtable*)",
             "(let ((table *readtable*)) (change table))",
+            "(copy-readtable nil *readtable*)",
         ] {
             assert_eq!(found(text), Some((0, VARIABLE)), "{text}");
         }
