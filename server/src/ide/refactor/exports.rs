@@ -52,22 +52,25 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
 }
 
 /// Refuses to remove an export that a text of the workspace needs: with one colon behind the
-/// package, or in a package that uses it.
+/// package, or by a name that is another symbol without it, as in a package that uses this one.
 fn check_not_needed(site: &Site, package: &str, name: &str) -> Result<(), String> {
     let packages = site.index.packages();
     let package = packages.named(package, "");
+    let mut changed = packages.get(&package).cloned().unwrap_or_default();
+    changed.exports.remove(name);
+    let after = packages.with(&changed);
+    let changes = |from: &str| packages.home(from, name) != after.home(from, name);
     for (document, top) in elsewhere::forms(site, name)? {
         let here = package_at(document, top.start).map(|here| packages.named(&here, ""));
         let here = here.as_deref().unwrap_or_default();
-        let inherits = || {
-            let known = packages.get(here).filter(|known| known.name != package && !known.imports.contains_key(name));
-            known.is_some() && packages.home(here, name) == package
-        };
         for (written, prefix) in elsewhere::symbols(document, top, name) {
             let needed = match prefix.as_deref() {
                 Some("") => false,
-                Some(prefix) => !written.contains("::") && packages.named(prefix, here) == package,
-                None => !written.starts_with("#:") && inherits(),
+                Some(prefix) => {
+                    let named = packages.named(prefix, here);
+                    (named == package && !written.contains("::")) || changes(&named)
+                }
+                None => !written.starts_with("#:") && changes(here),
             };
             if needed {
                 let inside = if here.is_empty() { String::new() } else { format!(" in {}", here.to_lowercase()) };

@@ -153,7 +153,9 @@ fn texts_that_are_not_open_keep_an_export_and_a_name_of_their_own() {
         std::fs::write(&path, text).unwrap();
         FakeImage::absent().closed_file(&path, text)
     };
-    let package = "(defpackage :app (:use :cl) (:nicknames :ap) (:export #:g))\n(defpackage :user (:use :cl :app))\n(in-package :app)\n";
+    let package = "(defpackage :app (:use :cl) (:nicknames :ap) (:export #:g))\n(defpackage :user (:use :cl :app))
+(defpackage :api (:use :cl :app) (:export #:g))\n(defpackage :own (:use :cl) (:import-from :app #:g) (:export #:g))
+(defpackage :via (:use :cl) (:import-from :api #:g))\n(in-package :app)\n";
     let asked = |other: &str, text: &str, id: &str| {
         let text = format!("{package}{text}");
         let at = text.chars().position(|char| char == '‸').unwrap();
@@ -166,6 +168,17 @@ fn texts_that_are_not_open_keep_an_export_and_a_name_of_their_own() {
     for (other, refused) in [
         ("(in-package :user)\n(g)", Some("g is written in user, where it would be another symbol or none")),
         ("(in-package :cl-user)\n(ap:g)", Some("ap:g is written in cl-user, where it would be another symbol or none")),
+        (
+            "(in-package :cl-user)\n(api:g)",
+            Some("api:g is written in cl-user, where it would be another symbol or none"),
+        ),
+        (
+            "(in-package :cl-user)\n(api::g)",
+            Some("api::g is written in cl-user, where it would be another symbol or none"),
+        ),
+        ("(in-package :via)\n(g)", Some("g is written in via, where it would be another symbol or none")),
+        ("(in-package :cl-user)\n(list (own:g) (own::g))", None),
+        ("(in-package :own)\n(g)", None),
         ("(in-package :cl-user)\n(list (g) (app::g))", None),
         ("(in-package :app)\n(g)", None),
     ] {
