@@ -191,6 +191,37 @@ fn texts_that_are_not_open_keep_an_export_and_a_name_of_their_own() {
 }
 
 #[test]
+fn other_texts_are_read_only_for_a_refactoring_that_depends_on_them() {
+    let definition = "(defpackage :app (:use :cl) (:import-from :lib #:scan) (:export #:g))";
+    let user = ("b.lisp", "(in-package :app)\n(list (f) (g) (lib:split 1) (lib:scan 1))");
+    for (text, read) in [
+        ("(in-package :app)\n(defun ‸f ())", 0),
+        ("(in-package :app)\n(defun f (‸x) x)", 0),
+        ("(in-package :app)\n(list (app:‸g))", 0),
+        ("(in-package :app)\n(list (lib:sca‸n 1))", 0),
+        ("(in-package :lib)\n(defun split‸ ())", 0),
+        // Texts that a site has anyway are not read again.
+        ("(in-package :app)\n(defun ‸g ())", 1),
+        ("(in-package :app)\n(list (lib:sp‸lit 1))", 1),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let image = FakeImage::absent()
+            .closed_file(&file("package.lisp", definition), definition)
+            .closed_file(&file("user.lisp", user.1), user.1);
+        let at = text.chars().position(|char| char == '‸').unwrap();
+        let plain = text.replace('‸', "");
+        let cursor = Cursor::new(context(image, &[("a.lisp", &plain)]), "file:///no/a.lisp", |_| at).unwrap();
+        let facts = run(Facts::gather(&cursor, Span { start: at, end: at })).unwrap();
+        assert_eq!(facts.site().users.map(<[_]>::len), Some(read), "{text}");
+    }
+}
+
+#[test]
 fn an_internal_name_gets_two_colons() {
     check(
         "(defpackage :lib (:use :cl))\n(defpackage :app (:use :cl) (:import-from :lib #:scan))\n(in-package :app)\n(sc‸an 1)",
