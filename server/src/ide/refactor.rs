@@ -49,6 +49,7 @@ use crate::text::document::Document;
 use crate::text::scopes::Scopes;
 use crate::text::tree::Tree;
 use facts::Facts;
+use finish::Finished;
 use names::Names;
 use site::{Edit, Macros, Site};
 use verification::{Accepted, ChangedPackage, Compiler, NewText, Verification, changed_packages};
@@ -179,7 +180,12 @@ pub async fn apply<B: Backend>(
         let site = facts.site();
         let refactoring = refactorings_at(&site).into_iter().find(|refactoring| refactoring.id == wanted)?;
         let finished = refactoring.result.and_then(|edits| finish::finish(&site, &edits, &facts.bodies));
-        Some(finished.map(|finished| (finished, refactoring.accepted)))
+        let with_packages = |finished: Finished| {
+            let other = finished.other.and_then(|other| site.others.get(other));
+            let packages = changed_packages(other.map_or(site.document, |(_, other)| other), &finished.text);
+            (finished, packages)
+        };
+        Some(finished.map(|all| (all.into_iter().map(with_packages).collect::<Vec<_>>(), refactoring.accepted)))
     })
     .await
     .ok_or_else(outdated)?
@@ -187,15 +193,15 @@ pub async fn apply<B: Backend>(
     let mut files = Vec::new();
     let mut not_compiled = None;
     let mut texts = Vec::new();
-    for finished in finished {
+    let mut changed: Vec<Vec<ChangedPackage>> = Vec::new();
+    for (finished, packages) in finished {
         let (uri, document) = match finished.other {
             None => (uri.clone(), cursor.document.clone()),
             Some(other) => others.get(other).cloned().ok_or_else(|| Refusal("a document was closed".into()))?,
         };
         texts.push((uri, document, finished));
+        changed.push(packages);
     }
-    let changed: Vec<Vec<ChangedPackage>> =
-        texts.iter().map(|(_, document, finished)| changed_packages(document, &finished.text)).collect();
     for (index, (uri, document, finished)) in texts.into_iter().enumerate() {
         let path = crate::file_uri::path_of_uri(&uri);
         let before = verification::forms_before(&changed, index);

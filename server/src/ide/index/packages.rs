@@ -101,6 +101,13 @@ impl<'a> Packages<'a> {
         Packages { by_name }
     }
 
+    /// The packages with another definition of one of them.
+    pub fn with<'b>(&'b self, changed: &'b PackageText) -> Packages<'b> {
+        let of_same =
+            |(name, one): (&&'b str, &&'b PackageText)| (*name, if one.name == changed.name { changed } else { *one });
+        Packages { by_name: self.by_name.iter().map(of_same).collect() }
+    }
+
     /// All packages, by name.
     pub fn all(&self) -> Vec<&'a PackageText> {
         let mut all: Vec<&PackageText> = self.by_name.values().copied().collect();

@@ -25,49 +25,84 @@ const EXPORTED: [&str; 12] = [
     "define-symbol-macro",
 ];
 
+/// A definition whose name a package can export.
+struct Exportable {
+    written: String,
+    /// The symbol name.
+    name: String,
+    package: String,
+    /// The text of the package's definition, as [`Edit::other`] has it.
+    other: Option<usize>,
+    definition: Definition,
+}
+
+impl Exportable {
+    /// The definition whose name is selected.
+    fn at(site: &Site) -> Option<Exportable> {
+        let at = site.selection;
+        let touches = |one: &definitions::Defined| one.name.start <= at.start && at.end <= one.name.end;
+        let defined = definitions::in_form(site.form).into_iter().find(touches)?;
+        if !EXPORTED.contains(&defined.operator.as_str()) || defined.written.starts_with(['(', '"']) {
+            return None;
+        }
+        let symbol = names::symbol(&defined.written).filter(|symbol| symbol.package.is_none())?;
+        if defined.written.contains(['|', '\\']) {
+            return None;
+        }
+        let package = package_at(site.document, site.form.span.start)?;
+        let (other, definition) = package_definition(site, &package)?;
+        Some(Exportable { written: defined.written.to_lowercase(), name: symbol.name, package, other, definition })
+    }
+
+    fn add(&self) -> Option<Change> {
+        add(&self.definition, &Clause::Export(&self.written))
+    }
+
+    fn remove(&self) -> Option<Change> {
+        without_export(&self.definition, &self.name)
+    }
+}
+
+/// The name whose uses in other texts decide whether it must stay exported.
+pub(super) fn name_used_elsewhere(site: &Site) -> Option<String> {
+    let one = Exportable::at(site)?;
+    (one.add().is_none() && one.remove().is_some()).then_some(one.name)
+}
+
 pub(super) fn plan(site: &Site) -> Option<Refactoring> {
-    let at = site.selection;
-    let touches = |one: &definitions::Defined| one.name.start <= at.start && at.end <= one.name.end;
-    let defined = definitions::in_form(site.form).into_iter().find(touches)?;
-    if !EXPORTED.contains(&defined.operator.as_str()) || defined.written.starts_with(['(', '"']) {
-        return None;
-    }
-    let symbol = names::symbol(&defined.written).filter(|symbol| symbol.package.is_none())?;
-    if defined.written.contains(['|', '\\']) {
-        return None;
-    }
-    let package = package_at(site.document, site.form.span.start)?;
-    let (other, definition) = package_definition(site, &package)?;
-    let shown = package.to_lowercase();
-    let edit = |change: Change| Edit { span: change.span, text: change.text, cluster: 0, other };
-    let written = defined.written.to_lowercase();
-    if let Some(change) = add(&definition, &Clause::Export(&written)) {
+    let one = Exportable::at(site)?;
+    let (written, shown) = (&one.written, one.package.to_lowercase());
+    let edit = |change: Change| Edit { span: change.span, text: change.text, cluster: 0, other: one.other };
+    if let Some(change) = one.add() {
         let title = format!("Export {written} from {shown}");
         return Some(Refactoring::new("export", Group::Rewrite, title, Ok(vec![edit(change)])));
     }
-    let change = without_export(&definition, &symbol.name)?;
+    let change = one.remove()?;
     let title = format!("Do not export {written} from {shown}");
-    let result = check_not_needed(site, &package, &symbol.name).map(|()| vec![edit(change)]);
+    let result = check_not_needed(site, &one.package, &one.name).map(|()| vec![edit(change)]);
     Some(Refactoring::new("do-not-export", Group::Rewrite, title, result))
 }
 
 /// Refuses to remove an export that a text of the workspace needs: with one colon behind the
-/// package, or in a package that uses it.
+/// package, or by a name that is another symbol without it, as in a package that uses this one.
 fn check_not_needed(site: &Site, package: &str, name: &str) -> Result<(), String> {
     let packages = site.index.packages();
     let package = packages.named(package, "");
+    let mut changed = packages.get(&package).cloned().unwrap_or_default();
+    changed.exports.remove(name);
+    let after = packages.with(&changed);
+    let changes = |from: &str| packages.home(from, name) != after.home(from, name);
     for (document, top) in elsewhere::forms(site, name)? {
         let here = package_at(document, top.start).map(|here| packages.named(&here, ""));
         let here = here.as_deref().unwrap_or_default();
-        let inherits = || {
-            let known = packages.get(here).filter(|known| known.name != package && !known.imports.contains_key(name));
-            known.is_some() && packages.home(here, name) == package
-        };
         for (written, prefix) in elsewhere::symbols(document, top, name) {
             let needed = match prefix.as_deref() {
                 Some("") => false,
-                Some(prefix) => !written.contains("::") && packages.named(prefix, here) == package,
-                None => !written.starts_with("#:") && inherits(),
+                Some(prefix) => {
+                    let named = packages.named(prefix, here);
+                    (named == package && !written.contains("::")) || changes(&named)
+                }
+                None => !written.starts_with("#:") && changes(here),
             };
             if needed {
                 let inside = if here.is_empty() { String::new() } else { format!(" in {}", here.to_lowercase()) };

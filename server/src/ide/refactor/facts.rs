@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use super::names::Names;
 use super::site::{self, MacroBodies, Macros, Site};
-use super::{MAX_FORM_BYTES, MAX_TEXT_BYTES, compute_blocking, operators, threading, unused_imports};
+use super::{MAX_FORM_BYTES, MAX_TEXT_BYTES, compute_blocking, exports, operators, prefix, threading, unused_imports};
+use crate::file_uri::uri_of_path;
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::fixes::packages;
 use crate::ide::format::rules::Bodies;
@@ -79,7 +80,6 @@ impl Facts {
             })
             .await;
         let form = form.filter(|form| form.balanced)?;
-        let users = users(cursor, &index, &form, selection).await;
         let mut macros = Macros::default();
         foreign.undefined.iter().for_each(|name| macros.add_undefined(name));
         for (name, body) in foreign.macros.into_iter().chain(others_macros) {
@@ -112,7 +112,7 @@ impl Facts {
             }
         }
         let path = path_of(&index, &cursor.uri).await;
-        Some(Facts {
+        let facts = Facts {
             document,
             path,
             form,
@@ -124,8 +124,16 @@ impl Facts {
             open,
             closed_definers,
             index,
-            users,
+            users: None,
+        };
+        let (facts, names) = compute_blocking(move || {
+            let names = names_used_elsewhere(&facts.site());
+            (Some(facts), names)
         })
+        .await;
+        let facts = facts?;
+        let users = users(cursor, &facts, &names).await;
+        Some(Facts { users, ..facts })
     }
 
     pub(super) fn site(&self) -> Site<'_> {
@@ -250,41 +258,37 @@ async fn closed_definers<B: Backend>(
     found
 }
 
-/// The name at the start of the selection, as the reader makes it, if it has a prefix or is that of
-/// a definition: whether its package exports or imports it concerns other texts.
-fn package_name_at(document: &Document, form: &Form, selection: Span) -> Option<String> {
-    let (_, written) = crate::text::forms::symbol_at(document, selection.start)?;
-    let symbol = crate::text::names::symbol(&written)?;
-    let is_defined = || {
-        definitions::in_form(form)
-            .iter()
-            .any(|one| one.name.start <= selection.start && selection.start <= one.name.end)
-    };
-    (symbol.package.is_some_and(|package| !package.is_empty()) || is_defined()).then_some(symbol.name)
+/// The names on whose uses in other texts the refactorings at a site depend.
+fn names_used_elsewhere(site: &Site) -> Vec<String> {
+    let mut names = unused_imports::imported(site.form, site.index);
+    names.extend(exports::name_used_elsewhere(site));
+    names.extend(prefix::name_used_elsewhere(site));
+    names
 }
 
 /// The texts of [`Site::users`]; `None` if they are too many, or one cannot be read.
-async fn users<B: Backend>(
-    cursor: &Cursor<B>,
-    index: &Snapshot,
-    form: &Form,
-    selection: Span,
-) -> Option<Vec<Document>> {
-    let mut names = unused_imports::imported(form, index);
-    names.extend(package_name_at(&cursor.document, form, selection));
+async fn users<B: Backend>(cursor: &Cursor<B>, facts: &Facts, names: &[String]) -> Option<Vec<Document>> {
     let mut found = Vec::new();
     if names.is_empty() {
         return Some(found);
     }
+    let uris = std::iter::once(&cursor.uri).chain(facts.others.iter().map(|(uri, _)| uri));
+    let known: HashSet<&str> = uris.map(String::as_str).collect();
+    let index = &facts.index;
     let mut texts = cursor.context.texts().await;
     for file in index.files.iter().filter(|file| names.iter().any(|name| index.has(file, name))) {
+        if file.open.is_none() && known.contains(uri_of_path(&file.path).as_str()) {
+            continue;
+        }
         if found.len() == unused_imports::FILES {
             return None;
         }
-        found.push(match &file.open {
-            Some(document) => document.clone(),
-            None => texts.get(&file.path).await?.document.clone(),
-        });
+        let text = texts.get(&file.path).await;
+        match &file.open {
+            Some(_) if text.as_ref().is_some_and(|text| known.contains(text.uri.as_str())) => {}
+            Some(document) => found.push(document.clone()),
+            None => found.push(text?.document.clone()),
+        }
     }
     Some(found)
 }

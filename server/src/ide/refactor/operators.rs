@@ -33,8 +33,11 @@ impl Foreign {
         if heads.is_empty() {
             return found;
         }
-        let defined: HashSet<&str> =
-            index.files.iter().flat_map(|file| &file.definitions).map(|one| one.key.as_str()).collect();
+        let mut defined: HashSet<&str> = HashSet::new();
+        for one in index.files.iter().flat_map(|file| &file.definitions) {
+            defined.insert(&one.key);
+            defined.extend(one.functions.iter().map(|(_, name)| name.as_str()));
+        }
         heads.retain(|written| !defined.contains(definitions::key(written).as_str()));
         // Bindings begin with the names that they bind.
         let scopes = Scopes::of(form);

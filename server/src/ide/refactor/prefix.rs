@@ -30,6 +30,21 @@ pub(super) fn plan(site: &Site) -> Vec<Refactoring> {
     found.into_iter().flatten().collect()
 }
 
+/// The name whose uses in other texts decide whether its prefix can be dropped.
+pub(super) fn name_used_elsewhere(site: &Site) -> Option<String> {
+    let (_, written) = symbol_at(site.document, site.selection.start)?;
+    let here = package_at(site.document, site.form.span.start)?;
+    let symbol = names::symbol(&written)?;
+    let package = symbol.package.filter(|package| !package.is_empty() && *package != here)?;
+    if written.contains("::") {
+        return None;
+    }
+    let (_, definition) = package_definition(site, &here)?;
+    let is_known = imported_from(&definition, &symbol.name).as_deref() == Some(package.as_str())
+        || is_accessible(site, &here, &package, &symbol.name);
+    (!is_known).then_some(symbol.name)
+}
+
 /// A symbol in a text that is read in a package.
 struct Occurrence {
     span: Span,

@@ -1,10 +1,11 @@
 //! The first form of a text that changes how the text behind it is read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::text::datum::{Form, Kind, Node};
+use crate::text::datum::{Form, Kind, Node, symbol_name};
 use crate::text::definitions::EXPANDER_DEFINERS;
 use crate::text::document::Document;
+use crate::text::toplevel::TopForm;
 
 /// Operators and variables that change how later text is read.
 const READERS: [&str; 7] = [
@@ -18,32 +19,68 @@ const READERS: [&str; 7] = [
 ];
 const VARIABLE: &str = "*readtable*";
 /// Operators that read the variable alone.
-const LOOKING: [&str; 6] =
-    ["copy-readtable", "get-macro-character", "get-dispatch-macro-character", "readtablep", "eq", "eql"];
+const LOOKING: [&str; 5] = ["get-macro-character", "get-dispatch-macro-character", "readtablep", "eq", "eql"];
 
 /// The start of the first form up to `until` that may change how later text is read, and the
 /// operator or variable by which it does. A definition changes nothing until it is called; the
 /// expansion of a macro may.
 pub(in crate::ide) fn first_reader(document: &Document, until: usize) -> Option<(usize, &'static str)> {
-    let mut known = Known::default();
-    let before = document.scan().forms().iter().take_while(|top| top.span.start <= until);
-    for top in before {
+    let before = || document.scan().forms().iter().take_while(|top| top.span.start <= until);
+    let mentions = |top: &TopForm| {
         let raw = document.text().slice(top.span.start..top.span.end).to_string().to_lowercase();
-        let mut names =
-            READERS.iter().copied().chain(known.functions.keys().chain(known.macros.keys()).map(|name| &**name));
-        if !names.any(|name| raw.contains(name)) {
-            continue;
-        }
-        let form = Form::of(document, top.span);
-        if let Some(reader) = form.nodes.iter().find_map(|node| known.evaluated(&form, node)) {
-            return Some((top.span.start, reader));
-        }
+        READERS.iter().any(|reader| raw.contains(reader))
+    };
+    if !before().any(mentions) {
+        return None;
     }
-    None
+    let forms: Vec<Form> = before().map(|top| Form::of(document, top.span)).collect();
+    let known = Known::of(&forms);
+    forms.iter().find_map(|form| {
+        let reader = form.nodes.iter().find_map(|node| known.evaluated(form, node))?;
+        Some((form.span.start, reader))
+    })
 }
 
-/// The definitions so far that change how text is read when they are called, each with the
-/// operator or variable in it.
+/// A definition of a function or macro.
+struct Definition {
+    name: Option<String>,
+    is_macro: bool,
+    /// The names within.
+    mentioned: HashSet<String>,
+    /// The operator or variable within that changes how text is read.
+    reader: Option<&'static str>,
+}
+
+impl Definition {
+    fn of(form: &Form, node: &Node, is_macro: bool) -> Definition {
+        fn visit(form: &Form, node: &Node, found: &mut HashSet<String>) {
+            if node.kind == Kind::Atom {
+                found.extend(symbol_name(form.text(node)));
+            }
+            node.children.iter().for_each(|child| visit(form, child, found));
+        }
+        let mut mentioned = HashSet::new();
+        visit(form, node, &mut mentioned);
+        let reader = Known::default().mentioned(form, &mut vec![node], true);
+        Definition { name: defined(form, node), is_macro, mentioned, reader }
+    }
+
+    /// Adds the definitions in a top-level form.
+    fn add_all(form: &Form, node: &Node, found: &mut Vec<Definition>) {
+        let operator = form.operator(node).unwrap_or_default();
+        match operator.as_str() {
+            "progn" | "locally" | "eval-when" => {
+                node.children.iter().skip(1).for_each(|child| Definition::add_all(form, child, found));
+            }
+            "defun" | "defmethod" => found.push(Definition::of(form, node, false)),
+            _ if EXPANDER_DEFINERS.contains(&operator.as_str()) => found.push(Definition::of(form, node, true)),
+            _ => {}
+        }
+    }
+}
+
+/// The definitions of a text that change how text is read when they are called, also through one
+/// another; each with the operator or variable by which it does.
 #[derive(Default)]
 struct Known {
     functions: HashMap<String, &'static str>,
@@ -51,30 +88,43 @@ struct Known {
 }
 
 impl Known {
+    fn of(forms: &[Form]) -> Known {
+        let mut definitions = Vec::new();
+        for form in forms {
+            form.nodes.iter().for_each(|node| Definition::add_all(form, node, &mut definitions));
+        }
+        let mut users: HashMap<&str, Vec<&Definition>> = HashMap::new();
+        for definition in &definitions {
+            for name in &definition.mentioned {
+                users.entry(name).or_default().push(definition);
+            }
+        }
+        let direct = definitions.iter().filter_map(|definition| Some((definition, definition.reader?)));
+        let mut changing: VecDeque<(&Definition, &'static str)> = direct.collect();
+        let mut known = Known::default();
+        while let Some((definition, reader)) = changing.pop_front() {
+            let Some(name) = &definition.name else { continue };
+            let same = if definition.is_macro { &mut known.macros } else { &mut known.functions };
+            if same.contains_key(name) {
+                continue;
+            }
+            same.insert(name.clone(), reader);
+            // The users of a name are taken out: a second definition of it adds none.
+            let users = users.remove(name.as_str()).unwrap_or_default();
+            changing.extend(users.into_iter().map(|user| (user, reader)));
+        }
+        known
+    }
+
     /// The operator by which the evaluation of a top-level form may change how text is read.
-    fn evaluated(&mut self, form: &Form, node: &Node) -> Option<&'static str> {
+    fn evaluated(&self, form: &Form, node: &Node) -> Option<&'static str> {
         let operator = form.operator(node).unwrap_or_default();
-        let all = |known: &mut Known, from: usize| {
-            node.children.iter().skip(from).find_map(|child| known.evaluated(form, child))
-        };
-        let is_expander = EXPANDER_DEFINERS.contains(&operator.as_str());
+        let all = |from: usize| node.children.iter().skip(from).find_map(|child| self.evaluated(form, child));
         match operator.as_str() {
-            "progn" | "locally" => all(self, 1),
-            "eval-when" => all(self, 2),
-            "defun" | "defmethod" => {
-                let expanded = self.mentioned(form, &mut vec![node], false);
-                if expanded.is_none()
-                    && let Some(reader) = self.mentioned(form, &mut vec![node], true)
-                {
-                    self.functions.extend(defined(form, node).map(|name| (name, reader)));
-                }
-                expanded
-            }
-            _ if is_expander => {
-                let reader = self.mentioned(form, &mut vec![node], true);
-                self.macros.extend(defined(form, node).zip(reader));
-                None
-            }
+            "progn" | "locally" => all(1),
+            "eval-when" => all(2),
+            "defun" | "defmethod" => self.mentioned(form, &mut vec![node], false),
+            operator if EXPANDER_DEFINERS.contains(&operator) => None,
             _ => self.mentioned(form, &mut vec![node], true),
         }
     }
@@ -84,7 +134,7 @@ impl Known {
     fn mentioned<'a>(&self, form: &Form, path: &mut Vec<&'a Node>, all: bool) -> Option<&'static str> {
         let node = *path.last()?;
         if node.kind == Kind::Atom {
-            let name = crate::text::datum::symbol_name(form.text(node))?;
+            let name = symbol_name(form.text(node))?;
             let of_standard = || READERS.iter().copied().find(|reader| *reader == name);
             let reader = match self.macros.get(&name) {
                 Some(reader) => Some(*reader),
@@ -123,6 +173,8 @@ fn only_looks(form: &Form, path: &[&Node]) -> bool {
     match operator.as_str() {
         "setf" | "setq" => place > 0 && place % 2 == 0,
         "defvar" | "defparameter" => place > 1,
+        // The second argument is overwritten.
+        "copy-readtable" => place == 1,
         operator if LOOKING.contains(&operator) => true,
         _ => place == 0 && is_binding(),
     }
@@ -151,6 +203,10 @@ mod tests {
             let text = format!("{definition}{text}");
             assert_eq!(found(&text).map(|(_, reader)| reader), changing, "{text}");
         }
+        let later = "(defun enable () (%enable))\n(defun %enable () (set-macro-character #\\! #'f))\n";
+        assert_eq!(found(later), None);
+        let called = format!("{later}(eval-when (:compile-toplevel)\n  (enable))");
+        assert_eq!(found(&called), Some((later.len(), "set-macro-character")));
         let expanded = "(defmacro m () (enable-it) `(setf *readtable* x))\n(defun f () (m))";
         assert_eq!(found(expanded), expanded.find("(defun").map(|start| (start, VARIABLE)));
         assert_eq!(found("(eval-when (:execute)\n  (defun f () (setf *readtable* x))\n  (f))"), Some((0, VARIABLE)));
@@ -171,6 +227,7 @@ mod tests {
             "(setq a 1 *readtable* x)",
             "(enable *readtable*)",
             "(let ((table *readtable*)) (change table))",
+            "(copy-readtable nil *readtable*)",
         ] {
             assert_eq!(found(text), Some((0, VARIABLE)), "{text}");
         }

@@ -101,8 +101,9 @@ pub(super) struct Site<'a> {
     pub(super) closed_definers: &'a [Document],
     /// The workspace's texts.
     pub(super) index: &'a Snapshot,
-    /// The texts that may mention what the package definition at the selection imports, or the
-    /// name at the selection if that has a prefix or is defined; `None`: they are too many.
+    /// The texts, besides `document` and `others`, that may mention the names on whose uses
+    /// elsewhere a refactoring depends: what the package definition at the selection imports, the
+    /// name at the selection that is exported or has a prefix; `None`: they are too many.
     pub(super) users: Option<&'a [Document]>,
     /// The line break of the text.
     pub(super) newline: &'static str,

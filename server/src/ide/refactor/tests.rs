@@ -127,6 +127,13 @@ fn what_the_compiler_newly_finds_is_a_refusal() {
         (when x (g))
     "#]];
     fine.assert_eq(&refactored_with(&text, "if-to-when", &finds(&[("(g)", "undefined function: G")])));
+    // A finding of other code that differs in what stands in parentheses.
+    let other = finds(&[("(if", "undefined: (SETF A)"), ("(when", "undefined: (SETF B)")]);
+    let refused = expect![[r#"
+        Write as when
+        refused: the result would not compile as before: undefined: (SETF B)
+    "#]];
+    refused.assert_eq(&refactored_with(&text, "if-to-when", &other));
     let style = finds(&[("when", "lint-negated-when: UNLESS says it without NOT")]);
     fine.assert_eq(&refactored_with(&text, "if-to-when", &style));
     let (cursor, selection) = place(&text);

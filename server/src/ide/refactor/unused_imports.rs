@@ -46,7 +46,8 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
         Some(_) if site.index.cut => Err("the workspace has more Lisp files than are indexed".into()),
         Some(users) => {
             let mut used = HashSet::new();
-            users.iter().for_each(|user| used_in(user, package, &packages, &mut used));
+            let texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other));
+            texts.chain(users).for_each(|text| used_in(text, package, &packages, &mut used));
             let edits = removed(site, list, package, &packages, &used);
             if edits.is_empty() {
                 return None;

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use super::compute_blocking;
 use crate::ide::package_uses::Definition;
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
@@ -135,10 +136,16 @@ pub(super) async fn verify(
         },
     };
     let from = new.before.chars().count();
-    match compiler.compile(path, new.before + &new.text).await.map(complete) {
+    let text = new.before + &new.text;
+    match compiler.compile(path, text.clone()).await.map(complete) {
         Ok(Ok(mut after)) => {
             after.retain(|one| one.span.start >= from);
-            first_new(&before, &after, accepted).map_or(Verification::Unchanged, Verification::NewFinding)
+            let (old, accepted) = (old.clone(), accepted.to_vec());
+            let found = compute_blocking(move || {
+                let old = old.text().to_string();
+                first_new((&old, &before), (&text, &after), &accepted)
+            });
+            found.await.map_or(Verification::Unchanged, Verification::NewFinding)
         }
         Ok(Err(why)) => Verification::NotCompiled(why),
         Err(error) => Verification::NotCompiled(error.to_string()),
@@ -155,8 +162,13 @@ fn complete(report: CheckReport) -> Result<Vec<Diagnostic>, String> {
 
 /// The message of the compiler's first finding, of at least the severity of a style warning, that
 /// occurs more often than before and is not accepted. Findings of lint rules do not count: they
-/// tell of style. Forms that a message shows may be written otherwise than before.
-fn first_new(before: &[Diagnostic], after: &[Diagnostic], accepted: &[Accepted]) -> Option<String> {
+/// tell of style. Forms that a message about a changed top-level form shows may be written
+/// otherwise than before.
+fn first_new(
+    (old, before): (&str, &[Diagnostic]),
+    (text, after): (&str, &[Diagnostic]),
+    accepted: &[Accepted],
+) -> Option<String> {
     let counts = |one: &&Diagnostic| {
         let accepted = accepted.iter().any(|accepted| accepted.is_told_by(&one.message));
         one.severity <= Severity::StyleWarning && !one.is_of_rule() && !accepted
@@ -173,8 +185,19 @@ fn first_new(before: &[Diagnostic], after: &[Diagnostic], accepted: &[Accepted])
         });
     };
     without(&|one, other| one.message == other.message);
-    without(&|one, other| one.message.contains('(') && without_forms(&one.message) == without_forms(&other.message));
+    without(&|one, other| {
+        one.message.contains('(')
+            && without_forms(&one.message) == without_forms(&other.message)
+            && form_of(one, text).is_some_and(|form| !old.contains(&form))
+            && form_of(other, old).is_some_and(|form| !text.contains(&form))
+    });
     new.first().map(|one| one.message.clone())
+}
+
+/// The top-level form of a finding, as a text has it.
+fn form_of(finding: &Diagnostic, text: &str) -> Option<String> {
+    let span = finding.toplevel?;
+    Some(text.chars().skip(span.start).take(span.end.saturating_sub(span.start)).collect())
 }
 
 /// A message without what stands in parentheses.
@@ -199,15 +222,27 @@ mod tests {
 
     #[test]
     fn a_finding_that_shows_the_changed_code_is_not_new() {
-        let finding = |message: &str| {
-            Diagnostic::new(Span { start: 0, end: 0 }, Severity::StyleWarning, "duplicate-case-key", message)
+        let finding = |message: &str, toplevel: Span| Diagnostic {
+            toplevel: Some(toplevel),
+            ..Diagnostic::new(toplevel, Severity::StyleWarning, "duplicate-case-key", message)
         };
-        let before = [finding("Duplicate key OR in the first clause: ((OR :A) (IF X 1 2)), and another")];
-        let after = [finding("Duplicate key OR in the first clause: ((OR :A) (COND (X 1) (T 2))), and another")];
-        assert_eq!(first_new(&before, &after, &[]), None);
-        let twice = [after[0].clone(), after[0].clone()];
-        assert_eq!(first_new(&before, &twice, &[]), Some(after[0].message.clone()));
-        let other = [finding("Duplicate key AND in the first clause: ((AND :A) (IF X 1 2)), and another")];
-        assert_eq!(first_new(&before, &other, &[]), Some(other[0].message.clone()));
+        let shown = |operator: &str, code: &str| {
+            format!("Duplicate key {operator} in the first clause: (({operator} :A) {code}), and another")
+        };
+        let old = "(f) (case x ((or :a) (if x 1 2)))";
+        let new = "(f) (case x ((or :a) (cond (x 1) (t 2))))";
+        let (same, changed) = (Span { start: 0, end: 3 }, |text: &str| Span { start: 4, end: text.len() });
+        let before = [finding(&shown("OR", "(IF X 1 2)"), changed(old))];
+        let after = [finding(&shown("OR", "(COND (X 1) (T 2))"), changed(new))];
+        let compared = |after: &[Diagnostic]| first_new((old, &before), (new, after), &[]);
+        assert_eq!(compared(&after), None);
+        let message = Some(after[0].message.clone());
+        assert_eq!(compared(&[after[0].clone(), after[0].clone()]), message);
+        let other = [finding(&shown("AND", "(IF X 1 2)"), changed(new))];
+        assert_eq!(compared(&other), Some(other[0].message.clone()));
+        // A finding in a form that did not change.
+        assert_eq!(compared(&[finding(&after[0].message, same)]), message);
+        let elsewhere = [finding(&before[0].message, same)];
+        assert_eq!(first_new((old, &elsewhere), (new, &after), &[]), message);
     }
 }

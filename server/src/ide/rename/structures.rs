@@ -136,21 +136,21 @@ impl<'a> Structures<'a> {
     /// The definition that makes a function without writing its name.
     pub(super) fn maker(&self, home: &str, name: &str) -> Option<Maker> {
         self.all.iter().find_map(|(one, naming)| {
-            let lower = name.to_lowercase();
-            if self.home(one, name) != home || !one.functions.iter().any(|(_, function)| *function == lower) {
+            if self.home(one, name) != home {
                 return None;
             }
             let structure = one.written.clone();
             let slot = name.strip_prefix(naming.prefix.as_str()).filter(|_| !naming.prefix.is_empty());
             let slot = slot.and_then(|slot| self.slots(one).into_iter().find(|(_, its_name)| its_name == slot));
-            Some(match slot {
-                Some((home, name)) => {
-                    let prefix = naming.prefix.clone();
-                    let slot = Target { home, name, new: String::new(), kinds: HashSet::new(), guess: None };
-                    Maker::Slot { structure, prefix, slot }
-                }
-                None => Maker::Structure(structure),
-            })
+            // Accessors of included slots are not among `functions`.
+            if let Some((home, name)) = slot {
+                let prefix = naming.prefix.clone();
+                let slot = Target { home, name, new: String::new(), kinds: HashSet::new(), guess: None };
+                return Some(Maker::Slot { structure, prefix, slot });
+            }
+            let lower = name.to_lowercase();
+            let makes = one.functions.iter().any(|(_, function)| *function == lower);
+            makes.then_some(Maker::Structure(structure))
         })
     }
 

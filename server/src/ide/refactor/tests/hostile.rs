@@ -362,6 +362,11 @@ fn a_name_of_a_package_that_nobody_knows_may_be_a_macro() {
     assert_eq!(refused(&[("a.lisp", &text(""))]), None);
     let defined = ("b.lisp", "(in-package app-test)\n(defun is (x) x)");
     assert_eq!(refused(&[("a.lisp", &unknown), defined]), None);
+    for made in ["box-x", "make-box", "box-p"] {
+        let calling = unknown.replace("(is (", &format!("({made} ("));
+        let structure = ("b.lisp", "(in-package app-test)\n(defstruct box x)");
+        assert_eq!(refused(&[("a.lisp", &calling), structure]), None, "{made}");
+    }
     let prefixed = unknown.replace("(is (", "(fiveam:is (");
     assert!(refused(&[("a.lisp", &prefixed)]).is_some());
     let imported = text("").replace("(is (", "(mapped (");

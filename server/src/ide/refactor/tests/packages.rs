@@ -153,7 +153,9 @@ fn texts_that_are_not_open_keep_an_export_and_a_name_of_their_own() {
         std::fs::write(&path, text).unwrap();
         FakeImage::absent().closed_file(&path, text)
     };
-    let package = "(defpackage :app (:use :cl) (:nicknames :ap) (:export #:g))\n(defpackage :user (:use :cl :app))\n(in-package :app)\n";
+    let package = "(defpackage :app (:use :cl) (:nicknames :ap) (:export #:g))\n(defpackage :user (:use :cl :app))
+(defpackage :api (:use :cl :app) (:export #:g))\n(defpackage :own (:use :cl) (:import-from :app #:g) (:export #:g))
+(defpackage :via (:use :cl) (:import-from :api #:g))\n(in-package :app)\n";
     let asked = |other: &str, text: &str, id: &str| {
         let text = format!("{package}{text}");
         let at = text.chars().position(|char| char == '‸').unwrap();
@@ -166,6 +168,17 @@ fn texts_that_are_not_open_keep_an_export_and_a_name_of_their_own() {
     for (other, refused) in [
         ("(in-package :user)\n(g)", Some("g is written in user, where it would be another symbol or none")),
         ("(in-package :cl-user)\n(ap:g)", Some("ap:g is written in cl-user, where it would be another symbol or none")),
+        (
+            "(in-package :cl-user)\n(api:g)",
+            Some("api:g is written in cl-user, where it would be another symbol or none"),
+        ),
+        (
+            "(in-package :cl-user)\n(api::g)",
+            Some("api::g is written in cl-user, where it would be another symbol or none"),
+        ),
+        ("(in-package :via)\n(g)", Some("g is written in via, where it would be another symbol or none")),
+        ("(in-package :cl-user)\n(list (own:g) (own::g))", None),
+        ("(in-package :own)\n(g)", None),
         ("(in-package :cl-user)\n(list (g) (app::g))", None),
         ("(in-package :app)\n(g)", None),
     ] {
@@ -175,6 +188,37 @@ fn texts_that_are_not_open_keep_an_export_and_a_name_of_their_own() {
     let refused = Some("split without a prefix is another symbol in this package".to_owned());
     assert_eq!(asked("(in-package :app)\n(defun split ())", call, "drop-prefix"), Some(refused));
     assert_eq!(asked("(in-package :user)\n(defun split ())", call, "drop-prefix"), Some(None));
+}
+
+#[test]
+fn other_texts_are_read_only_for_a_refactoring_that_depends_on_them() {
+    let definition = "(defpackage :app (:use :cl) (:import-from :lib #:scan) (:export #:g))";
+    let user = ("b.lisp", "(in-package :app)\n(list (f) (g) (lib:split 1) (lib:scan 1))");
+    for (text, read) in [
+        ("(in-package :app)\n(defun ‸f ())", 0),
+        ("(in-package :app)\n(defun f (‸x) x)", 0),
+        ("(in-package :app)\n(list (app:‸g))", 0),
+        ("(in-package :app)\n(list (lib:sca‸n 1))", 0),
+        ("(in-package :lib)\n(defun split‸ ())", 0),
+        // Texts that a site has anyway are not read again.
+        ("(in-package :app)\n(defun ‸g ())", 1),
+        ("(in-package :app)\n(list (lib:sp‸lit 1))", 1),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let image = FakeImage::absent()
+            .closed_file(&file("package.lisp", definition), definition)
+            .closed_file(&file("user.lisp", user.1), user.1);
+        let at = text.chars().position(|char| char == '‸').unwrap();
+        let plain = text.replace('‸', "");
+        let cursor = Cursor::new(context(image, &[("a.lisp", &plain)]), "file:///no/a.lisp", |_| at).unwrap();
+        let facts = run(Facts::gather(&cursor, Span { start: at, end: at })).unwrap();
+        assert_eq!(facts.site().users.map(<[_]>::len), Some(read), "{text}");
+    }
 }
 
 #[test]

@@ -108,6 +108,11 @@ fn an_accessor_is_renamed_with_its_slot() {
         renamed("pt-x‸", "pt-left"),
         "slot: (defstruct pt left y)\n(defstruct (pt3 (:include pt)) z)\n(list (pt-left p) (pt3-left q) (make-pt :left 1))\n"
     );
+    let inherited = text("pt-x").replace("pt3-x", "pt3-x‸");
+    assert_eq!(
+        super::renamed(&inherited, "pt3-left", &FixedExpander(None)),
+        "slot: (defstruct pt left y)\n(defstruct (pt3 (:include pt)) z)\n(list (pt-left p) (pt3-left q) (make-pt :left 1))\n"
+    );
     assert_eq!(
         renamed("pt-x‸", "left"),
         "refused: pt-x gets its name from the slot x of the structure pt: a new name begins with pt-.\n"
