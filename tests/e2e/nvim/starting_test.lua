@@ -20,6 +20,13 @@ local function evaluates(value)
   T.wait(value, function() return vim.list_contains(shown(), '⇒ ' .. value) end, function() return { shown(), last_said() } end)
 end
 
+--- Ends the server of the buffer at once.
+local function kill()
+  local id = T.wait('the client', client).id
+  client():stop(true)
+  T.wait('the end', function() return vim.lsp.get_client_by_id(id) == nil end)
+end
+
 vim.lsp.enable('consort')
 vim.fn.chdir(workspace)
 
@@ -51,7 +58,12 @@ T.it('the scratch buffer has the keys, also where another Lisp buffer was the cu
   vim.fn.append('$', '(list 3 4)')
   vim.cmd.normal({ 'G', bang = true })
   evaluates('(3 4)')
+  -- Also with a server that was started again.
+  kill()
+  evaluates('(3 4)')
   vim.cmd('bwipeout!')
+  vim.cmd.edit({ file, bang = true })
+  evaluates('3')
 end)
 
 T.it('a buffer that gets a file, and another name, is the document of that', function()
@@ -153,12 +165,6 @@ end)
 
 local function name_of(path) return vim.fs.dirname(workspace) .. '/' .. path end
 local function command(...) vim.lsp.config('consort', { cmd = { ... } }) end
---- Ends the server of the buffer at once.
-local function kill()
-  local id = T.wait('the client', client).id
-  client():stop(true)
-  T.wait('the end', function() return vim.lsp.get_client_by_id(id) == nil end)
-end
 local function all() return vim.lsp.get_clients({ name = 'consort', _uninitialized = true }) end
 
 T.it('a server that was ended is started again by a key, in each of its buffers', function()

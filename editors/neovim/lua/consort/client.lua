@@ -125,7 +125,10 @@ function M.need(buf)
     if not M.program() then return end
     client, has_failed = start.here(root_of(buf))
   end
-  if client then return client end
+  if client then
+    require('consort.scratch').attach(buf, client)
+    return client
+  end
   if not is_enabled then
     M.fail("it is not enabled: `vim.lsp.enable('consort')` belongs in your init.lua")
   elseif has_failed then
