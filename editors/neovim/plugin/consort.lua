@@ -70,7 +70,8 @@ vim.api.nvim_create_autocmd('BufFilePre', {
     for _, client in ipairs(vim.lsp.get_clients({ bufnr = event.buf, name = 'consort' })) do
       if vim.tbl_get(client, 'attached_buffers', event.buf) then
         vim.lsp.buf_detach_client(event.buf, client.id)
-        vim.schedule(function() open_document(event.buf) end) -- where the name is refused, nothing comes after
+        -- Where the name is refused, no event comes after this one.
+        vim.schedule(function() open_document(event.buf) end)
       end
     end
   end,
