@@ -3,7 +3,7 @@
 --- A buffer without a name has no URI either, and gets no server.
 local function root_dir(buffer, on_dir)
   local start = require('consort.start')
-  start.begins()
+  start.begins(buffer)
   local name = vim.api.nvim_buf_get_name(buffer)
   if name ~= '' then on_dir(start.workspace(name)) end
 end

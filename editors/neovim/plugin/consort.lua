@@ -52,6 +52,15 @@ vim.api.nvim_create_autocmd('LspAttach', {
   end,
 })
 
+--- Opens the document of a buffer that has no server.
+---@param buf integer
+local function open_document(buf)
+  if not vim.api.nvim_buf_is_loaded(buf) or vim.bo[buf].filetype ~= 'lisp' then return end
+  if not vim.lsp.is_enabled('consort') or require('consort.start').has_failed(buf) then return end
+  -- Neovim attaches a server then.
+  if #vim.lsp.get_clients({ bufnr = buf, name = 'consort' }) == 0 then vim.bo[buf].filetype = 'lisp' end
+end
+
 -- The server knows a document by its name: under another one it is another document, at once and
 -- not only when it is saved.
 vim.api.nvim_create_autocmd('BufFilePre', {
@@ -59,7 +68,11 @@ vim.api.nvim_create_autocmd('BufFilePre', {
   desc = 'The document of the old name is closed',
   callback = function(event)
     for _, client in ipairs(vim.lsp.get_clients({ bufnr = event.buf, name = 'consort' })) do
-      if vim.tbl_get(client, 'attached_buffers', event.buf) then vim.lsp.buf_detach_client(event.buf, client.id) end
+      if vim.tbl_get(client, 'attached_buffers', event.buf) then
+        vim.lsp.buf_detach_client(event.buf, client.id)
+        -- Where the name is refused, no event comes after this one.
+        vim.schedule(function() open_document(event.buf) end)
+      end
     end
   end,
 })
@@ -69,11 +82,7 @@ vim.api.nvim_create_autocmd({ 'BufFilePost', 'BufWritePost' }, {
   group = group,
   nested = true,
   desc = 'The document of the new name is opened',
-  callback = function(event)
-    if vim.bo[event.buf].filetype ~= 'lisp' or not vim.lsp.is_enabled('consort') or require('consort.start').has_failed then return end
-    -- Neovim attaches a server then.
-    if #vim.lsp.get_clients({ bufnr = event.buf, name = 'consort' }) == 0 then vim.bo[event.buf].filetype = 'lisp' end
-  end,
+  callback = function(event) open_document(event.buf) end,
 })
 
 vim.api.nvim_create_autocmd('LspDetach', {

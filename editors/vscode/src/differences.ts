@@ -98,7 +98,7 @@ export class DifferenceMarks implements vscode.Disposable {
       done++
     }
     // Of a file that was never loaded the image has no text that could differ.
-    const said = done === 0 ? 'The image has no other text of this file: evaluate it as a whole, or load its system' : evaluated(done)
+    const said = done === 0 ? 'Nothing differs. A file that was never loaded: evaluate it as a whole, or load its system' : evaluated(done)
     vscode.window.setStatusBarMessage(`$(check) ${said}`, 4000)
     this.soon()
   }

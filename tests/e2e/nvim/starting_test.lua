@@ -20,6 +20,13 @@ local function evaluates(value)
   T.wait(value, function() return vim.list_contains(shown(), '⇒ ' .. value) end, function() return { shown(), last_said() } end)
 end
 
+--- Ends the server of the buffer at once.
+local function kill()
+  local id = T.wait('the client', client).id
+  client():stop(true)
+  T.wait('the end', function() return vim.lsp.get_client_by_id(id) == nil end)
+end
+
 vim.lsp.enable('consort')
 vim.fn.chdir(workspace)
 
@@ -51,7 +58,12 @@ T.it('the scratch buffer has the keys, also where another Lisp buffer was the cu
   vim.fn.append('$', '(list 3 4)')
   vim.cmd.normal({ 'G', bang = true })
   evaluates('(3 4)')
+  -- Also with a server that was started again.
+  kill()
+  evaluates('(3 4)')
   vim.cmd('bwipeout!')
+  vim.cmd.edit({ file, bang = true })
+  evaluates('3')
 end)
 
 T.it('a buffer that gets a file, and another name, is the document of that', function()
@@ -105,33 +117,147 @@ T.it('the REPL is in the image of the file that it was opened from', function()
   T.run({ 'consort', 'stop' }, { cwd = other })
 end)
 
-T.it('what differs from the image: a file that was never loaded is not called the same', function()
+T.it('the prompt of the REPL names the package that each image reads in', function()
+  local other = vim.fs.dirname(workspace) .. '/other'
+  local function visit(directory)
+    vim.cmd.edit({ directory .. '/fixture.lisp', bang = true })
+    T.press('\\s')
+    vim.cmd.stopinsert()
+  end
+  local function prompts(package)
+    T.wait(package, function() return vim.fn.getline('$'):find('^' .. package .. '> ') end, function() return vim.fn.getline('$') end)
+  end
+  visit(other)
+  vim.api.nvim_feedkeys(vim.keycode('A(defpackage :there (:use :cl)) (in-package :there)<CR><Esc>'), 'x!', false)
+  prompts('THERE')
+  vim.cmd.close()
+  visit(workspace)
+  prompts('CL%-USER')
+  vim.cmd.close()
+  visit(other)
+  prompts('THERE')
+  -- Also in a new buffer.
+  vim.cmd('bwipeout!')
+  visit(other)
+  prompts('THERE')
+  vim.cmd.close()
+  vim.iter(vim.lsp.get_clients()):find(function(one) return one.root_dir == other end):stop()
+  T.wait('the end', function() return #vim.lsp.get_clients() == 1 end)
+  T.run({ 'consort', 'stop' }, { cwd = other })
+end)
+
+T.it('what differs from the image: nothing, in a file that was loaded and in one that never was', function()
+  local function says()
+    forget()
+    vim.cmd('Consort changed')
+    local wanted = [[Consort: nothing differs; a file that was never loaded needs \eb]]
+    T.wait(wanted, function() return last_said() == wanted end, last_said)
+  end
   vim.cmd.edit({ file, bang = true })
   T.wait('the client', client)
-  forget()
-  vim.cmd('Consort changed')
-  local wanted = [[Consort: the image has no other text of this file; \eb evaluates it]]
-  T.wait(wanted, function() return last_said() == wanted end, last_said)
+  says()
+  vim.fn.setline(1, '(defun loaded () 1)')
+  T.press('\\eb')
+  T.answered()
+  says()
+  vim.cmd.edit({ bang = true })
 end)
 
-T.it('a server that was ended is started again by a key', function()
+local function name_of(path) return vim.fs.dirname(workspace) .. '/' .. path end
+local function command(...) vim.lsp.config('consort', { cmd = { ... } }) end
+local function all() return vim.lsp.get_clients({ name = 'consort', _uninitialized = true }) end
+
+T.it('a server that was ended is started again by a key, in each of its buffers', function()
+  vim.cmd.edit({ workspace .. '/second.lisp', bang = true })
+  vim.fn.setline(1, '(+ 10 2)')
+  T.wait('the client', client)
   vim.cmd.edit({ file, bang = true })
   evaluates('3')
-  local id = client().id
-  client():stop(true)
-  T.wait('the end', function() return vim.lsp.get_client_by_id(id) == nil end)
+  kill()
+  evaluates('3')
+  vim.cmd.buffer({ workspace .. '/second.lisp', bang = true })
+  evaluates('12')
+end)
+
+T.it('a name that is refused leaves the buffer with its server', function()
+  vim.cmd.edit({ file, bang = true })
+  T.wait('the client', client)
+  T.eq(false, (pcall(vim.cmd.file, workspace .. '/second.lisp')))
+  T.wait('the client', client)
   evaluates('3')
 end)
 
-T.it('a server that cannot start: the key says so, and does not wait', function()
-  client():stop()
-  T.wait('the end', function() return client() == nil end)
-  vim.lsp.config('consort', { cmd = { 'false' } })
-  vim.cmd.edit({ bang = true })
-  T.wait('the failure', function() return require('consort.start').has_failed end)
+T.it('the REPL of a workspace whose server has ended is not in the image of another one', function()
+  local other = name_of('other')
+  vim.cmd.edit({ other .. '/fixture.lisp', bang = true })
+  T.press('\\s')
+  vim.cmd.stopinsert()
+  vim.api.nvim_feedkeys(vim.keycode('A(defpackage :there (:use :cl)) (in-package :there)<CR><Esc>'), 'x!', false)
+  T.wait('the package', function() return vim.fn.getline('$'):find('^THERE> ') end, function() return vim.fn.getline('$') end)
+  vim.iter(all()):find(function(one) return one.root_dir == other end):stop(true)
+  T.wait('the new session', function() return #all() == 1 and vim.fn.getline('$'):find('^CL%-USER> ') end, function() return vim.fn.getline('$') end)
+  vim.api.nvim_feedkeys(vim.keycode('A(sb-posix:getcwd)<CR><Esc>'), 'x!', false)
+  T.wait(other, function() return vim.fn.getline(vim.fn.line('$') - 1) == ('"%s"'):format(other) end, function() return vim.api.nvim_buf_get_lines(0, 0, -1, false) end)
+  vim.cmd.close()
+end)
+
+T.it('a server that cannot start: the key says so, and is of no other workspace', function()
+  vim.cmd.edit({ name_of('other') .. '/fixture.lisp', bang = true })
+  vim.fn.setline(1, '(list 12 13)')
+  evaluates('(12 13)')
+  command('false')
+  kill()
   forget()
   T.press('\\ee')
   T.eq('Consort: it ended as it began: `:checkhealth consort`', last_said())
+  T.eq(nil, require('consort.client').of())
+  command('consort', 'lsp')
+end)
+
+T.it('a server that could not start leaves the other names of other workspaces', function()
+  vim.cmd.edit({ file, bang = true })
+  T.wait('the client', client)
+  vim.cmd.saveas(workspace .. '/third-name.lisp')
+  T.wait('the client', client)
+end)
+
+T.it('a server that could not start is started by the next key', function()
+  vim.cmd.edit({ name_of('other') .. '/fixture.lisp', bang = true })
+  vim.fn.setline(1, '(list 12 13)')
+  evaluates('(12 13)')
+  T.run({ 'consort', 'stop' }, { cwd = name_of('other') })
+end)
+
+T.it('a start that was not waited for is told as that, and is not made a second time', function()
+  local function stop_all()
+    for _, one in ipairs(all()) do one:stop(true) end
+    T.wait('the end', function() return #all() == 0 end)
+  end
+  --- Returns what is said when CTRL-C is pressed while FN waits.
+  local function interrupted(fn)
+    local wait = vim.wait
+    vim.wait = function() return false, -2 end
+    forget()
+    local ok, why = pcall(fn)
+    vim.wait = wait
+    return ok and last_said() or why
+  end
+  vim.cmd.edit({ file, bang = true })
+  T.wait('the client', client)
+  vim.cmd.enew({ bang = true })
+  stop_all()
+  command('sleep', '600')
+  local said = {}
+  for _ = 1, 2 do table.insert(said, interrupted(function() vim.cmd('Consort status') end)) end
+  vim.cmd.edit({ workspace .. '/fourth.lisp', bang = true })
+  T.wait('the file', function() return vim.tbl_get(all(), 1, 'attached_buffers', vim.api.nvim_get_current_buf()) end)
+  table.insert(said, interrupted(function() T.press('\\ee') end))
+  local count = #all()
+  stop_all()
+  command('consort', 'lsp')
+  local starting = 'Consort: it is still starting'
+  T.eq({ starting, starting, starting }, said)
+  T.eq(1, count)
 end)
 
 T.leave(workspace)

@@ -9,16 +9,29 @@ local last_root ---@type string?
 ---@param client vim.lsp.Client
 function M.entered(client) last_root = client.root_dir end
 
---- Returns the client of a buffer: of a file its own; otherwise that of the workspace that the
---- buffer belongs to (`b:consort_root`), or of the last file that the person was in.
+--- Returns true for a Lisp file, which has a server of its own.
+---@param buf integer
+local function is_file(buf)
+  return vim.bo[buf].filetype == 'lisp' and vim.bo[buf].buftype == '' and vim.api.nvim_buf_get_name(buf) ~= ''
+end
+
+--- Returns the workspace of a buffer that is no Lisp file: the one that it belongs to
+--- (`b:consort_root`), or that of the last file that the person was in.
+---@param buf integer
+---@return string?
+local function root_of(buf) return vim.b[buf].consort_root or last_root end
+
+--- Returns the client of a buffer: of a file its own, otherwise that of its workspace; nil if that
+--- has none, because another one would run code in another image.
 ---@param buf? integer the current buffer by default
 ---@return vim.lsp.Client?
 function M.of(buf)
-  local own = vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1]
-  if own then return own end
-  local all = vim.lsp.get_clients({ name = 'consort' })
-  local root = vim.b[buf or 0].consort_root or last_root
-  return vim.iter(all):find(function(client) return client.root_dir == root end) or all[1]
+  buf = buf or 0
+  local own = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
+  if own or is_file(buf) then return own end
+  local all, root = vim.lsp.get_clients({ name = 'consort' }), root_of(buf)
+  if not root then return #all == 1 and all[1] or nil end
+  return vim.iter(all):find(function(client) return client.root_dir == root end)
 end
 
 --- Notes that a buffer belongs to the workspace that the current one is in.
@@ -96,32 +109,33 @@ end
 ---@param buf? integer
 ---@return vim.lsp.Client?
 function M.need(buf)
+  buf = buf or vim.api.nvim_get_current_buf()
   local function ready()
-    local client = vim.lsp.get_clients({ bufnr = buf or 0, name = 'consort' })[1]
+    local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
     return client and client.initialized
   end
   local is_enabled = vim.lsp.is_enabled('consort')
-  local is_lisp = vim.bo[buf or 0].filetype == 'lisp' and vim.bo[buf or 0].buftype == '' and is_enabled
+  local is_lisp = vim.bo[buf].filetype == 'lisp' and vim.bo[buf].buftype == '' and is_enabled
   if is_lisp and not M.program() then return end
+  local has_failed
   -- A client attaches to a file some moments after it was opened.
-  local is_file = is_lisp and vim.api.nvim_buf_get_name(buf or 0) ~= ''
-  if is_file and not ready() then
-    start.again(buf or vim.api.nvim_get_current_buf())
-    start.await(ready)
-  end
+  if is_lisp and is_file(buf) and not ready() then has_failed = start.of_file(buf, ready) end
   local client = M.of(buf)
-  if not client and is_enabled and not is_file then
+  if not client and is_enabled and not is_file(buf) then
     if not M.program() then return end
-    start.here()
-    client = M.of(buf)
+    client, has_failed = start.here(root_of(buf))
   end
-  if not client then
-    M.fail(
-      is_enabled and 'it ended as it began: `:checkhealth consort`'
-        or "it is not enabled: `vim.lsp.enable('consort')` belongs in your init.lua"
-    )
+  if client then
+    require('consort.scratch').attach(buf, client)
+    return client
   end
-  return client
+  if not is_enabled then
+    M.fail("it is not enabled: `vim.lsp.enable('consort')` belongs in your init.lua")
+  elseif has_failed then
+    M.fail('it ended as it began: `:checkhealth consort`')
+  else
+    M.say('it is still starting', vim.log.levels.WARN)
+  end
 end
 
 --- Remembers the current window and buffer. The function that is returned tells whether they are

@@ -122,7 +122,7 @@ function M.load()
       if mine ~= loads[buf] or not is_same() then return end
       local form = vim.iter(answer.forms):find(function(one) return one.range.start.line > last end)
       -- Of a file that was never loaded the image has no text that could differ.
-      local none = ('the image has no other text of this file; %s evaluates it'):format(require('consort.maps').key('eval-buffer'))
+      local none = ('nothing differs; a file that was never loaded needs %s'):format(require('consort.maps').key('eval-buffer'))
       if not form then return client_of.say(done == 0 and none or evaluated()) end
       last = form.range.start.line
       require('consort.eval').range(form.range, function(result)

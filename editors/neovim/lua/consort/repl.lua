@@ -23,6 +23,7 @@ local NAME = 'consort://repl'
 local repl
 ---@type table<integer, string> the identity of the image, by client
 local images = {}
+local has_moved = false -- a REPL that was left may have its session in another package than CL-USER
 local namespace = vim.api.nvim_create_namespace('consort.repl')
 
 --- Returns true if a text is one or more complete forms, by its parentheses, strings and comments
@@ -286,7 +287,7 @@ local function make()
     if not repl.busy then return client_of.say('no evaluation of the REPL is running') end
     client_of.execute('interrupt', {}, nil, { buf = buf })
   end)
-  vim.api.nvim_create_autocmd('BufUnload', { buffer = buf, callback = function() repl = nil end })
+  vim.api.nvim_create_autocmd('BufUnload', { buffer = buf, callback = function() has_moved, repl = has_moved or repl.package ~= 'CL-USER', nil end })
   vim.api.nvim_buf_set_lines(buf, 0, -1, false, { HINT })
   prompt()
 end
@@ -328,18 +329,31 @@ function M.on_image_state(_, state, context)
   show_package('COMMON-LISP-USER')
 end
 
+client_of.on_end(function(id)
+  local client = repl and client_of.of(repl.buf)
+  -- The next server begins a new session.
+  if repl and (not client or client.id == id) then show_package('COMMON-LISP-USER') end
+end)
+
 --- Returns the package of the text at the cursor in a file of Lisp; nil elsewhere, where code is
 --- read in the package of this editor's session.
 ---@return string?
 function M.package_of_file() return vim.bo.filetype == 'lisp' and M.package_here() or nil end
 
---- Switches the REPL to a package, if the image has it.
-local function enter_package(name)
+--- Switches the REPL to a package, if the image has it. The prompt names the one that the session
+--- is in then.
+---@param name? string without it the session stays in its package
+---@param is_unknown? boolean the session may be in another package than the prompt says
+local function enter_package(name, is_unknown)
+  if repl.busy then return end
   -- A request without an answer does not stand in the way: its server may have ended.
-  if not name or repl.busy or not repl.entering and short(name) == repl.package then return end
+  if not is_unknown and (not name or not repl.entering and short(name) == repl.package) then return end
   local here, entering = repl, {}
   repl.entering = entering
-  local code = ('(let ((package (find-package %s))) (when package (setf *package* package)) (values))'):format('"' .. name:gsub('[\\"]', '\\%0') .. '"')
+  local code = '(values)'
+  if name then
+    code = ('(let ((package (find-package %s))) (when package (setf *package* package)) (values))'):format('"' .. name:gsub('[\\"]', '\\%0') .. '"')
+  end
   local cancel = client_of.execute('eval', { code = code }, function(result)
     if repl ~= here or repl.entering ~= entering then return end -- another package was requested since, or code
     repl.entering = nil
@@ -354,7 +368,10 @@ local function enter_package(name)
   if not cancel then repl.entering = nil end
 end
 
---- Moves the REPL to the image of a workspace. Returns false while code runs in another one.
+--- Moves the REPL to the image of a workspace. Returns false while code runs in another one, and
+--- whether the package of the session there is unknown.
+---@return boolean is_there
+---@return boolean? is_unknown
 local function enter_workspace(root)
   local before = vim.b[repl.buf].consort_root
   if before == root then return true end
@@ -363,11 +380,13 @@ local function enter_workspace(root)
     return false
   end
   vim.b[repl.buf].consort_root = root
+  repl.entering = nil -- its answer is of the other image
   if before then
     print_lines('; the image of ' .. root, 'ConsortPlainWarn')
     show_package('COMMON-LISP-USER')
   end
-  return true
+  has_moved = has_moved or before ~= nil
+  return true, has_moved
 end
 
 --- Opens the REPL in a split, or goes to it, and switches it to the image and the package of the
@@ -377,7 +396,8 @@ function M.open()
   if not client then return end
   local package = M.package_of_file()
   if not repl then make() end
-  if enter_workspace(client.root_dir) then enter_package(package) end
+  local is_there, is_unknown = enter_workspace(client.root_dir)
+  if is_there then enter_package(package, is_unknown) end
   local win = vim.fn.win_findbuf(repl.buf)[1]
   if win then
     vim.api.nvim_set_current_win(win)

@@ -14,7 +14,17 @@ local function designator(name)
   return plain and '#:' .. name:lower() or '"' .. name:gsub('[\\"]', '\\%0') .. '"'
 end
 
-local function make(client, package)
+--- Attaches the scratch buffer to its client, or to one that was started again: only buffers of
+--- files are attached by themselves.
+---@param buf integer
+---@param client vim.lsp.Client
+function M.attach(buf, client)
+  if buf ~= scratch or #vim.lsp.get_clients({ bufnr = buf, name = 'consort' }) > 0 then return end
+  vim.b[buf].consort_root = client.root_dir
+  vim.lsp.buf_attach_client(buf, client.id)
+end
+
+local function make(package)
   local old = vim.fn.bufnr(('^%s$'):format(NAME)) -- of `:bdelete`
   if old ~= -1 then vim.api.nvim_buf_delete(old, { force = true }) end
   local buf = vim.api.nvim_create_buf(true, true)
@@ -28,8 +38,6 @@ local function make(client, package)
     '',
     '',
   })
-  -- Only buffers of files are attached by themselves.
-  vim.lsp.buf_attach_client(buf, client.id)
   vim.api.nvim_create_autocmd('BufUnload', { buffer = buf, callback = function() scratch = nil end })
   return buf
 end
@@ -43,11 +51,8 @@ function M.open()
   local is_new = not (scratch and vim.api.nvim_buf_is_valid(scratch))
   local win = not is_new and vim.fn.win_findbuf(scratch)[1]
   if win then return vim.api.nvim_set_current_win(win) end
-  if is_new then
-    scratch = make(client, package)
-  elseif #vim.lsp.get_clients({ bufnr = scratch, name = 'consort' }) == 0 then
-    vim.lsp.buf_attach_client(scratch, client.id) -- the server was started again
-  end
+  if is_new then scratch = make(package) end
+  M.attach(scratch, client)
   vim.cmd('botright 12split')
   vim.api.nvim_win_set_buf(0, scratch)
   if is_new then vim.cmd.normal({ 'G', bang = true }) end

@@ -3,25 +3,27 @@ local M = {}
 
 local PATIENCE = 30000 -- ms; the first start of all prepares Lisp
 
---- True if the last server that was started has ended before it answered.
-M.has_failed = false
---- True if the last server that was started has ended later.
-local has_ended = false
+---@type table<integer, true> the buffers whose last server has ended before it answered
+local failed = {}
 
-function M.begins() M.has_failed, has_ended = false, false end
+---@param buf integer that a server is started for
+function M.begins(buf) failed[buf] = nil end
 
----@param client? vim.lsp.Client
+---@param client? vim.lsp.Client that has ended
 function M.ends(client)
-  M.has_failed = client ~= nil and not client.initialized
-  has_ended = not M.has_failed
+  if not client or client.initialized then return end
+  for buf in pairs(client.attached_buffers) do failed[buf] = true end
 end
 
---- Starts a server for a buffer of a file again, if it has ended.
+--- Returns true if the last server of a buffer has ended before it answered.
 ---@param buf integer
-function M.again(buf)
-  -- Neovim starts servers at this event.
-  if has_ended then vim.bo[buf].filetype = vim.bo[buf].filetype end
-end
+---@return boolean
+function M.has_failed(buf) return failed[buf] == true end
+
+--- Returns true if a buffer has a server, or one that starts.
+---@param buf integer
+---@return boolean
+local function has_server(buf) return #vim.lsp.get_clients({ bufnr = buf, name = 'consort', _uninitialized = true }) > 0 end
 
 --- Returns the workspace of a file or directory: the one that a coding agent which is started in
 --- the project has too, so that both share one image.
@@ -40,9 +42,8 @@ function M.workspace(path)
 end
 
 --- Waits until a server that starts is there, or is not going to be.
----@param ready fun(): boolean?
-function M.await(ready)
-  local function is_over() return ready() or M.has_failed end
+---@param is_over fun(): boolean?
+local function await(is_over)
   vim.wait(200, is_over, 20)
   if is_over() then return end
   vim.api.nvim_echo({ { 'Consort: starting ... (CTRL-C goes on without it)' } }, false, {})
@@ -51,15 +52,34 @@ function M.await(ready)
   vim.api.nvim_echo({ { '' } }, false, {})
 end
 
---- Starts a server for the current directory, attached to no buffer, and waits for it.
-function M.here()
-  local config = vim.deepcopy(vim.lsp.config.consort)
-  config.name = 'consort'
-  config.root_dir = M.workspace(vim.uv.cwd())
-  M.begins()
+--- Waits for the server of a file, and starts one if there is none: the last one has ended.
+---@param buf integer
+---@param ready fun(): boolean?
+---@return boolean has_failed
+function M.of_file(buf, ready)
+  if not has_server(buf) then
+    M.begins(buf)
+    vim.bo[buf].filetype = vim.bo[buf].filetype -- Neovim starts servers at this event
+  end
+  -- What Neovim says of a server that failed comes first.
+  await(function() return ready() or M.has_failed(buf) and not has_server(buf) end)
+  return not has_server(buf)
+end
+
+--- Waits for the server of a workspace, and starts one, attached to no buffer, if there is none.
+---@param root? string that of the current directory by default
+---@return vim.lsp.Client? client that has started
+---@return boolean has_failed
+function M.here(root)
+  root = root or M.workspace(vim.uv.cwd())
+  local config = vim.tbl_extend('force', vim.deepcopy(vim.lsp.config.consort), { name = 'consort', root_dir = root })
+  -- Neovim takes one that starts already.
   local id = vim.lsp.start(config, { attach = false, silent = true })
   local client = id and vim.lsp.get_client_by_id(id)
-  if client then M.await(function() return client.initialized end) end
+  if not client then return nil, true end
+  local function is_gone() return vim.lsp.get_client_by_id(client.id) == nil end
+  await(function() return client.initialized or is_gone() end)
+  return client.initialized and client or nil, is_gone()
 end
 
 return M
