@@ -64,6 +64,7 @@
 
 (defvar *current-stop* nil "The innermost stop of this thread.")
 (defvar *current-work* nil "The request that this thread serves in a stop.")
+(defvar *reading-code* nil "True while the code of a request to a stop is read: an error there is no stop of its own.")
 
 (defun thread-waiting-p (thread)
   "Returns true if THREAD waits in a stop. Conses nothing and takes no lock: it is asked with the
@@ -386,7 +387,7 @@
   "Ends the request to a stop that this thread serves, if it does, with CONDITION as its error,
   unless it is to stop there."
   (let ((work *current-work*))
-    (when (and work (not (and (work-nests work) (may-stop-p condition))))
+    (when (and work (not (and (work-nests work) (not *reading-code*) (may-stop-p condition))))
       (throw work (with-own-settings () (describe-error condition))))))
 
 (defun stop-at-condition (condition)

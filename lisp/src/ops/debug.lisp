@@ -155,7 +155,7 @@
 
 (defun forms-of-text (text package)
   "The forms of TEXT, read in PACKAGE."
-  (let ((*package* package) (in (make-string-input-stream text)))
+  (let ((*reading-code* t) (*package* package) (in (make-string-input-stream text)))
     (loop for form = (read in nil in)
           until (eq form in) collect form)))
 

@@ -90,7 +90,11 @@ fn evaluate_at_stop(repl: &mut Repl, arguments: Value) -> Result<Result<Value, S
         }
     };
     repl.at_stops.retain(|one| one.request != request);
-    answer
+    let answer = answer?;
+    // Its own stop, if it had one, is left: the event that tells of the stop around it may come
+    // later.
+    repl.await_level(level)?;
+    Ok(answer)
 }
 
 /// The state of the prompt.

@@ -237,6 +237,18 @@ impl Repl {
         Ok(())
     }
 
+    /// Waits until no stop within that of a level is known any more, after the code that stopped
+    /// there has ended.
+    pub(super) fn await_level(&mut self, level: u64) -> Result<(), ReplError> {
+        while self.ended.is_none() && self.stop.as_ref().is_some_and(|stop| stop.level > level) {
+            let arrived = self.link.borrow_mut().next()?;
+            if let Arrived::Message(message) = arrived {
+                self.take(&message)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Returns true if the answer to a request is kept until it is waited for.
     fn is_filed(&self, number: u64) -> bool {
         self.running == Some(number) || self.at_stops.iter().any(|one| one.request == number)
