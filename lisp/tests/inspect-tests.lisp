@@ -423,6 +423,19 @@ lines) |#
         (is equal '((15000 "\"key 15000\"" "(NEEDLE)")) (shown (found "(needle" #(0))))
         (is equal '(0 2) (mapcar #'first (shown (found "needle" #(1)))))
         (is equal 0 (path (found "nothing" #(1)) "matches"))
+        ;; A text across two of the pieces in which a long string is searched; at its ends; longer
+        ;; than the string; none.
+        (let ((reference (reference-to image "(let ((long (make-string 250000 :initial-element #\\.)))
+                                                (replace long \"begin\") (replace long \"across\" :start1 99997) (replace long \"end\" :start1 249997) (list long 1))")))
+          (loop for (text matches) in (list '("begin" 1) '("ACROSS" 1) '("end" 1) '("nowhere" 0) (list (make-string 250001 :initial-element #\.) 0) '("" 2))
+                do (is-when (subseq text 0 (min 10 (length text))) equal matches
+                       (path (call image "inspect-find" "reference" reference "text" text) "result" "matches"))))
+        ;; When the time is up, no further part is searched.
+        (is string= "(3 0 0)" (first-value image "(subseq (multiple-value-list (consort::found-parts (list 1 2 3) \"2\" 0 10 (consort::now-ms))) 0 3)"))
+        (is string= "(2 1 1)" (first-value image "(let* ((until (+ (consort::now-ms) 10000000)) (now (consort::now-ms)) (calls 0))
+                                                     (sb-int:encapsulate 'consort::now-ms 'test (lambda (f) (declare (ignore f)) (if (> (incf calls) 3) until now)))
+                                                     (unwind-protect (subseq (multiple-value-list (consort::found-parts (list 2 (make-string 500000)) \"2\" 0 10 until)) 0 3)
+                                                       (sb-int:unencapsulate 'consort::now-ms 'test)))"))
         (is string= "not-found" (path (found "x" #(9)) "error" "kind"))))))
 
 (deftest variables-are-read-without-evaluating

@@ -174,3 +174,19 @@
     (settle image)
     (is equalp #() (path (call image "debug-stops") "result" "stops"))
     (is string= "3" (first-value image "(+ 1 2)"))))
+
+(deftest variables-of-one-name-in-two-packages-are-not-confused
+  (with-image (image)
+    (prepare image "(defpackage :one-a (:use)) (defpackage :one-b (:use))" :session "others")
+    (let ((code "(let ((one-a::x (list 1)) (one-b::x (list 2))) (restart-case (error \"e\") (go-on () (list one-a::x one-b::x))))"))
+      (multiple-value-bind (stop id) (stopped-at image code)
+        (let* ((frame (loop for number from 0 below 20
+                            for locals = (path-if-any (on-stop image "debug-locals" stop "frame" number) "result" "locals")
+                            when (= 2 (count "X" locals :key (lambda (local) (path local "name")) :test #'string=)) return number))
+               (answer (and frame (on-stop image "debug-set" stop "frame" frame "name" "X" "code" "(list 3)"))))
+          (ok frame)
+          (is string= "not-settable" (path answer "error" "kind"))
+          (ok (text-contains "ONE-A::X, ONE-B::X" (path answer "error" "message")))
+          (is string= "(3)" (in-frame image stop frame "(setf one-b::x (list 3))")))
+        (restarted image stop "GO-ON")
+        (is string= "((1) (3))" (outcome-text image id))))))

@@ -15,6 +15,7 @@
 (define-global *breakpoints* '() "The breakpoints that are in force. The list is replaced under *PROBES-LOCK*.")
 (define-global *unverified* '() "(OWNER . FILE) of those whose breakpoints are not all in force. Replaced under *PROBES-LOCK*.")
 
+(declaim (special *points-to-wait*))
 (defvar *setting-breakpoints* nil "True while this thread sets breakpoints: no `breakpoints-changed`
   is sent then.")
 
@@ -134,7 +135,7 @@
     (or (if at (site-at unit at) (site-on-line unit start end))
         (refuse-probe "~S has no form to stop at" (unit-name unit)))))
 
-(declaim (ftype function await-evaluation forget-waiting-points))
+(declaim (ftype function await-evaluation replace-waiting-points))
 (defun locate-point (owner point file text pieces)
   "The unit and the site that POINT of TEXT, which is FILE's, means."
   (let* ((line (param point "line" '(integer 1)))
@@ -258,10 +259,9 @@
   its definition before that is read, and WORDS a description of the definition. A definition that
   takes longer than TIMEOUT seconds is left as it is. After the first such definition, all others
   together have TIMEOUT seconds, but each at least half a second."
-  (let ((*setting-breakpoints* t) (until nil) (keys (map 'list key points)))
+  (let ((*setting-breakpoints* t) (*points-to-wait* '()) (until nil) (keys (map 'list key points)))
     (sb-thread:with-mutex (*probes-lock*)
       (retain-timed-out-definitions owner file keys)
-      (forget-waiting-points owner file)
       (flet ((ours-p (breakpoint) (and (string= (breakpoint-owner breakpoint) owner) (string= (breakpoint-file breakpoint) file))))
         (let* ((known (remove-if-not #'ours-p *breakpoints*))
                (made '())
@@ -274,6 +274,7 @@
                                  answer))
                              points keys)))
           (without-interrupts
+            (replace-waiting-points owner file)
             (setf *breakpoints* (append (remove-if #'ours-p *breakpoints*) (reverse made))
                   *unverified* (remove-if (lambda (entry) (and (string= (car entry) owner) (string= (cdr entry) file))) *unverified*))
             (when (find :false answers :key (lambda (answer) (field answer "verified")))

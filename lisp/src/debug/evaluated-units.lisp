@@ -9,7 +9,8 @@
 
 (defconstant +evaluated-units+ 200 "The maximum number of evaluated forms with probes that are known, the newest.")
 
-(define-global *evaluated-units* '() "The units of kind :EVALUATED, newest first. The list is replaced under *PROBES-LOCK*.")
+(define-global *evaluated-units* '() "The units of kind :EVALUATED, newest first. The list is replaced atomically: loads do so, and a
+  reload holds *PROBES-LOCK* meanwhile.")
 
 (defstruct (waiting-point (:conc-name waiting-) (:constructor make-waiting-point (owner file text place span point)))
   "POINT, a breakpoint that OWNER wants in the form TEXT of FILE, once that is evaluated. PLACE:
@@ -18,15 +19,19 @@
 
 (define-global *waiting-points* '() "The WAITING-POINTs. The list is replaced under *PROBES-LOCK*.")
 
-(defun forget-waiting-points (owner file)
-  "Takes out the breakpoints of OWNER in FILE that wait. *PROBES-LOCK* is held."
+(defvar *points-to-wait* '() "The WAITING-POINTs of the breakpoints that this thread sets.")
+
+(defun replace-waiting-points (owner file)
+  "Makes *POINTS-TO-WAIT* the breakpoints of OWNER in FILE that wait. *PROBES-LOCK* is held."
   (setf *waiting-points*
-        (remove-if (lambda (waiting) (and (string= (waiting-owner waiting) owner) (string= (waiting-file waiting) file))) *waiting-points*)))
+        (append *points-to-wait*
+                (remove-if (lambda (waiting) (and (string= (waiting-owner waiting) owner) (string= (waiting-file waiting) file)))
+                           *waiting-points*))))
 
 (defun await-evaluation (owner file text piece span point)
   "Has POINT of OWNER wait for the evaluation of the form at PIECE of TEXT, the text of FILE."
   (let ((place (cons (car piece) (multiple-value-list (line-and-column text (car piece))))))
-    (push (make-waiting-point owner file (subseq text (car piece) (cdr piece)) place span point) *waiting-points*)))
+    (push (make-waiting-point owner file (subseq text (car piece) (cdr piece)) place span point) *points-to-wait*)))
 
 (defun evaluated-unit (file text pieces piece)
   "The unit of the form at PIECE of TEXT if it was evaluated with probes, or NIL."
@@ -111,30 +116,74 @@
                            `(progn ,(probe-code *unit* number `(before-form ,*unit* ,number ,@variables))
                                    ,inside))))))))))
 
+;;; Code that is replaced
+
+(defun keeps-value-p (form)
+  "Returns true if FORM leaves the value of its variable as it is now: it makes it only once."
+  (and (consp form)
+       (member (first form) '(defvar sb-ext:defglobal sb-ext:define-load-time-global))
+       (consp (rest form))
+       (symbolp (second form))
+       (boundp (second form))))
+
+(defun forget-units (units)
+  "Notes that the code of the evaluated UNITS may not be what runs."
+  (when units
+    (dolist (unit units) (setf (unit-state unit) :lost))
+    (sb-ext:atomic-update (symbol-value '*evaluated-units*) (lambda (known) (remove :lost known :key #'unit-state)))))
+
+(defun units-of-form (file text)
+  "The evaluated units of the form TEXT of FILE, a native namestring, whose code is replaced if that
+  form is evaluated now."
+  (and file
+       (remove-if-not (lambda (unit)
+                        (and (string= (unit-text unit) text)
+                             (same-native-file-p (unit-file unit) file)
+                             (not (keeps-value-p (unit-form unit)))))
+                      *evaluated-units*)))
+
+(defun call-replacing-form (file text function)
+  "Calls FUNCTION, which evaluates the form TEXT of FILE, a native namestring or NIL. When it
+  returns, code that was made of the form before is replaced. Where it does not, that code is taken
+  for what runs."
+  (let ((units (units-of-form file text)))
+    (multiple-value-prog1 (funcall (the function function))
+      (forget-units units))))
+
+(defun call-replacing-evaluated (known end function)
+  "CALL-REPLACING-FORM for the form of KNOWN that ends at END, which is evaluated without probes."
+  (if (and *evaluated-units* (evaluated-origin known))
+      (call-replacing-form (evaluated-file known) (without-end-blanks (subseq (evaluated-text known) (evaluated-start known) end)) function)
+      (funcall (the function function))))
+
+(defun source-of-fasl (file)
+  "The name of the source that the fasl FILE was compiled from, as its first lines tell it; NIL for
+  another file."
+  (with-open-file (in file :external-format :latin-1)
+    (loop repeat 3
+          for line = (read-line in nil "")
+          for start = (search "compiled from \"" line)
+          when start return (let ((*read-eval* nil)) (values (read-from-string line nil nil :start (position #\" line)))))))
+
+(defun units-of-file (file)
+  "The evaluated units whose code is replaced if FILE, which LOAD is given, is loaded. A fasl that
+  names no source that there is stands for the sources of its name in a directory of the same name."
+  (let ((path (and *evaluated-units*
+                   (not (streamp file))
+                   (ignore-errors (or (probe-file file)
+                                      (some (lambda (type) (probe-file (make-pathname :type type :defaults file))) '("fasl" "lisp")))))))
+    (when (and path (pathname-name path))
+      (let* ((source (ignore-errors (source-of-fasl path)))
+             (true (if source (ignore-errors (and (uiop:absolute-pathname-p source) (truename source))) path)))
+        (flet ((same-p (name)
+                 (let ((of-unit (sb-ext:parse-native-namestring name)))
+                   (if true
+                       (equal true (ignore-errors (truename of-unit)))
+                       (and (equal (pathname-name path) (pathname-name of-unit))
+                            (equal (last (pathname-directory path)) (last (pathname-directory of-unit))))))))
+          (remove-if-not #'same-p *evaluated-units* :key #'unit-file))))))
+
 ;;; Evaluating
-
-(defun forget-evaluated-units (test)
-  "Notes that the code of the evaluated units for which TEST returns true may not be what runs."
-  (when (find-if test *evaluated-units*)
-    (dolist (unit (remove-if-not test *evaluated-units*))
-      (setf (unit-state unit) :lost))
-    (setf *evaluated-units* (remove :lost *evaluated-units* :key #'unit-state))))
-
-(defun forget-evaluated-form (known text)
-  "The form TEXT of KNOWN is evaluated anew: code that was made of it before is replaced."
-  (when *evaluated-units*
-    (let ((file (evaluated-file known)))
-      (forget-evaluated-units (lambda (unit)
-                                (and file
-                                     (string= (unit-text unit) text)
-                                     (same-native-file-p (unit-file unit) file)))))))
-
-(defun forget-evaluated-file (file)
-  "FILE was loaded: code that was made of forms in the source of that name is replaced."
-  (when *evaluated-units*
-    (let ((name (ignore-errors (pathname-name file))))
-      (forget-evaluated-units (lambda (unit)
-                                (equal name (pathname-name (sb-ext:parse-native-namestring (unit-file unit)))))))))
 
 (defun find-sites (unit)
   "Compiles the form of UNIT, without running it, so that its probes are known before it runs."
@@ -166,22 +215,62 @@
               (unit-state unit) :in-place)
         unit))))
 
-(defun put-in-force (unit waiting)
-  "Makes the breakpoints of WAITING those of UNIT, which is about to be evaluated, and tells the
-  host. Returns false if others set breakpoints for longer than two seconds."
+(defun points-made (unit waiting)
+  "The breakpoints of WAITING in UNIT. Their conditions and messages are the user's code: those that
+  are not compiled in time go on waiting."
+  (let ((made '()))
+    (dolist (each waiting (nreverse made))
+      (let ((breakpoint (call-with-time-limit +default-breakpoint-seconds+
+                                     (lambda ()
+                                       (handler-case
+                                           (breakpoint-for (waiting-owner each) (waiting-file each) (waiting-point each)
+                                                           unit (site-of-span unit (waiting-span each)) '())
+                                         (error () nil)))
+                                     (constantly :late))))
+        (case breakpoint
+          ((nil))
+          (:late (return (nreverse made)))
+          (t (push breakpoint made)))))))
+
+(defun put-in-force (unit breakpoints)
+  "Makes BREAKPOINTS those of UNIT, which is about to be evaluated. Returns false if others set
+  breakpoints for longer than two seconds."
   (sb-thread:with-mutex (*probes-lock* :timeout 2)
-    (let ((made '()))
-      (dolist (each waiting)
-        (handler-case
-            (push (breakpoint-for (waiting-owner each) (waiting-file each) (waiting-point each) unit (site-of-span unit (waiting-span each)) '()) made)
-          (error () nil)))
-      (without-interrupts
-        (setf *evaluated-units* (cons unit (loop for other in *evaluated-units* repeat (1- +evaluated-units+) collect other))
-              *units* (cons unit *units*)
-              *breakpoints* (append *breakpoints* (nreverse made))))
-      (flag-breakpoints unit)
-      (flag-for-steps unit))
+    (without-interrupts
+      (sb-ext:atomic-update (symbol-value '*evaluated-units*)
+                            (lambda (known) (cons unit (loop for other in known repeat (1- +evaluated-units+) collect other))))
+      (setf *units* (cons unit *units*)
+            *breakpoints* (append *breakpoints* breakpoints)))
+    (flag-breakpoints unit)
+    (flag-for-steps unit)
     t))
+
+(defun withdraw-unit (unit)
+  "UNIT was not evaluated to its end: its breakpoints are no longer in force."
+  (forget-units (list unit))
+  (sb-thread:with-mutex (*probes-lock* :timeout 2)
+    (without-interrupts (setf *breakpoints* (remove unit *breakpoints* :key #'breakpoint-unit)))
+    (flag-breakpoints unit)))
+
+(defun report-waiting (waiting)
+  "Has the host set the breakpoints of WAITING anew."
+  (report-changed (mapcar (lambda (each) (cons (waiting-owner each) (waiting-file each))) waiting)))
+
+(defun call-with-unit (unit waiting function)
+  "Calls FUNCTION, which evaluates the form of UNIT with probes. The breakpoints of WAITING are in
+  force from now on, unless the evaluation is left. Returns FUNCTION's values; or calls it with NIL
+  when the breakpoints cannot be put in force."
+  (let ((*unit* unit) (done nil))
+    (find-sites unit)
+    (if (not (put-in-force unit (points-made unit waiting)))
+        (funcall (the function function) nil)
+        (unwind-protect
+             (multiple-value-prog1 (progn (report-waiting waiting)
+                                          (funcall (the function function) t))
+               (setf done t))
+          (unless done
+            (withdraw-unit unit)
+            (report-waiting waiting))))))
 
 (defun call-with-breakpoints (function form known end)
   "Calls FUNCTION with the form that is to be evaluated for FORM, which was read from KNOWN up to
@@ -189,15 +278,11 @@
   (if (or (atom form) (not (or *waiting-points* *evaluated-units*)))
       (funcall (the function function) form)
       (let* ((text (without-end-blanks (subseq (evaluated-text known) (evaluated-start known) end)))
-             (waiting (points-waiting-for text (evaluated-file known) (evaluation-session *evaluation*)))
+             (waiting (and (not (keeps-value-p form)) (points-waiting-for text (evaluated-file known) (evaluation-session *evaluation*))))
              (unit (and waiting (can-probe-p) (not *in-copy*) (unit-to-evaluate form known text (first waiting)))))
-        (forget-evaluated-form known text)
-        (if (null unit)
-            (funcall (the function function) form)
-            (let ((*unit* unit))
-              (find-sites unit)
-              (if (put-in-force unit waiting)
-                  (progn
-                    (report-changed (mapcar (lambda (each) (cons (waiting-owner each) (waiting-file each))) waiting))
-                    (funcall (the function function) `(top-probe ,form)))
-                  (funcall (the function function) form)))))))
+        (call-replacing-form (if waiting (waiting-file (first waiting)) (evaluated-file known)) text
+                             (lambda ()
+                               (if unit
+                                   (call-with-unit unit waiting
+                                                   (lambda (probing) (funcall (the function function) (if probing `(top-probe ,form) form))))
+                                   (funcall (the function function) form)))))))

@@ -5,10 +5,15 @@
 (defun set-frame-variable (frame name value)
   "Sets the variable of FRAME called NAME, as in VARIABLE-JSON, to VALUE."
   (let* ((labelled (label-variables (settable-variables frame) frame #'cdr))
-         (found (rest (assoc name labelled :test #'string=)))
+         (named (remove name labelled :key #'first :test-not #'string=))
+         (kept (remove-if-not #'cddr named))
+         (found (rest (first (or kept named))))
          (several (loop for (label symbol) in labelled
                         when (and (string= name (variable-label symbol)) (string/= name label)) collect label)))
-    (cond (several (refuse-setting "There are several variables ~A in this frame. Say which: ~{~A~^, ~}" name several))
+    (cond ((rest kept)
+           (refuse-setting "There are several variables ~A in this frame, whose names are of different packages: ~{~A~^, ~}. Set one by code in the frame, with SETF"
+                           name (mapcar (lambda (variable) (with-terse-printing () (prin1-to-string (second variable)))) kept)))
+          (several (refuse-setting "There are several variables ~A in this frame. Say which: ~{~A~^, ~}" name several))
           ((and (null found) (find name (removed-variables frame) :key #'variable-label :test #'string=)) (refuse-removed name))
           ((null found) (refuse-setting "There is no variable ~A in this frame" name))
           ((null (cdr found)) (refuse-setting "~A was not kept by the compiler, so it cannot be set: compile the function with (debug 2)" name))

@@ -63,7 +63,7 @@
             ,form)))
 
 (defvar *outer-hook* 'funcall "The *MACROEXPAND-HOOK* that EXPAND-STEPS stands for.")
-(defvar *in-outer-hook* nil "The form that this hook is expanding: it may call EXPAND-STEPS, which it has found earlier.")
+(defvar *in-outer-hook* nil "True while this hook runs, up to its call of the expander: it may call EXPAND-STEPS, which it has found earlier.")
 
 (defun expand-steps (expander form environment)
   "The *MACROEXPAND-HOOK* while a form is evaluated whose calls of STEP stop."
@@ -73,9 +73,13 @@
            (null *load-truename*) (null *compile-file-truename*)
            (can-probe-p)
            (stepping form *unit* *steps*))
-      (if (eq form *in-outer-hook*)
-          (funcall (the function expander) form environment)
-          (let ((*in-outer-hook* form)) (funcall *outer-hook* expander form environment)))))
+      (flet ((expand (form environment)
+               (let ((*in-outer-hook* nil)) (funcall (the function expander) form environment))))
+        (if (or *in-outer-hook* (eq *outer-hook* 'funcall)
+                ;; Ours have lists in them that are known by their identity.
+                (and (consp form) (member (car form) '(probe probe-at top-probe))))
+            (expand form environment)
+            (let ((*in-outer-hook* t)) (funcall *outer-hook* #'expand form environment))))))
 
 (defun leave-sbcls-stepper ()
   "From now on, SBCL's STEP only evaluates its form, unless a program sets a hook of its own: SBCL's

@@ -87,7 +87,7 @@
                    (cond ((evaluation-debug *evaluation*)
                           (note-evaluated-form form known)
                           (call-watching-signals (lambda () (call-keeping-variables (lambda () (call-with-steps (lambda () (call-with-breakpoints #'work form known end)) form known))))))
-                         (t (work))))))
+                         (t (call-replacing-evaluated known end #'work))))))
     (remember-values values)
     (remember-form form)
     values))
@@ -141,8 +141,10 @@
     (encapsulate 'compile-file 'consort-policy (lambda (function &rest arguments) (call function arguments)))
     (encapsulate 'load 'consort-policy
                  (lambda (function &rest arguments)
-                   (multiple-value-prog1 (call function arguments)
-                     (unless (streamp (first arguments)) (forget-evaluated-file (first arguments))))))))
+                   (let ((units (units-of-file (first arguments))))
+                     ;; What comes before an error in the file is replaced too.
+                     (unwind-protect (call function arguments)
+                       (forget-units units)))))))
 
 ;;; Values
 

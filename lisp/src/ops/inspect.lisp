@@ -69,36 +69,46 @@
 (defconstant +search-seconds+ 3 "The maximum time of such a search.")
 (defconstant +parts-at-once+ 10000 "The number of parts that a search gets at a time.")
 
-(defun value-contains-p (text value)
+(defconstant +characters-at-once+ 100000 "The number of characters that a search looks at between two looks at the clock.")
+
+(defun text-contains-p (text shown until)
+  "Returns true if SHOWN has TEXT in it, in any case; throws to OUT-OF-TIME at UNTIL."
+  (loop with last = (- (length shown) (length text))
+        for start from 0 to last by +characters-at-once+
+        do (when (>= (now-ms) until) (throw 'out-of-time nil))
+           (when (search text shown :start2 start :end2 (min (length shown) (+ start +characters-at-once+ (length text))) :test #'char-equal)
+             (return t))))
+
+(defun value-contains-p (text value until)
   "Returns true if VALUE, as a page of parts has it, shows TEXT, in any case. Strings and names of
-  symbols are searched whole, other values as far as they are shown."
+  symbols are searched whole, other values as far as they are shown. Throws to OUT-OF-TIME at UNTIL."
   (let* ((object (and (consp value) (first value)))
          (shown (cond ((stringp value) value)
                       ((stringp object) object)
                       ((and (symbolp object) (not (find #\: text))) (symbol-name object))
                       (t (present object (user-package) :case :upcase)))))
-    (search text shown :test #'char-equal)))
+    (text-contains-p text shown until)))
 
-(defun part-contains-p (text part)
+(defun part-contains-p (text part until)
   (destructuring-bind (label value &optional key) part
-    (or (value-contains-p text value)
-        (if key (value-contains-p text key) (search text label :test #'char-equal)))))
+    (or (value-contains-p text value until)
+        (if key (value-contains-p text key until) (text-contains-p text label until)))))
 
-(defun found-parts (object text start count)
+(defun found-parts (object text start count &optional (until (+ (now-ms) (* 1000 +search-seconds+))))
   "Five values: the number of OBJECT's parts; how many of them were searched, and contain TEXT; COUNT
-  of these from START, each as (NUMBER PART); the kind of OBJECT."
-  (let ((until (+ (now-ms) (* 1000 +search-seconds+))) (found '()) (matches 0) (searched 0))
+  of these from START, each as (NUMBER PART); the kind of OBJECT. The search ends at UNTIL."
+  (let ((found '()) (matches 0) (searched 0))
     (multiple-value-bind (kind total) (parts-of object 0 1)
-      (loop while (and (< searched (min total +searched-parts+)) (< (now-ms) until))
-            do (let ((parts (nth-value 2 (parts-of object searched (+ searched +parts-at-once+)))))
-                 (when (null parts) (return))
-                 (loop for part in parts
-                       for number from searched
-                       do (when (part-contains-p text part)
-                            (when (< (1- start) matches (+ start count)) (push (list number part) found))
-                            (incf matches))
-                          (incf searched)
-                          (when (and (zerop (mod searched 1000)) (>= (now-ms) until)) (return)))))
+      (catch 'out-of-time
+        (loop while (and (< searched (min total +searched-parts+)) (< (now-ms) until))
+              do (let ((parts (nth-value 2 (parts-of object searched (+ searched +parts-at-once+)))))
+                   (when (null parts) (return))
+                   (loop for part in parts
+                         for number from searched
+                         do (when (part-contains-p text part until)
+                              (when (< (1- start) matches (+ start count)) (push (list number part) found))
+                              (incf matches))
+                            (incf searched)))))
       (values total searched matches (nreverse found) kind))))
 
 (define-operation "inspect-find" :query (id params)

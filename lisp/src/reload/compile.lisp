@@ -256,13 +256,13 @@
 
 (defun compile-forms-of-text (text directory package file line)
   "Compiles the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE. Returns a
-  list of (FASL . PACKAGE). Nothing is loaded, but compile-time side effects of the forms take
+  list of (FASL PACKAGE FILE FORM), where FORM is the text. Nothing is loaded, but compile-time side effects of the forms take
   place."
   (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*missing-variables* '()))
     (prog1 (loop for (start . end) in (split-forms text)
                  for piece = (subseq text start end)
                  collect (let ((head (concatenate 'string before (blanks-like (subseq text 0 start)))))
-                           (cons (compile-piece piece head (incf number) directory file package) package))
+                           (list (compile-piece piece head (incf number) directory file package) package file piece))
                  do (setf package (package-after piece package)))
       (check-missing-variables))))
 
@@ -274,6 +274,9 @@
         (funcall function))
       (funcall function)))
 
+(declaim (ftype function call-replacing-form))
 (defun load-fasls (fasls)
-  (loop for (fasl . package) in fasls
-        do (let ((*package* package)) (call-loading (lambda () (load fasl))))))
+  "Loads FASLS, as COMPILE-FORMS-OF-TEXT gives them."
+  (loop for (fasl package file form) in fasls
+        do (let ((*package* package) (fasl fasl))
+             (call-replacing-form file (without-end-blanks form) (lambda () (call-loading (lambda () (load fasl))))))))

@@ -46,9 +46,9 @@
     (when (and record (fboundp record) (not (eq *watched-record* (fdefinition record))))
       (setf *watched-record* (fdefinition record))
       (encapsulate record 'consort-failed-checks
-                   (lambda (function stats result)
+                   (lambda (function stats result &rest more)
                      (stop-at-failed-check result)
-                     (funcall function stats result))))))
+                     (apply function stats result more))))))
 
 (defun call-stopping-test (function)
   "Calls FUNCTION, which runs one test, in an evaluation that stops at errors. Returns how often it
