@@ -131,7 +131,7 @@ impl Known {
 
     /// The first of the operators that the last node of a path has within; `all`: all of them, else
     /// only macros of the text, which are expanded when the form is compiled.
-    fn mentioned<'a>(&self, form: &Form, path: &mut Vec<&'a Node>, all: bool) -> Option<&'static str> {
+    fn mentioned(&self, form: &Form, path: &mut Vec<&Node>, all: bool) -> Option<&'static str> {
         let node = *path.last()?;
         if node.kind == Kind::Atom {
             let name = symbol_name(form.text(node))?;
