@@ -260,7 +260,7 @@ async fn closed_definers<B: Backend>(
 
 /// The names on whose uses in other texts the refactorings at a site depend.
 fn names_used_elsewhere(site: &Site) -> Vec<String> {
-    let mut names = unused_imports::imported(site.form, site.index);
+    let mut names = unused_imports::imported(site);
     names.extend(exports::name_used_elsewhere(site));
     names.extend(prefix::name_used_elsewhere(site));
     names

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::site::{Edit, Site};
 use super::{Group, Refactoring};
-use crate::ide::index::{PackageText, Packages, Snapshot, designated};
+use crate::ide::index::{PackageText, Packages, designated};
 use crate::text::datum::{Form, Node};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
@@ -14,18 +14,20 @@ use crate::text::tree::{Kind, Tree};
 
 /// The maximum number of files that are read.
 pub(super) const FILES: usize = 200;
+const DEFINERS: [&str; 2] = ["defpackage", "define-package"];
 
-/// The names that a package definition imports; none if the form is no such definition.
-pub(super) fn imported(form: &Form, index: &Snapshot) -> Vec<String> {
+/// The names that the package definition at a site imports; none if there is no such definition.
+pub(super) fn imported(site: &Site) -> Vec<String> {
+    let Some(list) = site.nearest(&DEFINERS).and_then(|chain| chain.last().copied()) else { return Vec::new() };
     // The packages, which are costly, are computed for package definitions only.
-    let Some(name) = form.nodes.first().and_then(|list| name_of(form, list)) else { return Vec::new() };
-    index.packages().get(&name).map(|package| package.imports.keys().cloned().collect()).unwrap_or_default()
+    let package = defined(site.form, list, &site.index.packages());
+    package.map(|package| package.imports.keys().cloned().collect()).unwrap_or_default()
 }
 
 /// The name of the package that a form defines.
 fn name_of(form: &Form, list: &Node) -> Option<String> {
     let operator = form.operator(list)?;
-    let defines = matches!(operator.as_str(), "defpackage" | "define-package");
+    let defines = DEFINERS.contains(&operator.as_str());
     list.children.get(1).filter(|_| defines).and_then(|name| designated(form, name))
 }
 
@@ -34,7 +36,7 @@ fn defined<'a>(form: &Form, list: &Node, packages: &Packages<'a>) -> Option<&'a 
 }
 
 pub(super) fn plan(site: &Site) -> Option<Refactoring> {
-    let chain = site.nearest(&["defpackage", "define-package"])?;
+    let chain = site.nearest(&DEFINERS)?;
     let list = *chain.last()?;
     let packages = site.index.packages();
     let package = defined(site.form, list, &packages)?;

@@ -37,6 +37,22 @@ fn imports_that_no_text_has_are_removed() {
 }
 
 #[test]
+fn an_import_of_a_package_defined_within_another_form_stays_where_a_closed_file_uses_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("user.lisp");
+    let text = "(in-package :app)\n(used)";
+    std::fs::write(&path, text).unwrap();
+    let definition =
+        "(eval-when (:compile-toplevel :load-toplevel)\n  (defpackage :app (:import-from :lib :used :unused)))";
+    let image = FakeImage::absent().closed_file(&path, text);
+    let cursor = Cursor::new(context(image, &[("p.lisp", definition)]), "file:///no/p.lisp", |_| 55).unwrap();
+    let done = run(apply(&cursor, Span { start: 55, end: 55 }, "clean-imports", &FakeCompiler(Some(&[])))).unwrap();
+    let removed: Vec<&str> =
+        done.files[0].changes.iter().map(|change| &definition[change.span.start..change.span.end]).collect();
+    assert_eq!(removed, [" :unused"]);
+}
+
+#[test]
 fn an_import_that_may_be_used_stays() {
     let one = "(‸defpackage :app (:use :cl) (:import-from :lib #:f))";
     for other in [
