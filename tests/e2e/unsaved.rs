@@ -375,3 +375,22 @@ async fn a_text_in_a_notification_that_hardly_fits_the_protocol_is_known() {
     }
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_of_a_text_that_has_changed_is_refused_whatever_the_versions_say() {
+    let world = world(&[("core.lisp", DISK)]).await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("core.lisp");
+    open(&mut editor, &uri, MINE).await;
+    let change =
+        |text: &str| json!({"textDocument": {"uri": uri, "version": null}, "contentChanges": [{"text": text}]});
+    editor.notify("textDocument/didChange", change(&format!("{MINE}\n"))).await;
+    arrived(&mut editor).await;
+    let file = world.session.source_file("core.lisp").await.expect("a file");
+    editor.notify("textDocument/didChange", change(&format!(";; mine\n{MINE}"))).await;
+    arrived(&mut editor).await;
+    let refused = world.session.edit_source_file(&file, 0..1, "[").await.expect_err("an older text");
+    assert!(refused.message.contains("changed meanwhile"), "{refused}");
+    editor.vanish().await;
+    world.end().await;
+}

@@ -274,8 +274,8 @@ impl Actor {
             Event::RunOperation { client, description, kind, start } => {
                 self.run_operation(client, description, kind, start)
             }
-            Event::ApplyEdit { client, uri, version, edits, reply } => {
-                self.apply_edit(client, uri, version, edits, reply)
+            Event::ApplyEdit { client, uri, revision, edits, reply } => {
+                self.apply_edit(client, uri, revision, edits, reply)
             }
             Event::Document { client, uri, reply } => {
                 let document = self.documents.get(&(client, uri)).map(|open| open.document.clone());

@@ -149,11 +149,11 @@ pub(super) enum Event {
     },
     /// Runs another operation.
     RunOperation { client: ClientId, description: String, kind: Kind, start: StartJob },
-    /// Has an editor change one of its documents, if it still has this version.
+    /// Has an editor change one of its documents, if its text still has this revision.
     ApplyEdit {
         client: ClientId,
         uri: String,
-        version: i32,
+        revision: u64,
         edits: Vec<(Span, String)>,
         reply: mpsc::UnboundedSender<std::result::Result<(), String>>,
     },

@@ -80,7 +80,7 @@ pub struct SourceFile {
 pub struct Unsaved {
     client: ClientId,
     uri: String,
-    version: i32,
+    revision: u64,
 }
 
 /// The identity of a file.
@@ -187,7 +187,7 @@ impl Session {
             [one] => {
                 file.text = one.document.text().to_string();
                 file.editor =
-                    Some(Unsaved { client: one.client, uri: one.uri.clone(), version: one.document.version() });
+                    Some(Unsaved { client: one.client, uri: one.uri.clone(), revision: one.document.revision() });
             }
             _ => {
                 return Err(error(
@@ -221,9 +221,9 @@ impl Session {
                 let edit = vec![(span, by.to_owned())];
                 // The editor makes the edit even if the call ends meanwhile.
                 super::calls::changes();
-                let applied = self.apply_edit(editor.client, &editor.uri, editor.version, edit).await;
+                let applied = self.apply_edit(editor.client, &editor.uri, editor.revision, edit).await;
                 if applied.is_ok() {
-                    self.newer_text(editor.client, &editor.uri, editor.version).await;
+                    self.newer_text(editor.client, &editor.uri, editor.revision).await;
                 }
                 applied.map_err(|why| {
                     error("editor", format!("{} has unsaved changes in an editor, which did not apply the edit: {why} Nothing was changed.", file.relative))
@@ -261,7 +261,7 @@ impl Session {
         }
     }
 
-    /// Asks an editor to edit one of its documents, which must be at this version.
+    /// Asks an editor to edit one of its documents, which must be at this revision.
     ///
     /// # Errors
     ///
@@ -270,11 +270,11 @@ impl Session {
         &self,
         client: ClientId,
         uri: &str,
-        version: i32,
+        revision: u64,
         edits: Vec<(Span, String)>,
     ) -> Result<(), String> {
         let (reply, mut answer) = mpsc::unbounded_channel();
-        self.send(Event::ApplyEdit { client, uri: uri.to_owned(), version, edits, reply });
+        self.send(Event::ApplyEdit { client, uri: uri.to_owned(), revision, edits, reply });
         match crate::steady::timeout(APPLY, answer.recv()).await {
             Ok(answer) => answer.unwrap_or_else(|| Err("it went away.".into())),
             Err(_) => Err(format!("it did not answer within {} s.", APPLY.as_secs())),
@@ -287,12 +287,13 @@ impl super::actor::Actor {
         &mut self,
         client: ClientId,
         uri: String,
-        version: i32,
+        revision: u64,
         edits: Vec<(Span, String)>,
         reply: mpsc::UnboundedSender<Result<(), String>>,
     ) {
-        let answer = match self.document_text(&(client, uri.clone())) {
-            Some((now, text)) if now == version => {
+        let answer = match self.open_document(&(client, uri.clone())) {
+            Some((document, _)) if document.revision() == revision => {
+                let (version, text) = (document.version(), document.text().clone());
                 return self.notify(client, Feedback::ApplyEdit { uri, version, text, edits, reply });
             }
             Some(_) => "its text has changed meanwhile.",

@@ -87,11 +87,6 @@ impl Actor {
         }
     }
 
-    /// Returns a document's version and text.
-    pub(in crate::session) fn document_text(&mut self, key: &Key) -> Option<(i32, ropey::Rope)> {
-        self.documents.get_mut(key).map(|open| (open.document.version(), open.document.text().clone()))
-    }
-
     /// Returns a document, and its client's unit of columns.
     pub(in crate::session) fn open_document(&mut self, key: &Key) -> Option<(Document, PositionEncoding)> {
         let encoding = self.clients.get(&key.0).map_or_else(PositionEncoding::default, |client| client.encoding);
