@@ -16,13 +16,12 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::sync::mpsc;
 
 use self::read_only::ReadOnly;
-use super::encoding;
 use super::event::Event;
 use super::file_identity::{are_linked, real_path};
 use super::{ClientId, Feedback, OpenDocument, Session};
 use crate::fault::{self, Call};
 use crate::locked::lock;
-use crate::text::Span;
+use crate::text::{Span, decode, encoding};
 
 /// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -400,7 +399,7 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let mut bytes = Vec::new();
     Read::take(&mut file, MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|why| cannot(why.to_string()))?;
     let identity = identity(parent.as_fd(), name).map_err(|why| cannot(why.to_string()))?;
-    let text = encoding::decode(&bytes);
+    let text = decode(bytes.clone());
     let text = text.strip_prefix(encoding::BOM).map(str::to_owned).unwrap_or(text);
     let access = rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty());
     let read_only = ReadOnly::of(access, &facts.permissions());
