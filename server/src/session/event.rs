@@ -161,6 +161,8 @@ pub(super) enum Event {
     Document { client: ClientId, uri: String, reply: oneshot::Sender<Option<Document>> },
     /// Asks for the documents of all editors.
     OpenDocuments { reply: oneshot::Sender<Vec<OpenDocument>> },
+    /// Asks for the files that editors have open with texts that could not be understood.
+    UnknownTexts { reply: oneshot::Sender<Vec<PathBuf>> },
     /// Ends the client's jobs, with `everything` those of all clients.
     Interrupt { client: ClientId, everything: bool, reply: Reply<usize> },
     /// Restarts the image.

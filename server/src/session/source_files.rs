@@ -2,6 +2,7 @@
 //! are rejected. A write is atomic, and never bypasses an editor with unsaved changes (contracts:
 //! "Hot reload").
 
+mod in_editors;
 mod read_only;
 
 use std::io::{Read, Write};
@@ -15,10 +16,11 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::sync::mpsc;
 
+use self::in_editors::{any_is_of, documents_of, unsaved_texts};
 use self::read_only::ReadOnly;
 use super::event::Event;
-use super::file_identity::{are_linked, real_path};
-use super::{ClientId, Feedback, OpenDocument, Session};
+use super::file_identity::real_path;
+use super::{ClientId, Feedback, Session};
 use crate::fault::{self, Call};
 use crate::locked::lock;
 use crate::text::{Span, decode, encoding};
@@ -115,6 +117,16 @@ impl SourceFile {
         )
     }
 
+    /// The reason not to touch a file that an editor has open with a text that is not known.
+    fn unknown(&self) -> FileError {
+        let message = format!(
+            "{} has changes in an editor that it did not send as Consort could follow them. \
+             Have the file closed and opened again there.",
+            self.relative
+        );
+        error("editor", message)
+    }
+
     /// Returns the bytes of another text in this file's encoding, with its byte order mark.
     fn encoded(&self, text: &str) -> Result<Vec<u8>, FileError> {
         encoding::encode_like(&self.bytes, text)
@@ -158,7 +170,7 @@ impl Session {
     /// when links are resolved.
     pub async fn source_file(&self, path: &str) -> Result<SourceFile, FileError> {
         self.documents_are_known().await;
-        let open = self.open_documents();
+        let (unknown, open) = (self.unknown_texts(), self.open_documents());
         let workspace = self.workspace().to_owned();
         let path = path.to_owned();
         let read = tokio::task::spawn_blocking(move || read_or_missing(&workspace, &path));
@@ -169,13 +181,8 @@ impl Session {
             file.held_by = self.holder(&file.path).await;
         }
         let unsaved = unsaved_texts(documents).await;
-        if unsaved.iter().any(|one| one.saved.is_lost()) {
-            let message = format!(
-                "{} has changes in an editor that it did not send as Consort could follow them. \
-                 Have the file closed and opened again there.",
-                file.relative
-            );
-            return Err(error("editor", message));
+        if unsaved.iter().any(|one| one.saved.is_lost()) || any_is_of(unknown.await, &file.path).await {
+            return Err(file.unknown());
         }
         match unsaved.as_slice() {
             [] => {
@@ -233,6 +240,9 @@ impl Session {
                 let text = [&file.text[..range.start], by, &file.text[range.end..]].concat();
                 let bytes = file.encoded(&text)?;
                 // Since the file was read, a person may have begun to edit it.
+                if any_is_of(self.unknown_texts().await, &file.path).await {
+                    return Err(file.unknown());
+                }
                 let documents = documents_of(self.open_documents().await, &file.path).await;
                 if documents.is_empty()
                     && let Some(process) = self.holder(&file.path).await
@@ -300,26 +310,6 @@ impl super::actor::Actor {
         };
         drop(reply.send(Err(answer.into())));
     }
-}
-
-/// Returns the documents of a file, given with links resolved.
-async fn documents_of(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument> {
-    let file = file.to_owned();
-    let is_of = move |path: &Path| path == file || real_path(path) == file || are_linked(path, &file);
-    let of_file = move || open.into_iter().filter(|one| one.path.as_deref().is_some_and(&is_of)).collect();
-    tokio::task::spawn_blocking(of_file).await.unwrap_or_default()
-}
-
-/// Returns those of the documents whose text is unsaved.
-async fn unsaved_texts(documents: Vec<OpenDocument>) -> Vec<OpenDocument> {
-    let mut unsaved = Vec::new();
-    for mut one in documents {
-        one.compare().await;
-        if one.unsaved {
-            unsaved.push(one);
-        }
-    }
-    unsaved
 }
 
 /// Reads a file. For a file that does not exist, returns its future location and the error.
