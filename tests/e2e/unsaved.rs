@@ -412,7 +412,7 @@ async fn a_text_that_could_not_be_understood_when_it_was_opened_is_not_edited_on
     // A document that is closed is the file's again.
     let mut editor = editor(&world).await;
     editor.send_body(opened(json!(null)).as_bytes()).await;
-    arrived(&mut editor).await;
+    editor.wait_for("window/showMessage", |told| told.to_string().contains("core.lisp")).await;
     editor.notify("textDocument/didClose", json!({"textDocument": {"uri": uri}})).await;
     arrived(&mut editor).await;
     assert_eq!(read(&mut agent, "core.lisp").await, (DISK.to_owned(), false));
