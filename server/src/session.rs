@@ -18,7 +18,6 @@ pub mod context;
 pub mod debug;
 mod documents;
 mod edit_turns;
-mod encoding;
 mod event;
 pub mod failures;
 mod file_identity;

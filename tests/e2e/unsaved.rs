@@ -375,3 +375,65 @@ async fn a_text_in_a_notification_that_hardly_fits_the_protocol_is_known() {
     }
     world.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_that_could_not_be_understood_when_it_was_opened_is_not_edited_on_the_disk() {
+    let world = world(&[("core.lisp", DISK)]).await;
+    let mut agent = Agent::named(&world.session, "agent", json!({})).await;
+    let uri = world.uri("core.lisp");
+    let opened = |text: Value| {
+        let document = json!({"uri": uri, "languageId": "lisp", "version": 1, "text": text});
+        let params = json!({"textDocument": document});
+        json!({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": params}).to_string()
+    };
+    let changed = |change: Value| json!({"textDocument": {"uri": uri, "version": 2}, "contentChanges": [change]});
+    let start = json!({"line": 0, "character": 0});
+    let part = changed(json!({"text": ";; mine\n", "range": {"start": start, "end": start}}));
+    for (body, first) in [(opened(json!(5)), None), (opened(json!(MINE)) + "}", Some(part))] {
+        let mut editor = editor(&world).await;
+        editor.send_body(body.as_bytes()).await;
+        arrived(&mut editor).await;
+        if let Some(part) = first {
+            editor.notify("textDocument/didChange", part).await;
+            arrived(&mut editor).await;
+        }
+        let told = editor.wait_for("window/showMessage", |told| told.to_string().contains("open it again")).await;
+        assert!(told.to_string().contains("core.lisp"), "{told}");
+        let call = begin_edit(&mut agent, "core.lisp").await;
+        let result = agent.result(call).await;
+        assert!(result["isError"] == true && text(&result).contains("closed and opened again"), "{body}: {result}");
+        assert_eq!(std::fs::read_to_string(world.path("core.lisp")).expect("the file"), DISK, "{body}");
+        // A whole text is known again.
+        editor.notify("textDocument/didChange", changed(json!({"text": MINE}))).await;
+        arrived(&mut editor).await;
+        edited_in(&mut editor, &mut agent, "core.lisp").await;
+        editor.vanish().await;
+    }
+    // A document that is closed is the file's again.
+    let mut editor = editor(&world).await;
+    editor.send_body(opened(json!(null)).as_bytes()).await;
+    editor.wait_for("window/showMessage", |told| told.to_string().contains("core.lisp")).await;
+    editor.notify("textDocument/didClose", json!({"textDocument": {"uri": uri}})).await;
+    arrived(&mut editor).await;
+    assert_eq!(read(&mut agent, "core.lisp").await, (DISK.to_owned(), false));
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_of_a_text_that_has_changed_is_refused_whatever_the_versions_say() {
+    let world = world(&[("core.lisp", DISK)]).await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("core.lisp");
+    open(&mut editor, &uri, MINE).await;
+    let change =
+        |text: &str| json!({"textDocument": {"uri": uri, "version": null}, "contentChanges": [{"text": text}]});
+    editor.notify("textDocument/didChange", change(&format!("{MINE}\n"))).await;
+    arrived(&mut editor).await;
+    let file = world.session.source_file("core.lisp").await.expect("a file");
+    editor.notify("textDocument/didChange", change(&format!(";; mine\n{MINE}"))).await;
+    arrived(&mut editor).await;
+    let refused = world.session.edit_source_file(&file, 0..1, "[").await.expect_err("an older text");
+    assert!(refused.message.contains("changed meanwhile"), "{refused}");
+    editor.vanish().await;
+    world.end().await;
+}

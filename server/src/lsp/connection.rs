@@ -125,9 +125,16 @@ impl Connection {
         self.bars.cancel(&params.token);
     }
 
-    /// A change of a text that could not be understood ([`incoming::LOST`]).
+    /// A message about a text that could not be understood ([`incoming::LOST`]).
     pub(super) async fn lost(&self, lost: Lost) {
-        self.session.lose_text(self.client, lost.uri, lost.why);
+        let Some(uri) = lost.uri else { return self.session.lose_text(self.client, None, lost.why) };
+        // The others' documents are not kept.
+        let Ok(uri) = Url::parse(&uri) else { return };
+        if self.opened().contains(&uri) || from_proto::is_lisp(&lost.language, &uri) {
+            self.start_feedback();
+            self.session.lose_text(self.client, Some(uri.to_string()), lost.why);
+            self.opened().insert(uri);
+        }
     }
 
     pub(super) fn opened(&self) -> std::sync::MutexGuard<'_, HashSet<Url>> {

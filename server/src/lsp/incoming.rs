@@ -13,6 +13,9 @@ pub(super) const LOST: &str = "consort/lostChange";
 pub(super) struct Lost {
     /// The document; `None`: any of the client's.
     pub(super) uri: Option<String>,
+    /// The document's language, if it was to be opened.
+    #[serde(default)]
+    pub(super) language: String,
     /// The reason, for a person.
     pub(super) why: String,
 }
@@ -30,7 +33,7 @@ pub(super) fn fit(mut message: Value) -> Value {
         return message;
     }
     let Some(document) = message.pointer_mut("/params/textDocument").and_then(Value::as_object_mut) else {
-        return if change { lost(None, "a change names no document") } else { message };
+        return lost(None, "a message about a text names no document");
     };
     let version = document.get("version").map_or(0, version);
     document.insert("version".into(), version.into());
@@ -38,7 +41,12 @@ pub(super) fn fit(mut message: Value) -> Value {
         if !document.get("languageId").is_some_and(Value::is_string) {
             document.insert("languageId".into(), "".into());
         }
-        return message;
+        if document.get("text").is_some_and(Value::is_string) {
+            return message;
+        }
+        let mut lost = lost(document.get("uri").and_then(Value::as_str), "it was opened without a text");
+        lost["params"]["language"] = document["languageId"].take();
+        return lost;
     }
     let uri = document.get("uri").and_then(Value::as_str).map(str::to_owned);
     let changes = message.pointer_mut("/params/contentChanges").and_then(Value::as_array_mut);
@@ -128,8 +136,21 @@ mod tests {
             let told = change(json!(2), given);
             assert_eq!((&told["method"], &told["params"]["uri"]), (&json!(LOST), &json!("file:///a.lisp")), "{told}");
         }
-        let told = fit(json!({"method": "textDocument/didChange", "params": 3}));
-        assert_eq!((&told["method"], &told["params"]["uri"]), (&json!(LOST), &Value::Null));
+        for method in ["textDocument/didChange", "textDocument/didOpen"] {
+            let told = fit(json!({"method": method, "params": 3}));
+            assert_eq!((&told["method"], &told["params"]["uri"]), (&json!(LOST), &Value::Null));
+        }
+    }
+
+    #[test]
+    fn a_document_that_is_opened_without_a_text_is_told_as_lost() {
+        for text in [json!(null), json!(5), json!({"value": "(a)"})] {
+            let document = json!({"uri": "file:///a", "languageId": "lisp", "version": 1, "text": text});
+            let told = fit(json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
+            assert_eq!(told["method"], LOST, "{told}");
+            let lost: Lost = serde_json::from_value(told["params"].clone()).unwrap();
+            assert_eq!((lost.uri.as_deref(), lost.language.as_str()), (Some("file:///a"), "lisp"));
+        }
     }
 
     #[test]

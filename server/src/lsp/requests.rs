@@ -69,9 +69,15 @@ impl LanguageServer for Connection {
 
     async fn did_change(&self, params: DidChangeTextDocumentParams) {
         let document = params.text_document;
-        if self.opened().contains(&document.uri) {
+        let open = self.opened().contains(&document.uri);
+        // The message that opened a document may not have been understood.
+        if open || from_proto::is_lisp_file(&document.uri) {
             let edits = from_proto::edits(params.content_changes);
+            self.start_feedback();
             self.session.change(self.client, document.uri.as_str(), document.version, edits);
+            if !open {
+                self.opened().insert(document.uri);
+            }
         }
     }
 
@@ -316,7 +322,7 @@ impl Connection {
 
     /// Starts to send session events to the client, which LSP 3.17 permits only after `initialize`
     /// is answered.
-    fn start_feedback(&self) {
+    pub(super) fn start_feedback(&self) {
         let feedback = lock(&self.feedback).take();
         if let Some(feedback) = feedback {
             let notifier = Notifier {

@@ -29,7 +29,6 @@ use super::log::Log;
 use super::names::Names;
 use super::own_sessions::OwnSessions;
 use super::provenance::ProvenanceStore;
-use super::requests::in_place;
 use super::thread_stops::ThreadStops;
 use super::trust_prompt::TrustState;
 use super::unsaved_marks::UnsavedMarks;
@@ -44,7 +43,6 @@ use crate::image::api::EvalParams;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageEvent, ImageState};
 use crate::model::input::InputTarget;
-use crate::text::document::Document;
 use crate::text::position::PositionEncoding;
 
 /// The number of consecutive events handled before their changes are published.
@@ -238,12 +236,7 @@ impl Actor {
                 self.world_changed();
             }
             Event::HostProblem { about, text } => self.note_host(about, text),
-            Event::Open { client, uri, version, text } => {
-                let document = in_place(text.len(), || Document::new(&text, version));
-                self.documents.open((client, uri), document);
-                // The document's diagnostics come from the image.
-                self.image.need();
-            }
+            Event::Open { client, uri, version, text } => self.open((client, uri), version, &text),
             Event::Change { client, uri, version, edits } => self.change((client, uri), version, edits),
             Event::LoseText { client, uri, why } => self.lose_text(client, uri.as_deref(), &why),
             Event::Save { client, uri } => self.save((client, uri)),
@@ -274,14 +267,15 @@ impl Actor {
             Event::RunOperation { client, description, kind, start } => {
                 self.run_operation(client, description, kind, start)
             }
-            Event::ApplyEdit { client, uri, version, edits, reply } => {
-                self.apply_edit(client, uri, version, edits, reply)
+            Event::ApplyEdit { client, uri, revision, edits, reply } => {
+                self.apply_edit(client, uri, revision, edits, reply)
             }
             Event::Document { client, uri, reply } => {
                 let document = self.documents.get(&(client, uri)).map(|open| open.document.clone());
                 drop(reply.send(document));
             }
             Event::OpenDocuments { reply } => drop(reply.send(self.documents.all())),
+            Event::UnknownTexts { reply } => drop(reply.send(self.documents.unknown_texts())),
             Event::Interrupt { client, everything, reply } => self.interrupt(client, everything, reply),
             Event::Restart { client, reply } => {
                 let image = self.image.clone();

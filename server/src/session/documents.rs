@@ -275,6 +275,9 @@ pub(super) struct Documents {
     marks: Option<UnsavedMarks>,
     /// The processes of the editors that are known.
     editors: BTreeMap<ClientId, EditorProcess>,
+    /// The documents that a client has open with texts that could not be understood, and the marks
+    /// of their files. None of them is in `open`.
+    unknown: BTreeMap<Key, Option<Marker>>,
 }
 
 impl Documents {
@@ -290,10 +293,41 @@ impl Documents {
     /// Adds a document that a client opened.
     pub(super) fn open(&mut self, key: Key, document: Document) {
         let path = path_of_uri(&key.1);
-        let marks = self.marks.as_ref().zip(self.editors.get(&key.0)).zip(path.as_deref());
-        let marker = marks.map(|((marks, editor), path)| marks.marker(path, *editor));
+        let marker = self.marker(&key);
         self.touched.push(key.clone());
+        self.unknown.remove(&key);
         self.open.insert(key, Open::new(path, document, marker));
+    }
+
+    fn marker(&self, key: &Key) -> Option<Marker> {
+        let marks = self.marks.as_ref().zip(self.editors.get(&key.0)).zip(path_of_uri(&key.1));
+        marks.map(|((marks, editor), path)| marks.marker(&path, *editor))
+    }
+
+    /// Records that a client has a document open whose text could not be understood. Returns false
+    /// if that is known, or the document is open here.
+    pub(super) fn lose(&mut self, key: &Key) -> bool {
+        if self.open.contains_key(key) || self.unknown.contains_key(key) {
+            return false;
+        }
+        let marker = self.marker(key);
+        if let Some(marker) = &marker {
+            marker.changed();
+        }
+        self.unknown.insert(key.clone(), marker);
+        true
+    }
+
+    /// Handles the close of a document whose text could not be understood.
+    pub(super) fn closed_unknown(&mut self, key: &Key) {
+        if let Some(marker) = self.unknown.remove(key).flatten() {
+            marker.closed();
+        }
+    }
+
+    /// Returns the files of the documents whose texts could not be understood from the first on.
+    pub(super) fn unknown_texts(&self) -> Vec<PathBuf> {
+        self.unknown.keys().filter_map(|(_, uri)| path_of_uri(uri)).collect()
     }
 
     /// Brings the index up to date. An event touches few documents, so that it costs little however
@@ -338,6 +372,7 @@ impl Documents {
         for key in keys {
             self.remove(&key);
         }
+        self.unknown.retain(|(owner, _), _| *owner != client);
         // The marks stay: the editor may still have the texts.
         self.editors.remove(&client);
     }

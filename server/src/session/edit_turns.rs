@@ -65,11 +65,11 @@ impl Session {
 impl Session {
     /// Waits until an editor that has made an edit has sent the text too, which the next edit of
     /// the file reads.
-    pub(super) async fn newer_text(&self, client: ClientId, uri: &str, version: i32) {
+    pub(super) async fn newer_text(&self, client: ClientId, uri: &str, revision: u64) {
         let until = Instant::now() + SENT;
         while Instant::now() < until {
             match self.document(client, uri).await {
-                Some(document) if document.version() == version => crate::steady::sleep(LOOK).await,
+                Some(document) if document.revision() == revision => crate::steady::sleep(LOOK).await,
                 _ => return,
             }
         }

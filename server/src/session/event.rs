@@ -149,11 +149,11 @@ pub(super) enum Event {
     },
     /// Runs another operation.
     RunOperation { client: ClientId, description: String, kind: Kind, start: StartJob },
-    /// Has an editor change one of its documents, if it still has this version.
+    /// Has an editor change one of its documents, if its text still has this revision.
     ApplyEdit {
         client: ClientId,
         uri: String,
-        version: i32,
+        revision: u64,
         edits: Vec<(Span, String)>,
         reply: mpsc::UnboundedSender<std::result::Result<(), String>>,
     },
@@ -161,6 +161,8 @@ pub(super) enum Event {
     Document { client: ClientId, uri: String, reply: oneshot::Sender<Option<Document>> },
     /// Asks for the documents of all editors.
     OpenDocuments { reply: oneshot::Sender<Vec<OpenDocument>> },
+    /// Asks for the files that editors have open with texts that could not be understood.
+    UnknownTexts { reply: oneshot::Sender<Vec<PathBuf>> },
     /// Ends the client's jobs, with `everything` those of all clients.
     Interrupt { client: ClientId, everything: bool, reply: Reply<usize> },
     /// Restarts the image.

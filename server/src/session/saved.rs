@@ -145,13 +145,13 @@ fn is_text_of(path: &Path, text: &Rope, exact: bool) -> bool {
 
 /// Returns the texts that editors may show for these bytes.
 fn decodings(bytes: &[u8]) -> impl Iterator<Item = String> {
-    let own = super::encoding::decode(bytes);
+    let own = crate::text::decode(bytes.to_vec());
     let lossy = std::str::from_utf8(bytes).is_err().then(|| String::from_utf8_lossy(bytes).into_owned());
     std::iter::once(own).chain(lossy)
 }
 
 fn same(decoded: &str, text: &Rope, exact: bool) -> bool {
-    let decoded = decoded.strip_prefix(super::encoding::BOM).unwrap_or(decoded);
+    let decoded = decoded.strip_prefix(crate::text::encoding::BOM).unwrap_or(decoded);
     let ours = text.chars().skip(usize::from(text.get_char(0) == Some('\u{feff}')));
     if exact {
         return ours.eq(decoded.chars());

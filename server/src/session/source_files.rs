@@ -2,6 +2,7 @@
 //! are rejected. A write is atomic, and never bypasses an editor with unsaved changes (contracts:
 //! "Hot reload").
 
+mod in_editors;
 mod read_only;
 
 use std::io::{Read, Write};
@@ -15,14 +16,14 @@ use std::time::Duration;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::sync::mpsc;
 
+use self::in_editors::{any_is_of, documents_of, unsaved_texts};
 use self::read_only::ReadOnly;
-use super::encoding;
 use super::event::Event;
-use super::file_identity::{are_linked, real_path};
-use super::{ClientId, Feedback, OpenDocument, Session};
+use super::file_identity::real_path;
+use super::{ClientId, Feedback, Session};
 use crate::fault::{self, Call};
 use crate::locked::lock;
-use crate::text::Span;
+use crate::text::{Span, decode, encoding};
 
 /// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -80,7 +81,7 @@ pub struct SourceFile {
 pub struct Unsaved {
     client: ClientId,
     uri: String,
-    version: i32,
+    revision: u64,
 }
 
 /// The identity of a file.
@@ -114,6 +115,16 @@ impl SourceFile {
              To have the file edited, save it there, or open it there with Consort connected (restart its language server).",
             self.relative
         )
+    }
+
+    /// The reason not to touch a file that an editor has open with a text that is not known.
+    fn unknown(&self) -> FileError {
+        let message = format!(
+            "{} has changes in an editor that it did not send as Consort could follow them. \
+             Have the file closed and opened again there.",
+            self.relative
+        );
+        error("editor", message)
     }
 
     /// Returns the bytes of another text in this file's encoding, with its byte order mark.
@@ -159,7 +170,7 @@ impl Session {
     /// when links are resolved.
     pub async fn source_file(&self, path: &str) -> Result<SourceFile, FileError> {
         self.documents_are_known().await;
-        let open = self.open_documents();
+        let (unknown, open) = (self.unknown_texts(), self.open_documents());
         let workspace = self.workspace().to_owned();
         let path = path.to_owned();
         let read = tokio::task::spawn_blocking(move || read_or_missing(&workspace, &path));
@@ -170,13 +181,8 @@ impl Session {
             file.held_by = self.holder(&file.path).await;
         }
         let unsaved = unsaved_texts(documents).await;
-        if unsaved.iter().any(|one| one.saved.is_lost()) {
-            let message = format!(
-                "{} has changes in an editor that it did not send as Consort could follow them. \
-                 Have the file closed and opened again there.",
-                file.relative
-            );
-            return Err(error("editor", message));
+        if unsaved.iter().any(|one| one.saved.is_lost()) || any_is_of(unknown.await, &file.path).await {
+            return Err(file.unknown());
         }
         match unsaved.as_slice() {
             [] => {
@@ -187,7 +193,7 @@ impl Session {
             [one] => {
                 file.text = one.document.text().to_string();
                 file.editor =
-                    Some(Unsaved { client: one.client, uri: one.uri.clone(), version: one.document.version() });
+                    Some(Unsaved { client: one.client, uri: one.uri.clone(), revision: one.document.revision() });
             }
             _ => {
                 return Err(error(
@@ -221,9 +227,9 @@ impl Session {
                 let edit = vec![(span, by.to_owned())];
                 // The editor makes the edit even if the call ends meanwhile.
                 super::calls::changes();
-                let applied = self.apply_edit(editor.client, &editor.uri, editor.version, edit).await;
+                let applied = self.apply_edit(editor.client, &editor.uri, editor.revision, edit).await;
                 if applied.is_ok() {
-                    self.newer_text(editor.client, &editor.uri, editor.version).await;
+                    self.newer_text(editor.client, &editor.uri, editor.revision).await;
                 }
                 applied.map_err(|why| {
                     error("editor", format!("{} has unsaved changes in an editor, which did not apply the edit: {why} Nothing was changed.", file.relative))
@@ -234,6 +240,9 @@ impl Session {
                 let text = [&file.text[..range.start], by, &file.text[range.end..]].concat();
                 let bytes = file.encoded(&text)?;
                 // Since the file was read, a person may have begun to edit it.
+                if any_is_of(self.unknown_texts().await, &file.path).await {
+                    return Err(file.unknown());
+                }
                 let documents = documents_of(self.open_documents().await, &file.path).await;
                 if documents.is_empty()
                     && let Some(process) = self.holder(&file.path).await
@@ -261,7 +270,7 @@ impl Session {
         }
     }
 
-    /// Asks an editor to edit one of its documents, which must be at this version.
+    /// Asks an editor to edit one of its documents, which must be at this revision.
     ///
     /// # Errors
     ///
@@ -270,11 +279,11 @@ impl Session {
         &self,
         client: ClientId,
         uri: &str,
-        version: i32,
+        revision: u64,
         edits: Vec<(Span, String)>,
     ) -> Result<(), String> {
         let (reply, mut answer) = mpsc::unbounded_channel();
-        self.send(Event::ApplyEdit { client, uri: uri.to_owned(), version, edits, reply });
+        self.send(Event::ApplyEdit { client, uri: uri.to_owned(), revision, edits, reply });
         match crate::steady::timeout(APPLY, answer.recv()).await {
             Ok(answer) => answer.unwrap_or_else(|| Err("it went away.".into())),
             Err(_) => Err(format!("it did not answer within {} s.", APPLY.as_secs())),
@@ -287,12 +296,13 @@ impl super::actor::Actor {
         &mut self,
         client: ClientId,
         uri: String,
-        version: i32,
+        revision: u64,
         edits: Vec<(Span, String)>,
         reply: mpsc::UnboundedSender<Result<(), String>>,
     ) {
-        let answer = match self.document_text(&(client, uri.clone())) {
-            Some((now, text)) if now == version => {
+        let answer = match self.open_document(&(client, uri.clone())) {
+            Some((document, _)) if document.revision() == revision => {
+                let (version, text) = (document.version(), document.text().clone());
                 return self.notify(client, Feedback::ApplyEdit { uri, version, text, edits, reply });
             }
             Some(_) => "its text has changed meanwhile.",
@@ -300,26 +310,6 @@ impl super::actor::Actor {
         };
         drop(reply.send(Err(answer.into())));
     }
-}
-
-/// Returns the documents of a file, given with links resolved.
-async fn documents_of(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument> {
-    let file = file.to_owned();
-    let is_of = move |path: &Path| path == file || real_path(path) == file || are_linked(path, &file);
-    let of_file = move || open.into_iter().filter(|one| one.path.as_deref().is_some_and(&is_of)).collect();
-    tokio::task::spawn_blocking(of_file).await.unwrap_or_default()
-}
-
-/// Returns those of the documents whose text is unsaved.
-async fn unsaved_texts(documents: Vec<OpenDocument>) -> Vec<OpenDocument> {
-    let mut unsaved = Vec::new();
-    for mut one in documents {
-        one.compare().await;
-        if one.unsaved {
-            unsaved.push(one);
-        }
-    }
-    unsaved
 }
 
 /// Reads a file. For a file that does not exist, returns its future location and the error.
@@ -399,7 +389,7 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let mut bytes = Vec::new();
     Read::take(&mut file, MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|why| cannot(why.to_string()))?;
     let identity = identity(parent.as_fd(), name).map_err(|why| cannot(why.to_string()))?;
-    let text = encoding::decode(&bytes);
+    let text = decode(bytes.clone());
     let text = text.strip_prefix(encoding::BOM).map(str::to_owned).unwrap_or(text);
     let access = rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty());
     let read_only = ReadOnly::of(access, &facts.permissions());

@@ -24,7 +24,8 @@ use crate::fault::{self, Call};
 use crate::image::process_table;
 use crate::locked::lock;
 
-/// The maximum number of marks that are examined when marks of ended editors are removed.
+/// The maximum number of marks that are read for one file, or when those of ended editors are
+/// removed.
 const MAX_EXAMINED: usize = 10_000;
 /// The largest file whose content is compared, in bytes.
 const MAX_DIGESTED: u64 = 16 << 20;
@@ -109,10 +110,12 @@ impl UnsavedMarks {
         let prefix = prefix(file);
         // A mark of a hard link has the name of that link.
         let linked = file.metadata().is_ok_and(|facts| facts.nlink() > 1);
-        let named = std::fs::read_dir(&*self.directory).ok()?.flatten().take(MAX_EXAMINED);
+        // All names are looked at, which costs little; only the marks that are read are limited.
+        let named = std::fs::read_dir(&*self.directory).ok()?.flatten();
         let own = named.filter(|entry| linked || entry.file_name().to_string_lossy().starts_with(&prefix));
         let is_of = |mark: &Mark| mark.path == file || linked && are_linked(&mark.path, file);
-        let held = own.filter_map(|entry| read(&entry.path())).find(|mark| is_of(mark) && holds(mark))?;
+        let mut marks = own.take(MAX_EXAMINED).filter_map(|entry| read(&entry.path()));
+        let held = marks.find(|mark| is_of(mark) && holds(mark))?;
         Some(held.editor.pid)
     }
 
@@ -309,6 +312,25 @@ mod tests {
         assert_eq!(other.holder(&file), None, "the editor has ended");
         remove_dead(&other.directory);
         assert_eq!(std::fs::read_dir(&*other.directory).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_mark_is_seen_among_more_marks_than_are_read() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().canonicalize().unwrap().join("a.lisp");
+        std::fs::write(&file, "(a)").unwrap();
+        let marks = UnsavedMarks::within(place.path());
+        let own = process(std::process::id());
+        std::fs::create_dir(&*marks.directory).unwrap();
+        for number in 0..=MAX_EXAMINED {
+            std::fs::write(marks.directory.join(format!("{number}.1-0")), "").unwrap();
+        }
+        // The order of a directory is the file system's: several marks, so that some come late.
+        for number in 0..50 {
+            let file = file.with_file_name(format!("{number}.lisp"));
+            carry_out(&marks.directory, Work::Set(file.clone(), own), &mut HashMap::new()).unwrap();
+            assert_eq!(marks.holder(&file), Some(own.pid), "{number}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A document: its text, its version, and its scan, updated by the client's edits (LSP 3.17
 //! `textDocument/didChange`).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use ropey::Rope;
@@ -97,11 +98,18 @@ impl Region {
     }
 }
 
+/// Returns a number that no text of a document has had.
+fn next_revision() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 /// An open document.
 #[derive(Debug, Clone)]
 pub struct Document {
     text: Rope,
     version: i32,
+    revision: u64,
     scan: Scan,
     /// The packages that the `(in-package ...)` forms name, computed on first use.
     packages: Arc<OnceLock<Packages>>,
@@ -110,7 +118,13 @@ pub struct Document {
 impl Document {
     /// A document with this text.
     pub fn new(text: &str, version: i32) -> Document {
-        Document { text: Rope::from_str(text), version, scan: Scan::of(text), packages: Arc::default() }
+        Document {
+            text: Rope::from_str(text),
+            version,
+            revision: next_revision(),
+            scan: Scan::of(text),
+            packages: Arc::default(),
+        }
     }
 
     /// The text. Cloning the rope is cheap.
@@ -121,6 +135,12 @@ impl Document {
     /// The version the client gave it last.
     pub fn version(&self) -> i32 {
         self.version
+    }
+
+    /// The number of the text as it is, which no other text of any document of this process has.
+    /// A client may give all of its texts the same version.
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// The top-level forms.
@@ -156,6 +176,7 @@ impl Document {
         }
         self.text = text;
         self.version = version;
+        self.revision = next_revision();
         if applied.replaced.len() > APART {
             applied.replaced = damage.iter().map(|(_, chars)| *chars).collect();
         }

@@ -5,6 +5,7 @@ pub mod datum;
 pub mod definitions;
 pub mod designator;
 pub mod document;
+pub(crate) mod encoding;
 pub mod expected;
 pub mod features;
 pub mod forms;
@@ -21,6 +22,8 @@ pub mod thread_time;
 mod top_form;
 pub mod toplevel;
 pub mod tree;
+
+pub use self::encoding::decode;
 
 /// A half-open range of a text, in characters (Unicode code points, as SBCL counts them), 0-based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
@@ -42,10 +45,4 @@ impl From<Span> for (usize, usize) {
     fn from(span: Span) -> Self {
         (span.start, span.end)
     }
-}
-
-/// The text of a file's bytes: UTF-8, or Latin-1 if they are not valid UTF-8. The image reads a
-/// system's files by the same rule (`read-source-file`).
-pub fn decode(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| error.as_bytes().iter().copied().map(char::from).collect())
 }

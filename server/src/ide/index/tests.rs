@@ -122,3 +122,21 @@ fn the_last_index_is_there_at_once_and_made_anew_by_one_caller() {
     let keywords: Vec<&str> = entry.keywords.iter().map(|word| &**word).collect();
     assert_eq!(keywords, [":type"]);
 }
+
+#[test]
+fn a_file_in_utf_16_is_read_as_its_editor_shows_it() {
+    let place = tempfile::tempdir().unwrap();
+    for (name, bytes) in [
+        ("little", &b"\xff\xfe(\0d\0e\0f\0u\0n\0 \0l\0i\0t\0t\0l\0e\0 \0(\0)\0)\0"[..]),
+        ("big", b"\xfe\xff\0(\0d\0e\0f\0u\0n\0 \0b\0i\0g\0 \0(\0)\0)"),
+    ] {
+        std::fs::write(place.path().join(format!("{name}.lisp")), bytes).unwrap();
+    }
+    let snapshot = Store::default().refreshed(place.path(), Vec::new());
+    for name in ["little", "big"] {
+        let found = search(&snapshot, name, Limits { most: 10 });
+        assert_eq!(found[0].definition().written, name);
+        // The byte order mark is no character of the text.
+        assert_eq!(found[0].definition().form.start, 0);
+    }
+}

@@ -160,7 +160,7 @@ impl Command for EvalToComment {
         // The editor may have changed the text during the evaluation.
         let now = connection.session.document(connection.client, argument.uri.as_str()).await;
         let applied = match now {
-            Some(now) if now.version() == selected.version => {
+            Some(now) if now.text() == &selected.text => {
                 let edit = to_proto::edit(
                     &argument.uri,
                     Some(selected.version),

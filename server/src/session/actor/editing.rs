@@ -19,13 +19,19 @@ const HELD: Duration = Duration::from_millis(40);
 const NAMED: usize = 5;
 
 impl Actor {
+    pub(super) fn open(&mut self, key: Key, version: i32, text: &str) {
+        let document = in_place(text.len(), || Document::new(text, version));
+        self.documents.open(key, document);
+        // The document's diagnostics come from the image.
+        self.image.need();
+    }
+
     pub(super) fn change(&mut self, key: Key, version: i32, mut edits: Vec<Edit>) {
         let check = &self.config(key.0).check;
         let (debounce, chained) = (check.debounce, check.chain != Chains::Off);
         let encoding = self.clients.get(&key.0).map_or_else(PositionEncoding::default, |client| client.encoding);
         let Some(open) = self.documents.get_mut(&key) else {
-            let text = format!("{} was changed but never opened: the change was ignored", key.1);
-            return self.notify(key.0, Feedback::Log { level: Level::Warning, text });
+            return self.change_unopened(key, version, edits);
         };
         let whole = edits.iter().any(|edit| edit.range.is_none());
         let size = open.document.text().len_bytes() + edits.iter().map(|edit| edit.text.len()).sum::<usize>();
@@ -56,15 +62,37 @@ impl Actor {
         }
     }
 
-    /// Handles an edit that could not be understood, of one document of a client or of any: its
-    /// text counts as unsaved, and is not edited for agents, until the client sends a whole one.
+    /// Handles a change of a document that was not opened, or not so that it could be understood: a
+    /// whole text opens it.
+    fn change_unopened(&mut self, key: Key, version: i32, mut edits: Vec<Edit>) {
+        let Some(whole) = edits.iter().rposition(|edit| edit.range.is_none()) else {
+            return self.lose_text(key.0, Some(&key.1), "it was changed and was not opened before");
+        };
+        let rest = edits.split_off(whole + 1);
+        self.open(key.clone(), version, &edits[whole].text);
+        if !rest.is_empty() {
+            self.change(key, version, rest);
+        }
+    }
+
+    /// Handles a message about a text that could not be understood, of one document of a client or
+    /// of any that is open: its text counts as unsaved, and is not edited for agents, until the
+    /// client sends a whole one. The person is told once.
     pub(super) fn lose_text(&mut self, client: ClientId, uri: Option<&str>, why: &str) {
         let mut lost = Vec::new();
         for ((owner, name), open) in self.documents.iter_mut() {
             if *owner == client && uri.is_none_or(|uri| uri == name) {
+                if !open.saved.is_lost() {
+                    lost.push(name.clone());
+                }
                 open.saved.lost();
-                lost.push(name.clone());
             }
+        }
+        if let Some(uri) = uri
+            && self.clients.contains_key(&client)
+            && self.documents.lose(&(client, uri.to_owned()))
+        {
+            lost.push(uri.to_owned());
         }
         if !lost.is_empty() {
             let (names, it) = (first_names(&lost, NAMED), if lost.len() == 1 { "it" } else { "them" });
@@ -87,11 +115,6 @@ impl Actor {
         }
     }
 
-    /// Returns a document's version and text.
-    pub(in crate::session) fn document_text(&mut self, key: &Key) -> Option<(i32, ropey::Rope)> {
-        self.documents.get_mut(key).map(|open| (open.document.version(), open.document.text().clone()))
-    }
-
     /// Returns a document, and its client's unit of columns.
     pub(in crate::session) fn open_document(&mut self, key: &Key) -> Option<(Document, PositionEncoding)> {
         let encoding = self.clients.get(&key.0).map_or_else(PositionEncoding::default, |client| client.encoding);
@@ -99,7 +122,7 @@ impl Actor {
     }
 
     pub(super) fn close(&mut self, key: Key) {
-        let Some(open) = self.documents.remove(&key) else { return };
+        let Some(open) = self.documents.remove(&key) else { return self.documents.closed_unknown(&key) };
         open.saved.closed();
         self.chains.close(&key);
         self.log.world_changed();

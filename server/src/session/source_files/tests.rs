@@ -66,19 +66,26 @@ fn a_file_is_written_whole_with_its_mode_encoding_and_mark() {
     assert!(why.kind == "not-written" && !why.message.contains("chmod") && why.message.contains("mounted"), "{why}");
 }
 
-/// Root alone can give files to others.
+/// Root alone can give files to other users; others can give theirs to a group that they are in.
 #[test]
 fn a_file_keeps_its_owner_and_group() {
     let (_place, workspace) = place();
     let path = workspace.join("a.lisp");
     std::fs::write(&path, "(a)").unwrap();
-    let owner = path.metadata().unwrap().uid();
-    let given = if rustix::process::geteuid().is_root() { 4321 } else { owner };
-    fchown(std::fs::File::open(&path).unwrap(), Some(given), None).unwrap();
+    let own = path.metadata().unwrap();
+    let (owner, group) = if rustix::process::geteuid().is_root() {
+        (own.uid() + 4321, own.gid() + 1234)
+    } else {
+        let groups = rustix::process::getgroups().unwrap();
+        let other = groups.iter().map(|group| group.as_raw()).find(|group| *group != own.gid());
+        // In one group only, nothing but the owner can be compared.
+        (own.uid(), other.unwrap_or(own.gid()))
+    };
+    fchown(std::fs::File::open(&path).unwrap(), Some(owner), Some(group)).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
     write(&workspace, &read(&workspace, "a.lisp").unwrap(), b"(b)").unwrap();
     let facts = path.metadata().unwrap();
-    assert_eq!((facts.uid(), facts.mode() & 0o777), (given, 0o640));
+    assert_eq!((facts.uid(), facts.gid(), facts.mode() & 0o777), (owner, group, 0o640));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "(b)");
 }
 

@@ -60,7 +60,7 @@ struct TextDocument {
     #[serde(default)]
     version: i64,
     #[serde(default)]
-    text: String,
+    text: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -110,7 +110,7 @@ impl Memory {
         }
     }
 
-    fn document(&mut self, method: &str, params: Params) {
+    fn document(&mut self, method: &str, mut params: Params) {
         let TextDocument { uri, language_id, version, text } = params.text_document;
         let at = self.documents.iter().position(|open| open.uri == uri);
         match (method, at) {
@@ -125,12 +125,28 @@ impl Memory {
                     self.give_up();
                 }
             }
-            ("textDocument/didChange", None) => {}
+            // The host opens the document with a whole text.
+            ("textDocument/didChange", None) => {
+                let changes = &mut params.content_changes;
+                match changes.iter().rposition(|change| change.range.is_none()) {
+                    Some(whole) => {
+                        let mut text = Rope::new();
+                        let encoding = self.encoding;
+                        if !changes.drain(..).skip(whole).all(|change| change.apply(&mut text, encoding)) {
+                            return self.give_up();
+                        }
+                        self.bytes += text.len_bytes();
+                        self.documents.push(Open { uri, language: language_id, version, text });
+                    }
+                    None => self.give_up(),
+                }
+            }
             (_, at) => {
                 if let Some(at) = at {
                     self.bytes -= self.documents.remove(at).text.len_bytes();
                 }
                 if method == "textDocument/didOpen" {
+                    let Some(text) = text else { return self.give_up() };
                     self.bytes += text.len();
                     self.documents.push(Open { uri, language: language_id, version, text: Rope::from_str(&text) });
                 }
@@ -275,5 +291,27 @@ mod tests {
         let document = json!({"uri": "file:///a.lisp", "version": 2});
         note(&mut memory, "textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
         assert!(memory.opening().is_none(), "the editor's text is not known");
+    }
+
+    #[test]
+    fn a_document_that_was_opened_without_a_text_is_known_by_a_whole_one_only() {
+        let document = json!({"uri": "file:///a.lisp", "version": 2});
+        let whole = json!([{"text": "(a)"}]);
+        let part =
+            json!([{"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}, "text": "b"}]);
+        let changed = |changes: &Value| {
+            let mut memory = Memory::default();
+            note(&mut memory, "initialize", json!({}));
+            memory.agreed(br#"{"result": {"capabilities": {}}}"#);
+            note(&mut memory, "textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
+            memory
+        };
+        let told = replayed(&changed(&whole));
+        assert_eq!(told[0]["params"]["textDocument"]["text"], "(a)");
+        let mut memory = changed(&whole);
+        assert!(memory.opening().is_some());
+        note(&mut memory, "textDocument/didOpen", json!({"textDocument": document}));
+        assert!(memory.opening().is_none(), "the editor's text is not known");
+        assert!(changed(&part).opening().is_none(), "the editor's text is not known");
     }
 }

@@ -2,11 +2,16 @@
 //! editors write too.
 
 /// The byte order mark, as decoded.
-pub(super) const BOM: char = '\u{feff}';
+pub(crate) const BOM: char = '\u{feff}';
 
-/// Returns the text of a file's bytes, with its byte order mark.
-pub(super) fn decode(bytes: &[u8]) -> String {
-    utf_16(bytes).map_or_else(|| crate::text::decode(bytes.to_vec()), |(text, _)| text)
+/// Returns the text of a file's bytes: UTF-16 if they begin with its byte order mark, which is left
+/// out; otherwise UTF-8, with its byte order mark, or Latin-1 if they are not valid UTF-8. The image
+/// reads a system's files in the last two by the same rule (`read-source-file`).
+pub fn decode(bytes: Vec<u8>) -> String {
+    if let Some((text, _)) = utf_16(&bytes) {
+        return text;
+    }
+    String::from_utf8(bytes).unwrap_or_else(|error| error.as_bytes().iter().copied().map(char::from).collect())
 }
 
 /// Returns the bytes of a text, given without a byte order mark, in the encoding of a file with
@@ -15,7 +20,7 @@ pub(super) fn decode(bytes: &[u8]) -> String {
 /// # Errors
 ///
 /// What is wrong with the file, as the end of a sentence.
-pub(super) fn encode_like(bytes: &[u8], text: &str) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn encode_like(bytes: &[u8], text: &str) -> Result<Vec<u8>, &'static str> {
     if let Some((_, order)) = utf_16(bytes) {
         return Ok(std::iter::once(BOM as u16).chain(text.encode_utf16()).flat_map(order.bytes).collect());
     }
@@ -44,14 +49,15 @@ struct ByteOrder {
     bytes: fn(u16) -> [u8; 2],
 }
 
-/// Returns the text of bytes in UTF-16, which begin with a byte order mark; `None` for others.
+/// Returns the text of bytes in UTF-16, without the byte order mark that they begin with; `None` for
+/// others.
 fn utf_16(bytes: &[u8]) -> Option<(String, ByteOrder)> {
     let order = match bytes {
         [0xff, 0xfe, ..] => ByteOrder { unit: u16::from_le_bytes, bytes: u16::to_le_bytes },
         [0xfe, 0xff, ..] => ByteOrder { unit: u16::from_be_bytes, bytes: u16::to_be_bytes },
         _ => return None,
     };
-    let pairs = bytes.chunks_exact(2);
+    let pairs = bytes[2..].chunks_exact(2);
     if !pairs.remainder().is_empty() {
         return None;
     }
@@ -70,10 +76,10 @@ mod tests {
             (&b"(a)"[..], "(a)"),
             (b"\xef\xbb\xbf(a)", "\u{feff}(a)"),
             (b"(\xe9)", "(\u{e9})"),
-            (b"\xff\xfe(\0\xe9\0)\0", "\u{feff}(\u{e9})"),
-            (b"\xfe\xff\0(\xd8\x34\xdd\x1e\0)", "\u{feff}(\u{1d11e})"),
+            (b"\xff\xfe(\0\xe9\0)\0", "(\u{e9})"),
+            (b"\xfe\xff\0(\xd8\x34\xdd\x1e\0)", "(\u{1d11e})"),
         ] {
-            assert_eq!(decode(bytes), text, "{bytes:?}");
+            assert_eq!(decode(bytes.to_vec()), text, "{bytes:?}");
             let without = text.strip_prefix(BOM).unwrap_or(text);
             assert_eq!(encode_like(bytes, without).unwrap(), bytes, "{text:?}");
         }
