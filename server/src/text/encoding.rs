@@ -5,8 +5,8 @@
 pub(crate) const BOM: char = '\u{feff}';
 
 /// Returns the text of a file's bytes: UTF-16 if they begin with its byte order mark, which is left
-/// out; otherwise UTF-8, with its byte order mark, or Latin-1 if they are not valid UTF-8. The image
-/// reads a system's files in the last two by the same rule (`read-source-file`).
+/// out; otherwise UTF-8, with its byte order mark, or Latin-1 if they are not valid UTF-8. The
+/// image reads a system's files in the last two by the same rule (`read-source-file`).
 pub fn decode(bytes: Vec<u8>) -> String {
     if let Some((text, _)) = utf_16(&bytes) {
         return text;
@@ -49,8 +49,8 @@ struct ByteOrder {
     bytes: fn(u16) -> [u8; 2],
 }
 
-/// Returns the text of bytes in UTF-16, without the byte order mark that they begin with; `None` for
-/// others.
+/// Returns the text of bytes in UTF-16, without the byte order mark that they begin with; `None`
+/// for others.
 fn utf_16(bytes: &[u8]) -> Option<(String, ByteOrder)> {
     let order = match bytes {
         [0xff, 0xfe, ..] => ByteOrder { unit: u16::from_le_bytes, bytes: u16::to_le_bytes },
