@@ -298,7 +298,7 @@ fn malformed_messages_of_an_editor_are_answered_and_the_connection_lives() {
     let world = Installation::new();
     let mut editor = world.lsp();
     editor.send_raw(&framed("{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\"", Framing::Headers));
-    editor.send_raw(&framed(&"[".repeat(200_000), Framing::Headers));
+    editor.send_raw(&framed("[".repeat(200_000), Framing::Headers));
     for _ in 0..2 {
         editor.until("a parse error", |rpc| {
             let at = rpc.notifications.iter().position(|m| m["error"]["code"] == -32700)?;

@@ -39,7 +39,7 @@ impl NonReadingClient {
         let root = format!("file://{}", world.workspace().display());
         // The thread ends with the bridge.
         std::thread::spawn(move || {
-            let mut say = |message: Value| stdin.write_all(&framed(&message.to_string(), framing));
+            let mut say = |message: Value| stdin.write_all(&framed(message.to_string(), framing));
             let (greeting, greeted) = match framing {
                 Framing::Headers => (json!({"processId": null, "rootUri": root, "capabilities": {}}), "initialized"),
                 Framing::Lines => (

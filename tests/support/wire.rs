@@ -84,7 +84,7 @@ impl Rpc {
 
     fn send(&mut self, message: &Value) {
         blocking_jitter();
-        let bytes = framed(&message.to_string(), self.framing);
+        let bytes = framed(message.to_string(), self.framing);
         self.send_raw(&bytes);
     }
 
