@@ -196,6 +196,10 @@ T.it('the test at the cursor is run with the debugger, as it stands in the buffe
   require('consort.dap').evaluate_test()
   local session = begin()
   T.eq({ tests, 4 }, { session.config.file, session.config.line })
+  -- A failed check stops the program, too.
+  T.wait('the stop at the check', function() return session.stopped_thread_id end, function() return session.events end)
+  T.eq(true, last_said():find('A check failed: Expect (= 3 (+ 1 1))', 1, true) ~= nil, last_said())
+  session:ask('continue', { threadId = session.stopped_thread_id })
   local text = shown(session)
   T.eq(true, text:find('T-TESTS::SUMS: failed, 1 check', 1, true) ~= nil, text)
   vim.cmd('edit! ' .. file)
