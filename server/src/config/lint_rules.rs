@@ -1,5 +1,5 @@
-//! `lint.rule`: rules about code, as patterns of lists. `lint.rules`: the names of the rules that are
-//! checked.
+//! `lint.rule`: rules about code, as patterns of lists. `lint.rules`: the names of the rules that
+//! are checked.
 
 use serde_json::{Map, Value};
 
