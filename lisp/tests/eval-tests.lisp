@@ -228,7 +228,7 @@
     (flet ((unread (code) (path-if-any (path (evaluated image code) "error") "unread")))
       (is equal '(13 6 18 16)
           (mapcar #'unread '("(list 1) (+ 1" "(+ 1))" "(no-such-package:f)" "(cl:no-such-name)")))
-      ;; What the code itself reads is another text.
+      ;; Text that the code itself reads is another.
       (is eq nil (unread "(read-from-string \"(\")"))
       (is eq nil (unread "#.(read-from-string \"(\")")))))
 

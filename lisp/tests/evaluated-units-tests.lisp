@@ -165,7 +165,7 @@
              (multiple-value-bind (stop id) (stopped-at image "(funcall *hook* 4)")
                (is string= expected (span-text (path stop "at") text))
                (is string= "(8 (8 8))" (went-on image stop id)))))
-      ;; It has one, of code without probes.
+      ;; The function has one, of code without probes.
       (points-set image file text '("(list m"))
       (outcome-text image (evaluated-from image file text "(defvar *hook*"))
       (ok (not (point-verified-p image file text "(list m")))

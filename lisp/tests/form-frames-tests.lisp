@@ -40,7 +40,7 @@
 (deftest the-frame-of-a-form-can-be-used
   (with-image (image)
     (prepare image "(defvar *fails* t) (defun ends () (break))" :session "others")
-    ;; It has no variables, and none is set.
+    ;; The frame has no variables, and none is set.
     (multiple-value-bind (stop id) (stopped-at image "(when *fails* (error \"x\"))")
       (is equalp #() (path (on-stop image "debug-locals" stop "frame" 0) "result" "locals"))
       (ok (text-contains "no variable" (path (on-stop image "debug-set" stop "frame" 0 "name" "CONSORT::FORM" "code" "1") "error" "message")))

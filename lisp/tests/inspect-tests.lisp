@@ -469,7 +469,7 @@ lines) |#
         (let ((page (at "(progn (princ :seen) (list :fresh one))")))
           (is equalp '(("0" ":FRESH") ("1" "(1 (2 3))")) (part-texts (path page "inspected")))
           (is string= "SEEN" (path page "stdout" "text"))
-          ;; What the code made stays while the stop does.
+          ;; Values that the code made stay while the stop does.
           (evaluated image "(sb-ext:gc :full t)" :session "other")
           (is equalp '(("0" ":FRESH") ("1" "(1 (2 3))")) (part-texts (inspected-page image (path page "inspected" "value" "reference"))))
           (is = (path stop "stop") (path page "inspected" "stop")))

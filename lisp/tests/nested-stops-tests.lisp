@@ -103,7 +103,7 @@
         (restarted image (stop-of-id image id 1) "PLAINLY")
         (restarted image (stop-of-id image id 2) "PLAINLY")
         (is string= "(1 NIL)" (path (answer image request) "result" "values" 0 "text")))
-      ;; It is over with the code.
+      ;; The stop is over with the code.
       (is string= "NIL" (in-frame image outer 0 "(long-timers)")))))
 
 (defparameter *slow-report* "

@@ -87,7 +87,7 @@
           (is eq :false (path outcome "loaded"))
           (dolist (part '("There is no system \"no-such-system\"" "broken.asd: " "the error of broken" "endless.asd: it was left after" "deep.asd: "))
             (is-when message equal t (text-contains part message))))
-        ;; Its own definition fails.
+        ;; A definition of its own fails.
         (ok (text-contains "the error of broken" (path (load-it "broken" files) "error" "message")))
         (is equal "SYSTEM_NOT_FOUND" (path (call image "reload-system" "system" "no-such-system" "asd_files" (list broken) "force" :false) "result" "failure" "type"))
         (is equal "3" (first-value image "3"))))))

@@ -63,7 +63,7 @@
     (prepare image "(defvar *go* (sb-thread:make-semaphore))")
     (loop for (stream name) in '(("*standard-output*" "late-out") ("*error-output*" "late-err"))
           do (prepare image (format nil "(let ((out ~A)) (sb-thread:make-thread (lambda () (sb-thread:wait-on-semaphore *go*) (format out \"to a stream ~A~~%\")) :name ~S))" stream name name))
-             ;; It is shown with the evaluation that runs by then.
+             ;; The output is shown with the evaluation that runs by then.
              (let ((outcome (evaluated image (format nil "(progn (sb-thread:signal-semaphore *go*)
                                                                  (loop while (find ~S (sb-thread:list-all-threads) :key #'sb-thread:thread-name :test #'equal) do (sleep 0.01)))"
                                                       name))))

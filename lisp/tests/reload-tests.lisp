@@ -282,7 +282,7 @@
 (defparameter *table* (make-hash-table)) (defun looks-up (x) (gethash x (load-time-value *table*))) (defvar *number* 1) (defstruct spot x) (defun spot-of (spot) (spot-x spot))")
       (is equal '("function COMMON-LISP-USER::USES-TWICE expanded COMMON-LISP-USER::TWICE" "method (COMMON-LISP-USER::GF (INTEGER)) expanded COMMON-LISP-USER::TWICE")
           (stale "(defmacro twice (x) `(* 3 ,x)) (defun fine (x) (twice x))" "macro" "TWICE" "function" "FINE"))
-      ;; What is compiled again has the new one; an evaluation that fails has made its definitions.
+      ;; Code compiled again has the new one; an evaluation that fails has made its definitions.
       (is equal '("function COMMON-LISP-USER::FINE expanded COMMON-LISP-USER::TWICE" "method (COMMON-LISP-USER::GF (INTEGER)) expanded COMMON-LISP-USER::TWICE")
           (stale "(defmacro twice (x) `(* 4 ,x)) (defun uses-twice (x) (twice x)) (error \"late\")" "macro" "TWICE" "function" "USES-TWICE"))
       (is equal '("function COMMON-LISP-USER::USES-TINY inlined COMMON-LISP-USER::TINY") (stale "(defun tiny (x) (+ x 2))" "function" "TINY"))

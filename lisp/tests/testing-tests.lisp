@@ -155,7 +155,7 @@
         (on-stop image "debug-abort" stop)
         (left image stop)
         (answer image id))
-      ;; What is no test is told.
+      ;; A name that is no test is told.
       (let ((outcome (result-or-error (answer image (debugged-test image "no-such-test")))))
         (is string= "ok" (path outcome "status"))
         (ok (text-contains "No test is found called no-such-test" (path outcome "stderr" "text"))))

@@ -142,7 +142,7 @@
     (encapsulate 'load 'consort-policy
                  (lambda (function &rest arguments)
                    (let ((units (units-of-file (first arguments))))
-                     ;; What comes before an error in the file is replaced too.
+                     ;; The forms before an error in the file are replaced too.
                      (unwind-protect (call function arguments)
                        (forget-units units)))))))
 
