@@ -228,19 +228,18 @@ impl Repl {
 
     /// Waits for the event that ends the stop, after the host has let the program go on.
     pub(super) fn went_on(&mut self) -> Result<(), ReplError> {
-        while self.is_still_stopped() {
-            let arrived = self.link.borrow_mut().next()?;
-            if let Arrived::Message(message) = arrived {
-                self.take(&message)?;
-            }
-        }
-        Ok(())
+        self.take_while(Repl::is_still_stopped)
     }
 
     /// Waits until no stop within that of a level is known any more, after the code that stopped
     /// there has ended.
     pub(super) fn await_level(&mut self, level: u64) -> Result<(), ReplError> {
-        while self.ended.is_none() && self.stop.as_ref().is_some_and(|stop| stop.level > level) {
+        self.take_while(|repl| repl.ended.is_none() && repl.stop.as_ref().is_some_and(|stop| stop.level > level))
+    }
+
+    /// Handles the messages that arrive as long as a condition holds.
+    fn take_while(&mut self, holds: impl Fn(&Repl) -> bool) -> Result<(), ReplError> {
+        while holds(self) {
             let arrived = self.link.borrow_mut().next()?;
             if let Arrived::Message(message) = arrived {
                 self.take(&message)?;

@@ -448,8 +448,7 @@ fn failure(id: &Value, method: &str, message: &str) -> Value {
 
 /// Says what is known of a host that accepted a connection and then did not serve it.
 fn not_taken_up(pid: u32, place: &Place, error: &io::Error) -> String {
-    let closed = || "it closed the connection".to_owned();
-    let why = if framing::is_disconnect(error) { closed() } else { error.to_string() };
+    let why = if framing::is_disconnect(error) { "it closed the connection".to_owned() } else { error.to_string() };
     let log = place.runtime.read_host_file().and_then(|host| host.log);
     let log = log.map_or_else(String::new, |log| format!("; its log, {}, may say why", log.display()));
     format!("the Consort host (process {pid}) did not take the session up again: {why}{log}")
