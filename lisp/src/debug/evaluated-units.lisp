@@ -150,10 +150,14 @@
     (multiple-value-prog1 (funcall (the function function))
       (forget-units units))))
 
+(defun text-of-form (known end)
+  "The text of the form that was read from KNOWN up to END."
+  (without-end-blanks (subseq (evaluated-text known) (evaluated-start known) end)))
+
 (defun call-replacing-evaluated (known end function)
   "CALL-REPLACING-FORM for the form of KNOWN that ends at END, which is evaluated without probes."
   (if (and *evaluated-units* (evaluated-origin known))
-      (call-replacing-form (evaluated-file known) (without-end-blanks (subseq (evaluated-text known) (evaluated-start known) end)) function)
+      (call-replacing-form (evaluated-file known) (text-of-form known end) function)
       (funcall (the function function))))
 
 (defun source-of-fasl (file)
@@ -277,7 +281,7 @@
   END: FORM itself, or FORM with probes if breakpoints wait for it."
   (if (or (atom form) (not (or *waiting-points* *evaluated-units*)))
       (funcall (the function function) form)
-      (let* ((text (without-end-blanks (subseq (evaluated-text known) (evaluated-start known) end)))
+      (let* ((text (text-of-form known end))
              (waiting (and (not (keeps-value-p form)) (points-waiting-for text (evaluated-file known) (evaluation-session *evaluation*))))
              (unit (and waiting (can-probe-p) (not *in-copy*) (unit-to-evaluate form known text (first waiting)))))
         (call-replacing-form (if waiting (waiting-file (first waiting)) (evaluated-file known)) text
