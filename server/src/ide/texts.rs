@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use crate::bounded_file;
 use crate::file_uri::uri_of_path;
 use crate::locked::lock;
-use crate::text::decode;
+use crate::text::decode_as_edited;
 use crate::text::document::Document;
 
 /// The maximum size in bytes of a file that is read.
@@ -126,7 +126,7 @@ fn read(path: &Path) -> Option<Document> {
     if let Some(known) = lock().iter().find(|one| same(one)) {
         return Some(known.document.clone());
     }
-    let document = Document::new(&decode(bounded_file::read(path, MAX_FILE_BYTES).ok()?), 0);
+    let document = Document::new(&decode_as_edited(bounded_file::read(path, MAX_FILE_BYTES).ok()?), 0);
     let mut all = lock();
     all.retain(|one| one.path != path);
     while all.len() >= REMEMBERED || all.iter().map(|one| one.bytes).sum::<u64>() + bytes > BYTES && !all.is_empty() {

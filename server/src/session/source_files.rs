@@ -23,7 +23,7 @@ use super::file_identity::real_path;
 use super::{ClientId, Feedback, Session};
 use crate::fault::{self, Call};
 use crate::locked::lock;
-use crate::text::{Span, decode, encoding};
+use crate::text::{Span, decode_as_edited, encoding};
 
 /// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -389,8 +389,7 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
     let mut bytes = Vec::new();
     Read::take(&mut file, MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|why| cannot(why.to_string()))?;
     let identity = identity(parent.as_fd(), name).map_err(|why| cannot(why.to_string()))?;
-    let text = decode(bytes.clone());
-    let text = text.strip_prefix(encoding::BOM).map(str::to_owned).unwrap_or(text);
+    let text = decode_as_edited(bytes.clone());
     let access = rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty());
     let read_only = ReadOnly::of(access, &facts.permissions());
     Ok(SourceFile {

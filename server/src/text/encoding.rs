@@ -14,6 +14,12 @@ pub fn decode(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| error.as_bytes().iter().copied().map(char::from).collect())
 }
 
+/// Returns the text of a file as editors have it: without its byte order mark.
+pub(crate) fn decode_as_edited(bytes: Vec<u8>) -> String {
+    let text = decode(bytes);
+    text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text)
+}
+
 /// Returns the bytes of a text, given without a byte order mark, in the encoding of a file with
 /// these bytes.
 ///

@@ -24,6 +24,7 @@ pub mod toplevel;
 pub mod tree;
 
 pub use self::encoding::decode;
+pub(crate) use self::encoding::decode_as_edited;
 
 /// A half-open range of a text, in characters (Unicode code points, as SBCL counts them), 0-based.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]

@@ -125,3 +125,19 @@ fn a_renamed_place_is_one_and_no_image_is_spoken_of() {
     let text = answer["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("1 place in 1 file") && !text.contains("image"), "{text}");
 }
+
+#[test]
+fn a_file_with_a_byte_order_mark_is_renamed_in_and_keeps_it() {
+    let fixture = Fixture::new();
+    let path = fixture.file("a.lisp", "\u{feff}(defun alone (x) x)\n");
+    fixture.file("b.lisp", "\u{feff}(alone 1)\n");
+    let mut agent = agent(&fixture);
+    let arguments = json!({"path": "a.lisp", "symbol": "alone", "new_name": "other"});
+    let answer = agent.request("tools/call", json!({"name": "rename-symbol", "arguments": arguments}));
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+    let text = |name: &str| std::fs::read_to_string(path.with_file_name(name)).unwrap();
+    assert_eq!(
+        (text("a.lisp").as_str(), text("b.lisp").as_str()),
+        ("\u{feff}(defun other (x) x)\n", "\u{feff}(other 1)\n")
+    );
+}

@@ -11,7 +11,7 @@ use crate::file_uri::uri_of_path;
 use crate::ide::texts::OpenText;
 use crate::locked::lock;
 use crate::text::cancellation;
-use crate::text::decode;
+use crate::text::decode_as_edited;
 use crate::text::document::Document;
 
 /// The maximum number of files.
@@ -79,7 +79,7 @@ impl Store {
                 Some((_, _, entry)) => entry.clone(),
                 None => match bounded_file::read(&path, MAX_FILE_BYTES) {
                     Ok(content) => {
-                        let document = Document::new(&decode(content), 0);
+                        let document = Document::new(&decode_as_edited(content), 0);
                         Arc::new(FileEntry::of(path.clone(), uri_of_path(&path), &document, false))
                     }
                     Err(_) => continue,
