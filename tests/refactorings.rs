@@ -122,7 +122,7 @@ async fn refactorings_of_real_code_compile_as_it_did() -> Result<()> {
     let most: Option<usize> = std::env::var("REFACTORINGS").ok().and_then(|count| count.parse().ok());
     let seed = std::env::var("REFACTORINGS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let mut random = fastrand::Rng::with_seed(seed);
-    let wanted = most.unwrap_or(6);
+    let wanted = most.unwrap_or(4);
     let mut systems = vec!["alexandria", "cl-ppcre"];
     systems.extend(most.map(|_| "hunchentoot"));
     let mut files = Vec::new();
