@@ -21,8 +21,8 @@ use crate::text::position::to_offset;
 #[derive(Debug, Serialize, Deserialize)]
 struct Chosen {
     uri: Url,
-    /// The version of the document for which the action was offered.
-    version: i32,
+    /// The revision of the text for which the action was offered.
+    revision: u64,
     /// The selection, in characters of the text.
     start: usize,
     end: usize,
@@ -63,8 +63,8 @@ pub(super) async fn offer(connection: &Connection, uri: &Url, range: Range) -> V
             // A refused action shows its reason when it is resolved.
             _ if negotiated.resolves_edits => {
                 let Span { start, end } = selection;
-                let version = cursor.document.version();
-                let chosen = Chosen { uri: uri.clone(), version, start, end, id: id.into() };
+                let revision = cursor.document.revision();
+                let chosen = Chosen { uri: uri.clone(), revision, start, end, id: id.into() };
                 action.data = serde_json::to_value(chosen).ok();
             }
             Some(_) => continue,
@@ -83,10 +83,10 @@ pub(super) async fn offer(connection: &Connection, uri: &Url, range: Range) -> V
 /// Adds the edit to an action. If no edit can be made, a message shows the reason.
 pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> CodeAction {
     let chosen = action.data.clone().and_then(|data| serde_json::from_value::<Chosen>(data).ok());
-    let Some(Chosen { uri, version, start, end, id }) = chosen else { return action };
+    let Some(Chosen { uri, revision, start, end, id }) = chosen else { return action };
     let context = connection.session.context(connection.client).await;
     let refused = |reason: &str| connection.show(Level::Warning, &format!("{}: {reason}", action.title));
-    let Some(cursor) = Cursor::new(context, uri.as_str(), |_| start).filter(|one| one.document.version() == version)
+    let Some(cursor) = Cursor::new(context, uri.as_str(), |_| start).filter(|one| one.document.revision() == revision)
     else {
         refused("the text has changed since. Nothing was done: ask again for what can be done there.");
         return action;
