@@ -169,13 +169,17 @@
           for start = (search "compiled from \"" line)
           when start return (let ((*read-eval* nil)) (values (read-from-string line nil nil :start (position #\" line)))))))
 
+(defun file-to-load (file)
+  "The true name of the file that LOAD reads when it is given FILE; NIL for a stream, or when there is
+  none."
+  (and (not (streamp file))
+       (ignore-errors (or (probe-file file)
+                          (some (lambda (type) (probe-file (make-pathname :type type :defaults file))) '("fasl" "lisp"))))))
+
 (defun units-of-file (file)
   "The evaluated units whose code is replaced if FILE, which LOAD is given, is loaded. A fasl that
   names no source that there is stands for the sources of its name in a directory of the same name."
-  (let ((path (and *evaluated-units*
-                   (not (streamp file))
-                   (ignore-errors (or (probe-file file)
-                                      (some (lambda (type) (probe-file (make-pathname :type type :defaults file))) '("fasl" "lisp")))))))
+  (let ((path (and *evaluated-units* (file-to-load file))))
     (when (and path (pathname-name path))
       (let* ((source (ignore-errors (source-of-fasl path)))
              (true (if source (ignore-errors (and (uiop:absolute-pathname-p source) (truename source))) path)))

@@ -2,8 +2,6 @@
 
 (in-package :consort)
 
-(defconstant +source-limit+ 16000000 "Characters of a file that are read.")
-
 ;;; SBCL completes the class of this at the first call, which would count as a change of the image.
 (sb-posix:stat "/")
 
@@ -19,18 +17,25 @@
     (handler-case (values (sb-ext:octets-to-string octets :end cut :external-format :utf-8) :utf-8)
       (error () (values (sb-ext:octets-to-string octets :end end :external-format :latin-1) :latin-1)))))
 
-(defun file-text (file)
-  "Two values: the text of the first +SOURCE-LIMIT+ octets of FILE, a pathname, and :UTF-8 or
-  :LATIN-1, as which it was read. NIL when it is no regular file, such as a pipe, on which a read
-  may wait. Signals the errors of the file system."
+(defun octets-of-file (file)
+  "Two values: the first +SOURCE-LIMIT+ octets of FILE, a pathname, and perhaps one more, and whether
+  that is all of it. NIL when it is no regular file, such as a pipe, on which a read may wait.
+  Signals the errors of the file system."
   (when (irregular-p file)
-    (return-from file-text nil))
+    (return-from octets-of-file nil))
   (with-open-file (stream file :element-type '(unsigned-byte 8))
     (let* ((size (min (file-length stream) +source-limit+))
            ;; One octet more tells whether the limit cuts a character in two.
            (octets (make-array (1+ size) :element-type '(unsigned-byte 8)))
            (read (read-sequence octets stream)))
-      (text-of-octets (if (> read size) octets (subseq octets 0 read)) (min read size)))))
+      (values (if (> read size) octets (subseq octets 0 read)) (<= read size)))))
+
+(defun file-text (file)
+  "Two values: the text of the first +SOURCE-LIMIT+ octets of FILE, a pathname, and :UTF-8 or
+  :LATIN-1, as which it was read. NIL for what is no regular file. Signals the errors of the file
+  system."
+  (multiple-value-bind (octets whole) (octets-of-file file)
+    (and octets (text-of-octets octets (if whole (length octets) (1- (length octets)))))))
 
 (defun octet-index (text format octets)
   "The index of the character of TEXT before which there are OCTETS octets in its file, which was
@@ -45,24 +50,43 @@
           (let ((code (char-code (char text index))))
             (incf before (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4))))))))
 
-(define-global *file-texts* '() "(FILE WRITTEN TEXT READ FORMAT) of the files that were read last, newest first.")
+(defstruct (known-text (:constructor make-known-text (file facts second text format digest)))
+  "The TEXT of FILE, a native name, read as FORMAT, and the SHA-256 of the octets, NIL if they are not
+  all. FACTS and SECOND are as those of a FILE-STATE."
+  (file "" :type string) (facts '() :type list) (second 0 :type integer)
+  (text "" :type string) format digest)
 
-(defun text-of-file (file written)
-  "Two values: the text of FILE, if it was last written at WRITTEN, a Unix time in seconds, or
-  WRITTEN is NIL, and the format as which it was read. NIL otherwise, and when the file cannot be
-  read."
-  (let ((now (ignore-errors (- (file-write-date (sb-ext:parse-native-namestring file)) +unix-epoch+))))
-    (when (and now (or (null written) (eql now written)))
-      (let ((known (find file *file-texts* :key #'first :test #'string=)))
-        ;; Times of files are whole seconds: a file that was read in the second of its last write
-        ;; may have changed since.
-        (if (and known (eql (second known) now) (> (fourth known) (1+ now)))
-            (values (third known) (fifth known))
-            (multiple-value-bind (text format) (ignore-errors (file-text (sb-ext:parse-native-namestring file)))
-              (when text
-                (setf *file-texts* (list* (list file now text (floor (now-ms) 1000) format) (loop for entry in *file-texts* repeat 7
-                                                                            unless (string= (first entry) file) collect entry)))
-                (values text format))))))))
+(define-global *file-texts* '() "The KNOWN-TEXT of each of the files that were read last, newest first.")
+
+(defun text-now (file)
+  "The KNOWN-TEXT of FILE, a native name, as it is now; NIL when it cannot be read."
+  (let* ((second (unix-second))
+         (facts (ignore-errors (file-facts file)))
+         (known (and facts (find file *file-texts* :key #'known-text-file :test #'string=))))
+    (cond ((null facts) nil)
+          ;; Times of files are whole seconds: a file that was read in the second of its last change
+          ;; may have changed since.
+          ((and known (equal facts (known-text-facts known)) (< (third facts) (known-text-second known))) known)
+          (t
+           (multiple-value-bind (octets whole) (ignore-errors (octets-of-file (sb-ext:parse-native-namestring file)))
+             (when octets
+               (multiple-value-bind (text format) (text-of-octets octets (if whole (length octets) (1- (length octets))))
+                 (let ((new (make-known-text file facts second text format (and whole (digest-of-octets octets)))))
+                   (setf *file-texts* (cons new (loop for entry in *file-texts* repeat 7
+                                                      unless (string= (known-text-file entry) file) collect entry)))
+                   new))))))))
+
+(defun text-of-file (file written &key certain)
+  "Two values: the text of FILE, if it is what was loaded of it when it was last written at WRITTEN, a
+  Unix time in seconds, or WRITTEN is NIL, and the format as which it was read. NIL otherwise, and
+  when the file cannot be read. With CERTAIN, also NIL when only the times say that it is the same."
+  (let* ((now (text-now file))
+         (loaded (and now written (content-loaded (native-true-name (sb-ext:parse-native-namestring file)) written))))
+    (when (and now
+               (or (null written)
+                   (and (eql written (second (known-text-facts now)))
+                        (if loaded (equal loaded (known-text-digest now)) (not certain)))))
+      (values (known-text-text now) (known-text-format now)))))
 
 (defun character-offset (file written octets)
   "The index of the character of FILE before which there are OCTETS octets. If FILE was not last

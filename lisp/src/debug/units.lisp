@@ -10,6 +10,10 @@
 (define-global *probes-lock* (sb-thread:make-mutex :name "consort probes")
   "Held while units are made, installed and removed.")
 
+(defvar *for-agent* nil
+  "True while a text is read for an agent, which may have written it: reading runs none of its code,
+  and only what is known to have been loaded is compiled.")
+
 ;;; The text from which a definition was compiled
 
 (defconstant +evaluated-sources+ 3000 "The maximum number of kept texts of evaluated forms.")
@@ -54,7 +58,7 @@
            (values file (getf (sb-introspect:definition-source-plist source) :consort-text)))
           ((getf (sb-introspect:definition-source-plist source) :consort-position)
            (values file (and offset (gethash (cons file offset) *evaluated-sources*))))
-          (t (let* ((text (and written (text-of-file file written)))
+          (t (let* ((text (and written (text-of-file file written :certain *for-agent*)))
                     (start (and text (or offset (and number (form-start text number))))))
                (values file (and start (form-text-at text (skip-blanks text start)))))))))
 
@@ -72,6 +76,8 @@
            (refuse-probe "The image does not know which text ~A was made from. Evaluate its definition in this file, or load the file" name))
           ((not (same-native-file-p from file))
            (refuse-probe "~A was last defined in ~A. Evaluate its definition in this file to stop here" name from))
+          ((and (null loaded) *for-agent*)
+           (refuse-probe "The file was changed since ~A was loaded from it, or it is not known what was loaded. Load the file again, or evaluate the definition" name))
           ((null loaded)
            (refuse-probe "The file was changed since ~A was loaded from it. Evaluate its definition, or load the file" name))
           ((string/= loaded text)
@@ -328,8 +334,6 @@
   "Notes that the definition of UNIT begins at START of TEXT, the text of its file."
   (multiple-value-bind (line column) (line-and-column text start)
     (setf (unit-start unit) start (unit-line unit) line (unit-column unit) column)))
-
-(defvar *for-agent* nil "True while a text is read for an agent, which may have written it: reading runs none of its code.")
 
 (defun session-of-agent-p (session)
   "Returns true if SESSION, the name of a session or of an owner of breakpoints, is an agent's."

@@ -130,20 +130,23 @@
               (unless (eq after during)
                 (setf (symbol-value policy-name) (policy-of-both after during before))))))))
 
+(declaim (ftype function call-noting-compilation call-noting-load))
 (defun spare-files-of-debugging ()
   "From now on, files are loaded and compiled with the session's own policy, whatever the form that
-  does so is evaluated with."
+  does so is evaluated with; and their contents are recorded."
   (flet ((call (function arguments)
            (if *policy-of-files*
                (progv (list policy-name) (list *policy-of-files*)
                  (let ((*policy-of-files* nil)) (apply function arguments)))
                (apply function arguments))))
-    (encapsulate 'compile-file 'consort-policy (lambda (function &rest arguments) (call function arguments)))
+    (encapsulate 'compile-file 'consort-policy
+                 (lambda (function &rest arguments)
+                   (call-noting-compilation (first arguments) (lambda () (call function arguments)))))
     (encapsulate 'load 'consort-policy
                  (lambda (function &rest arguments)
                    (let ((units (units-of-file (first arguments))))
                      ;; The forms before an error in the file are replaced too.
-                     (unwind-protect (call function arguments)
+                     (unwind-protect (call-noting-load (first arguments) (lambda () (call function arguments)))
                        (forget-units units)))))))
 
 ;;; Values

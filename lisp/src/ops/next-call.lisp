@@ -108,6 +108,7 @@
          (names (handler-case (names-given params)
                   (simple-error (condition) (refuse "not-found" "~A" condition))))
          (directories (directories-recorded params))
+         (*for-agent* (session-of-agent-p (param params "session" 'string :default nil)))
          (waiting (make-evaluation id nil)))
     (unless (can-probe-p) (refuse "bad-params" "This SBCL lacks what a recording takes"))
     (let* ((awaited (begin-awaiting name waiting)) (shown (present name (user-package)))

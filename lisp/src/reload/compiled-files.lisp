@@ -27,18 +27,24 @@
    (let ((second (unix-second)) (facts (file-facts name)))
      (make-file-state (or (digest-of-file (sb-ext:parse-native-namestring name)) (return-from state-of-file nil)) facts second))))
 
-(defun same-content-p (name state)
-  "Returns true if the content of the file NAME is that of STATE. It is read only if the system's
-  times leave it open; what cannot be read counts as the same."
+(defun current-state (name state)
+  "The FILE-STATE of the file NAME now, NIL when it cannot be read. It is STATE itself if the system's
+  times show that nothing was written since; only else is the file read."
   (let ((facts (ignore-errors (file-facts name))))
-    (or (null facts)
-        ;; A change sets the time of change, which nobody can set back.
-        (and (equal facts (file-state-facts state)) (< (third facts) (file-state-second state)))
-        (let ((now (state-of-file name)))
-          (or (null now)
-              (and (equal (file-state-digest now) (file-state-digest state))
-                   (setf (gethash name *compiled-files*) now)
-                   t))))))
+    (cond ((null facts) nil)
+          ;; A change sets the time of change, which nobody can set back.
+          ((and (equal facts (file-state-facts state)) (< (third facts) (file-state-second state))) state)
+          (t (state-of-file name)))))
+
+(defun same-content-p (name state)
+  "Returns true if the content of the file NAME is that of STATE; what cannot be read counts as the
+  same."
+  (let ((now (current-state name state)))
+    (or (null now)
+        (eq now state)
+        (and (equal (file-state-digest now) (file-state-digest state))
+             (setf (gethash name *compiled-files*) now)
+             t))))
 
 (defun native-true-name (pathname)
   "The native name of the file PATHNAME, links resolved; NIL when there is none."

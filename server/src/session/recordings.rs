@@ -91,7 +91,9 @@ impl Session {
         let checker = self.inner.checker.clone();
         let start = StartJob(Box::new(move |jobs: &mut Jobs, job, session: String, _| {
             let NextCall { function, package, functions, .. } = next;
-            let call = AwaitCallParams { function, package, functions, directories, wait: CALL_TIMEOUT_S, timeout };
+            let wait = CALL_TIMEOUT_S;
+            let call =
+                AwaitCallParams { session: session.clone(), function, package, functions, directories, wait, timeout };
             jobs.start_stoppable(job, reply, async move {
                 let call = checker.await_call(&call, progress).await?;
                 Ok((session, call))

@@ -55,6 +55,8 @@ pub struct RecordParams {
 /// `await-call`: waits for the next call of a function in the image, which is recorded there.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct AwaitCallParams {
+    /// The session of the client that asks.
+    pub session: String,
     /// The name of the function.
     pub function: String,
     /// The package in which names are read; `None`: CL-USER.
