@@ -108,7 +108,7 @@ impl Asker {
         };
         match verdict {
             // A file may have been replaced while the user was reading.
-            Verdict::Allowed(permit) => match session.recheck(&permit) {
+            Verdict::Allowed(permit) => match session.recheck(&permit).await {
                 Ok(_) => Consent::Given(Some(permit)),
                 Err(why) => Consent::Refused(format!("Refused: {why}.")),
             },

@@ -186,8 +186,11 @@ impl Call {
     ///
     /// # Errors
     /// The file is no longer the approved one.
-    pub(crate) fn allowed_file(&self) -> Result<Option<std::path::PathBuf>, String> {
-        self.permit.as_ref().map_or(Ok(None), |permit| self.session.recheck(permit))
+    pub(crate) async fn allowed_file(&self) -> Result<Option<std::path::PathBuf>, String> {
+        match &self.permit {
+            Some(permit) => self.session.recheck(permit).await,
+            None => Ok(None),
+        }
     }
 
     /// The approved contents of files, if unchanged; `None`: no approval of files was requested.

@@ -17,7 +17,6 @@ use std::path::PathBuf;
 
 pub use crate::config::approval::{Class, Setting};
 
-use super::bound_file::BoundFile;
 use super::event::Event;
 use super::sources::Sources;
 use super::{ClientId, Frontend, Session};
@@ -89,8 +88,10 @@ impl Session {
     ///
     /// The file is no longer the approved one: renamed, replaced, made a link, or changed. The
     /// failure is written to the audit log.
-    pub fn recheck(&self, grant: &Grant) -> Result<Option<PathBuf>, String> {
-        let path = grant.request.file.as_ref().map(BoundFile::recheck).transpose();
+    pub async fn recheck(&self, grant: &Grant) -> Result<Option<PathBuf>, String> {
+        let Some(file) = grant.request.file.clone() else { return Ok(None) };
+        let path = tokio::task::spawn_blocking(move || file.recheck().map(Some)).await;
+        let path = path.unwrap_or_else(|error| Err(format!("the file could not be read: {error}")));
         self.note_if_broken(grant, &path);
         path
     }

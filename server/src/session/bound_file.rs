@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
+use super::sources::digest_of;
+
 /// A file in the state in which a person was asked about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundFile {
@@ -14,6 +16,8 @@ pub struct BoundFile {
     pub(in crate::session) path: PathBuf,
     /// The file's identity and times; `None`: no file exists.
     identity: Option<(u64, u64, u64, i64, i64, i64, i64)>,
+    /// The SHA-256 of the content; `None`: it is not bound, or cannot be read.
+    digest: Option<String>,
 }
 
 impl BoundFile {
@@ -25,7 +29,15 @@ impl BoundFile {
     pub fn of(workspace: &Path, file: &Path) -> Result<BoundFile, String> {
         let named = workspace.join(file);
         let (path, identity) = resolve(&named)?;
-        Ok(BoundFile { named, path, identity })
+        Ok(BoundFile { named, path, identity, digest: None })
+    }
+
+    /// Binds the content too. Times do not tell all changes: they count in ticks of the kernel's
+    /// clock, and a program that has mapped the file may change it later. Reads the file.
+    #[must_use]
+    pub fn with_content(mut self) -> BoundFile {
+        self.digest = self.identity.and_then(|_| digest_of(&self.path).ok());
+        self
     }
 
     /// Returns the path to use, if the file is still the same and unchanged.
@@ -44,13 +56,18 @@ impl BoundFile {
                 self.path.display()
             ));
         }
-        if identity != self.identity {
+        if identity != self.identity || self.digest.is_some() && digest_of(&path).ok() != self.digest {
             let path = path.display();
             return Err(format!(
                 "{path} was changed or replaced since it was allowed; nothing was done. Read it and call again"
             ));
         }
         Ok(path)
+    }
+
+    /// Returns the SHA-256 of the content, if that is bound.
+    pub fn content(&self) -> Option<&str> {
+        self.digest.as_deref()
     }
 
     /// Returns the path with links resolved.
@@ -106,6 +123,20 @@ fn resolve(named: &Path) -> Result<(PathBuf, Identity), String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_content_of_the_same_file_with_the_same_times_is_noticed() {
+        use std::os::unix::fs::FileExt;
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("a.fasl"), "first").unwrap();
+        let bound = BoundFile::of(directory.path(), Path::new("a.fasl")).unwrap().with_content();
+        assert!(bound.recheck().is_ok());
+        std::fs::File::options().write(true).open(bound.path()).unwrap().write_at(b"other", 0).unwrap();
+        // As after a write within the tick of the clock in which the file was looked at.
+        let (_, identity) = resolve(bound.path()).unwrap();
+        let bound = BoundFile { identity, ..bound };
+        assert!(bound.recheck().unwrap_err().contains("was changed or replaced"));
+    }
 
     #[test]
     fn a_file_may_be_yet_to_be_written_and_stay_where_it_was_named() {

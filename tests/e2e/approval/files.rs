@@ -88,23 +88,23 @@ async fn a_file_that_is_not_the_one_that_was_allowed_is_not_used() {
     // Without a change the approval may be used, by the file's real name, more than once.
     let permit = allowed(&guarded, client, "./core.lisp", &core).await;
     for _ in 0..2 {
-        assert_eq!(session.recheck(&permit), Ok(Some(core.canonicalize().expect("it is there"))));
+        assert_eq!(session.recheck(&permit).await, Ok(Some(core.canonicalize().expect("it is there"))));
     }
     // Another file under its name.
     std::fs::rename(&other, &core).expect("renamed");
-    assert!(session.recheck(&permit).is_err_and(|why| why.contains("changed or replaced")));
+    assert!(session.recheck(&permit).await.is_err_and(|why| why.contains("changed or replaced")));
     // Other contents of the same length, with the old modification time.
     let permit = allowed(&guarded, client, "core.lisp", &core).await;
     let time = std::fs::metadata(&core).and_then(|facts| facts.modified()).expect("a time");
     std::fs::write(&core, "(defun OTHER ())\n").expect("written");
     std::fs::File::options().write(true).open(&core).and_then(|file| file.set_modified(time)).expect("set");
-    assert!(session.recheck(&permit).is_err_and(|why| why.contains("changed or replaced")));
+    assert!(session.recheck(&permit).await.is_err_and(|why| why.contains("changed or replaced")));
     // A link in the file's place.
     let permit = allowed(&guarded, client, "core.lisp", &core).await;
     std::fs::write(&other, "()").expect("a file");
     std::fs::remove_file(&core).expect("removed");
     symlink(&other, &core).expect("a link");
-    assert!(session.recheck(&permit).is_err_and(|why| why.contains("now leads to")));
+    assert!(session.recheck(&permit).await.is_err_and(|why| why.contains("now leads to")));
     // A directory of the path that is a link now.
     std::fs::create_dir_all(guarded.world.path("src")).expect("a directory");
     std::fs::create_dir_all(guarded.world.path("elsewhere")).expect("a directory");
@@ -114,10 +114,10 @@ async fn a_file_that_is_not_the_one_that_was_allowed_is_not_used() {
     std::fs::rename(guarded.world.path("src"), guarded.world.path("moved")).expect("renamed");
     std::fs::rename(guarded.world.path("moved/a.lisp"), guarded.world.path("elsewhere/a.lisp")).expect("renamed");
     symlink(guarded.world.path("elsewhere"), guarded.world.path("src")).expect("a link");
-    assert!(session.recheck(&permit).is_err_and(|why| why.contains("now leads to")));
+    assert!(session.recheck(&permit).await.is_err_and(|why| why.contains("now leads to")));
     // A file that was removed.
     std::fs::remove_file(guarded.world.path("src")).expect("removed");
-    assert!(session.recheck(&permit).is_err());
+    assert!(session.recheck(&permit).await.is_err());
 
     guarded.refused("now leads to").await;
     let refused = guarded.refused("changed or replaced").await;

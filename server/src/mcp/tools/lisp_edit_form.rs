@@ -253,7 +253,7 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
         return Ok(Reply::new(text, facts(&file, &edits, false), false));
     }
     // The approved file is the one written, even if the path now leads elsewhere.
-    let allowed = call.allowed_file().map_err(|why| failed("refused", format!("Refused: {why}.")))?;
+    let allowed = call.allowed_file().await.map_err(|why| failed("refused", format!("Refused: {why}.")))?;
     if allowed.as_ref() != Some(&file.path) {
         let message = format!(
             "{} was changed or moved while a person was asked. Nothing was changed: read it again.",

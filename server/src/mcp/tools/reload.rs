@@ -16,7 +16,6 @@ use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject};
 use crate::session::kept_definitions::not_of_the_files;
 use crate::session::reload::{Compilation, Reload, home_of};
-use crate::session::sources::digest_of;
 use crate::session::unsaved_sources::not_loaded;
 
 /// The data of a reload. Only one of `report` and `error` is present.
@@ -213,11 +212,8 @@ impl Tool for LoadFasl {
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
         let read = async {
-            let path = call.allowed_file()?.unwrap_or_else(|| input.path.clone().into());
-            let at = path.clone();
-            let digest = tokio::task::spawn_blocking(move || digest_of(&at).ok()).await.ok().flatten();
-            // The contents read are the approved ones.
-            call.allowed_file()?;
+            let path = call.allowed_file().await?.unwrap_or_else(|| input.path.clone().into());
+            let digest = call.permit.as_ref().and_then(|permit| permit.content()).map(str::to_owned);
             Ok(Reload::Fasl { path, digest })
         };
         let read: Result<Reload, String> = read.await;

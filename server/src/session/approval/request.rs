@@ -101,7 +101,7 @@ impl ApprovalRequest {
     ) -> ApprovalRequest {
         let text = arguments.to_string();
         let written = (text.chars().take(WRITTEN).collect(), text.chars().count());
-        let file = subject.file.as_deref().map(|file| BoundFile::of(workspace, file));
+        let file = subject.file.as_deref().map(|file| BoundFile::of(workspace, file).map(BoundFile::with_content));
         let (file, mut impossible) = match file.transpose() {
             Ok(file) => (file, None),
             Err(why) => (None, Some(why)),
@@ -173,6 +173,11 @@ impl Grant {
     /// Returns the permitted operation in a few words, as a person was shown it.
     pub fn what(&self) -> &str {
         &self.request.subject.what
+    }
+
+    /// Returns the SHA-256 that the content of the file had when the operation was decided.
+    pub fn content(&self) -> Option<&str> {
+        self.request.file.as_ref().and_then(BoundFile::content)
     }
 
     /// Returns true if a person decided, now or for the session, and not a rule.
