@@ -11,6 +11,7 @@ use crate::path_tests::{named, parts};
 const LAYERS: &[(&str, &[&str])] = &[
     ("bounded_file", &[]),
     ("fault", &[]),
+    ("file_stamp", &[]),
     ("steady", &[]),
     ("file_uri", &[]),
     ("framing", &[]),
@@ -38,6 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 const HELPERS: &[&str] = &[
     "bounded_file",
     "fault",
+    "file_stamp",
     "file_uri",
     "foreign_owned",
     "framing",

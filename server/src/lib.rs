@@ -12,6 +12,7 @@ pub mod checker;
 pub mod config;
 pub mod dap;
 mod fault;
+mod file_stamp;
 pub mod file_uri;
 mod foreign_owned;
 mod framing;

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
 
 use crate::bounded_file;
+use crate::file_stamp::FileStamp;
 use crate::file_uri::uri_of_path;
 use crate::locked::lock;
 use crate::text::decode_as_edited;
@@ -109,7 +109,7 @@ const BYTES: u64 = 64 << 20;
 #[derive(Debug)]
 struct Remembered {
     path: PathBuf,
-    written: SystemTime,
+    stamp: FileStamp,
     bytes: u64,
     document: Document,
 }
@@ -119,10 +119,10 @@ fn read(path: &Path) -> Option<Document> {
     if facts.len() > MAX_FILE_BYTES || !facts.is_file() {
         return None;
     }
-    let (written, bytes) = (facts.modified().ok()?, facts.len());
+    let (stamp, bytes) = (FileStamp::of(&facts), facts.len());
     // The cache is consistent between any two statements, as `lock` requires.
     let lock = || lock(&READ);
-    let same = |one: &Remembered| one.path == path && one.written == written && one.bytes == bytes;
+    let same = |one: &Remembered| one.path == path && one.stamp.still_holds(&stamp);
     if let Some(known) = lock().iter().find(|one| same(one)) {
         return Some(known.document.clone());
     }
@@ -132,6 +132,6 @@ fn read(path: &Path) -> Option<Document> {
     while all.len() >= REMEMBERED || all.iter().map(|one| one.bytes).sum::<u64>() + bytes > BYTES && !all.is_empty() {
         all.remove(0);
     }
-    all.push(Remembered { path: path.to_owned(), written, bytes, document: document.clone() });
+    all.push(Remembered { path: path.to_owned(), stamp, bytes, document: document.clone() });
     Some(document)
 }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::{FileEntry, Snapshot};
 use crate::bounded_file;
+use crate::file_stamp::FileStamp;
 use crate::file_uri::uri_of_path;
 use crate::ide::texts::OpenText;
 use crate::locked::lock;
@@ -44,7 +45,7 @@ struct Last {
 
 #[derive(Debug, Default)]
 struct Kept {
-    files: HashMap<PathBuf, (SystemTime, u64, Arc<FileEntry>)>,
+    files: HashMap<PathBuf, (FileStamp, Arc<FileEntry>)>,
     open: HashMap<PathBuf, (String, i32, Arc<FileEntry>)>,
 }
 
@@ -70,13 +71,13 @@ impl Store {
         // it was ended early are kept.
         let mut kept = lock(&self.kept);
         let mut all: HashMap<PathBuf, Arc<FileEntry>> = HashMap::new();
-        for (path, written, bytes) in paths {
+        for (path, stamp) in paths {
             if cancellation::should_stop() {
                 break;
             }
-            let known = kept.files.get(&path).filter(|(then, size, _)| *then == written && *size == bytes);
+            let known = kept.files.get(&path).filter(|(then, _)| then.still_holds(&stamp));
             let entry = match known {
-                Some((_, _, entry)) => entry.clone(),
+                Some((_, entry)) => entry.clone(),
                 None => match bounded_file::read(&path, MAX_FILE_BYTES) {
                     Ok(content) => {
                         let document = Document::new(&decode_as_edited(content), 0);
@@ -88,7 +89,7 @@ impl Store {
             if cancellation::was_cancelled() {
                 break;
             }
-            kept.files.insert(path.clone(), (written, bytes, entry.clone()));
+            kept.files.insert(path.clone(), (stamp, entry.clone()));
             all.insert(path, entry);
         }
         if !cancellation::was_cancelled() {
@@ -140,9 +141,9 @@ fn is_lisp(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// The Lisp files below a directory, with their modification times and sizes; and true if there are
-/// more. Symbolic links, hidden files and directories, and `node_modules` are skipped.
-fn lisp_files(root: &Path) -> (Vec<(PathBuf, SystemTime, u64)>, bool) {
+/// The Lisp files below a directory, with their stamps; and true if there are more. Symbolic links,
+/// hidden files and directories, and `node_modules` are skipped.
+fn lisp_files(root: &Path) -> (Vec<(PathBuf, FileStamp)>, bool) {
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let (mut found, mut directories, mut seen, mut bytes) = (Vec::new(), vec![root], 0, 0);
     while let Some(directory) = directories.pop() {
@@ -162,13 +163,12 @@ fn lisp_files(root: &Path) -> (Vec<(PathBuf, SystemTime, u64)>, bool) {
                 }
                 if let Ok(facts) = entry.metadata()
                     && facts.len() <= MAX_FILE_BYTES
-                    && let Ok(written) = facts.modified()
                 {
                     bytes += facts.len();
                     if bytes > MAX_TOTAL_BYTES {
                         return (found, true);
                     }
-                    found.push((entry.path(), written, facts.len()));
+                    found.push((entry.path(), FileStamp::of(&facts)));
                 }
             }
         }
