@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -32,9 +32,27 @@ pub(super) fn resolve(lisp: &mut LispConfig, directory: &Path) {
 /// Returns true when a command starts Lisp by Qlot and the workspace has one: `qlot exec` loads
 /// `.qlot/setup.lisp` before everything else.
 pub(super) fn is_qlot_of_workspace(command: &[String], workspace: &Path) -> bool {
-    let is_qlot = |word: &String| Path::new(word).file_name().is_some_and(|name| name == "qlot");
-    // The word may follow others: `env`, `nice`, `direnv exec`.
-    command.iter().any(is_qlot) && std::fs::symlink_metadata(workspace.join(".qlot")).is_ok()
+    let is_qlot = |word: &str| Path::new(word).file_name().is_some_and(|name| name == "qlot");
+    // The word may follow others: `env`, `nice`, `sh -c "exec qlot exec sbcl"`.
+    command.iter().flat_map(|word| parts(word)).any(is_qlot)
+        && std::fs::symlink_metadata(workspace.join(".qlot")).is_ok()
+}
+
+/// Returns a word of a command, and the words within it: `--core=FILE`, `exec ./lisp.sh`,
+/// `cd x&&./lisp.sh`, `(load "dev/init.lisp")`.
+fn parts(word: &str) -> impl Iterator<Item = &str> {
+    let ends = |char: char| char.is_whitespace() || "=:;,\"'`()[]{}<>|&$".contains(char);
+    std::iter::once(word).chain(word.split(ends))
+}
+
+/// Returns a file's name, and those of the files that `load` takes where there is no file of a name
+/// without a type.
+fn names_for_load(name: &Path) -> Vec<PathBuf> {
+    let mut names = vec![name.to_owned()];
+    if name.file_name().is_some() && name.extension().is_none() {
+        names.extend(["lisp", "fasl"].map(|kind| name.with_extension(kind)));
+    }
+    names
 }
 
 /// Returns the files of the workspace that a start with these settings runs or loads by name, as
@@ -45,16 +63,14 @@ pub(super) fn files_of_workspace(lisp: &LispConfig, workspace: &Path) -> Vec<(St
         InitFile::File(file) => Some(file.as_path()),
         InitFile::Default | InitFile::None => None,
     };
-    // A word may name a file within it: `--core=FILE`, `exec ./lisp.sh`, `(load "dev/init.lisp")`.
-    let ends = |char: char| char.is_whitespace() || "=:;\"'()".contains(char);
-    let words = lisp.command.iter().flat_map(|word| std::iter::once(word.as_str()).chain(word.split(ends)));
+    let words = lisp.command.iter().flat_map(|word| parts(word));
     // A program's name without a slash is looked up on PATH.
     let program = lisp.command.first().filter(|program| !program.contains('/'));
     let named = words.filter(|word| program.is_none_or(|program| word != program)).map(Path::new).chain(init_file);
     let mut files: Vec<(String, Value)> = Vec::new();
-    for name in named {
+    for name in named.flat_map(names_for_load) {
         // The workspace is the current directory of the start.
-        let file = workspace.join(name);
+        let file = workspace.join(&name);
         let (Ok(facts), Ok(canonical)) = (file.metadata(), file.canonicalize()) else { continue };
         let name = name.to_string_lossy().into_owned();
         let is_of_workspace = file.starts_with(workspace) || canonical.starts_with(workspace);
@@ -138,11 +154,15 @@ mod tests {
     fn what_a_trusted_start_runs_and_loads_is_trusted_by_its_contents() {
         for (settings, file) in [
             ("init_file = \"dev/init.lisp\"", "dev/init.lisp"),
+            ("init_file = \"dev/init\"", "dev/init.lisp"),
+            ("init_file = \"dev/init\"", "dev/init.fasl"),
             ("command = [\"./lisp.sh\"]", "lisp.sh"),
             ("command = [\"sbcl\", \"--core\", \"my.core\"]", "my.core"),
             ("command = [\"sbcl\", \"--core=my.core\"]", "my.core"),
             ("command = [\"sh\", \"-c\", \"exec ./lisp.sh --x\"]", "./lisp.sh"),
+            ("command = [\"sh\", \"-c\", \"true&&./lisp.sh|cat\"]", "./lisp.sh"),
             ("command = [\"sbcl\", \"--eval\", \"(load 'dev/init.lisp)\"]", "dev/init.lisp"),
+            ("command = [\"sbcl\", \"--load\", \"dev/init\"]", "dev/init.lisp"),
             ("command = [\"env\", \"qlot\", \"exec\", \"sbcl\"]", ".qlot/setup.lisp"),
         ] {
             let (dir, _) = load("", file, "first");
@@ -168,7 +188,11 @@ mod tests {
 
     #[test]
     fn a_command_that_is_qlot_waits_for_trust_in_the_workspace_that_has_qlot() {
-        for words in [r#"["qlot", "exec", "sbcl"]"#, r#"["env", "/usr/local/bin/qlot", "exec", "sbcl"]"#] {
+        for words in [
+            r#"["qlot", "exec", "sbcl"]"#,
+            r#"["env", "/usr/local/bin/qlot", "exec", "sbcl"]"#,
+            r#"["sh", "-c", "exec qlot exec sbcl \"$@\"", "x"]"#,
+        ] {
             let own = format!("[lisp]\ncommand = {words}\n");
             let (dir, config) = load(&own, ".qlot/setup.lisp", "(run-program \"evil\")");
             assert_eq!(config.lisp.command, ["sbcl"]);
@@ -186,7 +210,7 @@ mod tests {
             );
             store(&dir).trust(&untrusted).unwrap();
             let trusted = again(&dir);
-            assert!(trusted.untrusted.is_none() && trusted.lisp.command.contains(&"exec".to_owned()));
+            assert!(trusted.untrusted.is_none() && trusted.lisp.command.len() > 1);
             // Other contents ask again.
             std::fs::write(dir.path().join("clone/qlfile.lock"), "other").unwrap();
             assert!(again(&dir).untrusted.is_some() && again(&dir).lisp.command == ["sbcl"]);
