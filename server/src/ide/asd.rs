@@ -154,15 +154,17 @@ fn is_asd(path: &Path) -> bool {
 }
 
 /// A directory's `.asd` files, shortest name first (`foo.asd` before `foo-tests.asd`), and the
-/// subdirectories worth searching. Both are empty for a directory that cannot be read. A link
-/// counts if its target is below `root`: a copy may read what is beside a system's definition.
+/// subdirectories worth searching; of both those whose names are UTF-8. Both are empty for a
+/// directory that cannot be read. A link counts if its target is below `root`: a copy may read what
+/// is beside a system's definition.
 fn in_directory(directory: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut files, mut directories) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        if is_foreign_owned(&path) {
+        // The image cannot be told a name that is not UTF-8, nor one list with such a name in it.
+        if path.to_str().is_none() || is_foreign_owned(&path) {
             continue;
         }
         match entry.file_type() {
@@ -209,6 +211,9 @@ pub fn sources_below(workspace: &Path, system: &str, all: &[PathBuf], known: &[P
         }
         for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             let path = entry.path();
+            if path.to_str().is_none() {
+                continue;
+            }
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 if !entry.file_name().to_string_lossy().starts_with('.') {
                     directories.push_back(path);
@@ -248,6 +253,23 @@ mod tests {
         if given.iter().all(Result::is_ok) {
             assert_eq!(asd(), ["own.asd"]);
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn names_that_the_image_cannot_be_told_are_not_listed() {
+        use std::os::unix::ffi::OsStrExt;
+        let root = tree(&["own.asd", "a.lisp"]);
+        let at = |name: &[u8]| root.path().join(std::ffi::OsStr::from_bytes(name));
+        std::fs::create_dir(at(b"\xff")).unwrap();
+        for name in [&b"\xff.asd"[..], b"\xff/b.asd", b"\xff.lisp"] {
+            std::fs::write(at(name), "").unwrap();
+        }
+        let all = AsdFiles::new(root.path().to_owned()).all();
+        assert_eq!(names(root.path(), &all), ["own.asd"]);
+        let mut sources = names(root.path(), &sources_below(root.path(), "own", &all, &[]));
+        sources.sort();
+        assert_eq!(sources, ["a.lisp", "own.asd"]);
     }
 
     #[test]
