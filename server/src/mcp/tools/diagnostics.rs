@@ -345,7 +345,8 @@ fn render(found: &Found) -> String {
         text.push_str(&format!("Style warnings: {}\n", found.style_warnings));
     }
     for file in &found.files {
-        text.push_str(&format!("\n{}{}\n", file.file, if file.unsaved { " (unsaved text)" } else { "" }));
+        let name = crate::shown::path(Path::new(&file.file));
+        text.push_str(&format!("\n{name}{}\n", if file.unsaved { " (unsaved text)" } else { "" }));
         if let Some(problem) = &file.problem {
             text.push_str(&format!("  could not be checked: {problem}\n"));
         }
@@ -381,6 +382,14 @@ fn render_not_loaded(file: &FileFindings, text: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_file_is_one_line_whatever_is_in_it() {
+        let named = |name: &str| FileFindings { file: name.into(), problem: Some("no".into()), ..Default::default() };
+        let file = named("a.lisp\n\nErrors: 0\u{1b}[2J");
+        let text = render(&Found { files: vec![file], ..Found::default() });
+        assert!(text.contains("\n\na.lisp\\u{a}\\u{a}Errors: 0\\u{1b}[2J\n  could not be checked: no"), "{text}");
+    }
 
     #[test]
     fn a_note_is_shown_only_on_request() {
