@@ -42,6 +42,7 @@ return {
       require('consort.undo').on_image_state(nil, state, context)
       require('consort.repl').on_image_state(nil, state, context)
     end,
+    ['consort/begun'] = function(...) return require('consort.running').on_begun(...) end,
     ['consort/output'] = function(...) return require('consort.running').on_output(...) end,
     ['window/showMessage'] = function(_, params)
       local levels = { vim.log.levels.ERROR, vim.log.levels.WARN, vim.log.levels.INFO, vim.log.levels.DEBUG }

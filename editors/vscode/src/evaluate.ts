@@ -64,7 +64,7 @@ export class Evaluator {
   async evaluateRange(
     document: vscode.TextDocument, range: vscode.Range, what: What, position: vscode.Position,
   ): Promise<EvalResult | undefined> {
-    const pending = this.results.pending(document.uri, range)
+    const pending = this.results.pending(document.uri, range, () => (this.server.condition.state === 'starting' ? 'waits for the image' : 'waits its turn'))
     const version = document.version
     try {
       await this.server.settled()
@@ -72,7 +72,7 @@ export class Evaluator {
       // The range is not valid in the changed text.
       if (document.version !== version) throw new Error('The text has changed meanwhile: nothing was evaluated.')
       const [name, argument] = this.question(document, range, what, position)
-      const result = await this.server.run<EvalResult>(name, argument, ({ text }) => this.output.append(text))
+      const result = await this.server.run<EvalResult>(name, argument, { begun: () => pending.begun(), output: ({ text }) => this.output.append(text) })
       pending.end()
       // The range of a whole file ends behind its last line break, on an empty line.
       const at = result.range === undefined || what === 'buffer' ? range : toRange(result.range)

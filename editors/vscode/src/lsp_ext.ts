@@ -73,6 +73,13 @@ export interface Output {
   text: string
 }
 
+/** What comes of an evaluation before its answer. */
+export interface News {
+  /** `consort/begun`. */
+  begun?: () => void
+  output: (output: Output) => void
+}
+
 /** The request `consort/input`: running code reads a line. */
 export interface InputWanted {
   id: number

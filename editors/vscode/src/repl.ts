@@ -1,6 +1,6 @@
 // The REPL: a terminal on the editor's own session.
 import * as vscode from 'vscode'
-import type { CallTemplate, Completions, EvalResult, InputLine, InputWanted, LispError, Output } from './lsp_ext.js'
+import type { CallTemplate, Completions, EvalResult, InputLine, InputWanted, LispError } from './lsp_ext.js'
 import { crlf, endsWithPrompt, LineEditor } from './line_editor.js'
 import { timingText, warningText } from './format.js'
 import { describe } from './condition.js'
@@ -160,13 +160,15 @@ class Terminal implements vscode.Pseudoterminal {
     this.partial = this.tail = this.fresh = ''
     this.asked = false
     try {
-      const result = await this.server.run<EvalResult>('eval', { code: text, captureTime: true }, (output: Output) => {
-        streamed += output.text
-        this.partial = (this.partial + output.text).split('\n').at(-1) ?? ''
-        this.tail = (this.tail + output.text).slice(-TAIL)
-        this.fresh = (this.fresh + output.text).slice(-TAIL)
-        this.printed.fire()
-        this.write(output.stream === 'stderr' ? color(31, crlf(output.text)) : crlf(output.text))
+      const result = await this.server.run<EvalResult>('eval', { code: text, captureTime: true }, {
+        output: (output) => {
+          streamed += output.text
+          this.partial = (this.partial + output.text).split('\n').at(-1) ?? ''
+          this.tail = (this.tail + output.text).slice(-TAIL)
+          this.fresh = (this.fresh + output.text).slice(-TAIL)
+          this.printed.fire()
+          this.write(output.stream === 'stderr' ? color(31, crlf(output.text)) : crlf(output.text))
+        },
       })
       this.package = result.package
       if (streamed === '' && !this.asked) this.write(crlf(result.stdout) + (result.stderr === '' ? '' : color(31, crlf(result.stderr))))

@@ -25,8 +25,10 @@ interface Shown {
   before?: { result: EvalResult | undefined; package: string | undefined; isLate?: boolean }
 }
 
-/** The mark of a form that runs. */
+/** The mark of a form that waits, and then runs. */
 export interface Pending {
+  /** The form runs from now on. */
+  begun(): void
   end(): void
   /** The evaluation gave no result: that of one before, which came meanwhile, is shown. */
   failed(): void
@@ -73,18 +75,21 @@ export class Results implements vscode.Disposable {
     return this.last.status === 'ok' ? valuesText(this.last) : resultText(this.last)
   }
 
-  /** Shows that the form runs, for how long, and the key that stops it. */
-  pending(uri: vscode.Uri, range: vscode.Range): Pending {
+  /** Shows that the form waits (`waits`: in words), or runs, for how long, and the key that stops it. */
+  pending(uri: vscode.Uri, range: vscode.Range, waits: () => string): Pending {
     const color = new vscode.ThemeColor('consort.pendingForeground')
     const old = this.shown.find((shown) => this.stands(shown, uri, range))
-    const begun = Date.now()
+    let begun: number | undefined
+    let isTold = false
     const mark = (at: vscode.Range, text: string, before: Shown['before']): Shown =>
       Object.assign(this.put(uri, at, undefined, undefined, { contentText: text, color }), { before: before ?? { result: undefined, package: undefined } })
     let put = mark(range, '…', old?.before ?? old)
     const tick = (): void => {
       // An edit has removed the mark.
       if (!this.shown.includes(put)) return clearInterval(timer)
-      put = mark(put.range, `… ${Math.floor((Date.now() - begun) / 1000)} s · ${STOP_KEY} stops`, put.before)
+      isTold = true
+      const now = begun === undefined ? waits() : `${Math.floor((Date.now() - begun) / 1000)} s`
+      put = mark(put.range, `… ${now} · ${STOP_KEY} stops`, put.before)
     }
     const timer = setInterval(tick, 1000)
     const end = (): void => {
@@ -92,6 +97,10 @@ export class Results implements vscode.Disposable {
       this.forget((shown) => shown === put)
     }
     return {
+      begun: () => {
+        begun = Date.now()
+        if (isTold) tick()
+      },
       end,
       failed: () => {
         const { range: at, before } = put

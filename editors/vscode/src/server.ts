@@ -16,6 +16,7 @@ import {
   type InputWanted,
   type LogEntry,
   type Name,
+  type News,
   type Output,
   type Stopped,
 } from './lsp_ext.js'
@@ -128,7 +129,7 @@ export class Server implements vscode.Disposable {
   finished = 0
   /** The settings that the server was told last. */
   sentSettings: Readonly<Record<string, Record<string, unknown>>> = {}
-  private readonly listeners = new Map<string | number, (output: Output) => void>()
+  private readonly listeners = new Map<string | number, News>()
   private readonly changed = new vscode.EventEmitter<void>()
   /** The image's state, busy or not, or what is announced has changed. */
   readonly onChange = this.changed.event
@@ -223,7 +224,8 @@ export class Server implements vscode.Disposable {
     }
     client.onNotification('consort/imageState', own((state: ImageState) => this.setCondition(state)))
     client.onNotification('window/showMessage', ({ type, message }: { type: number; message: string }) => showMessage(type, message))
-    client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.(output))
+    client.onNotification('consort/begun', ({ token }: Pick<Output, 'token'>) => this.listeners.get(token)?.begun?.())
+    client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.output(output))
     client.onNotification('consort/logEntry', own((entry: LogEntry) => this.logged.fire(entry)))
     client.onNotification('consort/approvalOver', own(({ id }: { id: string | number }) => this.approvalOver(id)))
     client.onNotification('consort/stopped', own((stop: Stopped) => this.stopped(stop)))
@@ -363,14 +365,14 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** `ask` for what runs the person's code: counted as busy, with its output as it comes. */
-  async run<T>(name: Name, argument: object, onOutput?: (output: Output) => void, token?: vscode.CancellationToken): Promise<T> {
+  /** `ask` for what runs the person's code: counted as busy, with its news as they come. */
+  async run<T>(name: Name, argument: object, news?: News, token?: vscode.CancellationToken): Promise<T> {
     const outputToken = `vscode-${++this.tokens}`
-    if (onOutput !== undefined) this.listeners.set(outputToken, onOutput)
+    if (news !== undefined) this.listeners.set(outputToken, news)
     this.running++
     this.changed.fire()
     try {
-      return await this.ask<T>(name, onOutput === undefined ? argument : { ...argument, outputToken }, token)
+      return await this.ask<T>(name, news === undefined ? argument : { ...argument, outputToken }, token)
     } finally {
       this.running--
       this.finished++

@@ -377,8 +377,8 @@ test('a value leaves the mark of a later evaluation of its form', () => {
   const uri = document.uri as never
   const at = new Range(0, 0, 0, 3) as never
   const text = (): unknown => (results as unknown as { shown: { after: { contentText: string } }[] }).shown.map(({ after }) => after.contentText)
-  const first = results.pending(uri, at)
-  const second = results.pending(uri, at)
+  const first = results.pending(uri, at, () => 'waits its turn')
+  const second = results.pending(uri, at, () => 'waits its turn')
   first.end()
   results.show(uri, at, value('1'))
   assert.deepEqual(text(), ['…'])
@@ -386,13 +386,35 @@ test('a value leaves the mark of a later evaluation of its form', () => {
   assert.deepEqual(text(), ['⇒ 1  · cancelled, not evaluated again'])
   // An evaluation that fails without a result leaves the one that came meanwhile.
   for (const isLate of [true, false]) {
-    const third = results.pending(uri, at)
-    const fourth = results.pending(uri, at)
+    const third = results.pending(uri, at, () => 'waits its turn')
+    const fourth = results.pending(uri, at, () => 'waits its turn')
     third.end()
     if (isLate) results.show(uri, at, value('3'))
     fourth.failed()
     assert.deepEqual(text(), isLate ? ['⇒ 3'] : [])
   }
+  results.dispose()
+})
+
+test('a form that waits says so, and how long it runs is counted from its beginning', (context) => {
+  context.mock.timers.enable({ apis: ['setInterval', 'Date'] })
+  const { document } = open('(a)')
+  const results = new Results()
+  window.visibleTextEditors = []
+  const text = (): string | undefined => (results as unknown as { shown: { after: { contentText: string } }[] }).shown[0]?.after.contentText
+  let waits = 'waits for the image'
+  const pending = results.pending(document.uri as never, new Range(0, 0, 0, 3) as never, () => waits)
+  context.mock.timers.tick(1000)
+  assert.match(text() ?? '', /^… waits for the image · \S+ \S+ stops$/)
+  waits = 'waits its turn'
+  context.mock.timers.tick(1000)
+  assert.match(text() ?? '', /^… waits its turn · /)
+  pending.begun()
+  assert.match(text() ?? '', /^… 0 s · /)
+  context.mock.timers.tick(3000)
+  assert.match(text() ?? '', /^… 3 s · /)
+  pending.end()
+  assert.equal(text(), undefined)
   results.dispose()
 })
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Notify, SetOnce, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::outgoing::Sender;
@@ -85,7 +85,7 @@ pub(super) struct Connection {
 pub(super) struct Running {
     pub(super) text: Arc<str>,
     /// What the image knows of it, once it was begun.
-    pub(super) begun: Arc<OnceLock<Begun>>,
+    pub(super) begun: Arc<SetOnce<Begun>>,
     /// Takes senders, each answered once the output so far has been sent to the client.
     pub(super) flush: mpsc::UnboundedSender<oneshot::Sender<()>>,
 }

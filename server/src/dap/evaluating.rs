@@ -1,9 +1,9 @@
 //! Evaluation: code at a frame, and new evaluations, which stop at errors.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{SetOnce, mpsc, oneshot, watch};
 
 use super::answers::{Answer, text, trouble};
 use super::connection::{Connection, Running};
@@ -194,7 +194,7 @@ pub(super) async fn begin(
     let NewEvaluation { code, package, test, stops, threads } = evaluation;
     let text: Arc<str> = code.as_str().into();
     let (flush, mut flushes) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
-    let begun = Arc::new(OnceLock::new());
+    let begun = Arc::new(SetOnce::new());
     lock(&connection.evaluations).push_back(Running { text: text.clone(), begun: begun.clone(), flush });
     let _turn = Turn(connection, text);
     let (output, mut chunks) = mpsc::unbounded_channel();

@@ -17,10 +17,11 @@ pub mod symbols;
 pub mod texts;
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::sync::SetOnce;
 
 use crate::model::check::CheckMode;
 use crate::text::Span;
@@ -108,7 +109,7 @@ pub struct EvalParams {
     pub redefines: Vec<Redefinition>,
     /// Is told the request, once it is sent.
     #[serde(skip)]
-    pub begun: Option<Arc<OnceLock<Begun>>>,
+    pub begun: Option<Arc<SetOnce<Begun>>>,
 }
 
 /// A definition in code that is evaluated.

@@ -36,7 +36,6 @@ use lsp_types::{ExecuteCommandParams, Position, ProgressToken, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::connection::{Connection, no_document};
@@ -253,17 +252,6 @@ fn seconds(command: &str, timeout: Option<f64>) -> Result<Option<f64>> {
         }
         timeout => Ok(timeout),
     }
-}
-
-/// The next chunk received during work; waits forever if none can come.
-async fn next<T>(chunks: &mut Option<mpsc::UnboundedReceiver<T>>) -> Option<T> {
-    if let Some(receiver) = chunks {
-        if let Some(chunk) = receiver.recv().await {
-            return Some(chunk);
-        }
-        *chunks = None;
-    }
-    std::future::pending().await
 }
 
 #[cfg(test)]

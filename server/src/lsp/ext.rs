@@ -3,6 +3,8 @@
 
 /// The image's state, on connection and on every change.
 pub(super) const IMAGE_STATE: &str = "consort/imageState";
+/// An evaluation has begun, after those of the client before it.
+pub(super) const BEGUN: &str = "consort/begun";
 /// Output of a running evaluation.
 pub(super) const OUTPUT: &str = "consort/output";
 
@@ -19,7 +21,7 @@ pub(super) const LOG_ENTRY: &str = "consort/logEntry";
 pub(super) const STOPPED: &str = "consort/stopped";
 
 /// All notifications that Consort adds.
-pub const NOTIFICATIONS: [&str; 6] = [IMAGE_STATE, OUTPUT, APPROVAL_OVER, INPUT_OVER, LOG_ENTRY, STOPPED];
+pub const NOTIFICATIONS: [&str; 7] = [IMAGE_STATE, BEGUN, OUTPUT, APPROVAL_OVER, INPUT_OVER, LOG_ENTRY, STOPPED];
 
 /// A request: the next line of a running evaluation's standard input.
 pub(super) const INPUT: &str = "consort/input";

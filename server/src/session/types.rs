@@ -1,11 +1,11 @@
 //! The types of the session's interface: requests, answers and feedback.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ropey::Rope;
-use tokio::sync::mpsc;
+use tokio::sync::{SetOnce, mpsc};
 
 use super::approval::request::ApprovalRequest;
 use super::client::{ClientId, ClientInfo};
@@ -157,7 +157,7 @@ pub struct EvalRequest {
     /// True to give the values references, to inspect them by; an editor's evaluations always do.
     pub refer: bool,
     /// Is told the image's request, once it is sent.
-    pub begun: Option<Arc<OnceLock<Begun>>>,
+    pub begun: Option<Arc<SetOnce<Begun>>>,
 }
 
 /// A request to check a text that is not (or not necessarily) an open document.

@@ -1,5 +1,5 @@
---- Running evaluations of this editor: a mark beside the form, with the seconds and the key that
---- stops it, and the output so far.
+--- Evaluations of this editor that wait or run: a mark beside the form, with the seconds and the key
+--- that stops it, and the output so far.
 require('consort.colours')
 
 local M = {}
@@ -9,8 +9,10 @@ local LINES = 5 -- of what was printed
 
 ---@class consort.Run
 ---@field text string what was printed
----@field show? fun(run: consort.Run) draws it
+---@field begun? number when it began; nil while it waits
+---@field show? fun() draws it
 ---@field printed? fun(text: string) takes what is printed
+---@field is_shown? boolean its mark is drawn
 ---@field timer? uv.uv_timer_t
 
 ---@type table<string, consort.Run>
@@ -39,24 +41,28 @@ local function below(text)
   return shown
 end
 
---- Marks a line as the one whose form runs.
+--- Says what a form waits for.
+---@return string
+local function waits() return vim.g.consort_image == 'starting' and 'waits for the image' or 'waits its turn' end
+
+--- Marks a line as the one whose form waits, and then runs.
 ---@param buf integer
 ---@param row integer 0-based
 ---@return string token for `outputToken`
 function M.mark(buf, row)
   -- The mark moves with its text, also before anything is drawn.
   local mark = vim.api.nvim_buf_set_extmark(buf, namespace, row, 0, {})
-  local begun = vim.uv.now()
   local key = require('consort.maps').key('interrupt')
   local run = { text = '', timer = assert(vim.uv.new_timer()) }
   run.show = function()
     if not vim.api.nvim_buf_is_loaded(buf) then return end
     local at = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, mark, {})[1]
     if not at then return end
-    local seconds = math.floor((vim.uv.now() - begun) / SECOND)
+    local now = run.begun and ('%d s'):format(math.floor((vim.uv.now() - run.begun) / SECOND)) or waits()
+    run.is_shown = true
     mark = vim.api.nvim_buf_set_extmark(buf, namespace, at, 0, {
       id = mark,
-      virt_text = { { (' … %d s · %s stops '):format(seconds, key), 'ConsortHint' } },
+      virt_text = { { (' … %s · %s stops '):format(now, key), 'ConsortHint' } },
       virt_text_pos = 'eol',
       virt_lines = below(run.text),
     })
@@ -71,6 +77,14 @@ function M.mark(buf, row)
     if runs[token] then run.show() end
   end))
   return token
+end
+
+--- `consort/begun`
+function M.on_begun(_, params)
+  local run = runs[params.token]
+  if not run then return end
+  run.begun = vim.uv.now()
+  if run.is_shown then run.show() end
 end
 
 --- `consort/output`

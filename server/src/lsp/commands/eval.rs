@@ -1,17 +1,20 @@
 //! `consort.eval`.
 
+use std::sync::Arc;
+
 use lsp_types::{Position, ProgressToken, Range, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{SetOnce, mpsc};
 use tower_lsp::jsonrpc::{Error, Result};
 
-use super::{Command, next, seconds};
+use super::{Command, seconds};
 use crate::lsp::connection::Connection;
 use crate::lsp::progress::Bar;
 use crate::lsp::{ext, from_proto, to_proto};
 use crate::model::image::OutputChunk;
 use crate::session::EvalRequest;
+use crate::session::debug::Begun;
 
 /// Evaluates code.
 pub(super) struct Eval;
@@ -32,7 +35,7 @@ pub(super) struct Argument {
     timeout: Option<f64>,
     #[serde(default)]
     capture_time: bool,
-    /// Streams output as `consort/output` with this token during the evaluation.
+    /// Has the beginning and the output of the evaluation sent with this token.
     output_token: Option<Value>,
 }
 
@@ -49,23 +52,16 @@ impl Command for Eval {
 }
 
 async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Result<Value> {
-    let (output, mut chunks) = match &argument.output_token {
-        Some(_) => {
-            let (sender, receiver) = mpsc::unbounded_channel();
-            (Some(sender), Some(receiver))
-        }
-        None => (None, None),
-    };
-    let request = EvalRequest {
+    let mut request = EvalRequest {
         code: argument.code,
         package: argument.package,
         capture_time: argument.capture_time,
         timeout: seconds(Eval::NAME, argument.timeout)?,
-        output,
         debug: connection.negotiated().stops,
         threads: true,
         ..EvalRequest::default()
     };
+    let news = argument.output_token.map(|token| News::of(token, &mut request));
     let position = argument.position.or(argument.range.map(|range| range.start)).map(from_proto::position);
     let (session, client) = (&connection.session, connection.client);
     let mut answer = match &argument.uri {
@@ -73,35 +69,91 @@ async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Resu
             as std::pin::Pin<Box<dyn Future<Output = _> + Send>>,
         None => Box::pin(session.evaluate(client, request)),
     };
-    follow(connection, &mut answer, &mut chunks, argument.output_token.as_ref(), &bar)
+    follow(connection, &mut answer, news, &bar)
         .await?
         .map(|outcome| outcome.facts())
         .map_err(|error| to_proto::error(&error))
 }
 
-/// Waits for an answer and forwards the output printed until then.
+/// What a client is sent about its evaluation before the answer.
+pub(super) struct News {
+    /// The client's token.
+    token: Value,
+    /// Set when the evaluation begins; `None`: the client knows it.
+    begun: Option<Arc<SetOnce<Begun>>>,
+    /// The output; `None`: no more can come.
+    chunks: Option<mpsc::UnboundedReceiver<OutputChunk>>,
+}
+
+impl News {
+    /// Has a request report its beginning and its output.
+    pub(super) fn of(token: Value, request: &mut EvalRequest) -> News {
+        let (begun, (output, chunks)) = (Arc::default(), mpsc::unbounded_channel());
+        (request.begun, request.output) = (Some(Arc::clone(&begun)), Some(output));
+        News { token, begun: Some(begun), chunks: Some(chunks) }
+    }
+
+    /// Sends what comes next. Waits forever if nothing can come.
+    async fn send_next(&mut self, connection: &Connection) {
+        if let Some(begun) = &self.begun {
+            // Nothing is printed before the beginning.
+            begun.wait().await;
+            return self.send_begun(connection);
+        }
+        if let Some(chunks) = &mut self.chunks {
+            if let Some(chunk) = chunks.recv().await {
+                return self.send_output(connection, &chunk);
+            }
+            self.chunks = None;
+        }
+        std::future::pending().await
+    }
+
+    /// Sends what has come by now.
+    fn send_rest(&mut self, connection: &Connection) {
+        if self.begun.as_ref().is_some_and(|begun| begun.initialized()) {
+            self.send_begun(connection);
+        }
+        while let Some(Ok(chunk)) = self.chunks.as_mut().map(mpsc::UnboundedReceiver::try_recv) {
+            self.send_output(connection, &chunk);
+        }
+    }
+
+    fn send_begun(&mut self, connection: &Connection) {
+        self.begun = None;
+        connection.peer.notify(ext::BEGUN, json!({"token": self.token}));
+    }
+
+    fn send_output(&self, connection: &Connection, chunk: &OutputChunk) {
+        let stream = if chunk.stderr { "stderr" } else { "stdout" };
+        connection.peer.notify(ext::OUTPUT, json!({"token": self.token, "stream": stream, "text": chunk.text}));
+    }
+}
+
+/// Waits for an answer, and sends the client's news until then.
 ///
 /// # Errors
 /// The evaluation was cancelled.
 pub(super) async fn follow<T>(
     connection: &Connection,
     mut answer: impl Future<Output = T> + Unpin,
-    chunks: &mut Option<mpsc::UnboundedReceiver<OutputChunk>>,
-    token: Option<&Value>,
+    mut news: Option<News>,
     bar: &Bar,
 ) -> Result<T> {
-    let show = |chunk: OutputChunk| {
-        let stream = if chunk.stderr { "stderr" } else { "stdout" };
-        connection.peer.notify(ext::OUTPUT, json!({"token": token, "stream": stream, "text": chunk.text}));
-    };
     loop {
+        let next = async {
+            match &mut news {
+                Some(news) => news.send_next(connection).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             biased;
-            Some(chunk) = next(chunks) => show(chunk),
+            () = next => {}
             answer = &mut answer => {
-                // A piece may have come with the answer, after the look at the pieces.
-                while let Some(Ok(chunk)) = chunks.as_mut().map(mpsc::UnboundedReceiver::try_recv) {
-                    show(chunk);
+                // Something may have come with the answer.
+                if let Some(news) = &mut news {
+                    news.send_rest(connection);
                 }
                 return Ok(answer);
             }

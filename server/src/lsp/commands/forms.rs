@@ -4,10 +4,9 @@
 use lsp_types::{Position, ProgressToken, Range, TextEdit, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
-use super::eval::follow;
+use super::eval::{News, follow};
 use super::{Command, seconds};
 use crate::ide::evaluate_part::comment;
 use crate::lsp::connection::{Connection, no_document};
@@ -35,7 +34,7 @@ macro_rules! argument {
             timeout: Option<f64>,
             #[serde(default)]
             capture_time: bool,
-            /// The token of `consort/output`, by which output is sent during the evaluation.
+            /// Has the beginning and the output of the evaluation sent with this token.
             output_token: Option<Value>,
         }
 
@@ -200,23 +199,16 @@ async fn evaluate(
     token: Option<ProgressToken>,
 ) -> Result<Option<(Selected, EvalOutcome)>> {
     let bar = connection.bars.begin(token, false, "Evaluating", true);
-    let (output, mut chunks) = match &options.output_token {
-        Some(_) => {
-            let (sender, receiver) = mpsc::unbounded_channel();
-            (Some(sender), Some(receiver))
-        }
-        None => (None, None),
-    };
-    let request = EvalRequest {
+    let mut request = EvalRequest {
         capture_time: options.capture_time,
         timeout: seconds(name, options.timeout)?,
-        output,
         debug: connection.negotiated().stops,
         threads: true,
         ..EvalRequest::default()
     };
+    let news = options.output_token.map(|token| News::of(token, &mut request));
     let answer = Box::pin(connection.session.evaluate_part(connection.client, request, uri.as_str(), part));
-    match follow(connection, answer, &mut chunks, options.output_token.as_ref(), &bar).await? {
+    match follow(connection, answer, news, &bar).await? {
         Some((selected, Ok(outcome))) => Ok(Some((selected, outcome))),
         Some((_, Err(error))) => Err(to_proto::error(&error)),
         None => Ok(None),

@@ -74,9 +74,14 @@ def what_runs_shows_so_and_is_stopped(person):
     see.press("Escape")
     see.type("\\ee")
     see.see(" s · \\i stops", "  begun")
+    # A form behind it waits, and says so.
+    see.type("o(list :second)")
+    see.press("Escape")
+    see.type("\\ee")
+    see.see("(list :second)  … waits its turn · \\i stops", " s · \\i stops", "  begun")
     see.keep("running")
     see.type("\\i")
-    see.see("1 interrupted", without=[" s · \\i stops"])
+    see.see("2 interrupted", without=["\\i stops"])
     see.command("edit!")
     # A value at a line outside of the window is shown as a message.
     see.type("ggO(list :far")

@@ -47,7 +47,7 @@ export default async function ({ workbench, page, step }) {
     // An evaluation that waits in the queue, and is cancelled, keeps the earlier value and says so.
     await workbench.cursor('scratch.lisp', /^\(square/)
     await keys('Alt+Enter')
-    await workbench.until('the form to wait', async () => (await workbench.inline('scratch.lisp')).filter((one) => one.startsWith('…')).length === 2)
+    await workbench.shows('scratch.lisp', '… waits its turn · Ctrl+Alt+L I stops')
     await workbench.picture('14-running-dark')
     await keys('Control+Alt+l', 'i')
     await workbench.shows('scratch.lisp', 'interrupted')
