@@ -17,7 +17,8 @@ return {
   -- reads asks here. Evaluations that stop are shown in the debugger.
   init_options = { approve = true, input = true, stops = true },
   -- Settings are from the person's own configuration: Neovim reads no other without `:trust`.
-  before_init = function(params)
+  before_init = function(params, config)
+    require('consort.start').guard(config)
     params.capabilities.experimental = vim.tbl_deep_extend('force', params.capabilities.experimental or {}, { consort = { ownSettings = true } })
   end,
   -- LspDetach comes only for a server that has a buffer. Neovim drops the client in the next turn.

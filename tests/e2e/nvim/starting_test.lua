@@ -37,6 +37,13 @@ T.it('a buffer without a file: the key says at once what to do', function()
   T.eq('Consort: no file: `:w NAME.lisp`, or use `:Consort scratch`', last_said())
 end)
 
+T.it('a misspelt command: what was meant', function()
+  for name, said in pairs({ tset = 'did you mean `:Consort test`?', nothing = 'there are answer, apropos,' }) do
+    vim.cmd('Consort ' .. name)
+    T.eq(true, last_said():find(said, 1, true) ~= nil, last_said())
+  end
+end)
+
 T.it('without a Lisp file a command starts the server of the current directory', function()
   for _, one in ipairs(vim.lsp.get_clients()) do one:stop() end
   T.wait('the end of the server', function() return #vim.lsp.get_clients() == 0 end)
@@ -212,6 +219,23 @@ T.it('a server that cannot start: the key says so, and is of no other workspace'
   T.eq('Consort: it ended as it began: `:checkhealth consort`', last_said())
   T.eq(nil, require('consort.client').of())
   command('consort', 'lsp')
+end)
+
+T.it('a server that refuses to start: the key says its reason, and nothing waits for it', function()
+  local answer = '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no place for it"}}'
+  command('sh', '-c', ("head -c 20 >/dev/null; printf 'Content-Length: %d\\r\\n\\r\\n%%s' '%s'; exec sleep 600"):format(#answer, answer))
+  forget()
+  T.press('\\ee')
+  T.eq('Consort: it did not start: no place for it', last_said())
+  T.wait('its end', function() return vim.iter(all()):all(function(one) return one.initialized end) end)
+  vim.cmd.enew({ bang = true })
+  vim.b.consort_root = name_of('other')
+  forget()
+  vim.cmd('Consort status')
+  T.eq('Consort: it did not start: no place for it', last_said())
+  T.wait('its end', function() return vim.iter(all()):all(function(one) return one.initialized end) end)
+  command('consort', 'lsp')
+  vim.cmd.edit({ name_of('other') .. '/fixture.lisp', bang = true })
 end)
 
 T.it('a server that could not start leaves the other names of other workspaces', function()

@@ -132,7 +132,7 @@ function M.need(buf)
   if not is_enabled then
     M.fail("it is not enabled: `vim.lsp.enable('consort')` belongs in your init.lua")
   elseif has_failed then
-    M.fail('it ended as it began: `:checkhealth consort`')
+    start.say_failed()
   else
     M.say('it is still starting', vim.log.levels.WARN)
   end

@@ -188,7 +188,9 @@ function M.run(context)
   if not subcommand then
     local names = vim.tbl_keys(M.table)
     table.sort(names)
-    return require('consort.client').fail(('there is no `:Consort %s`; there are %s'):format(name, table.concat(names, ', ')))
+    local meant = require('consort.meant').word(name, names)
+    local hint = meant and ('did you mean `:Consort %s`?'):format(meant) or 'there are ' .. table.concat(names, ', ')
+    return require('consort.client').fail(('there is no `:Consort %s`; %s'):format(name, hint))
   end
   local takes = subcommand.takes
   if takes and not (vim.list_contains(subcommand.choices, rest) or rest == '' and takes == 'any') then

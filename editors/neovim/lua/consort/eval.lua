@@ -137,12 +137,30 @@ local function run(command, argument, done)
   if not cancel then running.done(argument.outputToken) end
 end
 
+--- Returns the column of the parenthesis, if the cursor is on the operator behind one: the call is
+--- meant, and not the variable of that name. In quoted lists, and on a name like `*this*`, it is not.
+---@param line string
+---@param column integer of the cursor, from 1
+---@return integer?
+local function call_at(line, column)
+  local before = line:sub(1, column - 1)
+  local open = before:match('^.*()%([^%s()\'"`,;|]*$')
+  local name = open and line:sub(open + 1):match('^[^%s()\'"`,;|]+')
+  if not name or open + #name < column or name:match('^%*.*%*$') or before:sub(1, open - 1):match("['`#\\]$") then return end
+  return open
+end
+
 --- Returns the cursor's position. On a closing parenthesis it is the one behind the parenthesis, so
 --- that the form it closes is meant.
 local function place_of_form(client)
   local place = client_of.place(client)
   local column = vim.api.nvim_win_get_cursor(0)[2] + 1
   local line = vim.api.nvim_get_current_line()
+  local call = call_at(line, column)
+  if call then
+    place.position.character = vim.str_utfindex(line, client.offset_encoding, call - 1, false)
+    return place
+  end
   if line:sub(column, column) == ')' and line:sub(math.max(1, column - 2), column - 1) ~= '#\\' then
     place.position.character = place.position.character + 1
   end

@@ -255,7 +255,7 @@ local function recall(step)
   set_input(repl.edited[at] or repl.history[at] or '')
 end
 
-local HINT = '; <CR> evaluates a form when it is whole, <C-p> and <C-n> recall, <C-x><C-o> completes, <C-c> interrupts'
+local HINT = '; <CR> evaluates a whole form, <C-p> <C-n> recall, <C-x><C-o> completes, <C-c> interrupts'
 
 local function make()
   local old = vim.fn.bufnr(('^%s$'):format(NAME)) -- of `:bdelete`

@@ -5,9 +5,36 @@ local PATIENCE = 30000 -- ms; the first start of all prepares Lisp
 
 ---@type table<integer, true> the buffers whose last server has ended before it answered
 local failed = {}
+local refusal ---@type string? why the last server that began would not start
+local is_awaited = false
 
 ---@param buf integer that a server is started for
 function M.begins(buf) failed[buf] = nil end
+
+--- Says why no server has started.
+function M.say_failed()
+  require('consort.client').fail(refusal and 'it did not start: ' .. refusal or 'it ended as it began: `:checkhealth consort`')
+end
+
+--- Ends a server that answers its first request with an error: Neovim itself would keep it, without
+--- an answer to anything.
+---@param config vim.lsp.ClientConfig of a client that is about to send the request
+function M.guard(config)
+  refusal = nil
+  local client = vim.iter(vim.lsp.get_clients({ name = 'consort', _uninitialized = true })):find(function(one) return one.config == config end)
+  if not client then return end
+  local request = client.rpc.request
+  client.rpc.request = function(method, params, callback, ...)
+    if method ~= 'initialize' then return request(method, params, callback, ...) end
+    return request(method, params, function(error, result)
+      if not error then return callback(error, result) end
+      refusal = tostring(error.message)
+      -- Whoever waits for the server says it.
+      if not is_awaited then M.say_failed() end
+      client:stop(true)
+    end, ...)
+  end
+end
 
 ---@param client? vim.lsp.Client that has ended
 function M.ends(client)
@@ -44,12 +71,15 @@ end
 --- Waits until a server that starts is there, or is not going to be.
 ---@param is_over fun(): boolean?
 local function await(is_over)
+  is_awaited = true
   vim.wait(200, is_over, 20)
-  if is_over() then return end
-  vim.api.nvim_echo({ { 'Consort: starting ... (CTRL-C goes on without it)' } }, false, {})
-  vim.cmd.redraw()
-  vim.wait(PATIENCE, is_over, 20)
-  vim.api.nvim_echo({ { '' } }, false, {})
+  if not is_over() then
+    vim.api.nvim_echo({ { 'Consort: starting ... (CTRL-C goes on without it)' } }, false, {})
+    vim.cmd.redraw()
+    vim.wait(PATIENCE, is_over, 20)
+    vim.api.nvim_echo({ { '' } }, false, {})
+  end
+  is_awaited = false
 end
 
 --- Waits for the server of a file, and starts one if there is none: the last one has ended.

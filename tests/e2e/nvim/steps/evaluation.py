@@ -19,6 +19,13 @@ def a_value_stands_at_the_end_of_its_line(person):
     person.go("(total '(:tea :cake))")
     see.type("\\ee")
     see.see("(total '(:tea :cake))  ⇒ " + OLD)
+    # On the operator, the call is meant.
+    see.type("f x")
+    see.see("(total'(", without=["⇒ " + OLD])
+    see.type("u")
+    person.go("total '(:tea :cake))")
+    see.type("l\\ee")
+    see.see("(total '(:tea :cake))  ⇒ " + OLD)
     person.go("(progn (format")
     see.type("\\ee")
     see.see("⇒ 1, :TWO", "  one", "  two")
