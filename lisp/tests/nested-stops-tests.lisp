@@ -24,6 +24,8 @@
                (inner (stop-of-id image id 1)))
           (is string= "breakpoint" (path inner "reason"))
           (is = 2 (path inner "level"))
+          ;; Nothing of the two signals is among its frames.
+          (is equal (cons "HALVED" (frame-names image outer)) (frame-names image inner))
           ;; A step goes on within that code, and ends with it.
           (on-stop image "debug-step" inner "how" "over")
           (let ((next (stop-of-id image id 2)))
@@ -50,6 +52,7 @@
         (is string= "sent" (path (on-stop image "debug-continue" inner) "result" "status"))
         (is string= "boom 7" (path (answer image request) "result" "error" "message")))
       (let* ((request (nesting image outer "(list (break \"inner\") 1)")) (inner (stop-of-id image id 2)))
+        (is equal (frame-names image outer) (frame-names image inner))
         (on-stop image "debug-continue" inner)
         (is string= "(NIL 1)" (path (answer image request) "result" "values" 0 "text")))
       (let* ((request (nesting image outer "(fails 8)")) (inner (stop-of-id image id 3)))

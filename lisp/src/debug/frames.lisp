@@ -18,13 +18,8 @@
              (push frame frames)
              (push (list (frame-name frame)) names))
     (setf frames (nreverse frames) names (nreverse names))
-    (let ((debugger (position 'invoke-debugger names :key #'first)))
-      (when debugger
-        (setf frames (nthcdr (1+ debugger) frames) names (nthcdr (1+ debugger) names))))
-    (loop while (and names
-                     (not (form-frame-named-p (first (first names))))
-                     (or (internal-frame-p (first names)) (member (first (first names)) *signalling-frames*)))
-          do (pop frames) (pop names))
+    (let ((kept (without-signalling (mapcar #'cons frames names))))
+      (setf frames (mapcar #'car kept) names (mapcar #'cdr kept)))
     (let ((form-alone (notany #'program-frame-p (mapcar #'first names))))
       (values (loop for frame in frames
                     for name in names
@@ -32,6 +27,25 @@
                                (if (form-frame-named-p (first name)) (not form-alone) (own-frame-p name)))
                       collect frame)
               more))))
+
+(defun signalling-frame-p (name)
+  "Returns true if a frame called NAME is Consort's, the implementation's or of signalling."
+  (and (not (form-frame-named-p (first name)))
+       (or (own-frame-p name) (internal-frame-p name) (eq (first name) 'invoke-debugger)
+           (member (first name) *signalling-frames*))))
+
+(defun without-signalling (frames)
+  "FRAMES, conses (FRAME . NAME) from the innermost on, without those of the signalling that led to
+  the stop and to each stop around it."
+  (loop while (and frames (signalling-frame-p (cdr (first frames))))
+        do (pop frames))
+  (let ((outer (position 'invoke-debugger frames :key #'cadr)))
+    (if outer
+        (let ((inner (loop for end downfrom outer above 0
+                           while (signalling-frame-p (cdr (nth (1- end) frames)))
+                           finally (return end))))
+          (append (subseq frames 0 inner) (without-signalling (nthcdr (1+ outer) frames))))
+        frames)))
 
 (defun own-frame-p (name)
   "Returns true if a frame called NAME is Consort's."
@@ -51,10 +65,19 @@
        (let ((caller (frame-below frame)))
          (and caller (evaluator-frame-p (list (frame-name caller)))))))
 
+(defun form-at-stop-frame-p (frame name)
+  "Returns true if FRAME, called NAME, is of a form that Consort evaluates at a stop: a function of one
+  nameless parameter, the frame there."
+  (and (consp name) (eq (first name) 'lambda) (consp (rest name)) (consp (second name))
+       (null (rest (second name))) (symbolp (first (second name))) (null (symbol-package (first (second name))))
+       (let ((caller (frame-below frame)))
+         (and caller (own-frame-p (list (frame-name caller)))))))
+
 (defun frame-label (frame)
   "Returns the name of FRAME."
   (let ((name (frame-name frame)))
-    (cond ((or (form-frame-named-p name) (toplevel-frame-p frame name)) "top-level form")
+    (cond ((form-at-stop-frame-p frame name) "form at the stop")
+          ((or (form-frame-named-p name) (toplevel-frame-p frame name)) "top-level form")
           ((stringp name) name)
           (t (present (readable-name name) (user-package) :case :upcase)))))
 
