@@ -27,6 +27,7 @@ mod jobs;
 pub mod kept_definitions;
 mod loaded_texts;
 pub mod log;
+mod meant;
 mod names;
 mod others_definitions;
 mod outside_workspace;

@@ -13,6 +13,7 @@ use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
 use consort::host::workspace;
+use consort::ide::fixes::meant;
 use consort::ide::render::{Source, Summary, Terminal};
 use consort::model::check::{CheckEnd, CheckReport};
 use consort::model::diagnostic::Diagnostic;
@@ -44,6 +45,8 @@ pub(crate) struct Args {
 struct Checked {
     /// The displayed name.
     name: String,
+    /// The real path.
+    path: PathBuf,
     text: Rope,
     report: CheckReport,
 }
@@ -88,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Returns what the name of a file that is not there may have been meant as.
-fn meant(path: &Path) -> String {
+fn meant_file(path: &Path) -> String {
     let file = path.with_extension("asd");
     match path.to_str() {
         Some("-") => "; standard input is not read, write the code into a file".into(),
@@ -114,19 +117,19 @@ impl Run {
     }
 
     /// Prints a report.
-    fn done(&mut self, checked: &Checked) -> Result<(), Failure> {
+    fn done(&mut self, place: &Place, checked: &Checked) -> Result<(), Failure> {
         self.summary.files += 1;
         for diagnostic in &checked.report.diagnostics {
             self.summary.count(diagnostic);
         }
         self.stopped |= checked.report.end != CheckEnd::Complete;
-        if self.json { print_json(checked) } else { print_text(checked) }
+        if self.json { print_json(checked) } else { print_text(place, checked) }
     }
 
     /// Checks one argument.
     fn check(&mut self, path: &Path) -> Result<(), Failure> {
         let cannot = |error: io::Error| {
-            let hint = if error.kind() == io::ErrorKind::NotFound { meant(path) } else { String::new() };
+            let hint = if error.kind() == io::ErrorKind::NotFound { meant_file(path) } else { String::new() };
             Failure::cannot(format!("{}: {error}{hint}", shown::path(path)))
         };
         let real = path.canonicalize().map_err(cannot)?;
@@ -162,7 +165,7 @@ impl Run {
                 match checked {
                     Ok(checked) => match &checked.report.unloaded_system {
                         Some(system) => unloaded.entry(system.clone()).or_default().push(file.clone()),
-                        None => self.done(&checked)?,
+                        None => self.done(place, &checked)?,
                     },
                     Err(message) => self.failures.push(format!("{}: {message}", shown::path(file))),
                 }
@@ -210,7 +213,7 @@ impl Run {
             // A system definition may name missing files; the report contains an error for the
             // file.
             let text = files::source(&path, SOURCE_LIMIT).unwrap_or_default();
-            self.done(&Checked { name, text: Rope::from_str(&text), report })?;
+            self.done(place, &Checked { name, path: real, text: Rope::from_str(&text), report })?;
         }
         for name in names.into_values() {
             self.failures.push(format!("{name}: its system was checked, but this file was not compiled with it"));
@@ -279,9 +282,9 @@ fn each_in_order<T>(
 
 fn check_file(place: &Place, timeout: Option<f64>, file: &Path, line: &ProgressLine) -> Result<Checked, String> {
     let (text, path) = read(file)?;
-    let request = Request::Check { text: text.clone(), path, timeout };
+    let request = Request::Check { text: text.clone(), path: path.clone(), timeout };
     let report = answer(place, &request, line)?;
-    Ok(Checked { name: file.display().to_string(), text: Rope::from_str(&text), report })
+    Ok(Checked { name: file.display().to_string(), path, text: Rope::from_str(&text), report })
 }
 
 fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request, line: &ProgressLine) -> Result<T, String> {
@@ -317,7 +320,7 @@ fn shown(path: &Path) -> String {
     here.ok().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
 }
 
-fn print_json(Checked { name, text, report }: &Checked) -> Result<(), Failure> {
+fn print_json(Checked { name, text, report, .. }: &Checked) -> Result<(), Failure> {
     for diagnostic in &report.diagnostics {
         output::print_json(&line(name, text, diagnostic))?;
     }
@@ -344,7 +347,26 @@ fn range(text: &Rope, span: Span) -> Value {
     json!({"start": start, "end": end})
 }
 
-fn print_text(Checked { name, text, report }: &Checked) -> Result<(), Failure> {
+/// Returns a question for each diagnostic about an unknown name that a known one is like.
+fn suggestions(place: &Place, Checked { path, text, report, .. }: &Checked) -> Vec<Option<String>> {
+    let items: Vec<Diagnostic> = report.diagnostics.iter().filter(|one| meant::is_about_name(one)).cloned().collect();
+    let mut names = if items.is_empty() {
+        Vec::new()
+    } else {
+        let request = Request::Meant { text: text.to_string(), path: path.clone(), items };
+        // A diagnostic is shown without a suggestion if the host has ended since.
+        answer::<Vec<Vec<String>>>(place, &request, &ProgressLine::hidden()).unwrap_or_default()
+    }
+    .into_iter();
+    let mut suggestion = |one: &Diagnostic| {
+        let meant = if meant::is_about_name(one) { names.next()? } else { Vec::new() };
+        (!meant.is_empty()).then(|| format!("did you mean {}?", meant.join(" or ")))
+    };
+    report.diagnostics.iter().map(&mut suggestion).collect()
+}
+
+fn print_text(place: &Place, checked: &Checked) -> Result<(), Failure> {
+    let Checked { name, text, report, .. } = checked;
     // Code under check can name any file, and one many times.
     let others: RefCell<(u64, HashMap<PathBuf, Option<Rope>>)> = RefCell::default();
     let read_other = |path: &Path| {
@@ -358,12 +380,13 @@ fn print_text(Checked { name, text, report }: &Checked) -> Result<(), Failure> {
         text.clone()
     };
     let terminal = Terminal::new(colour(&io::stdout()), width(), &read_other);
-    for diagnostic in &report.diagnostics {
+    for (diagnostic, suggestion) in report.diagnostics.iter().zip(suggestions(place, checked)) {
         let mut diagnostic = diagnostic.clone();
         for file in diagnostic.related.iter_mut().filter_map(|related| related.file.as_mut()) {
             *file = shown(file).into();
         }
-        print_as_it_is(&format!("{}\n\n", terminal.render(&Source { name, text }, &diagnostic)))?;
+        let source = Source { name, text, lines_before: 0 };
+        print_as_it_is(&format!("{}\n\n", terminal.render(&source, &diagnostic, suggestion.as_deref())))?;
     }
     if let CheckEnd::Stopped { reason } = &report.end {
         print(&format!("{}: the check was stopped: {}\n\n", shown::line(name), shown::line(reason)))?;

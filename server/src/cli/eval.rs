@@ -46,15 +46,15 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let code = match args.code.as_str() {
+    let (name, code) = match args.code.as_str() {
         "-" => {
             let mut code = String::new();
             io::stdin()
                 .read_to_string(&mut code)
                 .map_err(|error| Failure::cannot(format!("standard input: {error}")))?;
-            code
+            (STANDARD_INPUT, code)
         }
-        code => code.into(),
+        code => (THE_CODE, code.into()),
     };
     let workspace = args.workspace.find()?;
     trust::say_if_untrusted(&workspace)?;
@@ -124,8 +124,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     // Code that cannot be read is shown as `consort check` shows it.
-    let error = outcome.error.as_ref();
-    match error.and_then(|error| not_read(&code, error, |package| packages::near(&place, package, Asked::InShell))) {
+    let code = Code { name, text: &code, lines_before: 0 };
+    let near = |package: &str| packages::near(&place, package, Asked::InShell);
+    match outcome.error.as_ref().and_then(|error| not_read(&code, error, near)) {
         Some(shown) => print_error_as_it_is(&shown)?,
         None => print_error(&failure_message(&outcome))?,
     }
@@ -225,35 +226,48 @@ fn unquoted(printed: &str) -> String {
     text
 }
 
+/// The name of code that a person typed.
+pub(super) const THE_CODE: &str = "the code";
+/// The name of code from standard input.
+pub(super) const STANDARD_INPUT: &str = "standard input";
+
+/// Code that is evaluated, with its place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Code<'a> {
+    /// The name of where it is from.
+    pub(super) name: &'a str,
+    pub(super) text: &'a str,
+    /// The number of the lines there that stand before it.
+    pub(super) lines_before: usize,
+}
+
 /// Returns why code was not read, as `consort check` shows it, with the packages that `near` finds
 /// for one that does not exist; `None` for an error of an evaluation.
-pub(super) fn not_read(code: &str, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
+pub(super) fn not_read(code: &Code<'_>, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
     unread(code, &error.kind).or_else(|| unreadable(code, error, near))
 }
 
 /// Returns the structural errors of code that the reader did not read, as `consort check` shows
 /// them. `kind`: the type of the evaluation's error.
-pub(super) fn unread(code: &str, kind: &str) -> Option<String> {
+pub(super) fn unread(code: &Code<'_>, kind: &str) -> Option<String> {
     let reader = kind.contains("END-OF-FILE") || kind.contains("READER");
-    let structure = structure::check(&Document::new(code, 0));
+    let structure = structure::check(&Document::new(code.text, 0));
     if !reader || structure.diagnostics.is_empty() {
         return None;
     }
-    let text = Rope::from_str(code);
-    Some(rendered(&text, &structure.diagnostics))
+    Some(rendered(code, &structure.diagnostics))
 }
 
-fn rendered(code: &Rope, diagnostics: &[Diagnostic]) -> String {
+fn rendered(code: &Code<'_>, diagnostics: &[Diagnostic]) -> String {
     let terminal = Terminal::new(colour(&io::stderr()), width(), &|_| None);
-    let source = Source { name: "the code", text: code };
-    diagnostics.iter().map(|one| format!("{}\n", terminal.render(&source, one))).collect()
+    let source = Source { name: code.name, text: &Rope::from_str(code.text), lines_before: code.lines_before };
+    diagnostics.iter().map(|one| format!("{}\n", terminal.render(&source, one, None))).collect()
 }
 
 /// Returns the error of code that the reader did not read, as `consort check` shows it, with the
 /// packages that `near` finds for one that does not exist; `None` for any other error.
-fn unreadable(code: &str, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
-    let text = Rope::from_str(code);
-    let span = token(&text, error.unread?);
+fn unreadable(source: &Code<'_>, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let span = token(&Rope::from_str(source.text), error.unread?);
     let message = error.message_without_stream();
     let package = message.strip_prefix("Package ").and_then(|rest| rest.strip_suffix(" does not exist."));
     let (code, message) = match package {
@@ -265,7 +279,7 @@ fn unreadable(code: &str, error: &EvalError, near: impl Fn(&str) -> Option<Strin
         None if error.kind.contains("PACKAGE") => ("unknown-symbol", message.to_owned()),
         None => ("reader-error", message.to_owned()),
     };
-    Some(rendered(&text, &[Diagnostic::new(span, Severity::Error, code, message)]))
+    Some(rendered(source, &[Diagnostic::new(span, Severity::Error, code, message)]))
 }
 
 /// The span of the token that the reader has read, or begun to read, at a character.
@@ -311,7 +325,8 @@ mod tests {
             "Package SHPO does not exist. Line: 1, Column: 14, File-Position: 14 Stream: #<STRING-INPUT-STREAM>",
             14,
         );
-        let shown = unreadable("(list (shpo:f 1) 2)", &missing, |package| {
+        let given = |text| Code { name: THE_CODE, text, lines_before: 0 };
+        let shown = unreadable(&given("(list (shpo:f 1) 2)"), &missing, |package| {
             assert_eq!(package, "SHPO");
             Some("; did you mean shop?".into())
         });
@@ -324,7 +339,7 @@ mod tests {
         "#);
         let symbol =
             error("SB-INT:SIMPLE-READER-PACKAGE-ERROR", "Symbol \"FOO\" not found in the COMMON-LISP package.", 6);
-        insta::assert_snapshot!(unreadable("cl:foo", &symbol, |_| None).unwrap_or_default(), @r#"
+        insta::assert_snapshot!(unreadable(&given("cl:foo"), &symbol, |_| None).unwrap_or_default(), @r#"
         error[unknown-symbol]: Symbol "FOO" not found in the COMMON-LISP package.
          --> the code:1:1
           |
@@ -332,13 +347,16 @@ mod tests {
           | ^^^^^^
         "#);
         let other = error("READER-ERROR", "illegal sharp macro character: #\\<", 2);
-        insta::assert_snapshot!(unreadable("#<a>", &other, |_| None).unwrap_or_default(), @r#"
+        insta::assert_snapshot!(unreadable(&given("#<a>"), &other, |_| None).unwrap_or_default(), @r#"
         error[reader-error]: illegal sharp macro character: #\<
          --> the code:1:1
           |
         1 | #<a>
           | ^^^^
         "#);
-        assert_eq!(unreadable("(f)", &EvalError::new("TYPE-ERROR", "Package X does not exist."), |_| None), None);
+        assert_eq!(
+            unreadable(&given("(f)"), &EvalError::new("TYPE-ERROR", "Package X does not exist."), |_| None),
+            None
+        );
     }
 }

@@ -179,10 +179,16 @@ impl WorkspaceArg {
         use consort::host::workspace;
         match &self.workspace {
             Some(dir) => given(dir),
-            None => workspace::find_running(std::path::Path::new("."))
-                .map_err(|error| Failure::cannot(format!("the current directory cannot be used: {error}"))),
+            None => workspace::find_running(std::path::Path::new(".")).map_err(here_unusable),
         }
     }
+}
+
+/// Returns the failure of a command in a directory that cannot be used.
+fn here_unusable(error: std::io::Error) -> Failure {
+    Failure::cannot(format!(
+        "the current directory cannot be used: {error}; change to the project's directory, or name it by --workspace DIR"
+    ))
 }
 
 fn given(dir: &std::path::Path) -> Result<PathBuf, Failure> {

@@ -48,7 +48,8 @@ fn suggestion(wanted: &str, names: &[&str], systems: &[String], asked: Asked) ->
     }
     let distance = |name: &str| strsim::damerau_levenshtein(&wanted, name);
     let like = |name: &str| {
-        distance(name) <= NEAR.min(wanted.chars().count() / 2) || (wanted.len() > NEAR && name.starts_with(&wanted))
+        distance(name) <= NEAR.min((wanted.chars().count() / 3).max(1))
+            || (wanted.len() > NEAR && name.starts_with(&wanted))
     };
     let mut near: Vec<&str> = names.iter().filter(|name| like(name)).copied().collect();
     near.sort_by_key(|name| distance(name));
@@ -78,6 +79,8 @@ mod tests {
         assert_eq!(suggestion("shpo").as_deref(), Some("; did you mean shop?"));
         assert_eq!(suggestion("alex").as_deref(), Some("; did you mean alexandria?"));
         assert_eq!(suggestion("shop"), None);
+        let unlike = suggestion("loop").unwrap_or_default();
+        assert!(unlike.contains("once its system is loaded"), "{unlike}");
         let system = suggestion("telegrap").unwrap_or_default();
         assert!(system.ends_with("consort eval '(asdf:load-system \"telegraph\")'"), "{system}");
         let nearer = suggestion("cl-pcre").unwrap_or_default();

@@ -105,9 +105,21 @@ fn page(status: &Value) -> String {
     for (index, stop) in stops.iter().enumerate() {
         row(if index == 0 { "stops" } else { "" }, stopped(stop));
     }
+    if !stops.is_empty() {
+        row("", "to go there: `:Consort debugger` in Neovim, *Run and Debug* in VS Code".into());
+    }
     let failures = status["failures"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, failure) in failures.iter().enumerate() {
         row(if index == 0 { "failures" } else { "" }, frozen(failure));
+    }
+    if let Some(last) = failures.last() {
+        let number = &last["failure"];
+        row(
+            "",
+            format!(
+                "to look into it: `:Consort failure {number}` in Neovim, *Consort: Look into a Failure* in VS Code"
+            ),
+        );
     }
     let programs = status["programs"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, program) in programs.iter().take(PROGRAMS).enumerate() {
@@ -247,7 +259,9 @@ mod tests {
         stops      3 of cli-2 (SIMPLE-ERROR: boom\u{202e} x)
                    4 of no session (pause)
                    5 of the thread worker\u{202e}, started by lsp-1 (break)
+                   to go there: `:Consort debugger` in Neovim, *Run and Debug* in VS Code
         failures   5 of mcp-3 (SIMPLE-ERROR: x\u{202e}), 7 s ago, process 12
+                   to look into it: `:Consort failure 5` in Neovim, *Consort: Look into a Failure* in VS Code
         programs   redis-server --port 0 (process 9)
                    sh (process 10)
         log        /l

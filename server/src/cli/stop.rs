@@ -11,8 +11,8 @@ use consort::host::workspace;
 use consort::shown::line;
 use serde_json::Value;
 
-use super::WorkspaceArg;
 use super::output::{Failure, print};
+use super::{WorkspaceArg, here_unusable};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -56,8 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// Fails when the current directory is in another folder of the editor whose host `workspace` has:
 /// ending that host would also end the work in `workspace`.
 fn refuse_host_of_other_folder(workspace: &Path) -> Result<(), Failure> {
-    let here = workspace::find_own(Path::new("."))
-        .map_err(|error| Failure::cannot(format!("the current directory cannot be used: {error}")))?;
+    let here = workspace::find_own(Path::new(".")).map_err(here_unusable)?;
     if here == workspace {
         return Ok(());
     }

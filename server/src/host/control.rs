@@ -19,6 +19,7 @@ use crate::framing::{
     self,
     lines::{BlockingLines, Line, Lines},
 };
+use crate::model::diagnostic::Diagnostic;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageError, ImageState};
 use crate::model::input::{InputAnswer, InputWanted};
@@ -72,6 +73,15 @@ pub enum Request {
     /// Returns the `SystemReport` of a system, which is loaded in a throw-away copy and never in
     /// the image itself.
     CheckSystem(CheckSystemRequest),
+    /// Returns, for each diagnostic of a text, the names that are meant in place of an unknown one.
+    Meant {
+        /// The text.
+        text: String,
+        /// The canonical path of the file.
+        path: PathBuf,
+        /// The diagnostics.
+        items: Vec<Diagnostic>,
+    },
     /// Reports a change in the workspace's trust records. Returns nothing; the image is restarted
     /// if its settings change.
     TrustChanged,
@@ -279,6 +289,9 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                         session.load_system(client, LoadRequest { system, force, allowed: None }, Some(progress)).await;
                     sent.all().await;
                     result(answer)
+                }
+                Request::Meant { text, path, items } => {
+                    result(Ok::<_, ImageError>(session.meant(&text, &path, &items).await))
                 }
                 Request::TrustChanged => result(session.trust_changed(client).await),
                 Request::Status | Request::Stop => Reply::Error("not work".into()),

@@ -24,6 +24,8 @@ pub struct Source<'a> {
     pub name: &'a str,
     /// The text for which the diagnostics are valid.
     pub text: &'a Rope,
+    /// The number of the source's lines that stand before the text.
+    pub lines_before: usize,
 }
 
 /// Renders diagnostics one by one.
@@ -46,8 +48,9 @@ impl<'a> Terminal<'a> {
         Terminal { renderer, read }
     }
 
-    /// Renders one diagnostic as several lines, without a line break at the end.
-    pub fn render(&self, source: &Source<'_>, diagnostic: &Diagnostic) -> String {
+    /// Renders one diagnostic as several lines, without a line break at the end. `help`: a sentence
+    /// about what can be done.
+    pub fn render(&self, source: &Source<'_>, diagnostic: &Diagnostic, help: Option<&str>) -> String {
         let elsewhere: Vec<Option<(String, Rope)>> = diagnostic
             .related
             .iter()
@@ -60,17 +63,16 @@ impl<'a> Terminal<'a> {
         let (title, detail) = headline(&message);
         let (name, code) = (shown::line(source.name), shown::line(&diagnostic.code));
         let labels: Vec<String> = diagnostic.related.iter().map(|related| shown::terminal(&related.message)).collect();
-        let mut group: Group<'_> = level(diagnostic.severity).primary_title(title).id(code.as_str()).element(snippet(
-            &name,
-            source.text,
-            diagnostic.span,
-            AnnotationKind::Primary,
-            None,
-        ));
+        let help = help.map(shown::terminal);
+        let own = Lines { name: &name, text: source.text, before: source.lines_before };
+        let marked = snippet(own, diagnostic.span, AnnotationKind::Primary, None);
+        let mut group: Group<'_> = level(diagnostic.severity).primary_title(title).id(code.as_str()).element(marked);
         for ((related, elsewhere), label) in diagnostic.related.iter().zip(&elsewhere).zip(&labels) {
             group = match (&related.file, elsewhere) {
-                (None, _) => group.element(context(&name, source.text, related, label)),
-                (Some(_), Some((name, text))) => group.element(context(name, text, related, label)),
+                (None, _) => group.element(context(own, related, label)),
+                (Some(_), Some((name, text))) => {
+                    group.element(context(Lines { name, text, before: 0 }, related, label))
+                }
                 (Some(file), None) => {
                     let file = shown::line(&file.to_string_lossy());
                     group.element(Level::NOTE.message(format!("{label} ({file})")))
@@ -79,6 +81,9 @@ impl<'a> Terminal<'a> {
         }
         if !detail.is_empty() {
             group = group.element(Level::NOTE.message(detail));
+        }
+        if let Some(help) = &help {
+            group = group.element(Level::HELP.message(help.as_str()));
         }
         self.renderer.render(&[group])
     }
@@ -96,28 +101,38 @@ fn level(severity: Severity) -> Level<'static> {
     match severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
-        Severity::StyleWarning => Level::WARNING.with_name("style"),
+        Severity::StyleWarning => Level::WARNING.with_name("style warning"),
         Severity::Note => Level::NOTE,
         Severity::Information => Level::INFO,
     }
 }
 
-fn context<'a>(name: &'a str, text: &Rope, related: &Related, label: &'a str) -> Element<'a> {
-    snippet(name, text, related.span, AnnotationKind::Context, Some(label))
+/// A text of which lines are shown.
+#[derive(Clone, Copy)]
+struct Lines<'a, 't> {
+    name: &'a str,
+    text: &'t Rope,
+    /// The number of lines before the text.
+    before: usize,
+}
+
+fn context<'a>(lines: Lines<'a, '_>, related: &Related, label: &'a str) -> Element<'a> {
+    snippet(lines, related.span, AnnotationKind::Context, Some(label))
 }
 
 /// The lines that a span covers, with the span marked; of long lines the place alone. Only these
 /// lines are passed on, so that the cost does not grow with the file.
-fn snippet<'a>(name: &'a str, text: &Rope, span: Span, kind: AnnotationKind, label: Option<&'a str>) -> Element<'a> {
+fn snippet<'a>(of: Lines<'a, '_>, span: Span, kind: AnnotationKind, label: Option<&'a str>) -> Element<'a> {
+    let Lines { name, text, before } = of;
     let Some((lines, first_line, bytes)) = cut(text, span) else {
         let LineColumn { line, column } = line_column(text, span.start.min(text.len_chars()));
-        return Origin::path(name).line(line).char_column(column).into();
+        return Origin::path(name).line(before + line).char_column(column).into();
     };
     let mut annotation = kind.span(bytes);
     if let Some(label) = label {
         annotation = annotation.label(label);
     }
-    Snippet::source(lines).path(name).line_start(first_line).annotation(annotation).into()
+    Snippet::source(lines).path(name).line_start(before + first_line).annotation(annotation).into()
 }
 
 /// The text of a span's lines, the number of the first line (1-based), and the span in
@@ -142,8 +157,10 @@ pub struct Summary {
     pub errors: usize,
     /// Diagnostics of [`Severity::Warning`].
     pub warnings: usize,
+    /// Diagnostics of [`Severity::StyleWarning`].
+    pub style_warnings: usize,
     /// All other diagnostics.
-    pub others: usize,
+    pub notes: usize,
 }
 
 impl Summary {
@@ -152,7 +169,8 @@ impl Summary {
         match diagnostic.severity {
             Severity::Error => self.errors += 1,
             Severity::Warning => self.warnings += 1,
-            Severity::StyleWarning | Severity::Information | Severity::Note => self.others += 1,
+            Severity::StyleWarning => self.style_warnings += 1,
+            Severity::Information | Severity::Note => self.notes += 1,
         }
     }
 
@@ -165,7 +183,12 @@ impl Summary {
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
-        for (count, name) in [(self.errors, "error"), (self.warnings, "warning"), (self.others, "remark")] {
+        for (count, name) in [
+            (self.errors, "error"),
+            (self.warnings, "warning"),
+            (self.style_warnings, "style warning"),
+            (self.notes, "note"),
+        ] {
             if count > 0 {
                 parts.push(plural(count, name));
             }
@@ -191,8 +214,11 @@ mod tests {
 
     fn render(text: &str, diagnostic: &Diagnostic) -> String {
         let rope = Rope::from_str(text);
-        Terminal::new(false, None, &|_| Some(Rope::from_str("(in-package :x)\n(defun f ())\n")))
-            .render(&Source { name: "a.lisp", text: &rope }, diagnostic)
+        Terminal::new(false, None, &|_| Some(Rope::from_str("(in-package :x)\n(defun f ())\n"))).render(
+            &Source { name: "a.lisp", text: &rope, lines_before: 0 },
+            diagnostic,
+            None,
+        )
     }
 
     #[test]
@@ -241,6 +267,30 @@ mod tests {
     }
 
     #[test]
+    fn lines_before_the_text_count_and_help_comes_last() {
+        let (rope, mut diagnostic) = (Rope::from_str("a\n(lenght 1)"), diagnostic("", "", Severity::Warning, "x\ny"));
+        diagnostic.span = (3, 9).into();
+        diagnostic.related.push(Related { file: None, span: (0, 1).into(), message: "here".into() });
+        let source = Source { name: "standard input", text: &rope, lines_before: 9 };
+        let shown = Terminal::new(false, None, &|_| None).render(&source, &diagnostic, Some("did you mean length?"));
+        insta::assert_snapshot!(shown, @r"
+        warning[undefined-function]: x
+          --> standard input:11:2
+           |
+        11 | (lenght 1)
+           |  ^^^^^^
+           |
+          ::: standard input:10:1
+           |
+        10 | a
+           | - here
+           |
+           = note: y
+           = help: did you mean length?
+        ");
+    }
+
+    #[test]
     fn a_span_outside_the_text_is_no_panic() {
         for (text, span) in [("", (0, 0)), ("", (5, 9)), ("abc", (3, 3)), ("abc\n", (4, 4)), ("a\nb", (2, 1))] {
             let mut wrong = diagnostic(text, "", Severity::Error, "x");
@@ -253,9 +303,10 @@ mod tests {
     fn the_summary_counts() {
         let mut summary = Summary { files: 4, ..Summary::default() };
         assert_eq!(summary.to_string(), "no problems in 4 files");
-        for severity in [Severity::Error, Severity::Error, Severity::Warning, Severity::StyleWarning] {
+        let (one, two) = (Severity::Warning, Severity::Error);
+        for severity in [two, two, one, Severity::StyleWarning, Severity::Note, Severity::Information] {
             summary.count(&diagnostic("", "", severity, ""));
         }
-        assert_eq!(summary.to_string(), "2 errors, 1 warning, 1 remark in 4 files");
+        assert_eq!(summary.to_string(), "2 errors, 1 warning, 1 style warning, 2 notes in 4 files");
     }
 }

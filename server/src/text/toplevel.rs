@@ -26,9 +26,14 @@ pub struct Scan {
 /// Returns the top-level forms of a text, each as it is written. A text that cannot be read as a
 /// whole is one form, so that its errors are about all of it.
 pub fn written_forms(text: &str) -> Vec<String> {
+    placed_forms(text).into_iter().map(|(_, form)| form).collect()
+}
+
+/// Returns the forms that [`written_forms`] returns, each with the character at which it begins.
+pub fn placed_forms(text: &str) -> Vec<(usize, String)> {
     let scan = Scan::of(text);
     if scan.broken().next().is_some() {
-        return vec![text.to_owned()];
+        return vec![(0, text.to_owned())];
     }
     let mut chars = text.chars();
     let mut at = 0;
@@ -36,7 +41,7 @@ pub fn written_forms(text: &str) -> Vec<String> {
         let (start, end) = (form.span.start, form.span.end);
         let written: String = chars.by_ref().skip(start - at).take(end - start).collect();
         at = end;
-        written
+        (start, written)
     };
     scan.forms().iter().map(form).collect()
 }
@@ -180,6 +185,7 @@ mod tests {
             ["(in-package :a)", "'b", "#+d \"é\"", "(e)"]
         );
         assert_eq!(written_forms("(a) )"), ["(a) )"]);
+        assert_eq!(placed_forms("é ; (a)\n(a)"), [(0, "é".to_owned()), (8, "(a)".to_owned())]);
         assert_eq!(written_forms(" ; only a comment"), [""; 0]);
     }
 

@@ -105,6 +105,13 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
     insta::assert_snapshot!(lines[0], @r#"{"code":"undefined-function","file":"src/bad.lisp","message":"Undefined function: UNDEFINED-THING","range":{"end":{"character":23,"line":1},"start":{"character":8,"line":1}},"severity":2}"#);
     assert_eq!(lines.len(), 1);
 
+    // A name that is nearly a known one, of the image or of the text.
+    fixture.file("meant.lisp", "(defun quantity (x)\n  (list x (LENGHT \"a\") (quantiti 1)))\n");
+    let near = out(&fixture.run(&["check", "meant.lisp"]));
+    assert!(near.contains("(LENGHT \"a\")"), "{near}");
+    assert!(near.contains(" = help: did you mean LENGTH?\n"), "{near}");
+    assert!(near.contains(" = help: did you mean quantity?\n"), "{near}");
+
     for wrong in ["missing.lisp", "/dev/null/x"] {
         let output = fixture.run(&["check", wrong]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");

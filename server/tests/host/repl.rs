@@ -37,6 +37,11 @@ fn forms_of_a_pipe_are_evaluated_one_by_one() {
     assert_eq!((failed.status.code(), out(&failed).as_str()), (Some(1), "=> \"KEYWORD\"\n"));
     assert!(err(&failed).starts_with("TYPE-ERROR: "), "{}", err(&failed));
     assert!(err(&failed).contains("This list is never closed"), "{}", err(&failed));
+    // Lines are counted in the file, also behind lines that the code itself has read.
+    assert!(err(&failed).contains(" --> standard input:3:1\n"), "{}", err(&failed));
+    let far = fixture.run_with_input(&["repl"], "(progn\n  (read-line))\na line\n\n'a (cl-usr:f)\n");
+    assert!(err(&far).contains(" --> standard input:5:5\n"), "{}", err(&far));
+    assert!(err(&far).contains("\n5 | 'a (cl-usr:f)\n"), "{}", err(&far));
 
     let long = fixture.run_with_input(&["repl"], "(progn (princ (make-string 300000 :initial-element #\\a)) nil)");
     assert_eq!(out(&long), format!("{}\n=> NIL\n", "a".repeat(100_000)));

@@ -85,6 +85,28 @@ fn fitted(table: &str, width: usize) -> String {
     shown
 }
 
+/// The line before the end of the program when [`is_quit`].
+pub(super) const IMAGE_STAYS: &str = "; the image stays, for editors and agents: `consort stop` ends it\n";
+
+/// Returns true for the call that leaves other REPLs, where it would end Lisp.
+pub(super) fn is_quit(line: &str) -> bool {
+    let call = line.trim().to_lowercase();
+    let name = call.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).map(str::trim);
+    name.is_some_and(|name| {
+        let name =
+            ["sb-ext:", "uiop:", "cl-user::"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+        matches!(name, "quit" | "exit")
+    })
+}
+
+/// The line before the evaluation of [`is_word`].
+pub(super) const WORD: &str = "; :help lists the commands, :quit leaves\n";
+
+/// Returns true for a word by which a newcomer asks for help or leaves.
+pub(super) fn is_word(line: &str) -> bool {
+    matches!(line.trim().to_lowercase().as_str(), "help" | "quit" | "exit" | "bye" | "?")
+}
+
 /// The line behind the value of a keyword that looks like a command.
 pub(super) const NOT_ONE: &str = "; :help lists the commands\n";
 
@@ -102,6 +124,9 @@ pub(super) fn parse(line: &str, stopped: bool) -> Result<Command, String> {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let (word, rest) = (word.to_lowercase(), rest.trim());
+    if is_quit(line) {
+        return Ok(Command::Quit);
+    }
     match word.as_str() {
         ":help" | ":h" | ":?" if rest.is_empty() => return Ok(Command::Help),
         ":quit" | ":q" | ":exit" if rest.is_empty() => return Ok(Command::Quit),
@@ -172,6 +197,11 @@ mod tests {
             assert!(told.as_ref().is_err_and(|why| why.starts_with("Nothing is stopped: :")), "{told:?}");
         }
         assert_eq!((parse(":quit", false), parse(":help", true)), (Ok(Command::Quit), Ok(Command::Help)));
+        for line in ["(quit)", " (EXIT) ", "(sb-ext:exit)", "( uiop:quit )"] {
+            assert_eq!((parse(line, false), parse(line, true)), (Ok(Command::Quit), Ok(Command::Quit)), "{line}");
+        }
+        assert_eq!(parse("(exit :code 1)", false), Ok(Command::Code));
+        assert_eq!(parse("quit", true), Ok(Command::Code));
         for wrong in [":frame x", ":frames -1", ":return", "99999999999999999999999"] {
             assert!(parse(wrong, true).is_err(), "{wrong}");
         }

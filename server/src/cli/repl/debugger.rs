@@ -4,7 +4,7 @@ use consort::model::evaluation::without_stream;
 use consort::text::toplevel::written_forms;
 use serde_json::{Value, json};
 
-use super::super::eval::unread;
+use super::super::eval::{Code, THE_CODE, unread};
 use super::super::output::width;
 use super::commands::{self, Command};
 use super::entry::Entry;
@@ -179,7 +179,8 @@ impl Prompt {
             }
         }
         if !is_sound(&arguments) {
-            let why = unread(&arguments, "END-OF-FILE").unwrap_or_default();
+            let code = Code { name: THE_CODE, text: &arguments, lines_before: 0 };
+            let why = unread(&code, "END-OF-FILE").unwrap_or_default();
             return Ok(repl.print_rendered(&why)?);
         }
         let arguments = written_forms(&arguments);

@@ -3,10 +3,10 @@
 use std::io;
 
 use consort::model::evaluation::EvalError;
-use consort::text::toplevel::written_forms;
+use consort::text::toplevel::placed_forms;
 use serde_json::{Value, json};
 
-use super::super::eval::not_read;
+use super::super::eval::{Code, not_read};
 use super::super::output::{Failure, print_error_as_it_is};
 use super::super::packages::{self, Asked};
 use super::debugger;
@@ -15,11 +15,19 @@ use super::reading::is_sound;
 use super::screen::ERROR;
 use super::session::{Awaited, Repl, ReplError, report};
 
+/// The entry of a form that is evaluated.
+struct Entered<'a> {
+    code: Code<'a>,
+    /// The character at which the form begins.
+    start: usize,
+}
+
 impl Repl {
     /// Evaluates the forms of a text one by one, up to one that fails. Returns false when one does.
     pub(super) fn run(&mut self, text: &str) -> Result<bool, Failure> {
-        for form in written_forms(text) {
-            match self.evaluate(&form) {
+        let (name, lines_before) = self.reader.origin();
+        for (start, form) in placed_forms(text) {
+            match self.evaluate(&form, &Entered { code: Code { name, text, lines_before }, start }) {
                 Ok(true) => {}
                 Ok(false) => return Ok(false),
                 Err(ReplError::Host) => {
@@ -33,7 +41,7 @@ impl Repl {
         Ok(true)
     }
 
-    fn evaluate(&mut self, code: &str) -> Result<bool, ReplError> {
+    fn evaluate(&mut self, code: &str, within: &Entered<'_>) -> Result<bool, ReplError> {
         self.drain()?;
         if !self.link.borrow().is_connected() && !self.is_told {
             self.host_ended()?;
@@ -58,7 +66,7 @@ impl Repl {
                 }
                 Awaited::Answer(answer) => {
                     (self.running, self.ended, self.stop) = (None, None, None);
-                    return Ok(self.show_end(code, answer)?);
+                    return Ok(self.show_end(within, answer)?);
                 }
                 Awaited::Stopped => {
                     is_unread = stops && debugger::left_the_reader(self)?;
@@ -71,7 +79,7 @@ impl Repl {
     }
 
     /// Shows the end of an evaluation. Returns true if it has values.
-    fn show_end(&mut self, code: &str, answer: Result<Value, String>) -> io::Result<bool> {
+    fn show_end(&mut self, within: &Entered<'_>, answer: Result<Value, String>) -> io::Result<bool> {
         let body = match answer {
             Ok(body) => body,
             Err(why) => {
@@ -92,11 +100,11 @@ impl Repl {
         }
         let error = &body["error"];
         let error = EvalError {
-            unread: error["unread"].as_u64().and_then(|at| at.try_into().ok()),
+            unread: error["unread"].as_u64().and_then(|at| Some(within.start + usize::try_from(at).ok()?)),
             ..EvalError::new(text(&error["typeName"]), text(&error["message"]))
         };
         let near = |package: &str| packages::near(self.link.borrow().place(), package, Asked::InLisp);
-        match not_read(code, &error, near) {
+        match not_read(&within.code, &error, near) {
             Some(rendered) => self.print_rendered(&rendered)?,
             None => self.screen.print_error(&report(&body), ERROR)?,
         }

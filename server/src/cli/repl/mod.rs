@@ -67,9 +67,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 Ok(commands::Command::Help) if person => {
                     repl.screen.print(&commands::help(false, width().unwrap_or(80)))?
                 }
-                Ok(commands::Command::Quit) => break,
+                Ok(commands::Command::Quit) => {
+                    if person && commands::is_quit(&text) {
+                        repl.screen.print(commands::IMAGE_STAYS)?;
+                    }
+                    break;
+                }
                 Err(why) if person => repl.screen.print_error(&format!("{why}\n"), screen::ERROR)?,
                 _ => {
+                    if person && commands::is_word(&text) {
+                        repl.screen.print(commands::WORD)?;
+                    }
                     failed |= !repl.run(&text)?;
                     if person && commands::is_like_one(&text) {
                         repl.screen.print(commands::NOT_ONE)?;

@@ -9,26 +9,27 @@ use super::reading::is_whole;
 /// types, whenever it has become longer by an eighth.
 const SHORT: usize = 64 << 10;
 
-/// Reads lines of standard input until they are an entry. `prompt`: shown before the first, if a
-/// person is to see it.
-pub(super) fn read(prompt: Option<&str>, kind: Kind) -> io::Result<Entry> {
+/// Reads lines of standard input until they are an entry, and returns it with their number.
+/// `prompt`: shown before the first, if a person is to see it.
+pub(super) fn read(prompt: Option<&str>, kind: Kind) -> io::Result<(Entry, usize)> {
     entry(&mut io::stdin().lock(), &mut io::stdout(), prompt, kind)
 }
 
-fn entry(from: &mut impl BufRead, to: &mut impl Write, prompt: Option<&str>, kind: Kind) -> io::Result<Entry> {
+fn entry(from: &mut impl BufRead, to: &mut impl Write, prompt: Option<&str>, kind: Kind) -> io::Result<(Entry, usize)> {
     if let Some(prompt) = prompt {
         to.write_all(prompt.as_bytes())?;
         to.flush()?;
     }
     let mut bytes = Vec::new();
     // The length that the text had when it was last seen to be a part.
-    let mut part = 0;
+    let (mut part, mut lines) = (0, 0);
     loop {
         let read = from.read_until(b'\n', &mut bytes)?;
+        lines += usize::from(read > 0);
         if read == 0 && (bytes.is_empty() || prompt.is_some()) {
             // Ctrl-D leaves the cursor behind the prompt.
             to.write_all(if prompt.is_some() { b"\n" } else { b"" })?;
-            return Ok(Entry::End);
+            return Ok((Entry::End, lines));
         }
         let due = bytes.len() <= SHORT || bytes.len() - part > part / 8;
         if read > 0 && kind == Kind::Code && !due {
@@ -36,7 +37,7 @@ fn entry(from: &mut impl BufRead, to: &mut impl Write, prompt: Option<&str>, kin
         }
         let text = consort::text::decode(bytes.clone());
         if read == 0 || kind == Kind::Line || is_whole(&text) {
-            return Ok(Entry::Text(text.trim_end_matches(['\n', '\r']).to_owned()));
+            return Ok((Entry::Text(text.trim_end_matches(['\n', '\r']).to_owned()), lines));
         }
         part = bytes.len();
     }
@@ -49,7 +50,8 @@ mod tests {
 
     fn entries(mut text: &[u8], prompt: Option<&str>) -> (Vec<String>, String) {
         let (mut found, mut shown) = (Vec::new(), Vec::new());
-        while let Entry::Text(text) = entry(&mut text, &mut shown, prompt, Kind::Code).unwrap() {
+        while let (Entry::Text(text), lines) = entry(&mut text, &mut shown, prompt, Kind::Code).unwrap() {
+            assert_eq!(text.lines().count().max(1), lines);
             found.push(text);
         }
         (found, String::from_utf8(shown).unwrap())
@@ -70,7 +72,7 @@ mod tests {
     #[test]
     fn a_line_of_input_is_one_line() {
         let mut text: &[u8] = b"(what\nelse";
-        let line = |text: &mut &[u8]| entry(text, &mut Vec::new(), None, Kind::Line).unwrap();
+        let line = |text: &mut &[u8]| entry(text, &mut Vec::new(), None, Kind::Line).unwrap().0;
         assert_eq!(line(&mut text), Entry::Text("(what".into()));
         assert_eq!(line(&mut text), Entry::Text("else".into()));
         assert_eq!(line(&mut text), Entry::End);

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal};
 use std::rc::Rc;
 
+use super::super::eval::{STANDARD_INPUT, THE_CODE};
 use super::super::output::{Failure, colour};
 use super::editor::LineEditor;
 use super::entry::{Entry, Kind};
@@ -17,13 +18,18 @@ pub(super) enum Reader {
     /// A person at a terminal that shows lines only.
     Lines,
     /// No person.
-    Pipe,
+    Pipe {
+        /// The lines that were read.
+        lines: usize,
+        /// The lines before the last entry.
+        before: usize,
+    },
 }
 
 impl Reader {
     pub(super) fn new(link: &Rc<RefCell<Link>>) -> Result<Reader, Failure> {
         if !io::stdin().is_terminal() {
-            return Ok(Reader::Pipe);
+            return Ok(Reader::Pipe { lines: 0, before: 0 });
         }
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         if dumb || !io::stdout().is_terminal() {
@@ -34,7 +40,16 @@ impl Reader {
 
     /// Returns true if a person types.
     pub(super) fn is_person(&self) -> bool {
-        !matches!(self, Reader::Pipe)
+        !matches!(self, Reader::Pipe { .. })
+    }
+
+    /// Returns the name of where the last entry is from, and the number of the lines before it
+    /// there.
+    pub(super) fn origin(&self) -> (&'static str, usize) {
+        match self {
+            Reader::Editor(_) | Reader::Lines => (THE_CODE, 0),
+            Reader::Pipe { before, .. } => (STANDARD_INPUT, *before),
+        }
     }
 
     /// Reads an entry. `frame`: the debugger's number of the frame whose variables may be
@@ -43,8 +58,13 @@ impl Reader {
         match self {
             Reader::Editor(editor) => editor.read(prompt, kind, frame),
             // A line for the program is typed behind what the program has printed.
-            Reader::Lines => plain::read(Some(if kind == Kind::Line { "" } else { prompt }), kind),
-            Reader::Pipe => plain::read(None, kind),
+            Reader::Lines => Ok(plain::read(Some(if kind == Kind::Line { "" } else { prompt }), kind)?.0),
+            Reader::Pipe { lines, before } => {
+                let (entry, more) = plain::read(None, kind)?;
+                *before = *lines;
+                *lines += more;
+                Ok(entry)
+            }
         }
     }
 }

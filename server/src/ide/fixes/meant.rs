@@ -49,6 +49,11 @@ impl Unknown {
     }
 }
 
+/// Returns true for a diagnostic about an unknown name.
+pub fn is_about_name(item: &Diagnostic) -> bool {
+    Unknown::of(item).is_some()
+}
+
 /// The part of a token that is misspelt: a prefix without its colon, or a name with its prefix.
 fn misspelt(unknown: Unknown, token: &Token) -> Option<&str> {
     match unknown {
@@ -78,8 +83,26 @@ pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> 
     })
 }
 
+/// The texts that may be meant in place of an unknown name, from the names of the image and those of
+/// the text, best first.
+pub fn names(document: &Document, item: &Diagnostic, image: &[Completion]) -> Vec<String> {
+    near(document, item, image).into_iter().map(|(_, name)| name).collect()
+}
+
 /// The fixes, from the names of the image and those of the text, best first.
 pub fn fixes(document: &Document, item: &Diagnostic, image: &[Completion]) -> Vec<Fix> {
+    let near = near(document, item, image);
+    let nearest = near.first().map(|(distance, _)| *distance);
+    let sure = near.iter().filter(|(distance, _)| Some(*distance) == nearest).count() == 1;
+    let fix = |(index, (_, text)): (usize, (usize, String))| {
+        let fix = Fix::new(format!("Change to {text}"), vec![Change { span: item.span, text }]);
+        if sure && index == 0 { fix.preferred() } else { fix }
+    };
+    near.into_iter().enumerate().map(fix).collect()
+}
+
+/// The texts that may be meant, each with its distance from what is written, best first.
+fn near(document: &Document, item: &Diagnostic, image: &[Completion]) -> Vec<(usize, String)> {
     let (Some(unknown), Some(token)) = (Unknown::of(item), token(document, item)) else { return Vec::new() };
     let (Some(misspelt), Some(typed)) = (misspelt(unknown, &token), start(unknown, &token)) else { return Vec::new() };
     let own = match unknown {
@@ -104,14 +127,7 @@ pub fn fixes(document: &Document, item: &Diagnostic, image: &[Completion]) -> Ve
     near.sort();
     near.dedup();
     near.truncate(OFFERED);
-    let nearest = near.first().map(|(distance, _)| *distance);
-    let sure = near.iter().filter(|(distance, _)| Some(*distance) == nearest).count() == 1;
-    let fix = |(index, (_, name)): (usize, (usize, String))| {
-        let text = format!("{name}{}", &token.written[misspelt.len()..]);
-        let fix = Fix::new(format!("Change to {text}"), vec![Change { span: item.span, text }]);
-        if sure && index == 0 { fix.preferred() } else { fix }
-    };
-    near.into_iter().enumerate().map(fix).collect()
+    near.into_iter().map(|(distance, name)| (distance, format!("{name}{}", &token.written[misspelt.len()..]))).collect()
 }
 
 #[cfg(test)]
@@ -135,6 +151,7 @@ mod tests {
         assert_eq!(titles, ["Change to length", "Change to lengthy"]);
         assert_eq!(fixes.iter().map(|fix| fix.preferred).collect::<Vec<_>>(), [true, false]);
         assert!(applied(&document, &fixes[0]).ends_with("(length x)"));
+        assert_eq!(names(&document, &item, &image), ["length", "lengthy"]);
     }
 
     #[test]

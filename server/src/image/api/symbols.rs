@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Operation;
 
 /// `complete`: the completions of a partial name.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Complete {
     /// The name as typed so far, with its package prefix.
     pub text: String,
