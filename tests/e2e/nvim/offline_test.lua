@@ -14,9 +14,12 @@ T.it('without a server a command says how to get one', function()
   T.eq(true, last_said():find("vim.lsp.enable('consort')", 1, true) ~= nil, last_said())
 end)
 
-T.it('an unknown subcommand is answered with those there are', function()
-  vim.cmd('Consort evall')
-  T.eq(true, last_said():find('there are answer, apropos, breakpoint, call, callers, changed, clear', 1, true) ~= nil, last_said())
+T.it('an unknown subcommand is answered with the one that was meant, or those there are', function()
+  local all = 'there are answer, apropos, breakpoint, call, callers, changed, clear'
+  for name, said in pairs({ evall = 'did you mean `:Consort eval`?', tset = 'did you mean `:Consort test`?', something = all }) do
+    vim.cmd('Consort ' .. name)
+    T.eq(true, last_said():find(said, 1, true) ~= nil, last_said())
+  end
 end)
 
 T.it('subcommands and their words are completed', function()

@@ -37,13 +37,6 @@ T.it('a buffer without a file: the key says at once what to do', function()
   T.eq('Consort: no file: `:w NAME.lisp`, or use `:Consort scratch`', last_said())
 end)
 
-T.it('a misspelt command: what was meant', function()
-  for name, said in pairs({ tset = 'did you mean `:Consort test`?', nothing = 'there are answer, apropos,' }) do
-    vim.cmd('Consort ' .. name)
-    T.eq(true, last_said():find(said, 1, true) ~= nil, last_said())
-  end
-end)
-
 T.it('without a Lisp file a command starts the server of the current directory', function()
   for _, one in ipairs(vim.lsp.get_clients()) do one:stop() end
   T.wait('the end of the server', function() return #vim.lsp.get_clients() == 0 end)
