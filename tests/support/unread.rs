@@ -8,8 +8,8 @@ use std::time::Instant;
 use serde_json::Value;
 
 /// Kinds that every test ignores: requests that the client answers by itself, log messages, and
-/// messages that come or not depending on time: diagnostics, progress, states of the image, beginnings
-/// of evaluations, and the end of requests to which nobody needs an answer any more.
+/// messages that come or not depending on time: diagnostics, progress, states of the image,
+/// beginnings of evaluations, and the end of requests to which nobody needs an answer any more.
 const ALWAYS_IGNORED: [&str; 16] = [
     "$/cancelRequest",
     "$/progress",

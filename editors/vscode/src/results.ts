@@ -75,7 +75,9 @@ export class Results implements vscode.Disposable {
     return this.last.status === 'ok' ? valuesText(this.last) : resultText(this.last)
   }
 
-  /** Shows that the form waits (`waits`: in words), or runs, for how long, and the key that stops it. */
+  /**
+   * Shows that the form waits (`waits`: in words), or runs, for how long, and the key that stops it.
+   */
   pending(uri: vscode.Uri, range: vscode.Range, waits: () => string): Pending {
     const color = new vscode.ThemeColor('consort.pendingForeground')
     const old = this.shown.find((shown) => this.stands(shown, uri, range))

@@ -14,8 +14,8 @@ use crate::text::document::Document;
 const MAX_QUERIES: usize = 20;
 
 impl Session {
-    /// Returns, for each diagnostic of a text, the texts that are meant in place of the unknown name
-    /// that it is about.
+    /// Returns, for each diagnostic of a text, the texts that are meant in place of the unknown
+    /// name that it is about.
     pub async fn meant(&self, text: &str, path: &Path, items: &[Diagnostic]) -> Vec<Vec<String>> {
         let document = Document::new(text, 0);
         let mut known: Vec<(Complete, Completions)> = Vec::new();

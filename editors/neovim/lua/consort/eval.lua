@@ -138,7 +138,8 @@ local function run(command, argument, done)
 end
 
 --- Returns the column of the parenthesis, if the cursor is on the operator behind one: the call is
---- meant, and not the variable of that name. In quoted lists, and on a name like `*this*`, it is not.
+--- meant, and not the variable of that name. A quoted list is no call, and a name like `*this*` is
+--- no operator.
 ---@param line string
 ---@param column integer of the cursor, from 1
 ---@return integer?

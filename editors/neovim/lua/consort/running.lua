@@ -1,5 +1,5 @@
---- Evaluations of this editor that wait or run: a mark beside the form, with the seconds and the key
---- that stops it, and the output so far.
+--- Evaluations of this editor that wait or run: a mark beside the form, with the seconds and the
+--- key that stops it, and the output so far.
 require('consort.colours')
 
 local M = {}

@@ -83,8 +83,8 @@ pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> 
     })
 }
 
-/// The texts that may be meant in place of an unknown name, from the names of the image and those of
-/// the text, best first.
+/// The texts that may be meant in place of an unknown name, from the names of the image and those
+/// of the text, best first.
 pub fn names(document: &Document, item: &Diagnostic, image: &[Completion]) -> Vec<String> {
     near(document, item, image).into_iter().map(|(_, name)| name).collect()
 }
