@@ -76,7 +76,8 @@ export class Results implements vscode.Disposable {
   }
 
   /**
-   * Shows that the form waits (`waits`: in words), or runs, for how long, and the key that stops it.
+   * Shows that the form waits (`waits`: in words), or runs, for how long, and the key that stops
+   * it.
    */
   pending(uri: vscode.Uri, range: vscode.Range, waits: () => string): Pending {
     const color = new vscode.ThemeColor('consort.pendingForeground')
