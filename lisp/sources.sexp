@@ -16,7 +16,7 @@
  "reload/report" "reload/evaluated" "reload/sources" "ops/reload" "ops/undefine" "ops/eval-in-copy" "ops/try-evaluation" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/step" "expand/compiler" "expand/plain" "expand/compare" "ops/macroexpand" "ops/find-name"
  "ops/browse" "ops/threads" "ops/reading"
- "debug/refusal" "sbcl/frame-variables" "debug/time-limit" "debug/references" "debug/kinds-of-parts" "debug/parts" "debug/compare" "debug/table" "debug/set" "debug/shape" "debug/file-text" "debug/value-definitions" "debug/print-parts" "debug/frames" "debug/places" "debug/form-frames" "debug/probes" "debug/units" "debug/scope" "debug/moments" "debug/steps" "debug/breakpoints" "debug/step-into" "debug/coverage" "debug/hits" "debug/stepped-forms" "debug/evaluated-units" "debug/signals" "debug/threads"
+ "debug/refusal" "sbcl/frame-variables" "debug/time-limit" "debug/references" "debug/kinds-of-parts" "debug/parts" "debug/compare" "debug/table" "debug/set" "debug/shape" "debug/file-text" "debug/value-definitions" "debug/print-parts" "debug/frames" "debug/places" "debug/form-frames" "debug/copied-forms" "debug/probes" "debug/units" "debug/scope" "debug/moments" "debug/steps" "debug/breakpoints" "debug/step-into" "debug/coverage" "debug/hits" "debug/stepped-forms" "debug/evaluated-units" "debug/replaced-definitions" "debug/signals" "debug/threads"
  "debug/kept-values" "debug/event-log" "debug/recorded-units" "debug/recording-query" "debug/recording-frames" "debug/value-origin" "debug/recording-steps" "debug/next-call"
  "ops/inspect" "ops/inspect-definition" "ops/trace" "ops/debug" "ops/breakpoints" "ops/record" "ops/next-call"
  "debug/attempt" "debug/frozen")

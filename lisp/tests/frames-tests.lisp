@@ -153,9 +153,10 @@
       ;; A file that has changed since.
       (prepare image (format nil "(with-open-file (out ~S :direction :output :if-exists :append) (terpri out)) (sb-posix:utime ~:*~S 0 0)" file) :session "others")
       (multiple-value-bind (stop id) (stopped-at image "(list (from-method 9))")
-        (let ((place (path (aref (frames-of image stop) 1) "place")))
+        (let* ((frame (aref (frames-of image stop) 1)) (place (path frame "place")))
           (is eq :true (path place "changed"))
-          (is eq nil (path-if-any place "span")))
+          (is eq nil (path-if-any place "span"))
+          (is equal '("function" "from-file") (list (path frame "definition" "kind") (path frame "definition" "name"))))
         (on-stop image "debug-abort" stop)
         (answer image id)))))
 
@@ -175,3 +176,36 @@
           (is string= "(:MINE)" (path (set-to (first (find "(1)" (all) :key #'second :test #'equal)) "'(:mine)") "result" "values" 0 "text"))))
       (restarted image stop "USE-OTHER" "arguments" (vector "1"))
       (is string= "(7)" (outcome-text image id)))))
+
+(defun loaded-part (answer number)
+  "The part of the form that was loaded at which the frame NUMBER of ANSWER, a page of frames, is,
+  and the form."
+  (let* ((place (path answer "frames" number "place")) (start (path place "loaded" "start"))
+         (form (path answer "texts" (path place "loaded" "text"))))
+    (list (subseq form (- (path place "span" 0) start) (- (path place "span" 1) start)) form)))
+
+(deftest frames-have-the-forms-that-were-loaded
+  (with-debugged (image)
+    (let* ((form (format nil "(defun of-form (q)~%  (let ((r 1))~%    (list r (fails q))))"))
+           (text (format nil "(in-package :cl-user)~%~A~%" form))
+           (file (write-file "forms-of-files.lisp" text)))
+      (flet ((part (&optional (number 1))
+               (multiple-value-bind (stop id) (stopped-at image "(list (of-form 9))")
+                 (let ((answer (path (on-stop image "debug-frames" stop "count" 5) "result")))
+                   (on-stop image "debug-abort" stop)
+                   (answer image id)
+                   (values (loaded-part answer number) (path-if-any answer "frames" number "place" "changed")))))
+             (change (text)
+               (write-file "forms-of-files.lisp" text)))
+        (prepare image (format nil "(load ~S)" file) :session "others")
+        (is equal (list "(fails q)" form) (part))
+        ;; Evaluated without a debugger, and reloaded; the file has other text at that place then.
+        (prepare image form :session "others" :origin (object "file" file "line" 2 "column" 1))
+        (is equal (list (list "(fails q)" form) nil) (multiple-value-list (part)))
+        (change (format nil ";~A" text))
+        (is equal (list (list "(fails q)" form) :true) (multiple-value-list (part)))
+        (change text)
+        (call image "compile-string" "code" form "package" "COMMON-LISP-USER" "file" file "line" 2)
+        (is equal (list (list "(fails q)" form) nil) (multiple-value-list (part)))
+        (change (format nil ";~A" text))
+        (is equal (list (list "(fails q)" form) :true) (multiple-value-list (part)))))))

@@ -135,7 +135,7 @@
     (or (if at (site-at unit at) (site-on-line unit start end))
         (refuse-probe "~S has no form to stop at" (unit-name unit)))))
 
-(declaim (ftype function await-evaluation replace-waiting-points))
+(declaim (ftype function await-evaluation replace-waiting-points refuse-replaced replacing-definitions))
 (defun locate-point (owner point file text pieces)
   "The unit and the site that POINT of TEXT, which is FILE's, means."
   (let* ((line (param point "line" '(integer 1)))
@@ -149,9 +149,12 @@
                                                 (declare (ignore condition))
                                                 (await-evaluation owner file text piece span point))))
                  (ensure-unit file text pieces piece))))
-    ;; For when it is evaluated anew.
-    (when (eq (unit-kind unit) :evaluated) (await-evaluation owner file text piece span point))
-    (values unit (site-of-span unit span))))
+    (let ((site (site-of-span unit span)))
+      (when (eq (unit-kind unit) :evaluated)
+        ;; For when it is evaluated anew.
+        (await-evaluation owner file text piece span point)
+        (refuse-replaced unit site))
+      (values unit site))))
 
 ;;; Putting in force
 
@@ -403,7 +406,8 @@
     (let ((changed *unverified*))
       (dolist (breakpoint *breakpoints*)
         (let ((unit (breakpoint-unit breakpoint)))
-          (when (or (not (eq (unit-state unit) :in-place)) (and (not (eq (unit-kind unit) :evaluated)) (unit-lost-p unit)))
+          (when (or (not (eq (unit-state unit) :in-place))
+                    (if (eq (unit-kind unit) :evaluated) (replacing-definitions unit (breakpoint-site breakpoint)) (unit-lost-p unit)))
             (pushnew (cons (breakpoint-owner breakpoint) (breakpoint-file breakpoint)) changed :test #'equal))))
       (report-changed changed))
     (unless (code-with-probes-runs-p)

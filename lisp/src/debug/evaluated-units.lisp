@@ -75,11 +75,14 @@
         (append (subseq form 0 at) (probing-function (nthcdr at form)))
         form)))
 
+(declaim (ftype function note-name-defined definitions-made))
 (defun probing-definition (form)
   "FORM, a call of a macro, with probes in the parts whose evaluation its expansion does not show;
   FORM itself where there are none."
   (case (first form)
-    (defmethod (probing-method form 2))
+    (defmethod
+     (note-name-defined (second form))
+     (probing-method form 2))
     (defgeneric
      (append (subseq form 0 (min 3 (length form)))
              (mapcar (lambda (option) (if (and (consp option) (eq (first option) :method) (proper-list-p option)) (probing-method option 1) option))
@@ -108,7 +111,7 @@
                 (t (let* ((prepared (probing-definition form))
                           (inside (cond ((not (eq (first prepared) (first form))) prepared)
                                         ((eq (first form) 'defmethod) prepared)
-                                        (t `(top-probe ,(macroexpand-1 prepared environment))))))
+                                        (t `(top-probe ,(expanded-once prepared environment))))))
                      (note-same-place form inside)
                      (if (or (defines-p form) (not (probed-p form)))
                          inside
@@ -275,7 +278,8 @@
         (unwind-protect
              (multiple-value-prog1 (progn (report-waiting waiting)
                                           (funcall (the function function) t))
-               (setf done t))
+               (setf (unit-made unit) (definitions-made unit)
+                     done t))
           (unless done
             (withdraw-unit unit)
             (report-waiting waiting))))))

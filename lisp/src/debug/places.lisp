@@ -1,12 +1,24 @@
-;;;; The place of a frame: the exact form, in the text that was evaluated or in a file that is as it
-;;;; was when it was loaded.
+;;;; The place of a frame: the exact form, in the text that was evaluated, or in the file as it was
+;;;; when it was loaded, as far as that text is known. The host looks where that form is now.
 
 (in-package :consort)
 
 (defstruct (evaluated-text (:conc-name evaluated-) (:constructor make-evaluated-text (id text start origin)))
   "The TEXT of the evaluation ID from which a form was read at START. ORIGIN is the place in a file
-  where the text begins, or NIL."
-  id (text "" :type simple-string) (start 0 :type index) origin)
+  where the text begins, or NIL. END: that of the form, once it was asked for."
+  id (text "" :type simple-string) (start 0 :type index) origin (end nil :type (or null index)))
+
+(defconstant +loaded-form+ 10000 "The maximum length of a form that is sent with the places in it.")
+
+(defvar *loaded-forms* nil "The texts of top-level forms in which frames of one answer are: a vector, or NIL where they are not asked for.")
+
+(defun loaded-fields (text start end offset)
+  "The JSON fields of the top-level form from START to END of TEXT that code was made from. OFFSET
+  is where it begins in its file, as places count."
+  (when (and *loaded-forms* (<= (- end start) +loaded-form+))
+    (let ((form (subseq text start end)))
+      (list "loaded" (object "text" (or (position form *loaded-forms* :test #'string=) (vector-push-extend form *loaded-forms*))
+                             "start" offset)))))
 
 (defun evaluated-file (known)
   "The file that the text of KNOWN is of, or NIL."
@@ -35,7 +47,18 @@
            "file" (or-null (evaluated-file known))
            (append (and (evaluated-origin known)
                         (list "position" (coerce (append (evaluated-position known start) (evaluated-position known end)) 'vector)))
-                   (span-fields (+ offset start) (+ offset end))))))
+                   (span-fields (+ offset start) (+ offset end))
+                   (and (evaluated-origin known)
+                        (loaded-fields (evaluated-text known) (evaluated-start known) (end-of-evaluated known) (+ offset (evaluated-start known))))))))
+
+(defun end-of-evaluated (known)
+  "The end of the form of KNOWN in its text."
+  (or (evaluated-end known)
+      (setf (evaluated-end known)
+            (handler-case (let ((input (shape-input-of known)))
+                            (read-shape input 0)
+                            (min (shape-at input) (shape-end input)))
+              (error () (length (evaluated-text known)))))))
 
 (defconstant +placed-conses+ 50000 "The maximum number of lists of one form whose places are kept.")
 (defconstant +recent-texts+ 100 "Forms from files that were evaluated for debugging and are remembered, the newest.")
@@ -123,10 +146,15 @@
                                (when (and span (same-operator-p list shape))
                                  (evaluated-span-fields known (car span) (cdr span)))))))))
 
+(defun definition-source-of-frame (frame)
+  "SBCL's source of the definition that FRAME's function is of, or NIL."
+  (let ((function (frame-function frame)))
+    (and function (ignore-errors (sb-introspect:find-definition-source function)))))
+
 (defun source-of-frame (frame)
   "The place of the definition that FRAME's function is of, as SOURCE-PLACE gives it, as an object."
-  (let ((function (frame-function frame)))
-    (cons :object (and function (ignore-errors (source-place (sb-introspect:find-definition-source function)))))))
+  (let ((source (definition-source-of-frame frame)))
+    (cons :object (and source (ignore-errors (source-place source))))))
 
 (defun recent-text (source)
   "The EVALUATED-TEXT that SOURCE is of, if a form that came from its file was evaluated there."
@@ -146,24 +174,61 @@
   (or (field source "offset")
       (and (field source "form") (form-start text (field source "form")))))
 
+(define-global *evaluated-sources* (make-hash-table :test #'equal :synchronized t)
+  "The text of the form that was last evaluated from a place; the key is (FILE . OFFSET).")
+
+(defun kept-form (source place)
+  "The text of the form at PLACE, the place of SOURCE, as it was when it was reloaded or evaluated;
+  second value: true if SOURCE is of such a form, whose text may not be known."
+  (let* ((plist (sb-introspect:definition-source-plist source))
+         (text (or (getf plist :consort-text)
+                   (and (getf plist :consort-position)
+                        (values (gethash (cons (field place "file") (field place "offset")) *evaluated-sources*))))))
+    (values text (or text (getf plist :consort-position)))))
+
+(defun text-has-form-p (text form offset)
+  "Returns true if TEXT has FORM at OFFSET."
+  (let ((end (and offset (+ offset (length form)))))
+    (and end (<= end (length text)) (string= form text :start2 offset :end2 end))))
+
+(defun place-in-kept-form (form offset number file)
+  "The JSON fields of the subform NUMBER of FORM, which was at OFFSET of FILE."
+  (let ((span (and number (subform-span form 0 number)))
+        (now (text-of-file file nil)))
+    (append (cond (span (span-fields (+ offset (car span)) (+ offset (cdr span))))
+                  (t (list "offset" offset)))
+            (loaded-fields form 0 (length form) offset)
+            (unless (and now (text-has-form-p now form offset)) (list "changed" :true)))))
+
+(defun place-in-text (text place number)
+  "The JSON fields of the subform NUMBER of the form of PLACE, a place in a file whose TEXT is as it
+  was when it was loaded."
+  (let* ((start (start-of-source place text))
+         (start (and start (skip-blanks text start)))
+         (span (and start number (subform-span text start number)))
+         (form (and start *loaded-forms* (subform-span text start 0))))
+    (append (cond (span (span-fields (car span) (cdr span)))
+                  (start (list "offset" start)))
+            (and form (loaded-fields text (car form) (cdr form) (car form))))))
+
 (defun file-place (frame)
   "The JSON fields of the place of FRAME in a file; NIL when its function comes from none. CHANGED:
-  the file is not the one that was loaded."
-  (let* ((source (source-of-frame frame))
-         (file (field source "file"))
-         (recent (recent-text source))
+  the file is not the one that was loaded, or has the form no longer at that place."
+  (let* ((source (definition-source-of-frame frame))
+         (place (cons :object (and source (ignore-errors (source-place source)))))
+         (file (field place "file"))
+         (recent (recent-text place))
          (number (frame-form-number frame))
          (evaluated (and recent number (subform-span (evaluated-text recent) (evaluated-start recent) number))))
     (cond
       (evaluated (evaluated-span-fields recent (car evaluated) (cdr evaluated)))
       (file
-       (let* ((text (text-of-source source))
-              (start (and text (start-of-source source text)))
-              (span (and start number (subform-span text start number))))
-         (append (list "file" file)
-                 (cond (span (span-fields (car span) (cdr span)))
-                       (start (list "offset" start)))
-                 (unless text (list "changed" :true))))))))
+       (multiple-value-bind (form kept) (kept-form source place)
+         (let ((text (and (not kept) (text-of-source place))))
+           (list* "file" file
+                  (cond ((and form (integerp (field place "offset"))) (place-in-kept-form form (field place "offset") number file))
+                        (text (place-in-text text place number))
+                        (t (list "changed" :true))))))))))
 
 (defun frame-place-fields (frame)
   "The JSON of where FRAME is, or null: `file` or `evaluation` with `span`, as exact as it is

@@ -31,8 +31,10 @@
 (defstruct (unit (:constructor make-unit (file package text form places)))
   "A definition with probes, read in PACKAGE from TEXT, which is in FILE. PLACES: (START . END) of
   each list that was read. START, LINE and COLUMN say where TEXT begins in the file as it was last
-  given. FUNCTIONS: (START . END) of the local functions that were read. EVALUATED is what the
-  compiler was given. KNOWN is NIL, or the text of a form that is evaluated, with calls of STEP
+  given. COPIES: what was read, by the copies that macros have made of it (copied-forms.lisp).
+  FUNCTIONS: (START . END) of the local functions that were read. EVALUATED is what the
+  compiler was given. NAMES: those of global functions that the code of an evaluated form may define;
+  MADE: those that it has defined (replaced-definitions.lisp). KNOWN is NIL, or the text of a form that is evaluated, with calls of STEP
   (stepped-forms.lisp). KIND, NAME: what is defined, :EVALUATED for another top-level form
   (evaluated-units.lisp); OLD and NEW are the definition without and with probes; STATE says whether
   NEW is in place."
@@ -44,7 +46,10 @@
   (start 0 :type index) (line 1 :type index) (column 1 :type index)
   (flags (make-array +probes-limit+ :element-type '(unsigned-byte 8) :initial-element 0) :type flags :read-only t)
   (sites (make-array 50 :adjustable t :fill-pointer 0) :type vector :read-only t)
+  (copies nil :type (or null hash-table))
   (functions '() :type list)
+  (names '() :type list)
+  (made '() :type list)
   (evaluated nil)
   (known nil :type (or null evaluated-text))
   (kind nil) (name nil) (old nil) (new nil)
@@ -66,7 +71,23 @@
 (defparameter *unprobed-operators* '(quote function lambda declare load-time-value the go)
   "Operators of forms at which there is nothing to stop for.")
 
-(defun site-number (form variables)
+(defun form-as-read (form)
+  "The form that was read and of which FORM is a copy; FORM itself if it is none."
+  (let ((copies (unit-copies *unit*)))
+    (if copies (values (gethash form copies form)) form)))
+
+(defun expanded-once (form environment)
+  "MACROEXPAND-1 of FORM. Copies that the macro has made of what was read get its places; macros of
+  the standard make none."
+  (let ((expansion (macroexpand-1 form environment)) (unit *unit*))
+    (when (and unit (symbol-package (car form)) (not (lisp-package-p (symbol-package (car form)))))
+      (loop for (copy . list) in (copies-of form expansion (unit-places unit))
+            do (setf (gethash copy (unit-places unit)) (gethash list (unit-places unit))
+                     (gethash copy (or (unit-copies unit) (setf (unit-copies unit) (make-hash-table :test #'eq)))) (form-as-read list))
+               (note-same-place list copy)))
+    expansion))
+
+(defun site-number (form variables &aux (form (form-as-read form)))
   "The number of the probe of FORM. A form that is expanded twice, by CLOS or by a macro that uses
   an argument twice, has one probe if its variables are the same."
   (let ((sites (unit-sites *unit*)))
@@ -239,6 +260,7 @@
     (t (cond ((passes-second-p operator) (= count 2))
              (t (or (not (consp operator)) (not (eq (first operator) 'lambda)) (function-parts-p (rest operator))))))))
 
+(declaim (ftype function note-names-defined))
 (defun with-probes-inside (form environment tail)
   "FORM with the subforms that it evaluates in PROBE, one level deep. Forms of special operators
   that are not known here, and malformed forms, are left as they are, so that the compiler's
@@ -280,6 +302,7 @@
                    ((and (consp operator) (eq (first operator) 'lambda))
                     `((lambda ,@(probing-function (rest operator) operator)) ,@(probing-all arguments nil)))
                    ((or (consp operator) (not (symbolp operator)) (special-operator-p operator)) form)
-                   ((macro-function operator environment) (probing (macroexpand-1 form environment) tail))
+                   ((macro-function operator environment) (probing (expanded-once form environment) tail))
                    ((eq tail :stack) `(,operator ,@(mapcar #'probing-on-stack arguments)))
-                   (t `(,operator ,@(probing-all arguments nil)))))))))
+                   (t (note-names-defined operator arguments)
+                      `(,operator ,@(probing-all arguments nil)))))))))

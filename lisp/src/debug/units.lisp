@@ -17,8 +17,6 @@
 ;;; The text from which a definition was compiled
 
 (defconstant +evaluated-sources+ 3000 "The maximum number of kept texts of evaluated forms.")
-(define-global *evaluated-sources* (make-hash-table :test #'equal :synchronized t)
-  "The text of the form that was last evaluated from a place; the key is (FILE . OFFSET).")
 
 (defun note-evaluated-source (text start end origin)
   "Keeps the form from START to END of TEXT, which is about to be evaluated. TEXT begins at ORIGIN
@@ -389,6 +387,11 @@
                "position" (vector line column end-line end-column)
                (span-fields (+ (unit-start unit) start) (+ (unit-start unit) end)))))))
 
+(defun unit-loaded-fields (unit)
+  "The JSON fields of the form of UNIT, where its text has a place in a file."
+  (unless (unit-known unit)
+    (loaded-fields (unit-text unit) 0 (length (unit-text unit)) (unit-start unit))))
+
 (defun site-span (site)
   "The place of SITE in its unit's text, (START . END)."
   (cons (site-start site) (site-end site)))
@@ -403,4 +406,4 @@
          (number (and unit (frame-form-number frame)))
          (lists (and number (ignore-errors (lists-on-path (unit-evaluated unit) number))))
          (list (find-if (lambda (list) (gethash list (unit-places unit))) lists)))
-    (and list (unit-span-fields unit (gethash list (unit-places unit))))))
+    (and list (append (unit-span-fields unit (gethash list (unit-places unit))) (unit-loaded-fields unit)))))

@@ -73,6 +73,21 @@
   (object "stops" (map 'vector #'stop-json (reverse *stops*))
           "asking" (map 'vector #'evaluation-id (remove-if-not #'evaluation-question *running*))))
 
+(defun definition-of-frame (frame)
+  "The JSON of the definition that the code of FRAME is of: its kind and its name, by which it is
+  found in a text; null where there is none."
+  (let ((name (frame-name frame)))
+    (multiple-value-bind (of method) (named-function name)
+      (flet ((text (part) (present part (user-package))))
+        (if (or (null of) (form-frame-p frame))
+            :null
+            (object "kind" (cond (method "method")
+                                 ((and (symbolp of) (macro-function of)) "macro")
+                                 (t "function"))
+                    "name" (text of)
+                    "qualifiers" (map 'vector #'text (butlast method))
+                    "specializers" (map 'vector #'text (first (last method)))))))))
+
 (defun frame-json (frame number stop)
   (object "number" number
           "name" (frame-label frame)
@@ -80,8 +95,10 @@
           "unwindable" (bool (frame-unwindable-p frame))
           "place" (let ((moment (and (zerop number) (stopped-moment stop))))
                     (if moment
-                        (cons :object (unit-span-fields (moment-unit moment) (site-span (moment-site moment))))
-                        (frame-place-fields frame)))))
+                        (cons :object (append (unit-span-fields (moment-unit moment) (site-span (moment-site moment)))
+                                              (unit-loaded-fields (moment-unit moment))))
+                        (frame-place-fields frame)))
+          "definition" (definition-of-frame frame)))
 
 (define-operation "debug-frames" :query (id params)
   (let ((stop (stop-of params))
@@ -89,12 +106,14 @@
         (count (param params "count" `(integer 1 ,+page-limit+) :default 20)))
     (reading-stack stop
                    (lambda ()
-                     (object "total" (length (stopped-frames stop))
-                             "more" (bool (stopped-more stop))
-                             "frames" (coerce (loop for frame in (nthcdr start (stopped-frames stop))
-                                                    for number from start below (+ start count)
-                                                    collect (frame-json frame number stop))
-                                              'vector))))))
+                     (let* ((*loaded-forms* (make-array 10 :adjustable t :fill-pointer 0))
+                            (frames (loop for frame in (nthcdr start (stopped-frames stop))
+                                          for number from start below (+ start count)
+                                          collect (frame-json frame number stop))))
+                       (object "total" (length (stopped-frames stop))
+                               "more" (bool (stopped-more stop))
+                               "texts" (coerce *loaded-forms* 'simple-vector)
+                               "frames" (coerce frames 'vector)))))))
 
 (defun moment-json (moment)
   "The JSON of where a stop at a probe is, with what the form gave, if the stop is after it."
