@@ -129,3 +129,39 @@ async fn a_launch_that_is_terminated_at_once_runs_nothing() {
     drop(session);
     fixture.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_test_that_was_loaded_stops_at_its_breakpoints() {
+    let (fixture, session) = fixture().await;
+    let stand_ins = fixture.workspace.path().join("stand-ins.lisp");
+    let tests = fixture.workspace.path().join("tests.lisp");
+    std::fs::write(&stand_ins, STAND_INS).unwrap();
+    std::fs::write(&tests, TESTS).unwrap();
+    for arguments in [
+        json!({"test": "SHOP/TESTS::GOOD"}),
+        json!({"test": "good", "package": "shop/tests"}),
+        json!({"file": tests, "line": 7}),
+    ] {
+        fixture.eval(&format!("(progn (load {stand_ins:?}) (load {tests:?}) (values))")).await;
+        let mut client = Client::connect(&session, PATIENCE);
+        client.ask("initialize", json!({"adapterID": "consort", "linesStartAt1": true})).await;
+        client.event("initialized").await;
+        client.ask("launch", arguments.clone()).await;
+        // The one in the other test waits on.
+        let lines = json!([{"line": 5}, {"line": 8}]);
+        let set = client.ask("setBreakpoints", json!({"source": {"path": tests}, "breakpoints": lines})).await;
+        assert_eq!(set["breakpoints"][1]["verified"], false, "{arguments}: {set}");
+        client.ask("configurationDone", Value::Null).await;
+        let stopped = client.event("stopped").await;
+        assert_eq!((&stopped["reason"], &stopped["hitBreakpointIds"]), (&json!("breakpoint"), &json!([2])), "{stopped}");
+        let frames = client.ask("stackTrace", json!({"threadId": stopped["threadId"]})).await;
+        let frame = &frames["stackFrames"][0];
+        assert_eq!((&frame["line"], &frame["source"]["path"]), (&json!(8), &json!(tests)), "{frame}");
+        client.ask("continue", json!({"threadId": stopped["threadId"]})).await;
+        let text = shown(&mut client).await;
+        assert!(text.contains("SHOP/TESTS::GOOD: passed"), "{arguments}: {text}");
+        client.leave().await;
+    }
+    drop(session);
+    fixture.close().await;
+}

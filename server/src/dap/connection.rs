@@ -1,7 +1,7 @@
 //! A client's connection: the notices of stops, and the state that its requests share.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::protocol::{Begin, Message, Request};
 use super::replay::Replay;
 use super::requested::RequestedBreakpoints;
 use super::resuming::{ResumingRequest, Waiting};
-use super::sources::Evaluated;
+use super::sources::KeptText;
 use super::variables::{Handle, Handles};
 use crate::ide::context::Backend as _;
 use crate::locked::lock;
@@ -33,8 +33,11 @@ const OUTPUT: Duration = Duration::from_secs(1);
 /// The time limit for evaluations to end whose stops were aborted, and then for the last messages
 /// to be written.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// The number of evaluated texts that are kept for clients to read.
+/// The number of texts that are kept for clients to read.
 const TEXTS: usize = 50;
+/// The reference of the first form that is kept as it was loaded; the requests whose texts are kept
+/// have smaller numbers.
+const LOADED: u64 = 1_500_000_000;
 
 /// The state of a connection.
 pub(super) struct Connection {
@@ -54,7 +57,8 @@ pub(super) struct Connection {
     /// True once the client has configured itself and is told of stops.
     pub(super) ready: AtomicBool,
     stops: Mutex<BTreeMap<u64, Stop>>,
-    texts: Mutex<VecDeque<Evaluated>>,
+    texts: Mutex<VecDeque<KeptText>>,
+    loaded: AtomicU64,
     pub(super) wanted: Mutex<RequestedBreakpoints>,
     /// The types of conditions at which the client stops where they are signalled.
     pub(super) break_on: Mutex<Vec<String>>,
@@ -132,6 +136,7 @@ impl Connection {
             ready: AtomicBool::new(false),
             stops: Mutex::default(),
             texts: Mutex::default(),
+            loaded: AtomicU64::new(0),
             wanted: Mutex::default(),
             break_on: Mutex::default(),
             set_in,
@@ -264,7 +269,7 @@ impl Connection {
         let mut body = json!({
             "reason": reason, "description": description, "text": text.or(value), "threadId": thread,
             "allThreadsStopped": false, "ownEvaluation": self.is_own(stop),
-            "level": stop.level,
+            "level": stop.level, "stop": stop.number,
         });
         if let Some(at) = &stop.at {
             let ours = at.breakpoints.iter().filter(|hit| hit.owner == self.own);
@@ -382,16 +387,30 @@ impl Connection {
             evaluations.iter().find(|running| number(running) == Some(request)).map(|running| running.text.clone())
         };
         let Some(text) = text else { return };
-        let mut texts = lock(&self.texts);
-        if texts.iter().all(|known| known.request != request) {
-            texts.push_back(Evaluated { request, text: text.to_string() });
-            if texts.len() > TEXTS {
-                texts.pop_front();
-            }
+        if lock(&self.texts).iter().all(|known| known.reference != request) {
+            self.keep_text(KeptText { reference: request, text: text.to_string() });
         }
     }
 
-    pub(super) fn texts(&self) -> Vec<Evaluated> {
+    fn keep_text(&self, text: KeptText) {
+        let mut texts = lock(&self.texts);
+        texts.push_back(text);
+        if texts.len() > TEXTS {
+            texts.pop_front();
+        }
+    }
+
+    /// Keeps a form as it was loaded; returns the reference by which the client reads it.
+    pub(super) fn keep_loaded(&self, text: String) -> u64 {
+        if let Some(known) = lock(&self.texts).iter().find(|known| known.reference >= LOADED && known.text == text) {
+            return known.reference;
+        }
+        let reference = LOADED + self.loaded.fetch_add(1, Ordering::SeqCst);
+        self.keep_text(KeptText { reference, text });
+        reference
+    }
+
+    pub(super) fn texts(&self) -> Vec<KeptText> {
         lock(&self.texts).iter().cloned().collect()
     }
 

@@ -18,6 +18,7 @@ use crate::model::image::{ImageError, OutputChunk};
 use crate::model::stack_frame;
 use crate::session::debug::{DebugEval, Done, DoneStatus, Value as Inspected};
 use crate::session::{EvalRequest, TestToDebug};
+use crate::text::position::Position;
 
 /// The deadline of an evaluation, in seconds: long, since a person sees it run and can end it.
 const DEADLINE: f64 = 86_400.0;
@@ -168,6 +169,8 @@ pub(super) struct NewEvaluation {
     pub(super) package: Option<String>,
     /// The test that is run in place of the code.
     pub(super) test: Option<TestToDebug>,
+    /// The URI of the document that has the code, and where it begins there.
+    pub(super) place: Option<(String, Position)>,
     /// True if errors stop it.
     pub(super) stops: bool,
     /// True if threads that the evaluation starts stop as it does. False for `consort/evaluate`,
@@ -191,7 +194,7 @@ pub(super) async fn begin(
             self.0.ended.notify_waiters();
         }
     }
-    let NewEvaluation { code, package, test, stops, threads } = evaluation;
+    let NewEvaluation { code, package, test, place, stops, threads } = evaluation;
     let text: Arc<str> = code.as_str().into();
     let (flush, mut flushes) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
     let begun = Arc::new(SetOnce::new());
@@ -218,7 +221,7 @@ pub(super) async fn begin(
     let queued = async {
         let _order = connection.beginning.lock().await;
         new_image::wait_until_set(connection).await?;
-        Ok::<_, ImageError>(connection.session.evaluate(connection.client, request))
+        Ok::<_, ImageError>(connection.session.evaluate_in(connection.client, request, place))
     };
     let answer = tokio::select! {
         biased;

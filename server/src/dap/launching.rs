@@ -1,22 +1,22 @@
 //! What `attach` and `launch` name is run once the configuration is done: code, or a test, at whose
 //! errors and failed checks the debugger stops. Then the debug session ends.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 use tokio::sync::watch;
 
 use super::connection::Connection;
 use super::evaluating::{NewEvaluation, begin, values};
+use super::new_image;
 use super::protocol::Begin;
-use crate::file_uri::uri_of_path;
 use crate::ide::context::Context;
 use crate::ide::testing::{self, Definition};
 use crate::ide::texts::Text;
 use crate::locked::lock;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::stack_frame;
-use crate::session::{EvalRequest, Session, TestToDebug};
+use crate::session::{Session, TestToDebug};
 use crate::shown;
 use crate::text::Span;
 use crate::text::forms::package_at;
@@ -27,18 +27,25 @@ use crate::text::position::{PositionEncoding, to_position};
 /// configuration was done.
 pub(super) async fn launch(connection: &Connection, mut terminations: watch::Receiver<u64>) {
     let Begin { code, package, test, framework, file, line, .. } = std::mem::take(&mut *lock(&connection.begin));
-    let found = match (&test, file.as_deref().zip(line)) {
-        (None, Some(place)) => tokio::select! {
-            biased;
-            // The definition is dropped, which interrupts it. The sender lives as long as the
-            // connection.
-            _ = terminations.changed() => return,
-            found = defined_at(connection, place) => match found {
-                Ok(found) => found,
-                Err(message) => return end(connection, "stderr", &message),
-            },
+    let evaluations = terminations.clone();
+    let defining = async {
+        match (&test, file.as_deref().zip(line)) {
+            (None, Some(place)) => defined_at(connection, &evaluations, place).await,
+            (Some(name), _) => {
+                define_with_breakpoints(connection, &evaluations, (name, package.as_deref())).await.map(|()| None)
+            }
+            (None, None) => Ok(None),
+        }
+    };
+    let found = tokio::select! {
+        biased;
+        // The definition is dropped, which interrupts it. The sender lives as long as the
+        // connection.
+        _ = terminations.changed() => return,
+        found = defining => match found {
+            Ok(found) => found,
+            Err(message) => return end(connection, "stderr", &message),
         },
-        _ => None,
     };
     let test = match (test, found) {
         (Some(name), _) => Some(TestToDebug { name, package: package.clone(), framework }),
@@ -95,21 +102,57 @@ fn failure(outcome: &EvalOutcome) -> String {
 ///
 /// # Errors
 /// The file cannot be read, or the definition not be evaluated to its end.
-async fn defined_at(connection: &Connection, (file, line): (&Path, usize)) -> Result<Option<TestToDebug>, String> {
+async fn defined_at(
+    connection: &Connection,
+    terminations: &watch::Receiver<u64>,
+    (file, line): (&Path, usize),
+) -> Result<Option<TestToDebug>, String> {
     let context: Context<Session> = connection.session.context(connection.client).await;
     let Some(text) = context.texts().await.get(file).await else {
         return Err(format!("The file {} cannot be read.", file.display()));
     };
     let Some(definition) = testing::test_on_line(&text.document, line) else { return Ok(None) };
     let package = package_at(&text.document, definition.form.start);
-    evaluate(connection, file, &text, &definition, package.as_deref()).await?;
+    evaluate(connection, terminations, &text, &definition, package.as_deref()).await?;
     Ok(Some(TestToDebug { name: definition.name, package, framework: None }))
 }
 
-/// Evaluates the definition of a test, after the form that chooses its suite.
+/// Evaluates the definition of a test, given by its name and perhaps its package, where breakpoints
+/// in it wait for that: a test that was loaded has none.
+///
+/// # Errors
+/// The definition cannot be evaluated to its end.
+async fn define_with_breakpoints(
+    connection: &Connection,
+    terminations: &watch::Receiver<u64>,
+    asked: (&str, Option<&str>),
+) -> Result<(), String> {
+    // Whether they wait is known once they were set.
+    new_image::wait_until_set(connection).await.map_err(|error| error.to_string())?;
+    let waiting = lock(&connection.wanted).waiting();
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let mut texts = connection.session.context(connection.client).await.texts().await;
+    let mut evaluated: Vec<(PathBuf, usize)> = Vec::new();
+    for (file, line) in waiting {
+        let Some(text) = texts.get(&file).await else { continue };
+        let Some(definition) = testing::test_of_breakpoint(&text.document, line) else { continue };
+        let package = package_at(&text.document, definition.form.start);
+        let place = (file, definition.form.start);
+        if testing::is_test_called(asked, &definition.name, package.as_deref()) && !evaluated.contains(&place) {
+            evaluate(connection, terminations, &text, &definition, package.as_deref()).await?;
+            evaluated.push(place);
+        }
+    }
+    Ok(())
+}
+
+/// Evaluates the definition of a test, after the form that chooses its suite. It stops, and so does
+/// what it defines, at breakpoints.
 async fn evaluate(
     connection: &Connection,
-    file: &Path,
+    terminations: &watch::Receiver<u64>,
     text: &Text,
     test: &Definition,
     package: Option<&str>,
@@ -117,11 +160,15 @@ async fn evaluate(
     let rope = text.document.text();
     let spans: [Option<Span>; 2] = [testing::suite_before(&text.document, test.form), Some(test.form)];
     for span in spans.into_iter().flatten() {
-        let code = rope.slice(span.start..span.end).to_string();
-        let request = EvalRequest { code, package: package.map(str::to_owned), ..EvalRequest::default() };
-        let position = to_position(rope, span.start, PositionEncoding::Utf32);
-        let work = connection.session.evaluate_at(connection.client, request, &uri_of_path(file), Some(position));
-        let outcome = work.await.map_err(|error| error.to_string())?;
+        let evaluation = NewEvaluation {
+            code: rope.slice(span.start..span.end).to_string(),
+            package: package.map(str::to_owned),
+            place: Some((text.uri.clone(), to_position(rope, span.start, PositionEncoding::Utf32))),
+            stops: true,
+            ..NewEvaluation::default()
+        };
+        let outcome = begin(connection, terminations.clone(), None, evaluation).await;
+        let outcome = outcome.map_err(|error| error.to_string())?;
         if outcome.status != EvalStatus::Ok {
             return Err(format!("The definition of the test {} fails. {}", test.name, failure(&outcome)));
         }

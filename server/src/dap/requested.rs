@@ -40,6 +40,13 @@ impl RequestedBreakpoints {
         }
         points
     }
+
+    /// The files and lines of the breakpoints that are not in force.
+    pub(super) fn waiting(&self) -> Vec<(PathBuf, usize)> {
+        let in_files = self.files.iter().flat_map(|(file, points)| points.iter().map(move |one| (file, one)));
+        let waiting = in_files.filter(|(_, (_, told))| told["verified"] != true);
+        waiting.filter_map(|(file, (point, _))| Some((file.clone(), point.line?))).collect()
+    }
 }
 
 #[cfg(test)]

@@ -160,10 +160,12 @@ pub(super) async fn page_of_frames(
     let count = if wanted.levels == 0 { PAGE } else { wanted.levels.min(MAX_PAGE) };
     let page = DebugFrames { stop, start: wanted.start_frame, count };
     let page = backend.query(page).await.map_err(text)?;
-    let (texts, mut files) = (connection.texts(), sources::Files::default());
+    let texts = connection.texts();
+    let mut files = connection.session.context(connection.client).await.texts().await;
     let mut frames = Vec::new();
     for frame in &page.frames {
-        let mut shown = sources::place(frame.place.as_ref(), &texts, &mut files).await;
+        let keep = |text| connection.keep_loaded(text);
+        let mut shown = sources::place(frame, &page, &texts, &mut files, keep).await;
         shown["id"] = json!(lock(&connection.handles).number(Handle::Frame { stop, frame: frame.number }));
         shown["name"] = json!(frame.name);
         shown["canRestart"] = json!(frame.unwindable);
@@ -230,7 +232,7 @@ async fn variables(connection: &Connection, wanted: Variables) -> Answer {
 fn source(connection: &Connection, wanted: &SourceOf) -> Answer {
     let texts = connection.texts();
     let text =
-        texts.iter().find(|text| text.request == wanted.source_reference).ok_or("That text is not kept any more.")?;
+        texts.iter().find(|text| text.reference == wanted.source_reference).ok_or("That text is not kept any more.")?;
     Ok(json!({"content": text.text, "mimeType": "text/x-common-lisp"}))
 }
 

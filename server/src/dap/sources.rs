@@ -1,73 +1,77 @@
 //! Places of frames as lines and columns, in files and in texts that were evaluated.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ropey::Rope;
 use serde_json::{Value, json};
 
-use crate::bounded_file;
-use crate::session::debug::Place;
-use crate::text::decode;
+use crate::ide::frame_places::{self, FramePlace};
+use crate::ide::texts::Texts;
+use crate::session::debug::{Frame, Frames};
 use crate::text::position::{PositionEncoding, to_position};
 
-/// The maximum size of a file in which a place is looked up, in bytes.
-const FILE: u64 = 32 << 20;
-
-/// A text that was evaluated, and the request that evaluated it.
+/// A text that clients read by its `reference`: one that was evaluated, by the number of the
+/// request; or a form as it was loaded, which its file has no longer.
 #[derive(Debug, Clone)]
-pub(super) struct Evaluated {
-    pub(super) request: u64,
+pub(super) struct KeptText {
+    pub(super) reference: u64,
     pub(super) text: String,
 }
 
-/// The texts of the files in which the places of one answer are looked up, each read once.
-#[derive(Debug, Default)]
-pub(super) struct Files(HashMap<PathBuf, Option<Rope>>);
-
-impl Files {
-    /// Returns the text of a file; `None` if the file cannot be read.
-    async fn text(&mut self, file: &Path) -> Option<Rope> {
-        if let Some(known) = self.0.get(file) {
-            return known.clone();
-        }
-        let read = bounded_file::read_blocking(file.to_owned(), FILE).await;
-        let text = read.ok().map(|bytes| Rope::from_str(&decode(bytes)));
-        self.0.insert(file.to_owned(), text.clone());
-        text
-    }
-}
-
-/// The fields of a stack frame that tell its place. `texts`: the evaluated texts that are known.
-pub(super) async fn place(place: Option<&Place>, texts: &[Evaluated], files: &mut Files) -> Value {
+/// The fields of a frame of a page that tell its place. `texts`: the evaluated texts that are
+/// known. `keep` keeps a text, and returns its reference.
+pub(super) async fn place(
+    frame: &Frame,
+    page: &Frames,
+    texts: &[KeptText],
+    files: &mut Texts,
+    keep: impl FnOnce(String) -> u64,
+) -> Value {
     let nowhere = json!({"line": 0, "column": 0});
-    let Some(place) = place else { return nowhere };
+    let Some(place) = &frame.place else { return nowhere };
     if let Some(file) = &place.file {
-        let name = file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let mut source = json!({"name": name, "path": file});
-        if place.changed {
-            source["origin"] = json!("changed since it was loaded");
-        }
-        if let Some((line, column, end_line, end_column)) = place.position {
+        let mut source = json!({"name": name_of(file), "path": file});
+        if let (None, Some((line, column, end_line, end_column))) = (place.loaded, place.position) {
             return json!({
                 "source": source, "line": line, "column": column, "endLine": end_line, "endColumn": end_column,
             });
         }
-        let span = place.span.or(place.offset.map(|at| (at, at)));
-        let (Some(span), Some(text)) = (span, files.text(file).await) else {
-            return json!({"source": source, "line": 1, "column": 1});
+        return match frame_places::place(frame, page, files).await {
+            Some(FramePlace::Exact(text, span)) => located(source, text.document.text(), (span.start, span.end)),
+            Some(FramePlace::Definition(text, span)) => {
+                source["origin"] = json!("changed since it was loaded: the definition as it is now");
+                let (line, column) = position(text.document.text(), span.start);
+                json!({"source": source, "line": line, "column": column})
+            }
+            Some(FramePlace::Loaded(form, span)) => {
+                let text = Rope::from_str(&form);
+                let source = json!({
+                    "name": format!("{} (as it was loaded)", name_of(file)), "sourceReference": keep(form),
+                    "origin": "the file has it no longer",
+                });
+                located(source, &text, (span.start, span.end))
+            }
+            // A line that is not known must not look like the first one.
+            Some(FramePlace::Unknown) | None => {
+                let source = json!({"name": name_of(file), "origin": "changed since it was loaded, or not there"});
+                json!({"source": source, "line": 0, "column": 0})
+            }
         };
-        return located(source, &text, span);
     }
     let request = place.evaluation.as_ref().and_then(Value::as_u64);
-    let known = request.and_then(|request| texts.iter().find(|text| text.request == request));
+    let known = request.and_then(|request| texts.iter().find(|text| text.reference == request));
     match (known, place.span) {
         (Some(known), Some(span)) => {
-            let source = json!({"name": format!("evaluation {}", known.request), "sourceReference": known.request});
+            let source =
+                json!({"name": format!("evaluation {}", known.reference), "sourceReference": known.reference});
             located(source, &Rope::from_str(&known.text), span)
         }
         _ => nowhere,
     }
+}
+
+fn name_of(file: &Path) -> String {
+    file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
 fn located(source: Value, text: &Rope, (start, end): (usize, usize)) -> Value {
@@ -86,6 +90,21 @@ fn position(text: &Rope, offset: usize) -> (u32, u32) {
 mod tests {
     use super::*;
 
+    /// The place of a frame, whose form may be `loaded`; also the text that is kept.
+    async fn shown(place: Value, loaded: Option<&str>) -> (Value, Option<String>) {
+        let frame = json!({"number": 0, "name": "F", "system": false, "unwindable": true, "place": place});
+        let texts: Vec<&str> = loaded.into_iter().collect();
+        let page: Frames = serde_json::from_value(json!({"total": 1, "frames": [frame], "texts": texts})).unwrap();
+        let evaluated = [KeptText { reference: 7, text: "(list\n (f 1))".into() }];
+        let (mut files, mut kept) = (Texts::of(Vec::new()).await, None);
+        let keep = |text| {
+            kept = Some(text);
+            99
+        };
+        let shown = super::place(&page.frames[0], &page, &evaluated, &mut files, keep).await;
+        (shown, kept)
+    }
+
     #[test]
     fn positions_count_from_one_and_in_utf16() {
         let position = |text: &str, offset| position(&Rope::from_str(text), offset);
@@ -101,25 +120,33 @@ mod tests {
         let file = directory.path().join("latin-1.lisp");
         // In UTF-8 the first two bytes would be one character, and the third is none.
         std::fs::write(&file, b"\xc3\xa9\xff\n(f 1)").unwrap();
-        let frame = Place { file: Some(file.clone()), span: Some((4, 9)), ..Place::default() };
-        let mut files = Files::default();
-        for _ in 0..2 {
-            let shown = place(Some(&frame), &[], &mut files).await;
-            assert_eq!((&shown["line"], &shown["column"], &shown["endColumn"]), (&json!(2), &json!(1), &json!(6)));
-            // The second look reads no file.
-            let _ = std::fs::remove_file(&file);
-        }
+        let (shown, _) = shown(json!({"file": file, "span": [4, 9]}), None).await;
+        assert_eq!((&shown["line"], &shown["column"], &shown["endColumn"]), (&json!(2), &json!(1), &json!(6)));
+    }
+
+    #[tokio::test]
+    async fn a_form_that_its_file_has_no_longer_is_shown_as_it_was_loaded() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("changed.lisp");
+        std::fs::write(&file, "(other)").unwrap();
+        let place = json!({"file": file, "span": [14, 19], "changed": true, "loaded": {"text": 0, "start": 7}});
+        let (at, kept) = shown(place, Some("(list\n (f 1))")).await;
+        assert_eq!(kept.as_deref(), Some("(list\n (f 1))"));
+        assert_eq!((&at["source"]["sourceReference"], &at["line"], &at["column"]), (&json!(99), &json!(2), &json!(2)));
+        // Nothing is known but the file, whose first line means nothing.
+        let (at, _) = shown(json!({"file": file, "offset": 0, "changed": true}), None).await;
+        assert_eq!((&at["line"], &at["source"]["path"]), (&json!(0), &Value::Null));
     }
 
     #[tokio::test]
     async fn a_place_in_an_evaluated_text_has_a_reference() {
-        let texts = [Evaluated { request: 7, text: "(list\n (f 1))".into() }];
-        let frame = Place { evaluation: Some(json!(7)), span: Some((7, 12)), ..Place::default() };
+        let (at, _) = shown(json!({"evaluation": 7, "span": [7, 12]}), None).await;
         let expected = json!({
             "source": {"name": "evaluation 7", "sourceReference": 7},
             "line": 2, "column": 2, "endLine": 2, "endColumn": 7,
         });
-        assert_eq!(place(Some(&frame), &texts, &mut Files::default()).await, expected);
-        assert_eq!(place(Some(&frame), &[], &mut Files::default()).await, json!({"line": 0, "column": 0}));
+        assert_eq!(at, expected);
+        let (at, _) = shown(json!({"evaluation": 8, "span": [7, 12]}), None).await;
+        assert_eq!(at, json!({"line": 0, "column": 0}));
     }
 }

@@ -33,6 +33,7 @@ pub mod files;
 pub mod fixes;
 pub mod format;
 pub mod format_directives;
+pub mod frame_places;
 mod generated_functions;
 pub mod hierarchy;
 pub mod hints;

@@ -8,16 +8,18 @@ use serde_json::{Value, json};
 
 use super::clip::{LIMIT, clip};
 use super::context::{Backend, Context};
+use super::frame_places::{self, FramePlace};
 use super::restarts::{numbered_list, restart_label};
-use super::texts::Texts;
+use super::texts::{Text, Texts};
 pub use crate::image::api::debug::{
     DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, DoneStatus,
     Place, Stop,
 };
-use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Local, Locals, Moment};
+use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Frames, Local, Locals, Moment};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::shown::{line, long_line};
+use crate::text::Span;
 use crate::text::position::line_column;
 
 /// The number of frames or local variables in a query, which is the most that the image returns.
@@ -153,16 +155,21 @@ pub async fn frames<B: Backend>(
             text += " (system)";
             fact["system"] = true.into();
         }
-        if let Some(place) = &frame.place {
-            place_of(place, workspace, &mut texts, &mut text, &mut fact).await;
-        }
+        place_of(frame, &page, workspace, &mut texts, (&mut text, &mut fact)).await;
         facts.push(fact);
     }
     Ok((text, stack.named(json!({"total": page.total, "frames": facts}))))
 }
 
 /// Adds the place of a frame to its line and to its facts.
-async fn place_of(place: &Place, workspace: &Path, texts: &mut Texts, text: &mut String, fact: &mut Value) {
+async fn place_of(
+    frame: &Frame,
+    page: &Frames,
+    workspace: &Path,
+    texts: &mut Texts,
+    (text, fact): (&mut String, &mut Value),
+) {
+    let Some(place) = &frame.place else { return };
     if let Some(form) = &place.form {
         let _ = write!(text, "  in {}", line(form));
         fact["form"] = form.clone().into();
@@ -170,25 +177,19 @@ async fn place_of(place: &Place, workspace: &Path, texts: &mut Texts, text: &mut
     let Some(file) = &place.file else { return };
     let name = file.strip_prefix(workspace).unwrap_or(file).display().to_string();
     fact["file"] = name.clone().into();
-    let start = place.span.map(|span| span.0).or(place.offset).filter(|_| !place.changed);
-    let known = match start {
-        Some(start) => texts.get(file).await.map(|text| (text, start)),
-        None => None,
+    let mut line_of = |known: &Text, span: Span| {
+        let at = line_column(known.document.text(), span.start).line;
+        fact["line"] = at.into();
+        format!("{}:{at}", line(&name))
     };
-    match known {
-        Some((known, start)) => {
-            let rope = known.document.text();
-            let at = line_column(rope, start.min(rope.len_chars())).line;
-            fact["line"] = at.into();
-            let _ = write!(text, "  ({}:{at})", line(&name));
-        }
-        None if place.changed => {
-            fact["changed"] = true.into();
-            let _ = write!(text, "  ({}, changed since it was loaded)", line(&name));
-        }
-        None => {
-            let _ = write!(text, "  ({})", line(&name));
-        }
+    let (shown, changed) = match frame_places::place(frame, page, texts).await {
+        Some(FramePlace::Exact(known, span)) => (line_of(&known, span), false),
+        Some(FramePlace::Definition(known, span)) => (line_of(&known, span), true),
+        Some(FramePlace::Loaded(..) | FramePlace::Unknown) | None => (line(&name), place.changed),
+    };
+    let _ = write!(text, "  ({shown}{})", if changed { ", changed since it was loaded" } else { "" });
+    if changed {
+        fact["changed"] = true.into();
     }
 }
 

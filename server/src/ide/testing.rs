@@ -12,6 +12,7 @@ pub use crate::image::api::testing::RunTestsParams;
 use crate::image::api::testing::{RunTestsOutcome, TestOutcome};
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::text::Span;
+use crate::text::definitions;
 use crate::text::document::Document;
 
 /// The maximum number of characters of a test's output that are reported.
@@ -216,6 +217,27 @@ pub fn test_on_line(document: &Document, line: usize) -> Option<Definition> {
     on_line.filter_map(|span| definition(document, span)).find(|definition| definition.test)
 }
 
+/// The test that a breakpoint on a line, from 1, is in: its form is the first that does not end
+/// before the line.
+pub fn test_of_breakpoint(document: &Document, line: usize) -> Option<Definition> {
+    let start = document.text().try_line_to_char(line.checked_sub(1)?).ok()?;
+    let form = document.scan().forms().iter().map(|form| form.span).find(|span| span.end > start)?;
+    definition(document, form).filter(|definition| definition.test)
+}
+
+/// Returns true if a test that is asked for, by a name and a package or by a name with its package,
+/// is the one that is called `name` in `package`.
+pub fn is_test_called(asked: (&str, Option<&str>), name: &str, package: Option<&str>) -> bool {
+    let plain = |package: &str| package.trim_start_matches(['#', ':']).trim_matches(['"', '|']).to_lowercase();
+    let (asked, given) = asked;
+    let prefix = asked.split_once(':').map(|(prefix, _)| prefix).filter(|prefix| !prefix.is_empty());
+    let same_package = match (prefix.or(given), package) {
+        (Some(one), Some(other)) => plain(one) == plain(other),
+        _ => true,
+    };
+    same_package && definitions::key(asked) == definitions::key(name)
+}
+
 /// The last form before a definition that chooses the suite of the tests below it (FiveAM's
 /// `in-suite`).
 pub fn suite_before(document: &Document, form: Span) -> Option<Span> {
@@ -317,6 +339,30 @@ mod tests {
         let names: Vec<Option<String>> = (0..8).map(found).collect();
         let expected = [None, None, None, Some("a"), Some("a"), Some("c"), None, None];
         assert_eq!(names, expected.map(|name| name.map(str::to_owned)));
+    }
+
+    #[test]
+    fn a_breakpoint_is_in_the_test_that_does_not_end_before_it() {
+        let document = Document::new("(defun f ())\n\n(test a\n  (is t))\n\n(deftest c)\n", 1);
+        let found = |line: usize| test_of_breakpoint(&document, line).map(|definition| definition.name);
+        let names: Vec<Option<String>> = (0..8).map(found).collect();
+        let expected = [None, None, Some("a"), Some("a"), Some("a"), Some("c"), Some("c"), None];
+        assert_eq!(names, expected.map(|name| name.map(str::to_owned)));
+    }
+
+    #[test]
+    fn tests_are_asked_for_with_or_without_their_package() {
+        for (asked, given, is_it) in [
+            ("broken", None, true),
+            ("BROKEN", Some("shop/tests"), true),
+            ("SHOP/TESTS::BROKEN", None, true),
+            ("shop/tests:broken", Some("other"), true),
+            ("broken", Some("other"), false),
+            ("OTHER::BROKEN", None, false),
+            ("good", None, false),
+        ] {
+            assert_eq!(is_test_called((asked, given), "broken", Some("SHOP/TESTS")), is_it, "{asked} {given:?}");
+        }
     }
 
     #[test]

@@ -48,6 +48,17 @@ impl Session {
         self.evaluation(client, request, Some(Place { uri: uri.into(), position }))
     }
 
+    /// [`Session::evaluate_at`] of code in a document, given by its URI and a position; without
+    /// these [`Session::evaluate`].
+    pub fn evaluate_in(
+        &self,
+        client: ClientId,
+        request: EvalRequest,
+        place: Option<(String, Position)>,
+    ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
+        self.evaluation(client, request, place.map(|(uri, position)| Place { uri, position: Some(position) }))
+    }
+
     /// Evaluates code in a confined copy of the image, which has the client's package and REPL
     /// variables: nothing that the code does is kept.
     pub fn evaluate_in_copy(

@@ -173,17 +173,22 @@ T.it('e evaluates in the frame', function()
 end)
 
 T.it('an error in code at a stop is a stop of its own', function()
-  on('FIXTURE::HALF')
+  -- Its other frame is open too, and has the cursor.
+  line_comes('Y = (21 42)')
+  on('top-level form')
+  press('<CR>')
+  line_comes('K = ')
   forget()
-  answers = { '(car x)' }
+  answers = { '(car 7)' }
   press('e')
   T.wait('the inner stop', function() return text():find('[level 2]', 1, true) and text():find('TYPE-ERROR', 1, true) end, text)
   press('a')
   T.wait('the error', function() return last_said():find('TYPE-ERROR', 1, true) end, function() return said end)
   T.wait('the outer stop', function() return text():find('SIMPLE-ERROR: no half', 1, true) == 1 and text():find(' 0: FIXTURE::HALF', 1, true) end, text)
-  on('FIXTURE::HALF')
-  press('<CR>')
+  -- The frames that were open are open again.
   line_comes('Y = (21 42)')
+  line_comes('K = ')
+  T.eq(' 1: top-level form  fixture.lisp:9', vim.api.nvim_get_current_line())
 end)
 
 T.it('i inspects a local, part by part, and goes back', function()

@@ -21,6 +21,9 @@ local LEVELS = 200 -- the maximum number of frames that are shown
 ---@field text string
 ---@field restarts? table[]
 ---@field frames? table[]
+---@field number? integer the image's number of the stop
+---@field around table<integer, { open: integer[], at?: integer }> the frames that were open at
+--- the stops around this one, and that of the cursor, by the numbers of the stops
 ---@field open table<integer, table[]> the variables of open frames, by the frame's number, from 0
 ---@field opening table<integer, table> the last request for the variables of a frame, by its number
 ---@field buf? integer
@@ -121,14 +124,15 @@ local function with_variables(stop, frame, found)
 end
 
 --- Shows the locals of a frame below its line, with their present values.
-local function open_frame(stop, frame, number)
+---@param show? fun() instead of showing the stop as it is then
+local function open_frame(stop, frame, number, show)
   local mine = {}
   stop.opening[number] = mine
   with_variables(stop, frame, function(variables)
     if stop.opening[number] ~= mine then return end -- folded since, or requested again
     stop.opening[number] = nil
     stop.open[number] = variables
-    render(stop)
+    if show then show() else render(stop) end
   end)
 end
 
@@ -141,6 +145,47 @@ local function toggle(stop, frame)
     return render(stop)
   end
   open_frame(stop, frame, number)
+end
+
+--- Returns the number of the frame that the cursor is on in the window of a stop, if there is one.
+---@param stop consort.Stop
+local function frame_at_cursor(stop)
+  local win = stop.buf and vim.fn.bufwinid(stop.buf) or -1
+  local line = win ~= -1 and stop.lines[vim.api.nvim_win_get_cursor(win)[1]] or {}
+  return line.frame and number_of(stop, line.frame)
+end
+
+--- Puts the cursor on a frame, by its number; on the first one if there is no such frame.
+---@param win integer
+local function go_to_frame(stop, win, number)
+  local first
+  for row, line in ipairs(stop.lines) do
+    if line.frame then
+      first = first or row
+      if number_of(stop, line.frame) == number then
+        first = row
+        break
+      end
+    end
+  end
+  if first then vim.api.nvim_win_set_cursor(win, { first, 0 }) end
+end
+
+--- Opens the frames again that were open before stops within this one, with their present values.
+---@param win integer
+local function open_again(stop, win)
+  local before = stop.around[stop.number]
+  go_to_frame(stop, win, before and before.at)
+  for _, number in ipairs(before and before.open or {}) do
+    local frame = stop.frames[number + 1]
+    if frame then
+      open_frame(stop, frame, number, function()
+        local at = frame_at_cursor(stop)
+        render(stop)
+        if at then go_to_frame(stop, win, at) end
+      end)
+    end
+  end
 end
 
 local marked ---@type table? the frame whose source was shown last
@@ -158,7 +203,11 @@ local sought ---@type table? the frame whose source was requested last
 
 --- Shows the source of a frame in a window other than the debugger's.
 local function source(stop, frame)
-  if not frame or not frame.source or frame.line == 0 then return client_of.say('the source of that frame is not known') end
+  if not frame or not frame.source or frame.line == 0 then
+    local origin = frame and frame.source and frame.source.origin
+    return client_of.say(origin and ('%s: %s'):format(shown.line(frame.source.name), origin) or 'the source of that frame is not known')
+  end
+  if frame.source.origin then client_of.say(('%s: %s'):format(shown.line(frame.source.name), frame.source.origin), vim.log.levels.WARN) end
   local own, is_here, is_there = vim.api.nvim_get_current_win(), client_of.here(), still_at(stop)
   sought = frame
   local function other(text)
@@ -368,12 +417,7 @@ local function show(stop, is_here)
       local win = window(stop, focus)
       render(stop)
       if again then return end
-      for row, line in ipairs(stop.lines) do
-        if line.frame then
-          vim.api.nvim_win_set_cursor(win, { row, 0 })
-          break
-        end
-      end
+      open_again(stop, win)
       vim.api.nvim_win_call(win, function() vim.fn.winrestview({ topline = 1 }) end)
     end)
   end)
@@ -392,9 +436,13 @@ end
 adapters.on('stopped', function(adapter, body)
   local stop = find(adapter, body.threadId)
   if not stop then
-    stop = { adapter = adapter, thread = body.threadId, open = {}, opening = {}, lines = {}, text = '', serial = 0 }
+    stop = { adapter = adapter, thread = body.threadId, around = {}, open = {}, opening = {}, lines = {}, text = '', serial = 0 }
     table.insert(stops, stop)
   end
+  if stop.number and stop.number ~= body.stop then
+    stop.around[stop.number] = { open = vim.tbl_keys(stop.open), at = frame_at_cursor(stop) }
+  end
+  stop.number = body.stop
   serial = serial + 1
   stop.serial = serial
   stop.text = table.concat(vim.iter({ body.description, body.text }):flatten():totable(), ': ')

@@ -110,6 +110,31 @@ pub struct Frame {
     pub unwindable: bool,
     /// The place, as exact as it is known.
     pub place: Option<Place>,
+    /// The definition that the code is of.
+    #[serde(default)]
+    pub definition: Option<FrameDefinition>,
+}
+
+/// The definition that a frame's code is of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameDefinition {
+    /// `function`, `macro` or `method`.
+    pub kind: String,
+    /// The name: `SHOP::PRICE`, `(SETF WIDTH)`.
+    pub name: String,
+    /// The qualifiers of a method.
+    pub qualifiers: Vec<String>,
+    /// The specializers of a method.
+    pub specializers: Vec<String>,
+}
+
+/// The top-level form that a frame's code was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadedForm {
+    /// The index of its text in [`Frames::texts`].
+    pub text: usize,
+    /// Its first character, as [`Place::span`] counts them.
+    pub start: usize,
 }
 
 /// The place of a frame.
@@ -134,6 +159,9 @@ pub struct Place {
     /// True if the file is not the one that was loaded.
     #[serde(default)]
     pub changed: bool,
+    /// The form as it was loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loaded: Option<LoadedForm>,
     /// The form, printed.
     #[serde(default)]
     pub form: Option<String>,
@@ -386,6 +414,9 @@ pub struct Frames {
     pub total: usize,
     /// The page.
     pub frames: Vec<Frame>,
+    /// The top-level forms that the places are in.
+    #[serde(default)]
+    pub texts: Vec<String>,
 }
 
 /// The answer to `debug-locals`.

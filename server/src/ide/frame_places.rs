@@ -1,0 +1,147 @@
+//! The place of a stopped program's frame in the texts as they are now: a file may have changed
+//! since its code was loaded, and an editor may have a text that is not saved.
+
+use std::sync::Arc;
+
+use super::texts::{Text, Texts};
+use crate::image::api::debug::{Frame, FrameDefinition, Frames};
+use crate::text::Span;
+use crate::text::definitions::{self, Hint};
+
+/// The place of a frame whose code is from a file.
+#[derive(Debug)]
+pub enum FramePlace {
+    /// The form, as exactly as it is known.
+    Exact(Arc<Text>, Span),
+    /// The text has not the form that was loaded, but a definition of that name.
+    Definition(Arc<Text>, Span),
+    /// The text has neither; the form that was loaded, and the span in it.
+    Loaded(String, Span),
+    /// Nothing but the file is known.
+    Unknown,
+}
+
+/// Finds the place of a frame of a page; `None` if its code is from no file.
+pub async fn place(frame: &Frame, page: &Frames, texts: &mut Texts) -> Option<FramePlace> {
+    let known = frame.place.as_ref()?;
+    let file = known.file.as_ref()?;
+    let span = known.span.or(known.offset.map(|at| (at, at)));
+    let loaded = known.loaded.and_then(|form| Some((page.texts.get(form.text)?, form.start)));
+    let text = texts.get(file).await;
+    if let Some(text) = &text {
+        let rope = text.document.text();
+        match (loaded, span) {
+            (Some((form, start)), Some((from, to))) => {
+                // Where the text had it when it was evaluated.
+                let line = known.position.and_then(|position| rope.try_line_to_char(position.0.checked_sub(1)?).ok());
+                let near = line.map_or(start, |line| line.saturating_sub(from.saturating_sub(start)));
+                if let Some(at) = find(text, form, start, near) {
+                    let end = at + form.chars().count();
+                    let moved = |offset: usize| (at + offset.saturating_sub(start)).min(end);
+                    return Some(FramePlace::Exact(text.clone(), Span { start: moved(from), end: moved(to) }));
+                }
+            }
+            (None, Some((from, to))) if !known.changed => {
+                let clipped = |offset: usize| offset.min(rope.len_chars());
+                return Some(FramePlace::Exact(text.clone(), Span { start: clipped(from), end: clipped(to) }));
+            }
+            _ => {}
+        }
+        if let Some(span) = frame.definition.as_ref().and_then(|wanted| defined(text, wanted)) {
+            return Some(FramePlace::Definition(text.clone(), span));
+        }
+    }
+    Some(match (loaded, span) {
+        (Some((form, start)), Some((from, to))) => {
+            let span = Span { start: from.saturating_sub(start), end: to.saturating_sub(start) };
+            FramePlace::Loaded(form.clone(), span)
+        }
+        _ => FramePlace::Unknown,
+    })
+}
+
+/// The place of a form in a text: `start`, if it is there, else the nearest to `near`.
+fn find(text: &Text, form: &str, start: usize, near: usize) -> Option<usize> {
+    let rope = text.document.text();
+    let end = start + form.chars().count();
+    if end <= rope.len_chars() && rope.slice(start..end) == form {
+        return Some(start);
+    }
+    let whole = rope.to_string();
+    let places = whole.match_indices(form).map(|(at, _)| rope.byte_to_char(at));
+    places.min_by_key(|at| at.abs_diff(near))
+}
+
+/// The form of a definition in a text, by its name.
+fn defined(text: &Text, wanted: &FrameDefinition) -> Option<Span> {
+    let keys = |all: &[String]| all.iter().map(|one| definitions::key(one)).collect();
+    let hint = Hint {
+        kind: &wanted.kind,
+        key: definitions::key(&wanted.name),
+        specializers: keys(&wanted.specializers),
+        qualifiers: wanted.qualifiers.iter().map(|one| one.to_lowercase()).collect(),
+        ..Hint::default()
+    };
+    let place = definitions::locate(&text.document, &hint)?;
+    // Without a definition of that name, the place is that of another form.
+    let name = text.document.text().slice(place.name.start..place.name.end).to_string();
+    (definitions::key(&name) == hint.key).then_some(place.form)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::ide::fake::{FakeImage, context, run};
+
+    const LOADED: &str = "(defun price (n)\n  (* n (rate)))";
+
+    /// The place of a frame of PRICE at `(rate)`, whose form was at `start`, in a text.
+    fn shown(text: Option<&str>, place: Value) -> String {
+        let mut all = json!({"file": "/no/shop.lisp"});
+        for (key, value) in place.as_object().unwrap() {
+            all[key] = value.clone();
+        }
+        let definition = json!({"kind": "function", "name": "SHOP::PRICE", "qualifiers": [], "specializers": []});
+        let frame = json!({"number": 0, "name": "PRICE", "system": false, "unwindable": true, "place": all, "definition": definition});
+        let page: Frames = serde_json::from_value(json!({"total": 1, "frames": [frame], "texts": [LOADED]})).unwrap();
+        let files: Vec<(&str, &str)> = text.map(|text| ("shop.lisp", text)).into_iter().collect();
+        let context = context(FakeImage::empty(), &files);
+        run(async {
+            let mut texts = context.texts().await;
+            let part = |text: &Text, span: Span| text.document.text().slice(span.start..span.end).to_string();
+            match super::place(&page.frames[0], &page, &mut texts).await.unwrap() {
+                FramePlace::Exact(text, span) => format!("{} at {}", part(&text, span), span.start),
+                FramePlace::Definition(text, span) => format!("definition {}", part(&text, span)),
+                FramePlace::Loaded(form, span) => format!("loaded {}", &form[span.start..span.end]),
+                FramePlace::Unknown => "unknown".into(),
+            }
+        })
+    }
+
+    #[test]
+    fn a_form_is_found_where_the_text_has_it_now() {
+        let place = json!({"span": [124, 130], "loaded": {"text": 0, "start": 100}});
+        let moved = format!("; new\n(defun rate () 2)\n{LOADED}\n");
+        assert_eq!(shown(Some(&moved), place.clone()), "(rate) at 48");
+        // Of two the nearest.
+        let twice = format!("{LOADED}\n{}{LOADED}", " ".repeat(50));
+        assert_eq!(shown(Some(&twice), place.clone()), "(rate) at 111");
+        // A form that was changed, one that is gone, and a file that is not there.
+        let changed = "(defun rate () 2)\n(defun price (n) n)";
+        assert_eq!(shown(Some(changed), place.clone()), "definition (defun price (n) n)");
+        assert_eq!(shown(Some("(defun rate () (price 1))"), place.clone()), "loaded (rate)");
+        assert_eq!(shown(None, place), "loaded (rate)");
+    }
+
+    #[test]
+    fn without_the_loaded_form_the_name_decides() {
+        let changed = json!({"changed": true, "offset": 0});
+        assert_eq!(shown(Some("(f)\n(defun price (n) n)"), changed.clone()), "definition (defun price (n) n)");
+        assert_eq!(shown(Some("(f (price 1))"), changed.clone()), "unknown");
+        assert_eq!(shown(None, changed), "unknown");
+        assert_eq!(shown(Some("(f)\n(defun price (n) n)"), json!({"span": [1, 2]})), "f at 1");
+    }
+}
