@@ -4,13 +4,15 @@
 //! Ratios are to be compared; the milliseconds depend on the machine and its load. The figures of
 //! other programs were measured on another machine of two cores with the same SBCL. `consort-bench
 //! PART ...` measures only these parts: start, check, eval, stages, names, text, agent, profile,
-//! keystrokes. The part `scale` is measured only when it is named. `CONSORT_BENCH_PICTURE` names
-//! the file to which the distribution of the keystrokes' times is drawn.
+//! debugging, keystrokes. The part `scale` is measured only when it is named.
+//! `CONSORT_BENCH_PICTURE` names the file to which the distribution of the keystrokes' times is
+//! drawn.
 
 #![allow(clippy::print_stdout)] // it is here to print
 
 mod agent;
 mod completion;
+mod debugging;
 mod distribution;
 mod keystrokes;
 mod lisp;
@@ -98,6 +100,9 @@ fn measure(report: &Report, place: &Place) -> Result<()> {
     }
     if wanted("profile") {
         profiles(report, &mut editor)?;
+    }
+    if wanted("debugging") {
+        debugging::debugging(report, place, &mut editor)?;
     }
     memory(report, place, "memory of the host, after all this")?;
     editor.close()?;

@@ -6,6 +6,7 @@ import { lispEditor, rangeOf, type What } from './evaluate.js'
 import { plain } from './format.js'
 import { namesIn } from './inline_values.js'
 import { packageAt, topLevelFormAt } from './reader.js'
+import { RestartsView } from './restarts_view.js'
 import { complain, LANGUAGES, type Server } from './server.js'
 import { formsOf, restartOf, restartRows, restartTitle, Stops, stopText, type Restart, type Stop } from './stops.js'
 
@@ -49,6 +50,18 @@ export class Debugger implements vscode.Disposable {
   private readying: Promise<void> | undefined
   /** Called when a session that was begun for breakpoints has set them, or has ended. */
   private configured: (() => void) | undefined
+  /** The restarts of the stop that VS Code's views show. */
+  private readonly view = new RestartsView({
+    shown: async () => {
+      const stop = this.shownStop()
+      // A stop that was left meanwhile has none.
+      return stop === undefined ? [] : this.restartsOf(stop).then(({ restarts }) => restarts, () => [])
+    },
+    take: async (restart) => {
+      const stop = this.shownStop()
+      if (stop !== undefined) await this.invoke(stop, restart)
+    },
+  })
   private readonly subscriptions: vscode.Disposable[]
 
   constructor(private readonly server: Server) {
@@ -60,6 +73,7 @@ export class Debugger implements vscode.Disposable {
     }
     server.stopped = ({ thread }) => void this.attach(thread).catch(complain)
     this.subscriptions = [
+      this.view,
       vscode.debug.registerDebugConfigurationProvider(TYPE, configurations),
       vscode.debug.registerDebugConfigurationProvider(TYPE, { provideDebugConfigurations: () => [FORM, TEST, FILE, ATTACH] }, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
       vscode.debug.registerDebugAdapterDescriptorFactory(TYPE, { createDebugAdapterDescriptor: () => this.adapter() }),
@@ -210,6 +224,7 @@ export class Debugger implements vscode.Disposable {
     }
     const ended = (): void => {
       this.stops.ended(session.id)
+      void this.view.read()
       configured()
       if (this.sessions.delete(session.id)) void this.left(session).catch(complain)
     }
@@ -219,10 +234,12 @@ export class Debugger implements vscode.Disposable {
         if (type !== 'event' || body?.threadId === undefined) return
         if (event === 'continued') {
           this.stops.continued(session.id, body.threadId)
+          void this.view.read()
           this.onContinued(body.threadId)
         }
         if (event !== 'stopped') return
         const { stop, first } = this.stops.stopped(session.id, body.threadId)
+        void this.view.read()
         // A stop at a breakpoint or after a step needs no notification: VS Code's own views show
         // it.
         const expected = body.reason === 'step' || body.hitBreakpointIds !== undefined
@@ -256,10 +273,15 @@ export class Debugger implements vscode.Disposable {
     else await this.invoke(stop, chosen.restart)
   }
 
+  /** The stop that the debugger's views show, else the newest. */
+  private shownStop(): Stop | undefined {
+    const item = vscode.debug.activeStackItem
+    return this.stops.find(item?.session.id ?? vscode.debug.activeDebugSession?.id, item?.threadId)
+  }
+
   /** The command: the restarts of the stop that the debugger's views show, else of the newest. */
   private async restarts(): Promise<void> {
-    const item = vscode.debug.activeStackItem
-    const stop = this.stops.find(item?.session.id ?? vscode.debug.activeDebugSession?.id, item?.threadId)
+    const stop = this.shownStop()
     if (stop === undefined) void vscode.window.showInformationMessage('Consort: nothing is stopped.')
     else await this.choose(stop).catch(complain)
   }

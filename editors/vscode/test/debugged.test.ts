@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Debugger } from '../src/debugger.js'
+import type { RestartsView } from '../src/restarts_view.js'
 import { cursor, open } from './fakes/editors.js'
 import { fakeServer } from './fakes/server.js'
-import { debug, Selection } from './fakes/vscode.js'
+import { commands, debug, Selection } from './fakes/vscode.js'
 
 interface Provider {
   resolveDebugConfiguration(folder: undefined, configuration: object): object | undefined
@@ -39,5 +40,32 @@ test('a configuration for a test has its place or its name', () => {
   const named = { type: 'consort', request: 'launch', test: 'shop/tests::prices' }
   assert.deepEqual(completed(named), named)
   assert.equal(completed({ type: 'consort', request: 'launch', evaluate: 'nothing' }), undefined)
+})
+
+test('the view of restarts has those of the stop that is shown, and a digit takes one', async () => {
+  const { createDebugAdapterTracker: track } = debug.tracker as {
+    createDebugAdapterTracker(session: object): { onDidSendMessage(message: object): void; onExit(): void }
+  }
+  const restarts = [{ index: 0, name: 'GO-ON', report: 'Go on.', arguments: false, stop: 7 }, { index: 1, name: 'ABORT', report: 'End.', arguments: false, stop: 7 }]
+  const asked: object[] = []
+  const customRequest = (command: string, given: object): Promise<object> => {
+    if (command === 'consort/invokeRestart') asked.push(given)
+    return Promise.resolve({ restarts })
+  }
+  const tracker = track({ id: 'restarts', configuration: {}, customRequest })
+  const { view } = lisp as unknown as { view: RestartsView }
+  const told = (event: string): Promise<void> => {
+    tracker.onDidSendMessage({ type: 'event', event, body: { threadId: 3, reason: 'step' } })
+    return view.read()
+  }
+  assert.deepEqual(view.getChildren(), [])
+  await told('stopped')
+  assert.deepEqual(view.getChildren().map(({ name }) => name), ['GO-ON', 'ABORT'])
+  await commands.registered.get('consort.editor.invokeRestartNumber')?.(1)
+  await commands.registered.get('consort.editor.invokeRestartNumber')?.(5)
+  assert.deepEqual(asked, [{ threadId: 3, stop: 7, index: 1, name: 'ABORT' }])
+  await told('continued')
+  assert.deepEqual(view.getChildren(), [])
+  tracker.onExit()
   lisp.dispose()
 })

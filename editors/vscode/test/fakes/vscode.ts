@@ -282,6 +282,7 @@ export const debug = {
     return never()
   },
   registerDebugAdapterDescriptorFactory: never,
+  onDidChangeActiveStackItem: never,
   /** The tracker of sessions, for tests. */
   tracker: undefined as unknown,
   registerDebugAdapterTrackerFactory: (_: string, factory: unknown) => {

@@ -1,0 +1,61 @@
+// The restarts of the stop that the debugger's views show, as a view beside them: a click takes
+// one, and so does its digit.
+import * as vscode from 'vscode'
+import { complain } from './server.js'
+import { restartRows, type Restart } from './stops.js'
+import { Tree } from './trees.js'
+
+const VIEW = 'consort.restarts'
+
+/** Where the view reads the restarts, and what takes one. */
+export interface Restarts {
+  /** The restarts of the stop that is shown; none where nothing is stopped. */
+  shown(): Promise<readonly Restart[]>
+  /** Takes one that was shown. */
+  take(restart: Restart): Promise<void>
+}
+
+export class RestartsView extends Tree<Restart> {
+  private rows: readonly Restart[] = []
+  /** The number of the last reading: an earlier one that ends later does not count. */
+  private reading = 0
+  private readonly subscriptions: vscode.Disposable[]
+
+  constructor(private readonly restarts: Restarts) {
+    super()
+    this.subscriptions = [
+      vscode.window.createTreeView<Restart>(VIEW, { treeDataProvider: this }),
+      vscode.debug.onDidChangeActiveStackItem(() => void this.read()),
+      vscode.commands.registerCommand('consort.editor.invokeRestart', (restart: Restart) => this.take(restart)),
+      vscode.commands.registerCommand('consort.editor.invokeRestartNumber', (number: number) => this.take(this.rows.find(({ index }) => index === number))),
+    ]
+  }
+  override dispose(): void {
+    for (const subscription of this.subscriptions) subscription.dispose()
+    super.dispose()
+  }
+
+  private async take(restart: Restart | undefined): Promise<void> {
+    if (restart !== undefined) await this.restarts.take(restart).catch(complain)
+  }
+
+  /** Reads the restarts again: the stop that is shown may be another. */
+  async read(): Promise<void> {
+    const mine = ++this.reading
+    const rows = await this.restarts.shown()
+    if (mine !== this.reading) return
+    this.rows = rows
+    this.refresh()
+  }
+
+  getTreeItem(restart: Restart): vscode.TreeItem {
+    const [row] = restartRows([restart])
+    const item = new vscode.TreeItem(row?.label ?? '')
+    item.description = row?.description ?? ''
+    item.command = { title: 'Take', command: 'consort.editor.invokeRestart', arguments: [restart] }
+    return item
+  }
+  getChildren(of?: Restart): Restart[] {
+    return of === undefined ? [...this.rows] : []
+  }
+}
