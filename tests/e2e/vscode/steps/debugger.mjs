@@ -92,6 +92,20 @@ export default async function ({ workbench, page, step }) {
     await workbench.shows('scratch.lisp', ':WENT')
   })
 
+  await stopping('the view of restarts takes one by its digit', async () => {
+    await workbench.scratch('(restart-case (error "No view.") (go-on () :report "Go on." (list :went :on)))')
+    await page.keyboard.press('Alt+Enter')
+    await workbench.told('SIMPLE-ERROR: No view.')
+    const row = page.locator('.pane', { hasText: 'Restarts' }).locator('.monaco-list-row', { hasText: '0: GO-ON' })
+    await workbench.until('the restarts in their view', async () => {
+      await workbench.probe.execute('consort.restarts.focus')
+      return workbench.soon(() => row.first().isVisible())
+    })
+    await page.keyboard.press('0')
+    await over()
+    await workbench.shows('scratch.lisp', ':WENT')
+  })
+
   await stopping('a thread that a form started stops under its name, and goes on by a restart', async () => {
     const failing = '(restart-case (error "No thread.") (go-on () :report "Go on." (list :went :on)))'
     await workbench.scratch(`(progn (sb-thread:make-thread (lambda () ${failing}) :name "worker") :started)`)
