@@ -44,8 +44,7 @@ fn stops(report: &Report, place: &Place, editor: &mut Editor) -> Result<()> {
     let (mut shown, mut evaluated) = (Vec::new(), Vec::new());
     for round in 0..STOPS + 5 {
         let begun = Instant::now();
-        let request =
-            debugger.begin("evaluate", json!({"expression": "(cl-user::bench-outer 21)", "context": "repl"}));
+        let request = debugger.begin("evaluate", json!({"expression": "(cl-user::bench-outer 21)", "context": "repl"}));
         let thread = debugger.event("stopped", |_| true)["threadId"].clone();
         let frames = debugger.ask("stackTrace", json!({"threadId": thread, "startFrame": 0, "levels": 20}));
         if round >= 5 {

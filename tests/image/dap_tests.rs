@@ -153,7 +153,11 @@ async fn a_test_that_was_loaded_stops_at_its_breakpoints() {
         assert_eq!(set["breakpoints"][1]["verified"], false, "{arguments}: {set}");
         client.ask("configurationDone", Value::Null).await;
         let stopped = client.event("stopped").await;
-        assert_eq!((&stopped["reason"], &stopped["hitBreakpointIds"]), (&json!("breakpoint"), &json!([2])), "{stopped}");
+        assert_eq!(
+            (&stopped["reason"], &stopped["hitBreakpointIds"]),
+            (&json!("breakpoint"), &json!([2])),
+            "{stopped}"
+        );
         let frames = client.ask("stackTrace", json!({"threadId": stopped["threadId"]})).await;
         let frame = &frames["stackFrames"][0];
         assert_eq!((&frame["line"], &frame["source"]["path"]), (&json!(8), &json!(tests)), "{frame}");

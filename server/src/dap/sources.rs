@@ -62,8 +62,7 @@ pub(super) async fn place(
     let known = request.and_then(|request| texts.iter().find(|text| text.reference == request));
     match (known, place.span) {
         (Some(known), Some(span)) => {
-            let source =
-                json!({"name": format!("evaluation {}", known.reference), "sourceReference": known.reference});
+            let source = json!({"name": format!("evaluation {}", known.reference), "sourceReference": known.reference});
             located(source, &Rope::from_str(&known.text), span)
         }
         _ => nowhere,

@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(shown(Some(&moved), place.clone()), "(rate) at 48");
         // Of two the nearest.
         let twice = format!("{LOADED}\n{}{LOADED}", " ".repeat(50));
-        assert_eq!(shown(Some(&twice), place.clone()), "(rate) at 111");
+        assert_eq!(shown(Some(&twice), place.clone()), "(rate) at 107");
         // A form that was changed, one that is gone, and a file that is not there.
         let changed = "(defun rate () 2)\n(defun price (n) n)";
         assert_eq!(shown(Some(changed), place.clone()), "definition (defun price (n) n)");

@@ -15,8 +15,8 @@ pub use crate::image::api::breakpoints::{
 };
 pub use crate::image::api::debug::{
     Condition, DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart,
-    DebugRestartFrame, DebugReturn, DebugSet, DebugStep, DebugStops, Done, DoneStatus, Frame, Frames, Inspect, InspectSet,
-    Inspected, Local, Part, Place, Restart, Stop, Value,
+    DebugRestartFrame, DebugReturn, DebugSet, DebugStep, DebugStops, Done, DoneStatus, Frame, Frames, Inspect,
+    InspectSet, Inspected, Local, Part, Place, Restart, Stop, Value,
 };
 pub use crate::image::api::inspector::{
     DebugInspect, InspectCompare, InspectDescribe, InspectEval, InspectFind, InspectTable, InspectedAtStop,
