@@ -135,3 +135,24 @@ fn read(path: &Path) -> Option<Document> {
     all.push(Remembered { path: path.to_owned(), stamp, bytes, document: document.clone() });
     Some(document)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File};
+
+    #[test]
+    fn a_file_that_took_the_place_of_another_with_its_time_and_size_is_read() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, other) = (place.path().join("a.lisp"), place.path().join("b.lisp"));
+        let text = || read(&file).unwrap().text().to_string();
+        fs::write(&file, "(a)").unwrap();
+        assert_eq!(text(), "(a)");
+        let time = fs::metadata(&file).unwrap().modified().unwrap();
+        fs::write(&other, "(b)").unwrap();
+        File::options().append(true).open(&other).and_then(|open| open.set_modified(time)).unwrap();
+        fs::rename(&other, &file).unwrap();
+        assert_eq!(text(), "(b)");
+    }
+}
