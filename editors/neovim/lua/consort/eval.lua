@@ -130,8 +130,11 @@ local function run(command, argument, done)
   end, {
     buf = buf,
     on_error = function(error)
+      local at = running.row(argument.outputToken)
       running.done(argument.outputToken)
-      client_of.failed(error)
+      -- An evaluation that had not begun changed nothing, and the earlier value still holds.
+      local is_cancelled = vim.tbl_get(error, 'data', 'kind') == 'interrupted'
+      if not (is_cancelled and at and inline.cancelled(buf, at)) then client_of.failed(error) end
     end,
   })
   if not cancel then running.done(argument.outputToken) end

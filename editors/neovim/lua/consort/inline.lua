@@ -170,6 +170,27 @@ function M.at(buf, row)
   end
 end
 
+--- Says behind the result of the form on the line that it was not evaluated again.
+---@param buf integer
+---@param row integer 0-based
+---@return boolean? is_said
+function M.cancelled(buf, row)
+  for mark, entry in pairs(shown[buf] or {}) do
+    local range = range_of(buf, mark)
+    if range and range[1] <= row and row <= range[3] then
+      local label = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, entry.label, { details = true })
+      vim.api.nvim_buf_set_extmark(buf, namespace, label[1], label[2], {
+        id = entry.label,
+        virt_text = { label[3].virt_text[1], { '  · cancelled, not evaluated again', 'ConsortHint' } },
+        virt_text_pos = 'eol',
+        virt_lines = label[3].virt_lines,
+        hl_mode = 'combine',
+      })
+      return true
+    end
+  end
+end
+
 --- Removes all results from a buffer.
 ---@param buf integer
 function M.clear(buf)

@@ -11,6 +11,7 @@ local LINES = 5 -- of what was printed
 ---@field text string what was printed
 ---@field begun? number when it began; nil while it waits
 ---@field show? fun() draws it
+---@field row? fun(): integer? the line of its form
 ---@field printed? fun(text: string) takes what is printed
 ---@field is_shown? boolean its mark is drawn
 ---@field timer? uv.uv_timer_t
@@ -67,6 +68,7 @@ function M.mark(buf, row)
       virt_lines = below(run.text),
     })
   end
+  run.row = function() return vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_extmark_by_id(buf, namespace, mark, {})[1] or nil end
   run.gone = function()
     run.timer:stop()
     run.timer:close()
@@ -104,6 +106,14 @@ function M.typed(text, command)
   for _, run in pairs(runs) do
     if run.printed then run.printed(text .. '\n') end
   end
+end
+
+--- Returns the line, as it is now, of the form of an evaluation.
+---@param token string
+---@return integer? row 0-based
+function M.row(token)
+  local run = runs[token]
+  return run and run.row and run.row()
 end
 
 --- Removes the mark of an evaluation that has ended.

@@ -77,18 +77,20 @@ def a_backtrace_leads_to_the_text_that_is_being_edited(person):
 def what_runs_shows_so_and_is_stopped(person):
     see = person.screen
     person.edit("scratch.lisp")
+    person.go("(total '(:tea :cake))")
+    see.type("\\ee")
+    see.see("⇒ " + OLD)
     see.type("Go(progn (format t \"begun~%\") (finish-output) (loop (sleep 1)))")
     see.press("Escape")
     see.type("\\ee")
     see.see(" s · \\i stops", "  begun")
-    # A form behind it waits, and says so.
-    see.type("o(list :second)")
-    see.press("Escape")
+    # A form behind it waits, and says so; it keeps its value when it is cancelled.
+    person.go("(total '(:tea :cake))")
     see.type("\\ee")
-    see.see("(list :second)  … waits its turn · \\i stops", " s · \\i stops", "  begun")
+    see.see("(total '(:tea :cake))  … waits its turn · \\i stops", " s · \\i stops", "  begun")
     see.keep("running")
     see.type("\\i")
-    see.see("2 interrupted", without=["\\i stops"])
+    see.see("2 interrupted", "⇒ " + OLD + "  · cancelled, not evaluated again", without=["\\i stops"])
     see.command("edit!")
     # A value at a line outside of the window is shown as a message.
     see.type("ggO(list :far")
