@@ -124,6 +124,20 @@ def a_command_that_means_nothing_here_is_said(person):
     person.prompt("CL-USER [1]> ")
     person.enter(":abort")
     person.prompt()
+    # The words of newcomers.
+    person.enter("quit")
+    person.screen.see("quit\n; :help lists the commands, :quit leaves\nUNBOUND-VARIABLE: ")
+    person.prompt("CL-USER [1]> ")
+    person.enter(":abort")
+    person.prompt()
+    person.enter("(defvar *stays* :stays)")
+    person.line("=> *STAYS*")
+    person.enter("(quit)")
+    person.screen.until("the end", lambda: not person.screen.running())
+    person.start()
+    person.enter("*stays*")
+    person.line("=> :STAYS")
+    person.prompt()
 
 
 @step
