@@ -146,8 +146,6 @@ fn frozen(report: &Report, megabytes: usize, aim: f64) -> Result<()> {
         copy_lisp(Path::new("/usr/share/common-lisp/source/cl-ppcre"), &workspace.join("cl-ppcre"))?;
         std::fs::write(workspace.join("consort.toml"), format!("[debug]\nfrozen = {kept}\n"))?;
         let place = Place::new(workspace)?;
-        let trusted = place.command(&["trust", "--yes"]).output()?;
-        ensure!(trusted.status.success(), "consort trust failed: {}", String::from_utf8_lossy(&trusted.stderr));
         let mut agent = Agent::open(&mut place.command(&["mcp"]))?;
         agent.evaluate(&format!(
             "(progn (defvar *ballast* (loop repeat {megabytes} collect (make-array 131072 :initial-element 0)))
