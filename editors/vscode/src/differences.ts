@@ -97,7 +97,7 @@ export class DifferenceMarks implements vscode.Disposable {
       if (result?.status !== 'ok') return
       done++
     }
-    // Of a file that was never loaded the image has no text that could differ.
+    // The image has no text of a file that was never loaded.
     const said = done === 0 ? 'Nothing differs. A file that was never loaded: evaluate it as a whole, or load its system' : evaluated(done)
     vscode.window.setStatusBarMessage(`$(check) ${said}`, 4000)
     this.soon()

@@ -1,4 +1,4 @@
-// What a debug configuration becomes at a place of a text. `vscode` is a fake here (build.mjs).
+// A debug configuration as it becomes at a place of a text. `vscode` is a fake here (build.mjs).
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Debugger } from '../src/debugger.js'

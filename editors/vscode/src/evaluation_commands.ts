@@ -1,0 +1,62 @@
+// The commands of evaluation: forms, results, the REPL, and the interruption of what runs.
+import * as vscode from 'vscode'
+import { chosenText, lispEditor, placeHere, type What } from './evaluate.js'
+import type { Features, Register } from './features.js'
+import type { ImageState, LispError } from './lsp_ext.js'
+import { scratch } from './scratch.js'
+import { complain } from './server.js'
+
+export function registerEvaluationCommands(features: Features, command: Register): void {
+  const { server, results, documents, evaluator, repl, differences } = features
+  const evaluate = (name: string, what: What): void => command(name, () => evaluator.evaluate(what))
+  evaluate('evalForm', 'form')
+  evaluate('evalTopLevelForm', 'top-level')
+  evaluate('evalSelection', 'region')
+  evaluate('evalBuffer', 'buffer')
+  evaluate('evalToCursor', 'to-cursor')
+  command('evalToComment', () => evaluator.evaluateToComment())
+  command('loadFile', () => evaluator.loadFile())
+  command('clearResults', () => results.clear())
+  command('copyResult', async () => {
+    if (results.lastValue !== undefined) await vscode.env.clipboard.writeText(results.lastValue)
+    vscode.window.setStatusBarMessage(results.lastValue === undefined ? 'Nothing was evaluated yet' : 'Copied', 2000)
+  })
+  command('openResult', (text?: string, error?: LispError | null) => {
+    features.openedError = (typeof text === 'string' ? error : results.lastError) ?? undefined
+    const shown = typeof text === 'string' ? text : results.lastText
+    return shown === undefined ? undefined : documents.open('result/result.lisp', `${shown}\n`)
+  })
+  command('interrupt', async () => {
+    try {
+      const { interrupted } = await server.ask<{ interrupted: number }>('interrupt', {})
+      vscode.window.setStatusBarMessage(interrupted === 0 ? 'Nothing was running' : 'Interrupted', 3000)
+    } catch (error) {
+      complain(error)
+    }
+  })
+  command('restart', async () => {
+    // The new image may have given results before the request is answered.
+    const old = results.present()
+    try {
+      const options = { location: vscode.ProgressLocation.Window, title: 'Restarting Lisp' }
+      await vscode.window.withProgress(options, () => server.ask<ImageState>('restartImage', {}))
+      old.clear()
+    } catch (error) {
+      complain(error)
+    }
+  })
+  command('loadChanged', async () => {
+    const document = lispEditor()?.document
+    if (document !== undefined) await differences.load(document).catch(complain)
+  })
+  command('repl', () => repl.show())
+  command('sendToRepl', () => {
+    const chosen = chosenText(({ selection }) => (selection.isEmpty ? 'top-level' : 'region'))
+    if (chosen !== undefined) repl.send(chosen.editor.document.getText(chosen.range))
+  })
+  command('scratch', () => scratch())
+  command('callInRepl', async () => {
+    const place = placeHere()
+    if (place !== undefined) await repl.call(place).catch(complain)
+  })
+}
