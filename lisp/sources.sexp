@@ -8,7 +8,7 @@
  "testing/frameworks" "testing/select" "testing/frozen" "testing/stopping" "ops/run-tests" "ops/tools"
  "copy-locks" "copy" "confine/system-calls" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine/clone" "confine/frozen" "confine" "confine/threads" "second-process"
  "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
- "check/stale" "check/reading" "check/engine" "fitting" "check/report" "check/system" "check/plan" "check/calls" "check/warm" "ops/check"
+ "check/stale" "check/reading" "check/engine" "fitting" "check/report" "check/system" "check/plan" "check/calls" "check/warm" "ops/check" "ops/check-system"
  "check/chain/digest" "check/chain/effects" "check/chain/record" "check/chain/invalidate" "check/chain/settle" "check/chain/processes"
  "check/chain/checkpoint" "check/chain/keeper" "ops/check-chain"
  "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/classes" "symbols/references" "ops/symbols" "ops/name-index"

@@ -3,48 +3,55 @@
 (in-package :consort)
 
 (defstruct (evaluation (:constructor make-evaluation (id session)))
-  "User code for request ID; THREAD is where it runs, NIL before it does. STATE is NIL, :RUNNING or
-  :ENDED; it is :RUNNING exactly while the catch tag, the evaluation itself, is in force and
-  interrupts are on. REASON is why it was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP; USAGE is
-  how much of the heap was in use in that last case. INTERRUPTION is what was last sent to THREAD to
-  stop it. DEBUG: it stops where it would fail (debug/stops.lisp); STOP is the innermost such stop,
-  ABORT the restart that ends it all. DEADLINE is the timer of its time. STEPPER is the step that it
-  is in (debug/steps.lisp). ASKS is whom it asks for input, as the request has it, or NIL; QUESTION
-  is the line that it waits for (input.lisp). FREEZE is how an error of it is frozen, as the request
-  has it, or NIL; FROZEN the JSON of the frozen failure (debug/frozen.lisp). THREADS: the threads
-  that its code starts stop as it does; FREEZE-THREADS is how an error that ends such a thread is
-  frozen, or NIL. STARTER is, in the evaluation of such a thread, the name of the session whose code
-  started it all (debug/threads.lisp)."
+  "User code that runs for request ID in SESSION."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
+  ;; The thread in which the code runs; NIL before it does.
   (thread nil)
+  ;; The interruption that was last sent to THREAD to stop the code.
   (interruption nil :type (or null interruption))
   (started (get-internal-real-time))
+  ;; NIL, :RUNNING or :ENDED. It is :RUNNING exactly while the catch tag, the evaluation itself, is
+  ;; in force and interrupts are on.
   (state nil)
+  ;; The reason why the code was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP.
   (reason nil)
+  ;; The part of the heap that was in use when the code was stopped for :HEAP.
   (usage 0 :type (unsigned-byte 62))
   (stdout nil :type (or null capture))
   (stderr nil :type (or null capture))
   (warnings '() :type list)
   (warnings-count 0 :type fixnum)
   (error nil)
+  ;; True if the code stops where it would fail (debug/stops.lisp).
   (debug nil)
+  ;; The innermost such stop.
   (stop nil)
+  ;; The restart that ends the evaluation.
   (abort nil)
+  ;; The timer of the evaluation's time.
   (deadline nil)
+  ;; The step that the code is in (debug/steps.lisp).
   (stepper nil)
+  ;; The client that is asked for input, as the request has it, or NIL.
   (asks nil)
+  ;; The line of input that the code waits for (input.lisp).
   (question nil)
+  ;; The way in which an error is frozen, as the request has it, or NIL.
   (freeze nil)
+  ;; The JSON of the frozen failure (debug/frozen.lisp).
   (frozen nil)
+  ;; True if threads that the code starts stop as it does.
   (threads nil)
+  ;; The way in which an error that ends such a thread is frozen, or NIL.
   (freeze-threads nil)
+  ;; In the evaluation of such a thread, the name of the session whose code started it all
+  ;; (debug/threads.lisp).
   (starter nil :type (or null string)))
-
 
 (defvar *evaluation* nil "The evaluation that this thread runs.")
 (define-global *attempt* nil "In a process that tries something at a frozen failure: the request (debug/attempt.lisp).")
-(defvar *user-settings* nil "The SETTINGS that the user code has that this thread runs.")
+(defvar *user-settings* nil "The SETTINGS of the user code that this thread runs.")
 
 (define-global *running* '() "The evaluations that run. The list is replaced under its lock, never changed, so reading needs none.")
 (define-global *running-lock* (sb-thread:make-mutex :name "consort running")
@@ -55,8 +62,8 @@
   after which finalizers and hooks run. A cons of the number.")
 
 (defun world-changed ()
-  "Notes that the image may not be what it was. User code in evaluations does; whatever else changes
-  the image must call this."
+  "Notes that the image may have changed. Evaluations call this for user code; everything else that
+  changes the image must call it too."
   (sb-ext:atomic-incf (car *world*)))
 
 (defun in-user-code-p ()
@@ -251,7 +258,7 @@
   (declare (ignore kept))
   nil)
 
-(defun begin (evaluation stream timeout)
+(defun begin-evaluation (evaluation stream timeout)
   "Puts EVALUATION among those that run. STREAM: send its output as events. TIMEOUT in seconds, NIL
   for none."
   (flet ((sink (name)
@@ -303,7 +310,7 @@
       (incf (evaluation-warnings-count evaluation))
       (push (object "type" "WARNING" "message" message) (evaluation-warnings evaluation)))))
 
-(defun end (evaluation &aux (timer (evaluation-deadline evaluation)))
+(defun end-evaluation (evaluation &aux (timer (evaluation-deadline evaluation)))
   (setf (evaluation-state evaluation) :ended)
   (take-back-redefinitions evaluation)
   (warn-of-foreign-systems evaluation)
@@ -329,7 +336,7 @@
   "Calls FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. Returns how it ended,
   :OK, :ERROR, :STOPPED, or :ABORTED by the ABORT restart, and, when it returned, its value. No
   other exit passes this call, except the end of the thread. PACKAGE as in CALL-WITH-USER-SETTINGS."
-  (begin evaluation stream timeout)
+  (begin-evaluation evaluation stream timeout)
   (let ((*evaluation* evaluation)
         (value nil))
     (unwind-protect
@@ -359,7 +366,7 @@
            (when (and (eq how :stopped) (eq (evaluation-reason evaluation) :heap))
              (make-room-again evaluation))
            (values how value))
-      (end evaluation))))
+      (end-evaluation evaluation))))
 
 (defun finish-storage-error (evaluation)
   (let ((error (evaluation-error evaluation)))

@@ -381,7 +381,7 @@
               (unless (stopped-parent stop) (resume-deadline evaluation left))
               (when (of-thread-p stop) (settle-after-thread evaluation)))))))))
 
-;;; Why a thread stops
+;;; The reasons why a thread stops
 
 (defun end-request-of-stop (condition)
   "Ends the request to a stop that this thread serves, if it does, with CONDITION as its error,

@@ -1,5 +1,5 @@
-;;;; `check` and `check-system`: the diagnostics of a text, or of every file of a system, made in a
-;;;; confined copy of the image that streams them to the host and leaves.
+;;;; `check`: the diagnostics of a text, made in a confined copy of the image that streams them to the
+;;;; host and leaves.
 
 (in-package :consort)
 
@@ -128,121 +128,6 @@
             (exit-process 0)))
       #()))
 
-(defun check-system-in-copy (params)
-  "Does the check of a system in the copy. The host is told of each file before it is read, and
-  answers if it said it would; each diagnostic has its file too."
-  (let* ((report (begin-in-copy params))
-         (reader (and (eq (field params "withhold") :true) (make-line-reader (report-descriptor report))))
-         (only (map 'list #'sb-ext:parse-native-namestring (field params "only" #())))
-         (asd-files (map 'list #'sb-ext:parse-native-namestring (field params "asd_files" #())))
-         (asd (field params "asd"))
-         (texts (map 'list (lambda (entry) (cons (sb-ext:parse-native-namestring (field entry "path")) (field entry "text")))
-                     (field params "texts" #())))
-         (changed (let ((changed (field params "changed"))) ; null: all of the system
-                    (and (vectorp changed) (list (map 'list #'sb-ext:parse-native-namestring changed)))))
-         (met '())                      ; the paths of files that a check was made for
-         ;; True if something could not be loaded: what later files lack may be in it.
-         (incomplete nil)
-         (told nil)                     ; one of these was reported
-         ;; Words and code about a file that nobody asked about and that could not be loaded: the
-         ;; files after it are told.
-         (unloaded nil)
-         (before nil)                   ; of files checked together: the lambda lists at first
-         ;; For each of these files a list: path, withheld spans, findings about calls; newest
-         ;; first.
-         (calls '())
-         (numbers 0))
-    (multiple-value-bind (confined why) (confine-copy params report)
-      (unless confined
-        (send-line report (object "file" (if (stringp asd) asd (sb-ext:native-namestring (first only)))
-                                  "diagnostic" (finding-json (cannot-confine why))))
-        (report-done report '())
-        (exit-process 0)))
-    (labels ((silent-p (path)
-               (and only (not (member path only :test #'same-file-p))))
-             (begin-file (name silent)
-               (send-line report (if silent (object "file" name "silent" :true) (object "file" name)) :flush t)
-               (withheld-answer reader))
-             (send-finding (path finding)
-               (send-line report (object "file" path "diagnostic" (finding-json finding))))
-             (problem (path words &optional (code "system-failed"))
-               (let ((failed (string= code "load-failed")))
-                 (setf incomplete t)
-                 (cond ((and failed told)) ; perhaps for lack of what was reported
-                       ((and path (string/= code "system-failed") (silent-p path) (member path met :test #'equal))
-                        ;; Into a loaded system a file may fail to load that loads by itself.
-                        (unless (or unloaded changed)
-                          (setf told t
-                                unloaded (list (format nil "~A is loaded before this file. ~A" (file-namestring path) words)
-                                               (if failed "system-failed" code)))))
-                       (t (setf told t)
-                          (report-problem path words code)))))
-             (report-unloaded (name text)
-               (let ((start (skip-comments text 0)))
-                 (send-finding name (definition-problem name (first unloaded) (second unloaded) (cons start (end-of-line text start))))))
-             (report-problem (path words code)
-               (let ((path (or path asd (first only))))
-                 (send-finding (if (pathnamep path) (sb-ext:native-namestring path) path) (definition-problem path words code))))
-             (emit-in (entry lacking)
-               (lambda (finding)
-                 (cond ((and lacking (or (name-finding-p finding) (doubtful-finding-p finding) (consequence-p finding))))
-                       ((and before (call-finding-p finding)) (push finding (third entry)))
-                       (t (send-finding (sb-ext:native-namestring (first entry)) finding)))))
-             (check-of (path &optional again)
-               (let* ((name (sb-ext:native-namestring path))
-                      (silent (silent-p path))
-                      (withheld (if again (second again) (begin-file name silent)))
-                      (entry (list path withheld '()))
-                      (scratch (merge-pathnames (format nil "~D/" (incf numbers)) (scratch-directory params))))
-                 (ensure-directories-exist scratch)
-                 (push path met)
-                 (handler-case
-                     ;; A system that is not loaded is no excuse here: it is being loaded.
-                     (let ((check (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest params)) report name
-                                                   (or (cdr (assoc path texts :test #'same-file-p)) (read-source-file path))
-                                                   :scratch scratch
-                                                   :emit (cond (silent #'identity)
-                                                               (again (lambda (finding) (when (call-finding-p finding) (send-finding name finding))))
-                                                               (t (push entry calls)
-                                                                  (emit-in entry incomplete)))
-                                                   :at (if (or silent again) (constantly nil) (place-sender report)))))
-                       (when (and unloaded (not silent) (not again)) (report-unloaded name (check-text check)))
-                       check)
-                   (file-error (condition) (problem path (condition-report condition)) nil))))
-             (settle-calls ()
-               "Checks the calls again in files that mention functions with other lambda lists than
-               BEFORE, and reports the findings about calls in the other files."
-               (let ((words (if incomplete '() (words-of-changed-functions before))))
-                 (dolist (entry (reverse calls))
-                   (destructuring-bind (path withheld findings) entry
-                     (declare (ignore withheld))
-                     (let ((check (and words (check-of path entry))))
-                       (if (and check (mentions-p (check-text check) words))
-                           (with-checks () (run-check-of-file check))
-                           (dolist (finding (reverse findings))
-                             (send-finding (sb-ext:native-namestring path) finding)))))))))
-      (when changed (setf before (lambda-lists-now)))
-      (let ((checks (call-with-asd-files
-                     asd-files
-                     (lambda ()
-                       (prog1
-                           (with-checks ()
-                             (apply #'check-system (and asd (sb-ext:parse-native-namestring asd)) (field params "system") asd-files
-                                       :confined (confined-p params)
-                                       :make-check #'check-of
-                                       :problem #'problem
-                                       :at-definition (lambda (path)
-                                                        (when reader (begin-file (sb-ext:native-namestring path) (silent-p path))))
-                                       :step (lambda (words) (send-line report (object "step" words) :flush t))
-                                       (when changed
-                                         (list :wanted
-                                               (lambda (component)
-                                                 (let ((path (asdf:component-pathname component)))
-                                                   (or (member path only :test #'same-file-p)
-                                                       (member path (first changed) :test #'same-file-p))))))))
-                         (when changed (settle-calls)))))))
-        (report-done report checks)))))
-
 (defun check-check-params (params)
   "Refuses PARAMS that a copy could not work with."
   (dolist (name '("socket" "token" "scratch"))
@@ -283,13 +168,6 @@
   (if (object-p (field params "chain"))
       (answer-from-copy id params 'check-with-chain 'wait-for-group)
       (answer-from-copy id params 'check-in-copy)))
-
-(define-operation "check-system" :thread (id params)
-  (param params "asd" 'string :default nil)
-  (param params "system" 'string :default nil)
-  (param params "only" 'vector :default #())
-  (check-check-params params)
-  (answer-from-copy id params 'check-system-in-copy))
 
 (define-operation "loaded-files" :interruptible (id params)
   (object "systems" (loop for name in (asdf:already-loaded-systems)

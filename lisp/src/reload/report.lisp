@@ -24,7 +24,7 @@
 ;;; Sources of definitions
 
 (defun same-file-table (files)
-  "A table of the true names of FILES, native names."
+  "A table whose keys are the true names of FILES, which are native names."
   (let ((table (make-hash-table :test #'equal)))
     (dolist (file files table)
       (let ((true (ignore-errors (probe-file (sb-ext:parse-native-namestring file)))))
@@ -58,7 +58,7 @@
   "Returns the definitions, as strings, that came from FILES before they were loaded again, and not
   now."
   (let ((table (same-file-table files)) (cache (make-hash-table :test #'equal)) (gone '()))
-    (flet ((look (word name old new pathname)
+    (flet ((add-if-gone (word name old new pathname)
              (when (and old (eq old new) (from-files-p (funcall pathname) table cache))
                (push (format nil "~A ~A" word (definition-name-text name)) gone))))
       (maphash
@@ -68,15 +68,15 @@
              (dolist (name (list symbol `(setf ,symbol)))
                (let ((function (function-in old name)))
                  (unless (or (null function) (structure-function-p old symbol) (typep function 'generic-function))
-                   (look (function-word name function) name function (function-in new name) (lambda () (object-pathname function))))))
+                   (add-if-gone (function-word name function) name function (function-in new name) (lambda () (object-pathname function))))))
              (let ((macro (info-of old symbol :function :macro-function)))
-               (look "macro" symbol macro (info-of new symbol :function :macro-function) (lambda () (object-pathname macro))))
-             (look "variable" symbol (variable-source old symbol) (variable-source new symbol)
+               (add-if-gone "macro" symbol macro (info-of new symbol :function :macro-function) (lambda () (object-pathname macro))))
+             (add-if-gone "variable" symbol (variable-source old symbol) (variable-source new symbol)
                    (lambda () (or (named-pathname symbol :variable) (named-pathname symbol :constant))))
              (let ((class (symbol-record-class old)))
                (when (and class (class-record-source class) (symbol-record-class new)
                           (eq (class-record-source class) (class-record-source (symbol-record-class new))))
-                 (look (class-word (class-record-class class)) symbol (class-record-class class) (class-record-class (symbol-record-class new))
+                 (add-if-gone (class-word (class-record-class class)) symbol (class-record-class class) (class-record-class (symbol-record-class new))
                        (lambda () (some (lambda (kind) (named-pathname symbol kind)) '(:class :structure :condition)))))))))
        (snapshot-symbols before))
       (maphash
@@ -84,10 +84,10 @@
          (let ((new (gethash function (snapshot-generics after))))
            (when new
              (when (and (generic-record-source old) (eq (generic-record-source old) (generic-record-source new)))
-               (look "generic function" (sb-mop:generic-function-name function) function function (lambda () (object-pathname function))))
+               (add-if-gone "generic function" (sb-mop:generic-function-name function) function function (lambda () (object-pathname function))))
              (dolist (method (generic-record-methods old))
                (when (and (written-method-p method) (member method (generic-record-methods new) :test #'eq))
-                 (look "method" (method-name function method) method method (lambda () (object-pathname method))))))))
+                 (add-if-gone "method" (method-name function method) method method (lambda () (object-pathname method))))))))
        (snapshot-generics before)))
     gone))
 
@@ -159,20 +159,20 @@
     (unless (old-code-empty-p old)
       (dolist (change changes)
         (setf (gethash (change-after change) fresh) t))
-      (flet ((look (word name object function)
+      (flet ((add-stale-uses (word name object function)
                (unless (gethash object fresh)
                  (dolist (use (ignore-errors (stale-uses function old)))
                    (push (format nil "~A ~A ~A" word (definition-name-text name) use) stale)))))
         (maphash (lambda (symbol record)
                    (loop for (name . function) in (symbol-record-functions record)
-                         do (look (function-word name function) name function function))
+                         do (add-stale-uses (function-word name function) name function function))
                    (let ((macro (info-of record symbol :function :macro-function)))
-                     (when macro (look "macro" symbol macro macro))))
+                     (when macro (add-stale-uses "macro" symbol macro macro))))
                  (snapshot-symbols after))
         (maphash (lambda (generic record)
                    (dolist (method (generic-record-methods record))
                      (when (written-method-p method)
-                       (look "method" (method-name generic method) method
+                       (add-stale-uses "method" (method-name generic method) method
                              (let ((function (sb-mop:method-function method)))
                                (or (ignore-errors (fast-method-function function)) function))))))
                  (snapshot-generics after))))
