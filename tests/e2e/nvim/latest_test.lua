@@ -456,7 +456,7 @@ T.it('of two frozen failures the one that was requested last takes the cursor', 
   T.eq('consort://failure/8', vim.fn.bufname())
   -- Each workspace counts its own failures.
   local seventh = S.frozen[7]
-  require('consort.debugger').look({ root_dir = '/other' }, 7)
+  require('consort.debugger').open_failure({ root_dir = '/other' }, 7)
   T.eq({}, S.questions)
   S.frozen[7] = seventh
   for _, number in ipairs({ 7, 8 }) do tell('exited', {}, S.frozen[number]) end

@@ -36,7 +36,7 @@ local serial = 0
 ---@type table<integer, consort.Adapter> the adapters of threads that are to be shown when they stop
 local awaited = {}
 ---@type { root: string, number: integer, is_here: fun(): boolean }? the failure requested last
-local looked
+local requested_failure
 
 local function find(adapter, thread)
   for i, stop in ipairs(stops) do
@@ -199,7 +199,7 @@ local function show_values(stop, frame, buf, row)
   end)
 end
 
-local sought ---@type table? the frame whose source was requested last
+local requested_source ---@type table? the frame whose source was requested last
 
 --- Shows the source of a frame in a window other than the debugger's.
 local function source(stop, frame)
@@ -209,7 +209,7 @@ local function source(stop, frame)
   end
   if frame.source.origin then client_of.say(('%s: %s'):format(shown.line(frame.source.name), frame.source.origin), vim.log.levels.WARN) end
   local own, is_here, is_there = vim.api.nvim_get_current_win(), client_of.here(), still_at(stop)
-  sought = frame
+  requested_source = frame
   local function other(text)
     vim.cmd.wincmd('p')
     if vim.api.nvim_get_current_win() == own then vim.cmd('aboveleft split') end
@@ -232,7 +232,7 @@ local function source(stop, frame)
   end
   if frame.source.path then return other() end
   stop.adapter:ask('source', { sourceReference = frame.source.sourceReference, source = frame.source }, function(answer)
-    if sought == frame and is_here() and is_there() then other(answer.content) end
+    if requested_source == frame and is_here() and is_there() then other(answer.content) end
   end)
 end
 
@@ -450,7 +450,7 @@ adapters.on('stopped', function(adapter, body)
   if (body.level or 1) > 1 then stop.text = ('[level %d] %s'):format(body.level, stop.text) end
   if stop.quitting then return quit(stop) end
   if adapter.failure then
-    show(stop, function() return looked ~= nil and looked.root == adapter.root and looked.number == adapter.failure and looked.is_here() end)
+    show(stop, function() return requested_failure ~= nil and requested_failure.root == adapter.root and requested_failure.number == adapter.failure and requested_failure.is_here() end)
   elseif awaited[stop.thread] == adapter or stop.buf then
     awaited[stop.thread] = nil
     show(stop)
@@ -492,11 +492,11 @@ end
 --- Opens a frozen failure.
 ---@param client vim.lsp.Client
 ---@param number integer
-function M.look(client, number)
+function M.open_failure(client, number)
   local mine = { root = client.root_dir or vim.fn.getcwd(), number = number, is_here = client_of.here() }
-  looked = mine
+  requested_failure = mine
   for _, stop in ipairs(stops) do
-    if stop.adapter.root == mine.root and stop.adapter.failure == number then return show(stop, function() return looked == mine and mine.is_here() end) end
+    if stop.adapter.root == mine.root and stop.adapter.failure == number then return show(stop, function() return requested_failure == mine and mine.is_here() end) end
   end
   adapters.failure(client, number)
 end

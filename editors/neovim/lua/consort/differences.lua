@@ -121,7 +121,7 @@ function M.load()
     ask(buf, function(answer)
       if mine ~= loads[buf] or not is_same() then return end
       local form = vim.iter(answer.forms):find(function(one) return one.range.start.line > last end)
-      -- Of a file that was never loaded the image has no text that could differ.
+      -- The image has no text of a file that was never loaded.
       local none = ('nothing differs; a file that was never loaded needs %s'):format(require('consort.maps').key('eval-buffer'))
       if not form then return client_of.say(done == 0 and none or evaluated()) end
       last = form.range.start.line

@@ -11,13 +11,13 @@ function M.open(number)
   local client = client_of.need()
   if not client then return end
   local wanted = tonumber(number or '')
-  if wanted then return require('consort.debugger').look(client, wanted) end
+  if wanted then return require('consort.debugger').open_failure(client, wanted) end
   client_of.execute('status', {}, function(status)
     local failures = vim.iter(status.failures or {}):rev():totable()
     if #failures == 0 then return client_of.say('no failure is kept') end
     local function line(one) return shown.line(('%d: %s: %s  (%s, %d s ago)'):format(one.failure, one.type, one.message, one.session, one.seconds)) end
     vim.ui.select(failures, { prompt = 'Failures whose stack is kept', format_item = line }, function(one)
-      if one then require('consort.debugger').look(client, one.failure) end
+      if one then require('consort.debugger').open_failure(client, one.failure) end
     end)
   end, { here = true })
 end

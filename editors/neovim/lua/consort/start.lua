@@ -91,7 +91,7 @@ function M.of_file(buf, ready)
     M.begins(buf)
     vim.bo[buf].filetype = vim.bo[buf].filetype -- Neovim starts servers at this event
   end
-  -- What Neovim says of a server that failed comes first.
+  -- Neovim's own message about a server that failed comes first.
   await(function() return ready() or M.has_failed(buf) and not has_server(buf) end)
   return not has_server(buf)
 end
