@@ -21,6 +21,39 @@ pub struct Edit {
     pub text: String,
 }
 
+impl Edit {
+    /// Applies the edit to a text; returns false for a range that ends before it starts.
+    pub fn apply_to(&self, text: &mut Rope, encoding: PositionEncoding) -> bool {
+        self.replace_in(text, encoding).is_ok()
+    }
+
+    /// Applies the edit to a text; returns the replaced parts in bytes and in characters.
+    ///
+    /// # Errors
+    /// The range, if it ends before it starts.
+    fn replace_in(
+        &self,
+        text: &mut Rope,
+        encoding: PositionEncoding,
+    ) -> Result<(Edited, Edited), (Position, Position)> {
+        let Some((start, end)) = self.range else { return Ok(replace_all(text, &self.text)) };
+        if end < start {
+            return Err((start, end));
+        }
+        let from = to_offset(text, start, encoding);
+        let to = to_offset(text, end, encoding).max(from);
+        Ok(replace(text, from, to, &self.text))
+    }
+}
+
+/// Splits the changes of a document that was not opened into the last whole text, which opens it,
+/// and the changes behind that. `None`: there is no whole text.
+pub fn opened_by(mut edits: Vec<Edit>) -> Option<(String, Vec<Edit>)> {
+    let whole = edits.iter().rposition(|edit| edit.range.is_none())?;
+    let rest = edits.split_off(whole + 1);
+    Some((edits.pop()?.text, rest))
+}
+
 /// An edit that cannot be applied. Nothing of its sequence was applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
@@ -160,17 +193,8 @@ impl Document {
         let mut applied = Applied::default();
         let mut damage: Option<(Edited, Edited)> = None;
         for (index, edit) in edits.iter().enumerate() {
-            let (bytes, chars) = match edit.range {
-                None => replace_all(&mut text, &edit.text),
-                Some((start, end)) => {
-                    if end < start {
-                        return Err(reversed(index, version, start, end));
-                    }
-                    let from = to_offset(&text, start, encoding);
-                    let to = to_offset(&text, end, encoding).max(from);
-                    replace(&mut text, from, to, &edit.text)
-                }
-            };
+            let replaced = edit.replace_in(&mut text, encoding);
+            let (bytes, chars) = replaced.map_err(|(start, end)| reversed(index, version, start, end))?;
             applied.replaced.push(chars);
             damage = Some(damage.map_or((bytes, chars), |(b, c)| (b.then(bytes), c.then(chars))));
         }

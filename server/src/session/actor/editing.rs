@@ -9,7 +9,7 @@ use crate::session::documents::Key;
 use crate::session::requests::in_place;
 use crate::session::{ClientId, Feedback, Level};
 use crate::shown::first_names;
-use crate::text::document::{Document, Edit, EditError};
+use crate::text::document::{Document, Edit, EditError, opened_by};
 use crate::text::position::{Position, PositionEncoding, to_position};
 
 /// The time to wait for a chain's answer before the remaining findings are published without those
@@ -64,12 +64,11 @@ impl Actor {
 
     /// Handles a change of a document that was not opened, or not so that it could be understood: a
     /// whole text opens it.
-    fn change_unopened(&mut self, key: Key, version: i32, mut edits: Vec<Edit>) {
-        let Some(whole) = edits.iter().rposition(|edit| edit.range.is_none()) else {
+    fn change_unopened(&mut self, key: Key, version: i32, edits: Vec<Edit>) {
+        let Some((text, rest)) = opened_by(edits) else {
             return self.lose_text(key.0, Some(&key.1), "it was changed and was not opened before");
         };
-        let rest = edits.split_off(whole + 1);
-        self.open(key.clone(), version, &edits[whole].text);
+        self.open(key.clone(), version, &text);
         if !rest.is_empty() {
             self.change(key, version, rest);
         }

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::framing::json::from_client;
-use crate::text::position::{Position, PositionEncoding, to_offset};
+use crate::text::document::{Edit, opened_by};
+use crate::text::position::{Position, PositionEncoding};
 
 /// The limit of remembered documents, in bytes; above the limit, none is remembered.
 const LIMIT: usize = 256 << 20;
@@ -82,6 +83,12 @@ struct Place {
     character: u32,
 }
 
+impl From<Change> for Edit {
+    fn from(change: Change) -> Edit {
+        Edit { range: change.range.map(|Range { start, end }| (start.into(), end.into())), text: change.text }
+    }
+}
+
 impl From<Place> for Position {
     fn from(place: Place) -> Position {
         Position { line: place.line, column: place.character }
@@ -110,15 +117,15 @@ impl Memory {
         }
     }
 
-    fn document(&mut self, method: &str, mut params: Params) {
+    fn document(&mut self, method: &str, params: Params) {
         let TextDocument { uri, language_id, version, text } = params.text_document;
         let at = self.documents.iter().position(|open| open.uri == uri);
         match (method, at) {
             ("textDocument/didChange", Some(at)) => {
                 let open = &mut self.documents[at];
                 self.bytes -= open.text.len_bytes();
-                let applied =
-                    params.content_changes.into_iter().all(|change| change.apply(&mut open.text, self.encoding));
+                let mut edits = params.content_changes.into_iter().map(Edit::from);
+                let applied = edits.all(|edit| edit.apply_to(&mut open.text, self.encoding));
                 open.version = version;
                 self.bytes += open.text.len_bytes();
                 if !applied {
@@ -127,19 +134,14 @@ impl Memory {
             }
             // The host opens the document with a whole text.
             ("textDocument/didChange", None) => {
-                let changes = &mut params.content_changes;
-                match changes.iter().rposition(|change| change.range.is_none()) {
-                    Some(whole) => {
-                        let mut text = Rope::new();
-                        let encoding = self.encoding;
-                        if !changes.drain(..).skip(whole).all(|change| change.apply(&mut text, encoding)) {
-                            return self.give_up();
-                        }
-                        self.bytes += text.len_bytes();
-                        self.documents.push(Open { uri, language: language_id, version, text });
-                    }
-                    None => self.give_up(),
+                let edits = params.content_changes.into_iter().map(Edit::from).collect();
+                let Some((text, rest)) = opened_by(edits) else { return self.give_up() };
+                let mut text = Rope::from_str(&text);
+                if !rest.iter().all(|edit| edit.apply_to(&mut text, self.encoding)) {
+                    return self.give_up();
                 }
+                self.bytes += text.len_bytes();
+                self.documents.push(Open { uri, language: language_id, version, text });
             }
             (_, at) => {
                 if let Some(at) = at {
@@ -195,25 +197,6 @@ impl Memory {
             json!({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": params}).to_string().into_bytes()
         }));
         messages
-    }
-}
-
-impl Change {
-    /// Applies a change as the host does. Returns false for a range that ends before it starts:
-    /// the client's text is not known then.
-    fn apply(self, text: &mut Rope, encoding: PositionEncoding) -> bool {
-        let Some(Range { start, end }) = self.range else {
-            *text = Rope::from_str(&self.text);
-            return true;
-        };
-        let (start, end) = (Position::from(start), Position::from(end));
-        if end < start {
-            return false;
-        }
-        let (start, end) = (to_offset(text, start, encoding), to_offset(text, end, encoding));
-        text.remove(start..end.max(start));
-        text.insert(start, &self.text);
-        true
     }
 }
 
