@@ -36,6 +36,7 @@ use crate::image::api::symbols::{Complete, Completions, SymbolPart};
 use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::definitions;
+use crate::text::loop_keywords;
 use crate::text::names;
 
 /// The maximum number of completions in one answer; the client asks again as the user types.
@@ -184,7 +185,7 @@ fn of_name<B: Backend>(
     let mut found = match wanted {
         ExpectedName::Loop(ref fitting) => {
             let mut found = fixed(&fitting.join(" "), &pattern, "loop keyword", &words, 200.0);
-            found.extend(fixed(vocabulary::LOOP, &pattern, "loop keyword", &words, 20.0));
+            found.extend(fixed(loop_keywords::ALL, &pattern, "loop keyword", &words, 20.0));
             found
         }
         ExpectedName::Declaration => fixed(vocabulary::DECLARATIONS, &pattern, "declaration", &words, 80.0),

@@ -6,15 +6,16 @@ use super::hyperspec::page_of_symbol;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
+use crate::text::loop_keywords;
 
 /// A word at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StandardWord {
-    /// What it is: `loop keyword`, `option of defclass`, `character`.
+    /// The kind of word: `loop keyword`, `option of defclass`, `character`.
     pub(super) what: String,
     /// The word as written.
     pub(super) written: String,
-    /// Its span.
+    /// The span of the word.
     pub(super) span: Span,
     /// The name of the page.
     pub(super) page: &'static str,
@@ -76,20 +77,17 @@ fn is_loop_keyword(form: &Form, list: &Node, atom: &Node) -> bool {
 
 /// The page about a loop keyword (CLHS 6.1).
 fn loop_page(keyword: &str) -> Option<&'static str> {
-    let known = vocabulary::LOOP.split_whitespace().any(|one| one == keyword);
-    known.then_some(match keyword {
+    let is = |group| loop_keywords::is_in(keyword, group);
+    is(loop_keywords::ALL).then_some(match keyword {
         "for" | "as" => "06_aba",
-        "from" | "downfrom" | "upfrom" | "to" | "downto" | "upto" | "below" | "above" | "by" => "06_abaa",
+        _ if is(loop_keywords::ARITHMETIC) => "06_abaa",
         "in" => "06_abab",
         "on" => "06_abac",
         "=" | "then" => "06_abad",
         "across" => "06_abae",
-        "being" | "the" | "each" | "of" | "using" | "hash-key" | "hash-keys" | "hash-value" | "hash-values" => {
-            "06_abaf"
-        }
-        "symbol" | "symbols" | "present-symbol" | "present-symbols" | "external-symbol" | "external-symbols" => {
-            "06_abag"
-        }
+        "being" | "the" | "each" | "of" | "using" => "06_abaf",
+        _ if is(loop_keywords::HASH_TABLES) => "06_abaf",
+        _ if is(loop_keywords::PACKAGES) => "06_abag",
         "with" => "06_abb",
         "collect" | "collecting" => "06_aca",
         "append" | "appending" | "nconc" | "nconcing" => "06_acb",
@@ -97,7 +95,7 @@ fn loop_page(keyword: &str) -> Option<&'static str> {
         "maximize" | "maximizing" | "minimize" | "minimizing" => "06_acd",
         "sum" | "summing" => "06_ace",
         "into" => "06_ac",
-        "repeat" | "while" | "until" | "always" | "never" | "thereis" => "06_ad",
+        _ if is(loop_keywords::TESTS) => "06_ad",
         "do" | "doing" | "return" => "06_ae",
         "if" | "when" | "unless" | "else" | "end" | "it" => "06_af",
         "named" => "06_aga",

@@ -9,7 +9,7 @@ pub(crate) mod encoding;
 pub mod expected;
 pub mod features;
 pub mod forms;
-pub mod made;
+pub mod loop_keywords;
 pub mod names;
 mod packages;
 mod part;

@@ -1,17 +1,11 @@
 //! The loop keywords that can follow at a place of a `loop` form (CLHS 6.1).
 
 use crate::text::datum::{Form, Kind, Node};
+use crate::text::loop_keywords::{
+    self, AFTER_RANGE, AFTER_THE, AFTER_VARIABLE, ARITHMETIC, CLAUSES, CONDITIONALS, SELECTABLE, STATEMENTS, TESTS,
+};
 
-const CLAUSES: &str = "for as with do doing collect collecting append appending nconc nconcing count counting sum summing maximize \
-     maximizing minimize minimizing if when unless while until repeat always never thereis return initially finally";
-const FOR: &str = "in on across from downfrom upfrom to downto upto below above by = being of-type and";
-const RANGE: &str = "to downto upto below above by and";
-const HASH: &str = "hash-keys hash-values hash-key hash-value symbols symbol present-symbols present-symbol external-symbols \
-     external-symbol";
-const SELECTED: &str = "do doing collect collecting append appending nconc nconcing count counting sum summing maximize maximizing \
-     minimize minimizing if when unless return";
-
-/// What follows at a place.
+/// The syntax that a place of a `loop` wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ide) enum Next {
     /// A loop keyword: those that fit best, and with true any clause too.
@@ -76,10 +70,14 @@ pub(in crate::ide) fn next(form: &Form, list: &Node, at: usize) -> Next {
 /// Returns what follows a loop keyword. `binds`: what follows a variable of the clause, if the
 /// clause binds variables.
 fn behind(keyword: &str, binds: &mut Option<&'static str>) -> State {
+    let is = |group| loop_keywords::is_in(keyword, group);
+    if is(CLAUSES) && !matches!(keyword, "for" | "as" | "with") {
+        *binds = None;
+    }
     match keyword {
         "for" | "as" => {
-            *binds = Some(FOR);
-            State::Name(FOR, false)
+            *binds = Some(AFTER_VARIABLE);
+            State::Name(AFTER_VARIABLE, false)
         }
         "with" => {
             *binds = Some("= of-type and");
@@ -87,43 +85,28 @@ fn behind(keyword: &str, binds: &mut Option<&'static str>) -> State {
         }
         "and" => match *binds {
             Some(words) => State::Name(words, false),
-            None => State::Keyword(SELECTED, false),
+            None => State::Keyword(SELECTABLE, false),
         },
         "named" => State::Name("", true),
         "in" | "on" => State::Form("by and", true),
         "across" | "then" | "by" => State::Form("and", true),
-        "from" | "downfrom" | "upfrom" | "to" | "downto" | "upto" | "below" | "above" => State::Form(RANGE, true),
+        _ if is(ARITHMETIC) => State::Form(AFTER_RANGE, true),
         "=" => State::Form("then and", true),
         "being" => State::Keyword("the each", false),
-        "the" | "each" => State::Keyword(HASH, false),
-        "hash-key" | "hash-keys" | "hash-value" | "hash-values" | "symbol" | "symbols" | "present-symbol"
-        | "present-symbols" | "external-symbol" | "external-symbols" => State::Keyword("of in", false),
+        "the" | "each" => State::Keyword(AFTER_THE, false),
+        _ if is(AFTER_THE) => State::Keyword("of in", false),
         "of" => State::Form("using and", true),
         "using" => State::Form("and", true),
-        "of-type" => State::Form(FOR, true),
+        "of-type" => State::Form(AFTER_VARIABLE, true),
         "into" => State::Name("of-type and else end", true),
-        "while" | "until" | "repeat" | "always" | "never" | "thereis" => {
-            *binds = None;
-            State::Form("", true)
-        }
-        "if" | "when" | "unless" => {
-            *binds = None;
-            State::Form(SELECTED, false)
-        }
-        "else" => State::Keyword(SELECTED, false),
+        _ if is(TESTS) => State::Form("", true),
+        _ if is(CONDITIONALS) => State::Form(SELECTABLE, false),
+        "else" => State::Keyword(SELECTABLE, false),
         "end" => State::Keyword("", true),
-        "do" | "doing" | "initially" | "finally" => {
-            *binds = None;
-            State::Forms { some: false }
-        }
-        "return" => {
-            *binds = None;
-            State::Form("and else end", true)
-        }
-        _ if CLAUSES.split_whitespace().any(|one| one == keyword) => {
-            *binds = None;
-            State::Form("into and else end", true)
-        }
+        _ if is(STATEMENTS) => State::Forms { some: false },
+        "return" => State::Form("and else end", true),
+        // The keywords that collect values.
+        _ if is(CLAUSES) => State::Form("into and else end", true),
         _ => State::Keyword("", true),
     }
 }
@@ -143,19 +126,19 @@ mod tests {
         for (source, expected) in [
             ("(loop)", Next::Keyword("named", true)),
             ("(loop for)", Next::Name),
-            ("(loop for x)", Next::Keyword(FOR, false)),
+            ("(loop for x)", Next::Keyword(AFTER_VARIABLE, false)),
             ("(loop for x in)", Next::Form),
             ("(loop for x in xs)", Next::Keyword("by and", true)),
-            ("(loop for i from 1 to 10)", Next::Keyword(RANGE, true)),
+            ("(loop for i from 1 to 10)", Next::Keyword(AFTER_RANGE, true)),
             ("(loop for x in xs and)", Next::Name),
             ("(loop for x = 1)", Next::Keyword("then and", true)),
-            ("(loop for k being the)", Next::Keyword(HASH, false)),
+            ("(loop for k being the)", Next::Keyword(AFTER_THE, false)),
             ("(loop for k being the hash-keys of table)", Next::Keyword("using and", true)),
             ("(loop :for x :in xs :collect)", Next::Form),
             ("(loop for x in xs collect x)", Next::Keyword("into and else end", true)),
             ("(loop for x in xs collect x into)", Next::Name),
-            ("(loop for x in xs when x)", Next::Keyword(SELECTED, false)),
-            ("(loop for x in xs when x collect x and)", Next::Keyword(SELECTED, false)),
+            ("(loop for x in xs when x)", Next::Keyword(SELECTABLE, false)),
+            ("(loop for x in xs when x collect x and)", Next::Keyword(SELECTABLE, false)),
             ("(loop repeat 3 do)", Next::Form),
             ("(loop repeat 3 do (print i))", Next::Keyword("and else end", true)),
             ("(loop repeat 3 do (print i) (print i) finally)", Next::Form),

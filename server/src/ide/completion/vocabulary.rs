@@ -1,12 +1,5 @@
-//! Words with a meaning at certain places that the image's symbols do not show: loop keywords,
-//! declaration identifiers, options of definitions.
-
-/// Loop keywords (CLHS 6.1).
-pub(in crate::ide) const LOOP: &str = "for as with initially finally do doing return collect collecting append appending nconc nconcing count \
-     counting sum summing maximize maximizing minimize minimizing into if when unless else end while until repeat \
-     always never thereis named in on by across being the each hash-key hash-keys hash-value hash-values of using \
-     then from downfrom upfrom to downto upto below above and it symbol symbols present-symbol present-symbols \
-     external-symbol external-symbols of-type";
+//! Words with a meaning at certain places that the image's symbols do not show: declaration
+//! identifiers, lambda list keywords, options of definitions.
 
 /// Declaration identifiers (CLHS 3.3.3) and qualities of `optimize`.
 pub(in crate::ide) const DECLARATIONS: &str = "ignore ignorable type ftype inline notinline special optimize dynamic-extent declaration speed safety debug \

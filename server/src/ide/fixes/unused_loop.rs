@@ -7,10 +7,7 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
-
-/// Loop keywords that begin a clause.
-const CLAUSES: &str = " for as with do doing collect collecting append appending nconc nconcing sum summing count counting maximize maximizing \
-minimize minimizing while until always never thereis when if unless initially finally return repeat ";
+use crate::text::loop_keywords::{self, CLAUSES};
 
 pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let form = Form::of(document, toplevel_form(document, item.span.start)?);
@@ -41,7 +38,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     // `with NAME = VALUE` without `and`.
     let value = parts.get(index + 2).filter(|value| is_inert(&form, value))?;
     let next = parts.get(index + 3)?;
-    let clause = word(index + 3).is_some_and(|word| CLAUSES.contains(&format!(" {word} ")));
+    let clause = word(index + 3).is_some_and(|word| loop_keywords::is_in(&word, CLAUSES));
     let start = parts[index - 1].start();
     let blank = form.source[value.end()..next.start()].chars().all(char::is_whitespace);
     if before != "with" || !clause || !blank {

@@ -1,13 +1,10 @@
 //! The indentation of the clauses of `loop`, as in SLIME's slime-cl-indent.el.
 
 use super::Lines;
+use crate::text::loop_keywords::{CONDITIONALS, STATEMENTS, is_in};
 use crate::text::tree::NodeId;
 
-/// Loop keywords before statements.
-const STATEMENTS: [&str; 4] = ["do", "doing", "initially", "finally"];
-/// Loop keywords of conditionals, which a clause follows.
-const CONDITIONS: [&str; 3] = ["when", "if", "unless"];
-/// Loop keywords that continue a clause, for Emacs: not `from`, `upto`, `by` and their like.
+/// Words that continue a clause, for Emacs: not `from`, `upto`, `by` and their like.
 const CONTINUED: [&str; 25] = [
     "to",
     "below",
@@ -96,7 +93,7 @@ impl Context {
         let mut found = Context { clause, continued: clause + 2, body: lines.column(last), in_body: true };
         let line = lines.line(last);
         let first = lines.first[line];
-        if STATEMENTS.contains(&word(text, last).as_str()) {
+        if is_in(&word(text, last), STATEMENTS) {
             // The last datum before the line is a keyword such as `do`.
             let (own, line_column) = (lines.column(last), lines.column(first));
             found.body = match past_word(text, last) {
@@ -119,12 +116,12 @@ impl Context {
         let name = word(text, at);
         if byte(text, at) == Some(b'(') {
             found.body = lines.column(at);
-        } else if STATEMENTS.contains(&name.as_str()) {
+        } else if is_in(&name, STATEMENTS) {
             found.body = past_word(text, at).map_or(found.body, |behind| lines.column(behind));
         } else {
             found.in_body = false;
             found.continued = lines.column(at) + 2;
-            if CONDITIONS.contains(&name.as_str()) || matches!(name.as_str(), "and" | "else") {
+            if is_in(&name, CONDITIONALS) || matches!(name.as_str(), "and" | "else") {
                 found.clause = lines.column(at) + 2;
             }
         }

@@ -3,6 +3,7 @@
 
 use super::site::{Operator, Site};
 use crate::text::datum::{Kind, Node, Prefix};
+use crate::text::loop_keywords::{ACCUMULATIONS, CONDITIONALS, SEQUENCES, STATEMENTS, TESTS, is_in};
 use crate::text::scopes::BindingKind;
 
 /// The place of a form in the form around it.
@@ -361,13 +362,13 @@ fn in_loop(site: &Site, list: &Node, index: usize) -> Option<Place> {
     let name = word(keyword)?;
     let name = name.strip_prefix(':').unwrap_or(&name);
     match name {
-        "do" | "doing" | "initially" | "finally" => Some(Place::Body),
+        _ if is_in(name, STATEMENTS) => Some(Place::Body),
         _ if keyword + 1 != index => None,
-        "in" | "on" | "across" | "=" | "then" | "from" | "to" | "below" | "upto" | "downto" | "above" | "downfrom"
-        | "upfrom" | "by" | "collect" | "collecting" | "append" | "appending" | "nconc" | "nconcing" | "sum"
-        | "summing" | "count" | "counting" | "maximize" | "maximizing" | "minimize" | "minimizing" | "when" | "if"
-        | "unless" | "while" | "until" | "always" | "never" | "thereis" | "return" | "repeat" => Some(Place::Branch),
-        _ => None,
+        "=" | "then" | "return" => Some(Place::Branch),
+        _ => [SEQUENCES, ACCUMULATIONS, CONDITIONALS, TESTS]
+            .iter()
+            .any(|group| is_in(name, group))
+            .then_some(Place::Branch),
     }
 }
 

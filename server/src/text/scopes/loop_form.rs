@@ -5,17 +5,11 @@ use std::sync::Arc;
 
 use super::super::Span;
 use super::super::datum::{Form, Kind, Node, Prefix};
+use super::super::loop_keywords::{ACCUMULATIONS, CONDITIONALS, SEQUENCES, STATEMENTS, TESTS, is_in};
 use super::{BindingKind, Walk};
 
-/// Words that an expression follows, which is evaluated before the variable is bound.
-const OUTER: &str = " in on across from upfrom downfrom to upto downto below above by of ";
-/// Words that an expression follows.
-const WITH_EXPRESSION: &str = " while until always never thereis return when if unless ";
-/// Words that collect the values of an expression.
-const COLLECTING: &str = " collect collecting append appending nconc nconcing sum summing count counting \
-maximize maximizing minimize minimizing ";
 /// Types that need no `of-type`.
-const TYPES: &str = " fixnum float t nil ";
+const TYPES: &str = "fixnum float t nil";
 
 /// A part of a `loop`, in order.
 enum Part<'a> {
@@ -131,12 +125,12 @@ impl<'a> Clauses<'a> {
                     self.parts.extend(self.node().map(Part::Named));
                     self.at += 1;
                 }
-                _ if is_in(&word, WITH_EXPRESSION) => {
-                    let it = conditional && word == "return" && self.is(" it ");
-                    if it { self.at += 1 } else { self.code(None) }
-                }
-                _ if is_in(&word, COLLECTING) => self.collecting(conditional),
-                "do" | "doing" | "initially" | "finally" | "else" | "end" | "and" => {}
+                "return" if conditional && self.is("it") => self.at += 1,
+                "return" => self.code(None),
+                "else" | "end" | "and" => {}
+                _ if is_in(&word, TESTS) || is_in(&word, CONDITIONALS) => self.code(None),
+                _ if is_in(&word, ACCUMULATIONS) => self.collecting(conditional),
+                _ if is_in(&word, STATEMENTS) => {}
                 // No word of `loop`: an expression.
                 _ => {
                     self.at -= 1;
@@ -144,7 +138,7 @@ impl<'a> Clauses<'a> {
                 }
             }
             binding = None;
-            conditional = is_in(&word, " when if unless and else ");
+            conditional = is_in(&word, CONDITIONALS) || matches!(word.as_str(), "and" | "else");
         }
     }
 
@@ -154,31 +148,32 @@ impl<'a> Clauses<'a> {
         let Some(name) = self.node() else { return };
         self.parts.push(Part::Variable(name, group));
         self.at += 1;
-        if self.is(" of-type ") {
+        if self.is("of-type") {
             self.at += 2;
         } else if self.is(TYPES) {
             self.at += 1;
         }
         if with {
-            if self.is(" = ") {
+            if self.is("=") {
                 self.at += 1;
                 self.code(Some(group));
             }
             return;
         }
         loop {
-            if self.is(OUTER) {
+            // These are evaluated before the variable is bound.
+            if self.is(SEQUENCES) || self.is("of") {
                 self.at += 1;
                 self.code(Some(group));
-            } else if self.is(" = then ") {
+            } else if self.is("= then") {
                 self.at += 1;
                 self.code(None);
-            } else if self.is(" being ") {
+            } else if self.is("being") {
                 // `being the hash-keys`
                 self.at += 1;
-                self.at += usize::from(self.is(" the each "));
+                self.at += usize::from(self.is("the each"));
                 self.at += 1;
-            } else if self.is(" using ") {
+            } else if self.is("using") {
                 self.at += 1;
                 let name = self.node().and_then(|list| list.children.get(1));
                 self.parts.extend(name.map(|name| Part::Variable(name, group)));
@@ -190,27 +185,23 @@ impl<'a> Clauses<'a> {
     }
 
     fn collecting(&mut self, conditional: bool) {
-        if conditional && self.is(" it ") {
+        if conditional && self.is("it") {
             self.at += 1;
         } else {
             self.code(None);
         }
-        if self.is(" into ") {
+        if self.is("into") {
             self.at += 1;
             let group = self.last();
             self.parts.extend(self.node().map(|name| Part::Into(name, group)));
             self.at += 1;
         }
-        if self.is(" of-type ") {
+        if self.is("of-type") {
             self.at += 2;
         } else if self.is(TYPES) {
             self.at += 1;
         }
     }
-}
-
-fn is_in(word: &str, words: &str) -> bool {
-    words.contains(&format!(" {word} "))
 }
 
 fn variables(walk: &mut Walk<'_>, name: &Node, scopes: &[Span], inner: &Arc<[Span]>) {
