@@ -4,6 +4,7 @@
 mod bridges;
 mod command_line;
 mod folders;
+mod kept_breakpoints;
 mod killed;
 mod lifetime;
 mod no_image;
