@@ -10,11 +10,11 @@ pub mod local;
 mod mentions;
 mod package;
 mod places;
+mod skipped_forms;
 pub mod spelling;
 mod structures;
 mod symbols;
 mod target;
-mod unread;
 
 use std::path::PathBuf;
 
