@@ -1,25 +1,22 @@
-//! The open documents: their texts, their diagnostics, and the times of their checks. Makes
-//! decisions only; starts and sends nothing.
+//! The open documents of all clients, and whose check is next. Makes decisions only; starts and
+//! sends nothing.
 
 mod index;
+mod open;
+mod unknown_texts;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
 
-use super::requests::in_place;
-use super::saved::Saved;
 use super::unsaved_marks::{EditorProcess, Marker, UnsavedMarks};
 use super::{ClientId, OpenDocument, Session, Snapshot, path_of_uri};
-use crate::ide::diagnostics::Findings;
-use crate::ide::structure::{self, Structure};
-use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
-use index::{Facts, Index};
+use index::Index;
+pub(super) use open::{Open, Running, first_package};
+use unknown_texts::UnknownTexts;
 
 /// The number of concurrent checks. Each is a copy of the image that compiles.
 const RUNNING: usize = 2;
@@ -29,245 +26,11 @@ const LONG: Duration = Duration::from_secs(1);
 /// A document belongs to a client: two editors may have different unsaved texts of one file.
 pub(super) type Key = (ClientId, String);
 
-/// A check in progress.
-#[derive(Debug)]
-pub(super) struct Running {
-    pub(super) abort: AbortHandle,
-    pub(super) since: Instant,
-    /// The client was notified that the check takes long.
-    pub(super) announced: bool,
-}
-
-/// An open document.
-#[derive(Debug)]
-pub(super) struct Open {
-    pub(super) document: Document,
-    pub(super) path: Option<PathBuf>,
-    pub(super) findings: Findings,
-    /// The time of the next check.
-    pub(super) due: Option<Instant>,
-    /// The earlier time of the next check, which applies when a caller waits. Set while `due` is
-    /// postponed because a chain answers the edits.
-    due_if_awaited: Option<Instant>,
-    /// Nothing is published before this time: the chain's answer may come first.
-    held: Option<Instant>,
-    /// The place of the last edit, in characters.
-    pub(super) edited_at: usize,
-    pub(super) running: Option<Running>,
-    /// The duration of the last check.
-    pub(super) took: Duration,
-    /// The image, or another input of the check, has changed since the check began.
-    stale: bool,
-    /// The comparison of the text with the file's.
-    pub(super) saved: Saved,
-    /// The text or its diagnostics changed since they were published.
-    pub(super) dirty: bool,
-    published: Option<(i32, Vec<Diagnostic>)>,
-    /// The version of the last completed check, or of the last answer of a chain.
-    checked: Option<i32>,
-    /// The diagnostics that `result_id` identifies.
-    reported: Vec<Diagnostic>,
-    result_id: u64,
-    waiting: Vec<oneshot::Sender<Option<Snapshot>>>,
-    /// The number of changes of the text.
-    edits: u64,
-    /// The structure of the text, and the value of `edits` that it belongs to.
-    structure: Mutex<Option<(u64, Structure)>>,
-}
-
-fn is_asd(path: Option<&Path>) -> bool {
-    path.and_then(Path::extension).is_some_and(|extension| extension.eq_ignore_ascii_case("asd"))
-}
-
-/// The package in force at the start of a file: ASDF's for a system definition.
-pub(super) fn first_package(path: Option<&Path>) -> &'static str {
-    if is_asd(path) { "ASDF-USER" } else { "COMMON-LISP-USER" }
-}
-
-impl Open {
-    fn new(path: Option<PathBuf>, document: Document, marker: Option<Marker>) -> Open {
-        Open {
-            saved: Saved::compare(path.as_deref(), document.text(), marker),
-            document,
-            path,
-            findings: Findings::default(),
-            due: Some(Instant::now()),
-            due_if_awaited: None,
-            held: None,
-            edited_at: 0,
-            running: None,
-            took: Duration::ZERO,
-            stale: false,
-            dirty: true,
-            published: None,
-            checked: None,
-            reported: Vec::new(),
-            result_id: 0,
-            waiting: Vec::new(),
-            edits: 0,
-            structure: Mutex::default(),
-        }
-    }
-
-    /// Returns true for a system definition.
-    pub(super) fn is_asd(&self) -> bool {
-        is_asd(self.path.as_deref())
-    }
-
-    /// Returns the package in force at the start of the document.
-    pub(super) fn first_package(&self) -> &'static str {
-        first_package(self.path.as_deref())
-    }
-
-    /// Handles the end of a check. The first result of a version is published even when nothing is
-    /// new, so that a client can tell.
-    pub(super) fn checked(&mut self) {
-        self.dirty = true;
-        let version = Some(self.document.version());
-        if self.checked != version {
-            self.checked = version;
-            self.published = None;
-        }
-    }
-
-    /// Handles an answer of a chain for the text as it is. A later one that is equal is not
-    /// published, nor is the whole check's.
-    pub(super) fn answered(&mut self) {
-        self.held = None;
-        self.checked();
-    }
-
-    /// Handles an edit that a chain answers: its check is postponed until `due`, and what is left
-    /// of the findings is not published before `held`.
-    pub(super) fn postpone_check(&mut self, due: Instant, held: Instant) {
-        self.due_if_awaited = self.due.replace(due);
-        self.held = Some(held);
-    }
-
-    /// Returns whether nothing is to be published yet.
-    pub(super) fn is_held(&self, now: Instant) -> bool {
-        self.held.is_some_and(|held| now < held)
-    }
-
-    /// Makes the check due at the time at which it would be due without a chain.
-    pub(super) fn hurry_after_edit(&mut self) {
-        self.held = None;
-        if let (Some(due), Some(earlier)) = (self.due, self.due_if_awaited.take()) {
-            self.due = Some(due.min(earlier));
-        }
-    }
-
-    /// Handles a change of the text: a running check is of an outdated text.
-    pub(super) fn changed(&mut self, due: Instant) {
-        self.dirty = true;
-        self.edits += 1;
-        self.saved.changed();
-        self.due = Some(due);
-        self.due_if_awaited = None;
-        self.held = None;
-        if let Some(running) = &self.running {
-            running.abort.abort();
-        }
-    }
-
-    /// Returns the diagnostics to publish, if they are new.
-    pub(super) fn publish(&mut self) -> Option<(i32, Vec<Diagnostic>)> {
-        if !std::mem::take(&mut self.dirty) {
-            return None;
-        }
-        self.held = None;
-        let now = (self.document.version(), self.merged());
-        if self.published.as_ref() == Some(&now) {
-            return None;
-        }
-        if self.reported != now.1 {
-            self.result_id += 1;
-            self.reported.clone_from(&now.1);
-        }
-        self.published = Some(now.clone());
-        Some(now)
-    }
-
-    fn merged(&self) -> Vec<Diagnostic> {
-        let structure = self.structure();
-        in_place(self.document.text().len_bytes(), || self.findings.merged_with(&self.document, structure))
-    }
-
-    /// Returns the structure of the current text, computed on demand.
-    pub(super) fn structure(&self) -> Structure {
-        let mut known = self.structure.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((version, structure)) = known.as_ref()
-            && *version == self.edits
-        {
-            return structure.clone();
-        }
-        let found = in_place(self.document.text().len_bytes(), || structure::check(&self.document));
-        *known = Some((self.edits, found.clone()));
-        found
-    }
-
-    /// Returns true if the current text has a form that a check reads.
-    pub(super) fn has_forms(&self) -> bool {
-        // The others are withheld from it.
-        self.document.scan().forms().iter().any(|form| form.fault.is_none())
-    }
-
-    /// Begins a check of the current text in the current image.
-    pub(super) fn check_begins(&mut self) {
-        self.due = None;
-        self.due_if_awaited = None;
-        self.stale = false;
-        self.findings.check_begins(&self.document);
-    }
-
-    /// Handles a check that was lost with the image: the text has still to be checked.
-    pub(super) fn check_lost(&mut self) {
-        self.stale = true;
-    }
-
-    /// Returns what decides when the document's turn comes.
-    fn facts(&self) -> Facts {
-        let waiting = !self.waiting.is_empty();
-        Facts {
-            edits: self.edits,
-            start: self.due.filter(|_| self.running.is_none()),
-            running: self.running.is_some(),
-            dirty: self.dirty,
-            held: self.held.filter(|_| self.dirty),
-            waiting,
-            answerable: waiting && (self.is_settled() || self.findings.is_outdated()),
-            outdated: self.findings.is_outdated(),
-            took: self.took,
-        }
-    }
-
-    fn is_settled(&self) -> bool {
-        self.running.is_none() && self.due.is_none() && !self.stale
-    }
-
-    /// Schedules a check now for a caller who waits for the current state, without waiting for the
-    /// check of all documents.
-    fn schedule_now(&mut self) {
-        if !self.waiting.is_empty() {
-            self.hurry_after_edit();
-        }
-        if self.stale && !self.waiting.is_empty() {
-            let now = Instant::now();
-            self.due = Some(self.due.map_or(now, |due| due.min(now)));
-        }
-    }
-
-    fn snapshot(&self, uri: &str) -> Snapshot {
-        let (version, items) = self.published.clone().unwrap_or_else(|| (self.document.version(), self.merged()));
-        Snapshot { uri: uri.into(), version, text: self.document.text().clone(), items, result_id: self.result_id }
-    }
-}
-
 /// The open documents of all clients.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     open: BTreeMap<Key, Open>,
-    /// Whose turn it is, without the documents in `touched`.
+    /// The order of the turns, without the documents in `touched`.
     index: Index,
     /// The documents that may have changed since they were put into the index.
     touched: Vec<Key>,
@@ -275,9 +38,8 @@ pub(super) struct Documents {
     marks: Option<UnsavedMarks>,
     /// The processes of the editors that are known.
     editors: BTreeMap<ClientId, EditorProcess>,
-    /// The documents that a client has open with texts that could not be understood, and the marks
-    /// of their files. None of them is in `open`.
-    unknown: BTreeMap<Key, Option<Marker>>,
+    /// The documents with texts that could not be understood. None of them is in `open`.
+    unknown: UnknownTexts,
 }
 
 impl Documents {
@@ -307,27 +69,21 @@ impl Documents {
     /// Records that a client has a document open whose text could not be understood. Returns false
     /// if that is known, or the document is open here.
     pub(super) fn lose(&mut self, key: &Key) -> bool {
-        if self.open.contains_key(key) || self.unknown.contains_key(key) {
+        if self.open.contains_key(key) || self.unknown.contains(key) {
             return false;
         }
-        let marker = self.marker(key);
-        if let Some(marker) = &marker {
-            marker.changed();
-        }
-        self.unknown.insert(key.clone(), marker);
+        self.unknown.add(key, self.marker(key));
         true
     }
 
     /// Handles the close of a document whose text could not be understood.
     pub(super) fn closed_unknown(&mut self, key: &Key) {
-        if let Some(marker) = self.unknown.remove(key).flatten() {
-            marker.closed();
-        }
+        self.unknown.close(key);
     }
 
     /// Returns the files of the documents whose texts could not be understood from the first on.
     pub(super) fn unknown_texts(&self) -> Vec<PathBuf> {
-        self.unknown.keys().filter_map(|(_, uri)| path_of_uri(uri)).collect()
+        self.unknown.files()
     }
 
     /// Brings the index up to date. An event touches few documents, so that it costs little however
@@ -372,7 +128,7 @@ impl Documents {
         for key in keys {
             self.remove(&key);
         }
-        self.unknown.retain(|(owner, _), _| *owner != client);
+        self.unknown.remove_client(client);
         // The marks stay: the editor may still have the texts.
         self.editors.remove(&client);
     }

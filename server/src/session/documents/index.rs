@@ -1,5 +1,5 @@
-//! Whose turn it is among the open documents, ordered, so that an event costs little however many
-//! are open.
+//! The order in which the open documents have their turn, kept so that an event costs little
+//! however many are open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::session::ClientId;
 /// for the longest.
 const PREFERRED: usize = 3;
 
-/// What decides when a document's turn comes.
+/// The facts that decide when a document's turn comes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Facts {
     /// The number of changes of the text.
@@ -19,7 +19,7 @@ pub(super) struct Facts {
     /// The time from which its check may start; `None`: none is wanted, or one runs.
     pub(super) start: Option<Instant>,
     pub(super) running: bool,
-    /// Its diagnostics may have to be published.
+    /// True if diagnostics may have to be published.
     pub(super) dirty: bool,
     /// The time before which its changed diagnostics are not published.
     pub(super) held: Option<Instant>,
@@ -27,7 +27,7 @@ pub(super) struct Facts {
     pub(super) waiting: bool,
     /// A caller that waits can be answered.
     pub(super) answerable: bool,
-    /// Its checks fail.
+    /// True if its checks fail.
     pub(super) outdated: bool,
     /// The duration of its last check.
     pub(super) took: Duration,
@@ -205,7 +205,7 @@ mod tests {
         }
         let mut order = Vec::new();
         for edits in 1..=8 {
-            // It is edited again and again, and so always due.
+            // This document is edited again and again, and so always due.
             index.put(&key(9), due(edits));
             let started = index.take_due(now, 1);
             for key in started.iter().filter(|started| **started != key(9)) {

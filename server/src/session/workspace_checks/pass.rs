@@ -22,7 +22,7 @@ use crate::model::image::{ImageError, ImageState};
 use crate::session::provenance::ProvenanceStore;
 use crate::session::requests::compute_all;
 use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Session};
-use crate::text::{decode, made};
+use crate::text::{decode, recorded_definitions};
 
 /// The maximum number of files.
 const FILES: usize = 2_000;
@@ -79,6 +79,34 @@ impl Session {
         let mut pause = checks.shared.pass.lock().await;
         let (world, changes) = (checks.world(), self.inner.provenance.changes());
         let (snapshot, texts) = self.workspace_now().await;
+        let (closed, cut) = self.closed_files(&snapshot).await;
+        checks.retain(&closed.iter().map(|file| file.path.clone()).collect());
+
+        let paths: Vec<PathBuf> = closed.iter().map(|file| file.path.clone()).collect();
+        let joint = self.joint_checks(&paths, &texts).await?;
+        let changed = joint.first().and_then(|one| one.changed.clone()).unwrap_or_default();
+        let mut wanted = self.wanted(closed.clone(), changed, (snapshot.clone(), texts.clone()), world).await;
+        let begun = Instant::now();
+        if !pause.is_over(begun) {
+            wanted.retain(|one| one.due == Due::Yes);
+        }
+        let perhaps = wanted.iter().any(|one| one.due == Due::Perhaps);
+        let of = wanted.len();
+        if of > 0 {
+            told(Step { done: 0, of, file: None });
+        }
+        let mut running = RunningPass { session: self, client, snapshot, texts, world, changes, told, done: 0, of };
+        let wanted = running.check_changed(joint, wanted).await?;
+        let unloaded = running.check_alone(wanted).await?;
+        running.check_unloaded(unloaded).await?;
+        if perhaps {
+            pause.after(begun.elapsed(), Instant::now());
+        }
+        Ok(Pass { files: checks.all(), again: self.next_pass(&closed, &pause, world), cut })
+    }
+
+    /// Returns the workspace's files that are not open, up to a limit, and true if there are more.
+    async fn closed_files(&self, snapshot: &Snapshot) -> (Vec<Arc<FileEntry>>, bool) {
         let root = self.workspace().to_owned();
         let below = tokio::task::spawn_blocking(move || files::below(&root).0).await.unwrap_or_default();
         let below: HashSet<PathBuf> = below.into_iter().collect();
@@ -86,99 +114,7 @@ impl Session {
             snapshot.files.iter().filter(|file| file.open.is_none() && below.contains(&file.path)).cloned().collect();
         let cut = snapshot.cut || closed.len() > FILES;
         closed.truncate(FILES);
-        checks.retain(&closed.iter().map(|file| file.path.clone()).collect());
-
-        let paths: Vec<PathBuf> = closed.iter().map(|file| file.path.clone()).collect();
-        let joint = self.joint_checks(&paths, &texts).await?;
-        let changed = joint.first().and_then(|one| one.changed.clone()).unwrap_or_default();
-        let wanted = self.wanted(closed.clone(), changed, (snapshot.clone(), texts.clone()), world);
-        let mut wanted = wanted.await;
-        let begun = Instant::now();
-        if !pause.is_over(begun) {
-            wanted.retain(|one| one.due == Due::Yes);
-        }
-        let (of, mut done) = (wanted.len(), 0);
-        let perhaps = wanted.iter().any(|one| one.due == Due::Perhaps);
-        if of > 0 {
-            told(Step { done, of, file: None });
-        }
-        let mut step = |path: &Path| {
-            done += 1;
-            told(Step { done, of, file: Some(path.to_owned()) });
-        };
-        let keep = |path: PathBuf, related: u64, checked: Checked, system: Option<(String, u64)>| {
-            checks.keep(path, checked.digest, checked.items, |found| Kept { found, related, changes, world, system });
-        };
-
-        // Files that changed since they were loaded, with those that use them.
-        let with_changed: HashMap<PathBuf, u64> =
-            wanted.iter().filter(|one| one.related != 0).map(|one| (one.path.clone(), one.related)).collect();
-        for mut request in joint {
-            request.only.retain(|path| with_changed.contains_key(path));
-            if request.only.is_empty() {
-                continue;
-            }
-            let checked = self.checked_together(client, request, &snapshot).await?;
-            wanted.retain(|one| !checked.contains_key(&one.path));
-            for (path, checked) in checked {
-                if let Some(related) = with_changed.get(&path) {
-                    step(&path);
-                    keep(path, *related, checked, None);
-                }
-            }
-        }
-
-        let mut unloaded: BTreeMap<String, Vec<(Wanted, Checked)>> = BTreeMap::new();
-        let mut waiting = wanted.into_iter();
-        let mut running = JoinSet::new();
-        // A copy is left for others.
-        let at_once = copies_at_once() - 1;
-        loop {
-            while running.len() < at_once.max(1)
-                && let Some(one) = waiting.next()
-            {
-                let session = self.clone();
-                running.spawn(async move { (session.checked_alone(client, &one.path).await, one) });
-            }
-            let Some(ended) = running.join_next().await else { break };
-            let Ok((checked, one)) = ended else { continue };
-            match checked {
-                Ok(Some(mut checked)) => match checked.system.take() {
-                    Some(system) => unloaded.entry(system).or_default().push((one, checked)),
-                    None => {
-                        step(&one.path);
-                        keep(one.path, one.related, checked, None);
-                    }
-                },
-                // The file cannot be read, or its check was interrupted.
-                Ok(None) => step(&one.path),
-                Err(error) => return Err(error),
-            }
-        }
-
-        let fresh = unloaded.values().flatten().map(|(one, checked)| (one.path.clone(), checked.digest)).collect();
-        let group = group(&checks.kept(), &fresh, &snapshot, &texts);
-        for (system, files) in unloaded {
-            let texts = texts.iter().map(|(path, text)| FileText { path: path.clone(), text: text.clone() });
-            let request = CheckSystemRequest {
-                system: Some(system.clone()),
-                asd: None,
-                only: files.iter().map(|(one, _)| one.path.clone()).collect(),
-                changed: None,
-                texts: texts.collect(),
-                timeout: None,
-            };
-            let mut together = self.checked_together(client, request, &snapshot).await?;
-            for (one, alone) in files {
-                step(&one.path);
-                let checked = together.remove(&one.path).unwrap_or(alone);
-                keep(one.path, one.related, checked, Some((system.clone(), group)));
-            }
-        }
-        if perhaps {
-            pause.after(begun.elapsed(), Instant::now());
-        }
-        Ok(Pass { files: checks.all(), again: self.next_pass(&closed, &pause, world), cut })
+        (closed, cut)
     }
 
     /// Returns the kept findings of the workspace's files.
@@ -296,6 +232,117 @@ impl Session {
     }
 }
 
+/// Files of systems that are not loaded, by their system, each with the result of its check alone.
+type Unloaded = BTreeMap<String, Vec<(Wanted, Checked)>>;
+
+/// A pass that checks files.
+struct RunningPass<'a, F> {
+    session: &'a Session,
+    client: ClientId,
+    /// The workspace's texts at the start.
+    snapshot: Snapshot,
+    /// The unsaved open texts, by path.
+    texts: HashMap<PathBuf, String>,
+    /// The state of the image at the start.
+    world: World,
+    /// The number of changes of definitions in the image at the start.
+    changes: u64,
+    /// Called with each step.
+    told: F,
+    done: usize,
+    of: usize,
+}
+
+impl<F: FnMut(Step)> RunningPass<'_, F> {
+    fn step(&mut self, path: &Path) {
+        self.done += 1;
+        (self.told)(Step { done: self.done, of: self.of, file: Some(path.to_owned()) });
+    }
+
+    /// Reports and keeps the findings of a file. `system`: see [`Kept::system`].
+    fn keep(&mut self, path: PathBuf, related: u64, checked: Checked, system: Option<(String, u64)>) {
+        self.step(&path);
+        let (changes, world) = (self.changes, self.world);
+        let checks = &self.session.inner.workspace_checks;
+        checks.keep(path, checked.digest, checked.items, |found| Kept { found, related, changes, world, system });
+    }
+
+    /// Checks the files that changed since they were loaded, with those that use them. Returns the
+    /// files that are left to check.
+    async fn check_changed(
+        &mut self,
+        joint: Vec<CheckSystemRequest>,
+        mut wanted: Vec<Wanted>,
+    ) -> Result<Vec<Wanted>, ImageError> {
+        let with_changed: HashMap<PathBuf, u64> =
+            wanted.iter().filter(|one| one.related != 0).map(|one| (one.path.clone(), one.related)).collect();
+        for mut request in joint {
+            request.only.retain(|path| with_changed.contains_key(path));
+            if request.only.is_empty() {
+                continue;
+            }
+            let checked = self.session.checked_together(self.client, request, &self.snapshot).await?;
+            wanted.retain(|one| !checked.contains_key(&one.path));
+            for (path, checked) in checked {
+                if let Some(related) = with_changed.get(&path) {
+                    self.keep(path, *related, checked, None);
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Checks files one by one, several at once. Returns those of systems that are not loaded.
+    async fn check_alone(&mut self, wanted: Vec<Wanted>) -> Result<Unloaded, ImageError> {
+        let mut unloaded = Unloaded::new();
+        let mut waiting = wanted.into_iter();
+        let mut running = JoinSet::new();
+        // A copy is left for others.
+        let at_once = copies_at_once() - 1;
+        loop {
+            while running.len() < at_once.max(1)
+                && let Some(one) = waiting.next()
+            {
+                let (session, client) = (self.session.clone(), self.client);
+                running.spawn(async move { (session.checked_alone(client, &one.path).await, one) });
+            }
+            let Some(ended) = running.join_next().await else { return Ok(unloaded) };
+            let Ok((checked, one)) = ended else { continue };
+            match checked? {
+                Some(mut checked) => match checked.system.take() {
+                    Some(system) => unloaded.entry(system).or_default().push((one, checked)),
+                    None => self.keep(one.path, one.related, checked, None),
+                },
+                // The file cannot be read, or its check was interrupted.
+                None => self.step(&one.path),
+            }
+        }
+    }
+
+    /// Checks the files of each system that is not loaded together.
+    async fn check_unloaded(&mut self, unloaded: Unloaded) -> Result<(), ImageError> {
+        let fresh = unloaded.values().flatten().map(|(one, checked)| (one.path.clone(), checked.digest)).collect();
+        let group = group(&self.session.inner.workspace_checks.kept(), &fresh, &self.snapshot, &self.texts);
+        for (system, files) in unloaded {
+            let texts = self.texts.iter().map(|(path, text)| FileText { path: path.clone(), text: text.clone() });
+            let request = CheckSystemRequest {
+                system: Some(system.clone()),
+                asd: None,
+                only: files.iter().map(|(one, _)| one.path.clone()).collect(),
+                changed: None,
+                texts: texts.collect(),
+                timeout: None,
+            };
+            let mut together = self.session.checked_together(self.client, request, &self.snapshot).await?;
+            for (one, alone) in files {
+                let checked = together.remove(&one.path).unwrap_or(alone);
+                self.keep(one.path, one.related, checked, Some((system.clone(), group)));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Returns the path with links resolved, unchanged if it does not exist. Blocks on disk access.
 fn real(path: PathBuf) -> PathBuf {
     path.canonicalize().unwrap_or(path)
@@ -325,7 +372,7 @@ fn names_changed_in(
 /// Returns the names of the definitions in which two texts differ; all of `now` without `loaded`.
 fn differing(loaded: Option<&str>, now: &str) -> HashSet<String> {
     let of = |text: &str| -> HashSet<(String, String, u64)> {
-        made::definitions(text).into_iter().map(|one| (one.kind, one.name, one.digest)).collect()
+        recorded_definitions::definitions(text).into_iter().map(|one| (one.kind, one.name, one.digest)).collect()
     };
     let (before, now) = (loaded.map(of).unwrap_or_default(), of(now));
     before.symmetric_difference(&now).map(|(_, name, _)| name.clone()).collect()
