@@ -56,25 +56,19 @@ const PROTOCOLS: &[&str] = &["lsp_types", "tower_lsp", "rmcp"];
 const MAY_NAME_PROTOCOLS: &[&str] = &["host", "lsp", "mcp"];
 
 /// The types of the image that front ends get through the layers between: the file that hands them
-/// on, the module that they are from, and the reason.
+/// on, the module that they are from, and the reason. Plain data is in `model/` instead.
 const REEXPORTS: &[(&str, &str, &str)] = &[
-    ("ide/browse.rs", "image::api::browse", "operations that a person has the session run"),
-    ("ide/name_tools.rs", "image::api", "the trait of operations, to name one's answer"),
-    ("ide/name_tools.rs", "image::api::tools", "operations that a person has the session run"),
-    ("ide/profile.rs", "image::api::profile", "the mode of a profile, an argument as it is"),
-    ("ide/stops.rs", "image::api::debug", "stops and restarts, data as they are"),
-    ("ide/testing.rs", "image::api::testing", "the arguments of a run of tests"),
-    ("ide/undefine.rs", "image::api::undefine", "operations that a person has the session run"),
-    ("session/types.rs", "image::api", "the test that an evaluation runs, an argument as it is"),
-    ("session/debug.rs", "image", "events of stops, data as they are"),
-    ("session/debug.rs", "image::api", "the number and session of an evaluation, data as they are"),
-    ("session/debug.rs", "image::api::breakpoints", "breakpoints, data as they are"),
-    ("session/debug.rs", "image::api::debug", "operations on stops that a person has the session run"),
-    ("session/debug.rs", "image::api::inspector", "questions to the inspector that a person has the session ask"),
-    ("session/failures.rs", "image::api::debug", "the answer of a trial, data as it is"),
-    ("session/reload.rs", "image::api::reload", "how a text is compiled, an argument as it is"),
-    ("session/recordings.rs", "image::api::replay", "questions to a recording and their answers"),
+    ("session/debug.rs", "image::api", "the trait of the operations below, to name the type of an answer"),
+    ("session/debug.rs", "image::api::breakpoints", OPERATIONS),
+    ("session/debug.rs", "image::api::debug", OPERATIONS),
+    ("session/debug.rs", "image::api::inspector", OPERATIONS),
+    ("session/recordings.rs", "image::api::replay", OPERATIONS),
 ];
+
+/// A debugger's requests are those of the image, one to one. A front end builds them, and the
+/// session sends them to a stop, to a frozen failure or to a recording: a method of the session for
+/// each request and each of the three would only repeat its parameters.
+const OPERATIONS: &str = "requests of a debugger, which the session carries out at a stop, a failure or a recording";
 
 /// Layers above all others, which may import everything.
 const TOP: &[&str] = &[
@@ -200,7 +194,7 @@ fn an_import_against_the_layers_is_found() {
         ("lsp/hover.rs", "use crate::ide::hover;\nuse super::connection::Connection;\n// crate::image is not named"),
         ("ide/hover.rs", "use crate::image::api::symbols::Want;\nuse crate::shown;"),
         ("lsp/commands/eval.rs", "use super::super::to_proto;"),
-        ("ide/profile.rs", "pub use crate::image::api::profile::ProfileMode;"),
+        ("session/debug.rs", "pub use crate::image::api::debug::DebugStops;"),
         ("host/serve.rs", "use crate::image::Image;\nuse tower_lsp::LspService;"),
     ] {
         assert_eq!(violations(Path::new(path), code), Vec::<String>::new(), "{path}: {code}");

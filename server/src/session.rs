@@ -14,26 +14,26 @@ mod chains;
 mod changed_files;
 mod client;
 mod client_work;
-pub mod context;
 pub mod debug;
 mod documents;
 mod edit_turns;
+pub mod editor_context;
 mod event;
 pub mod failures;
 mod file_identity;
 mod folders;
+mod image_threads;
 mod in_copy;
 mod jobs;
 pub mod kept_definitions;
 mod loaded_texts;
 pub mod log;
 mod meant;
-mod names;
+mod name_index;
+mod name_operations;
 mod others_definitions;
 mod outside_workspace;
 pub(crate) mod own_sessions;
-mod part;
-mod plan;
 mod provenance;
 mod recent_names;
 pub mod recompile;
@@ -41,6 +41,8 @@ mod record;
 pub mod recordings;
 mod redefinitions;
 pub mod reload;
+mod reportable_files;
+mod requested_part;
 pub mod requests;
 mod saved;
 mod selection;
@@ -48,13 +50,13 @@ mod source_files;
 pub mod sources;
 mod status;
 mod systems;
-mod testing;
+pub mod testing;
 mod thread_stops;
 mod timestamp;
 pub mod trust;
 mod trust_prompt;
 mod types;
-mod unread;
+mod unreadable_code;
 mod unsaved_marks;
 pub mod unsaved_sources;
 mod workspace_checks;
@@ -78,19 +80,19 @@ use crate::text::document::{Document, Edit};
 use crate::text::position::PositionEncoding;
 pub use backend::InCopy;
 pub use client::{ClientId, ClientInfo, Frontend};
-use context::Contexts;
+use editor_context::Contexts;
 use event::{Event, Reply};
 pub use folders::OpenFolders;
 use log::Log;
 pub(crate) use outside_workspace::message as outside;
-pub use part::{Part, Selected};
 pub use provenance::Provenance;
 use provenance::ProvenanceStore;
+pub use requested_part::{Part, Selected};
 pub use source_files::{FileError, SourceFile, Unsaved};
 pub use status::describe as describe_image;
 pub use types::{
     ChainStatus, CheckRequest, CheckSystemRequest, EvalRequest, Feedback, Level, LoadRequest, OpenDocument, Snapshot,
-    Status, SystemReport, TestToDebug,
+    Status, SystemReport,
 };
 pub use unsaved_marks::EditorProcess;
 use unsaved_marks::UnsavedMarks;
@@ -118,7 +120,7 @@ struct Inner {
     folders: folders::Folders,
     /// The index of the workspace's texts.
     index: crate::ide::index::Store,
-    names: names::Names,
+    names: name_index::Names,
     /// True while editors of a killed host have not opened their documents again.
     reopening: watch::Sender<bool>,
     /// Changed when settings of a client were received.
@@ -141,7 +143,7 @@ impl Session {
         let (sender, receiver) = mpsc::unbounded_channel();
         let (log, provenance) = (Log::new(), ProvenanceStore::default());
         let contexts = Contexts::default();
-        let (names, folders) = (names::Names::new(image.clone()), folders::Folders::default());
+        let (names, folders) = (name_index::Names::new(image.clone()), folders::Folders::default());
         let record = (log.clone(), provenance.clone(), contexts.clone(), names.clone(), folders.clone());
         let checker = Checker::new(&image);
         let (index, workspace_checks) = (crate::ide::index::Store::default(), WorkspaceChecks::default());

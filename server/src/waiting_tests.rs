@@ -15,7 +15,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("session/bound_file.rs", 3, "`BoundFile` says that it blocks"),
     ("session/changed_files.rs", 1, "`spawn_blocking`"),
     ("session/outside_workspace.rs", 1, "for requests that are refused"),
-    ("session/plan.rs", 2, "once for a check of a system"),
+    ("session/reportable_files.rs", 2, "once for a check of a system"),
     ("session/file_identity.rs", 2, "`real_path`, of `spawn_blocking`"),
     ("session/source_files.rs", 3, "the readers, of `spawn_blocking`"),
     ("session/sources.rs", 2, "`Sources` says that it blocks"),

@@ -31,7 +31,7 @@ use consort::text::position::{Position, PositionEncoding, Walk, to_offset, to_po
 use consort::text::scopes::Scopes;
 use consort::text::toplevel::Scan;
 use consort::text::tree::Tree;
-use consort::text::{Span, forms, made};
+use consort::text::{Span, forms, recorded_definitions};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The sizes that are compared, in elements of the shape.
@@ -254,7 +254,7 @@ const FEATURES: &[Feature] = &[
         let hint =
             Hint { kind: "method", key: "m".into(), form: Some(usize::MAX), features: &features, ..Hint::default() };
         definitions::locate(document, &hint);
-        made::definitions(text);
+        recorded_definitions::definitions(text);
     }),
     ("places of definitions", |document, _| {
         let texts = texts(document);

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use consort::image::api::contents::Homes;
+use consort::image::api::package_contents::Homes;
 use consort::session::{ClientInfo, EvalRequest, Frontend};
 use consort_tests::clients::{Agent, Editor};
 use consort_tests::lone_image::{LoneImage, evaluation};

@@ -6,9 +6,11 @@ use std::path::Path;
 use consort::config::Copies;
 use consort::image::api::Operation;
 use consort::image::api::eval_copy::{EvalInCopyParams, WorkInCopyParams};
-use consort::image::api::profile::{ProfileMode, ProfileParams};
+use consort::image::api::profile::ProfileParams;
 use consort::image::api::testing::RunTestsParams;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
+use consort::model::profile::ProfileMode;
+use consort::model::testing::TestSelection;
 use consort_tests::lone_image::LoneImage;
 use consort_tests::patience::AMPLE;
 
@@ -140,7 +142,7 @@ async fn tests_run_in_a_copy_and_say_what_was_refused() {
     std::fs::write(&asd, definition).expect("a definition");
     std::fs::write(lone.workspace().join("thing.lisp"), "(defvar cl-user::*thing* 1)").expect("a source");
     let params = RunTestsParams {
-        system: Some("thing".into()),
+        selection: TestSelection { system: Some("thing".into()), ..TestSelection::default() },
         timeout: AMPLE,
         asd_files: vec![asd],
         ..RunTestsParams::default()

@@ -1,10 +1,11 @@
 //! Requests to the image whose asker has left: they are interrupted, and hold nothing then.
 
 use consort::image::Image;
-use consort::image::api::breakpoints::{DebugBreakpoints, DebugFunctionBreakpoints, Point};
-use consort::image::api::contents::SystemFiles;
+use consort::image::api::breakpoints::{DebugBreakpoints, DebugFunctionBreakpoints};
 use consort::image::api::debug::InspectSet;
+use consort::image::api::package_contents::SystemFiles;
 use consort::image::api::{EvalParams, Operation};
+use consort::model::breakpoint::RequestedBreakpoint;
 use consort_tests::patience::{AMPLE, comes};
 
 use crate::support::{Fixture, params, soon};
@@ -22,12 +23,12 @@ async fn leave<O: Operation>(fixture: &Fixture, operation: O) {
     assert!(asker.await.unwrap_err().is_cancelled());
 }
 
-fn at_line(line: usize) -> Vec<Point> {
-    vec![Point { id: 1, line: Some(line), ..Point::default() }]
+fn at_line(line: usize) -> Vec<RequestedBreakpoint> {
+    vec![RequestedBreakpoint { id: 1, line: Some(line), ..RequestedBreakpoint::default() }]
 }
 
 fn at_function(name: &str) -> DebugFunctionBreakpoints {
-    let points = vec![Point { id: 1, name: Some(name.into()), ..Point::default() }];
+    let points = vec![RequestedBreakpoint { id: 1, name: Some(name.into()), ..RequestedBreakpoint::default() }];
     DebugFunctionBreakpoints { owner: "other".into(), points }
 }
 

@@ -3,11 +3,12 @@
 use consort::image::StopEvent;
 use consort::image::api::EvalParams;
 use consort::image::api::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugStops, DoneStatus,
-    Inspect, Stop,
+    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugStops, Inspect,
 };
+use consort::model::action_outcome::ActionStatus;
 use consort::model::evaluation::EvalStatus;
 use consort::model::image::ImageError;
+use consort::model::stop::Stop;
 use consort_tests::patience::AMPLE;
 use consort_tests::stops::FAILS;
 use tokio::sync::broadcast::Receiver;
@@ -76,7 +77,7 @@ async fn a_stop_is_looked_at_and_left_by_a_restart() {
             arguments: vec!["42".into()],
             input: None,
         };
-        assert_eq!(soon(fixture.image.at_stop(&restart)).await.unwrap().status, DoneStatus::Sent);
+        assert_eq!(soon(fixture.image.at_stop(&restart)).await.unwrap().status, ActionStatus::Sent);
         assert_eq!(left(&mut events, number).await, "restart");
         match soon(fixture.image.at_stop(&restart)).await {
             Err(ImageError::Refused { kind, .. }) => assert_eq!(kind, "stale"),

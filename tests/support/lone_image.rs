@@ -33,7 +33,7 @@ pub fn evaluation(session: &str, code: &str) -> EvalParams {
         test: None,
         freeze: None,
         redefines: Vec::new(),
-        begun: None,
+        sent: None,
     }
 }
 

@@ -301,7 +301,7 @@ fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request, line
 /// Returns a file's text and real path.
 fn read(file: &Path) -> Result<(String, PathBuf), String> {
     let path = file.canonicalize().map_err(|error| error.to_string())?;
-    // What is wrong with a text is shown with its lines.
+    // The faults of a text are shown with its lines.
     if files::is_lisp(file) && !files::is_lisp(&path) {
         return Err(format!("it leads to {}, which is no Lisp source", shown::path(&path)));
     }

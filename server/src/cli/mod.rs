@@ -207,7 +207,7 @@ pub(crate) fn main() -> ExitCode {
     let cli = match parsed.and_then(|found| Cli::from_arg_matches(&found)) {
         Ok(cli) => cli,
         // Help and version.
-        Err(asked) if !asked.use_stderr() => return output::asked_for(&asked),
+        Err(asked) if !asked.use_stderr() => return output::print_requested(&asked),
         Err(error) => return output::wrong_arguments(&error),
     };
     let result = match cli.command {

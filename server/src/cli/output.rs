@@ -70,8 +70,8 @@ impl From<ConnectError> for Failure {
 }
 
 /// Prints the help or the version that was asked for, and returns the exit code.
-pub(crate) fn asked_for(asked: &clap::Error) -> ExitCode {
-    let text = asked.render();
+pub(crate) fn print_requested(requested: &clap::Error) -> ExitCode {
+    let text = requested.render();
     let text = if colour(&io::stdout()) { text.ansi().to_string() } else { text.to_string() };
     match print_as_it_is(&help::printed(&text)) {
         Ok(()) => ExitCode::SUCCESS,

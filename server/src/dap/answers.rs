@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::model::action_outcome::ActionOutcome;
 use crate::model::image::ImageError;
-use crate::session::debug::Done;
 
 /// The largest page that the image gives.
 pub(super) const MAX_PAGE: usize = 1000;
@@ -18,7 +18,7 @@ pub(super) fn text(error: ImageError) -> String {
 }
 
 /// The message of work at a stop that did not succeed.
-pub(super) fn trouble(done: &Done) -> String {
+pub(super) fn trouble(done: &ActionOutcome) -> String {
     match &done.error {
         Some(error) => format!("{}: {}", error.kind, error.message),
         None => done.trouble("stop"),

@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 use super::connection::Connection;
 use super::protocol::{BreakpointLocations, SetBreakpoints};
 use crate::locked::lock;
+use crate::model::breakpoint::{Breakpoint, Breakpoints, RequestedBreakpoint};
 use crate::model::image::{ImageError, ImageState};
-use crate::session::debug::{
-    Breakpoints, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
-};
+use crate::session::debug::{DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints};
 
 /// The message of a breakpoint or filter that waits for the image.
 pub(super) const NOT_RUNNING: &str = "The Lisp image is not running: the breakpoint is set when it is.";
@@ -31,13 +30,17 @@ pub(super) async fn set(connection: &Connection, wanted: SetBreakpoints) -> Resu
 }
 
 /// Sets breakpoints in the image, and stores the body that the client gets for each.
-async fn apply(connection: &Connection, file: &Path, points: Vec<Point>) -> Vec<(Point, Value)> {
+async fn apply(
+    connection: &Connection,
+    file: &Path,
+    points: Vec<RequestedBreakpoint>,
+) -> Vec<(RequestedBreakpoint, Value)> {
     let verified = match send(connection, file, points.clone()).await {
         Ok(answer) => answer.breakpoints,
         Err(error) => {
             let running = matches!(connection.session.image_state(), ImageState::Ready { .. });
             let message = Some(if running { error.to_string() } else { NOT_RUNNING.to_owned() });
-            vec![Verified { message, ..Verified::default() }; points.len()]
+            vec![Breakpoint { message, ..Breakpoint::default() }; points.len()]
         }
     };
     let answers: Vec<_> = points.into_iter().zip(verified).map(|(point, one)| shown(file, point, &one)).collect();
@@ -47,7 +50,11 @@ async fn apply(connection: &Connection, file: &Path, points: Vec<Point>) -> Vec<
     answers
 }
 
-async fn send(connection: &Connection, file: &Path, points: Vec<Point>) -> Result<Breakpoints, ImageError> {
+async fn send(
+    connection: &Connection,
+    file: &Path,
+    points: Vec<RequestedBreakpoint>,
+) -> Result<Breakpoints, ImageError> {
     if !matches!(connection.session.image_state(), ImageState::Ready { .. }) {
         return Err(ImageError::Unavailable(NOT_RUNNING.into()));
     }
@@ -65,7 +72,7 @@ async fn text_of(connection: &Connection, file: &Path) -> String {
     texts.get(file).await.map_or_else(String::new, |text| text.document.text().to_string())
 }
 
-fn shown(file: &Path, point: Point, verified: &Verified) -> (Point, Value) {
+fn shown(file: &Path, point: RequestedBreakpoint, verified: &Breakpoint) -> (RequestedBreakpoint, Value) {
     let mut shown = json!({"id": point.id, "verified": verified.verified});
     if let Some(message) = &verified.message {
         shown["message"] = json!(message);

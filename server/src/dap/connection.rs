@@ -18,8 +18,10 @@ use super::sources::KeptText;
 use super::variables::{Handle, Handles};
 use crate::ide::context::Backend as _;
 use crate::locked::lock;
+use crate::model::evaluation::SentEvaluation;
 use crate::model::image::ImageState;
-use crate::session::debug::{Begun, DebugStops, Stop, StopEvent, with_thread};
+use crate::model::stop::{Stop, StopEvent};
+use crate::session::debug::{DebugStops, with_thread};
 use crate::session::own_sessions::is_session_of;
 use crate::session::{ClientId, Frontend, Session};
 
@@ -88,8 +90,8 @@ pub(super) struct Connection {
 /// An evaluation of the client that has not ended.
 pub(super) struct Running {
     pub(super) text: Arc<str>,
-    /// What the image knows of it, once it was begun.
-    pub(super) begun: Arc<SetOnce<Begun>>,
+    /// The image's request for it, once it was sent.
+    pub(super) sent: Arc<SetOnce<SentEvaluation>>,
     /// Takes senders, each answered once the output so far has been sent to the client.
     pub(super) flush: mpsc::UnboundedSender<oneshot::Sender<()>>,
 }
@@ -156,7 +158,7 @@ impl Connection {
     /// for [`OUTPUT`] at most.
     pub(super) async fn flush(&self) {
         let mut told = Vec::new();
-        for running in lock(&self.evaluations).iter().filter(|running| running.begun.get().is_some()) {
+        for running in lock(&self.evaluations).iter().filter(|running| running.sent.get().is_some()) {
             let (done, flushed) = oneshot::channel();
             if running.flush.send(done).is_ok() {
                 told.push(flushed);
@@ -383,7 +385,7 @@ impl Connection {
         let request = thread_of(stop);
         let text = {
             let evaluations = lock(&self.evaluations);
-            let number = |running: &&Running| running.begun.get().map(|begun| begun.number);
+            let number = |running: &&Running| running.sent.get().map(|sent| sent.number);
             evaluations.iter().find(|running| number(running) == Some(request)).map(|running| running.text.clone())
         };
         let Some(text) = text else { return };

@@ -12,13 +12,15 @@ use super::protocol::{Evaluate, Report};
 use crate::ide::context::Backend;
 use crate::ide::stops;
 use crate::locked::lock;
+use crate::model::action_outcome::{ActionOutcome, ActionStatus};
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::image::{ImageError, OutputChunk};
+use crate::model::inspection::LispValue;
 use crate::model::stack_frame;
-use crate::session::debug::{DebugEval, Done, DoneStatus, Value as Inspected};
-use crate::session::{EvalRequest, TestToDebug};
-use crate::text::position::Position;
+use crate::model::testing::TestToDebug;
+use crate::session::EvalRequest;
+use crate::session::debug::DebugEval;
 
 /// The deadline of an evaluation, in seconds: long, since a person sees it run and can end it.
 const DEADLINE: f64 = 86_400.0;
@@ -87,7 +89,7 @@ async fn at_frame(
         () = cancel.requested() => return Err(Failed::Otherwise(CANCELLED.into())),
     };
     connection.flush().await;
-    if done.status != DoneStatus::Ok {
+    if done.status != ActionStatus::Ok {
         return Err(Failed::Otherwise(trouble(&done)));
     }
     let inside = done.values.first().map_or(0, |value| lock(&connection.handles).parts(value));
@@ -117,13 +119,13 @@ async fn evaluate_new(
 }
 
 /// The value of a variable of a frame, for a hover, which evaluates nothing.
-pub(super) async fn variable<B: Backend>(at: &B, stop: u64, frame: usize, name: &str) -> Result<Inspected, String> {
+pub(super) async fn variable<B: Backend>(at: &B, stop: u64, frame: usize, name: &str) -> Result<LispValue, String> {
     let local = stops::local(at, stop, frame, name).await.map_err(text)?;
     local.and_then(|local| local.value).ok_or_else(|| format!("No value of {} is known here.", name.trim()))
 }
 
 /// The values of code in a frame, each in a line.
-pub(super) fn shown_values(done: &Done) -> String {
+pub(super) fn shown_values(done: &ActionOutcome) -> String {
     let shown: Vec<&str> = done.values.iter().map(|value| value.text.as_str()).collect();
     if shown.is_empty() { "; no values".into() } else { shown.join("\n") }
 }
@@ -197,8 +199,8 @@ pub(super) async fn begin(
     let NewEvaluation { code, package, test, place, stops, threads } = evaluation;
     let text: Arc<str> = code.as_str().into();
     let (flush, mut flushes) = mpsc::unbounded_channel::<oneshot::Sender<()>>();
-    let begun = Arc::new(SetOnce::new());
-    lock(&connection.evaluations).push_back(Running { text: text.clone(), begun: begun.clone(), flush });
+    let sent = Arc::new(SetOnce::new());
+    lock(&connection.evaluations).push_back(Running { text: text.clone(), sent: sent.clone(), flush });
     let _turn = Turn(connection, text);
     let (output, mut chunks) = mpsc::unbounded_channel();
     let request = EvalRequest {
@@ -209,7 +211,7 @@ pub(super) async fn begin(
         output: Some(output),
         debug: stops,
         threads,
-        begun: Some(begun.clone()),
+        sent: Some(sent.clone()),
         ..EvalRequest::default()
     };
     let show = |chunk: OutputChunk| {
@@ -247,7 +249,7 @@ pub(super) async fn begin(
                 if let Ok(outcome) = &answer {
                     // What is evaluated while the client's own session is stopped has a package of
                     // its own.
-                    if begun.get().is_some_and(|begun| begun.session == connection.own) {
+                    if sent.get().is_some_and(|sent| sent.session == connection.own) {
                         *lock(&connection.package) = Some(outcome.package.clone());
                     }
                     if let Some(missing) = outcome.missing_output() {
@@ -263,11 +265,11 @@ pub(super) async fn begin(
             }
             () = async { if let Some(cancel) = &cancel { cancel.requested().await } }, if cancel.is_some() && !cancelled => {
                 cancelled = true;
-                let Some(begun) = begun.get() else {
+                let Some(sent) = sent.get() else {
                     return Err(not_begun());
                 };
                 // The evaluation's own answer says that it was interrupted.
-                connection.session.interrupt_evaluation(begun.number);
+                connection.session.interrupt_evaluation(sent.number);
             }
         }
     }

@@ -14,9 +14,12 @@ use super::variables::{Handle, restarts as shown_restarts};
 use crate::ide::context::Backend as _;
 use crate::ide::failures;
 use crate::locked::lock;
+use crate::model::action_outcome::{ActionStatus, AttemptOutcome};
+use crate::model::frozen::Failure;
 use crate::model::image::ImageError;
-use crate::session::debug::{Condition, DebugEval, DebugLocals, DebugRestart, DebugReturn, DoneStatus};
-use crate::session::failures::{Failure, STOP, Tried};
+use crate::model::stop::Condition;
+use crate::session::debug::{DebugEval, DebugLocals, DebugRestart, DebugReturn};
+use crate::session::failures::STOP;
 
 /// The number of the one thread.
 const THREAD: u64 = 1;
@@ -139,20 +142,20 @@ async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Ans
         return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": 0}));
     }
     let code = DebugEval { stop, frame, code: wanted.expression, debug: false };
-    let done = connection.session.try_at_failure(number, code).await.map_err(text)?.done;
+    let done = connection.session.try_at_failure(number, code).await.map_err(text)?.action;
     for (category, output) in [("stdout", &done.stdout.text), ("stderr", &done.stderr.text)] {
         if !output.is_empty() {
             connection.event("output", json!({"category": category, "output": output}));
         }
     }
-    if done.status != DoneStatus::Ok {
+    if done.status != ActionStatus::Ok {
         return Err(trouble(&done));
     }
     Ok(json!({"result": shown_values(&done), "variablesReference": 0}))
 }
 
 /// The answer to an attempt: what would have happened, also shown in the console.
-fn tried(connection: &Connection, outcome: Result<Tried, ImageError>) -> Answer {
+fn tried(connection: &Connection, outcome: Result<AttemptOutcome, ImageError>) -> Answer {
     let (told, _, failed) = failures::outcome(outcome.map_err(text)?);
     connection.say(&format!("{told}\n"));
     Ok(json!({"tried": {"result": told, "failed": failed}}))

@@ -1,4 +1,4 @@
-//! What `attach` and `launch` name is run once the configuration is done: code, or a test, at whose
+//! Code or a test that `attach` or `launch` names, run once the configuration is done, at whose
 //! errors and failed checks the debugger stops. Then the debug session ends.
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use crate::ide::texts::Text;
 use crate::locked::lock;
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
 use crate::model::stack_frame;
-use crate::session::{Session, TestToDebug};
+use crate::model::testing::TestToDebug;
+use crate::session::Session;
 use crate::shown;
 use crate::text::Span;
 use crate::text::forms::package_at;

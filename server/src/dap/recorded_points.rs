@@ -10,15 +10,16 @@ use super::connection::Connection;
 use super::protocol::{SetBreakpoints, SourceBreakpoint};
 use super::replay::Replay;
 use crate::locked::lock;
-use crate::session::debug::Point;
-use crate::session::recordings::{RecordingPoint, ReplayBreakpoints};
+use crate::model::breakpoint::RequestedBreakpoint;
+use crate::model::recording::RecordingBreakpoint;
+use crate::session::recordings::ReplayBreakpoints;
 
 const NO_FORM: &str = "No recorded definition has a form on this line.";
 const PLAIN: &str = "Conditions, hit counts and log messages are not looked at in a recording: the line alone counts.";
 const NO_FUNCTIONS: &str = "A recording has breakpoints on lines: set one on the first line of the function.";
 
 /// Returns the client's breakpoints as a recording takes them; those without a line are left out.
-pub(super) fn all(replay: &Replay) -> Vec<RecordingPoint> {
+pub(super) fn all(replay: &Replay) -> Vec<RecordingBreakpoint> {
     let wanted = lock(&replay.wanted);
     wanted
         .files
@@ -27,8 +28,8 @@ pub(super) fn all(replay: &Replay) -> Vec<RecordingPoint> {
         .collect()
 }
 
-fn recorded(file: &Path, point: &Point) -> Option<RecordingPoint> {
-    Some(RecordingPoint { id: point.id, file: file.to_owned(), line: point.line?, column: point.column })
+fn recorded(file: &Path, point: &RequestedBreakpoint) -> Option<RecordingBreakpoint> {
+    Some(RecordingBreakpoint { id: point.id, file: file.to_owned(), line: point.line?, column: point.column })
 }
 
 /// `setBreakpoints`.
@@ -50,7 +51,7 @@ pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Resul
     drop(connection.setting.lock().await);
     let before = lock(&connection.wanted).clone();
     breakpoints::clear(connection).await;
-    let files: Vec<(PathBuf, Vec<Point>)> = before
+    let files: Vec<(PathBuf, Vec<RequestedBreakpoint>)> = before
         .files
         .iter()
         .filter(|(file, _)| !file.as_os_str().is_empty())
@@ -66,13 +67,18 @@ pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Resul
 }
 
 /// The answer about each breakpoint of a file.
-async fn places(connection: &Connection, replay: &Replay, file: &Path, points: &[Point]) -> Result<Vec<Value>, String> {
+async fn places(
+    connection: &Connection,
+    replay: &Replay,
+    file: &Path,
+    points: &[RequestedBreakpoint],
+) -> Result<Vec<Value>, String> {
     let asked = ReplayBreakpoints { points: points.iter().filter_map(|point| recorded(file, point)).collect() };
     if asked.points.len() != points.len() {
         return Err("A breakpoint of a file has no line.".into());
     }
     let places = connection.session.ask_recording(replay.number, &asked).await.map_err(text)?.places;
-    let shown = |(point, place): (&Point, Option<crate::model::recording::RecordedPlace>)| {
+    let shown = |(point, place): (&RequestedBreakpoint, Option<crate::model::recording::RecordedPlace>)| {
         let mut shown = json!({"id": point.id, "verified": place.is_some(), "source": {"path": file}});
         let plain = point.condition.is_none() && point.hit.is_none() && point.log.is_none();
         match place {

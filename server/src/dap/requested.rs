@@ -6,26 +6,26 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::protocol::SourceBreakpoint;
-use crate::session::debug::Point;
+use crate::model::breakpoint::RequestedBreakpoint;
 
 /// The breakpoints of a client, and what it was told of each.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestedBreakpoints {
     last: u64,
     /// By file; those at functions have an empty path.
-    pub(super) files: BTreeMap<PathBuf, Vec<(Point, Value)>>,
+    pub(super) files: BTreeMap<PathBuf, Vec<(RequestedBreakpoint, Value)>>,
 }
 
 impl RequestedBreakpoints {
     /// Replaces the breakpoints wanted in a file. A breakpoint that was wanted before keeps its
     /// number.
-    pub(super) fn replace(&mut self, file: &Path, wanted: Vec<SourceBreakpoint>) -> Vec<Point> {
+    pub(super) fn replace(&mut self, file: &Path, wanted: Vec<SourceBreakpoint>) -> Vec<RequestedBreakpoint> {
         let mut before = self.files.remove(file).unwrap_or_default();
         let mut points = Vec::new();
         for one in wanted {
             let SourceBreakpoint { line, column, name, condition, hit_condition: hit, log_message: log } = one;
-            let mut point = Point { id: 0, line, column, name, condition, hit, log };
-            let known = before.iter().position(|(known, _)| Point { id: 0, ..known.clone() } == point);
+            let mut point = RequestedBreakpoint { id: 0, line, column, name, condition, hit, log };
+            let known = before.iter().position(|(known, _)| RequestedBreakpoint { id: 0, ..known.clone() } == point);
             point.id = known.map_or_else(
                 || {
                     self.last += 1;
@@ -69,7 +69,7 @@ mod tests {
     fn a_breakpoint_keeps_its_number() {
         let mut wanted = RequestedBreakpoints::default();
         let file = Path::new("/a.lisp");
-        let ids = |points: Vec<Point>| points.into_iter().map(|point| point.id).collect::<Vec<_>>();
+        let ids = |points: Vec<RequestedBreakpoint>| points.into_iter().map(|point| point.id).collect::<Vec<_>>();
         assert_eq!(ids(wanted.replace(file, vec![at(3, None), at(5, None)])), [1, 2]);
         assert_eq!(ids(wanted.replace(file, vec![at(4, None), at(5, None), at(3, Some("t"))])), [3, 2, 4]);
         assert_eq!(ids(wanted.replace(file, Vec::new())), [0; 0]);

@@ -5,20 +5,22 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::answers::{Answer, MAX_PAGE, text, trouble};
-use super::breakpoints;
 use super::connection::{Connection, END_TIMEOUT, IDLE_THREAD, thread_of};
 use super::protocol::{
     self, Begin, Cancel, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
     Variables, arguments,
 };
 use super::variables::{self, Handle};
-use super::{completions, evaluating, exceptions, input, recording, resuming, setting, sources};
+use super::{breakpoints, completions, evaluating, exceptions, input, recording, resuming, setting, sources};
 use crate::ide::context::Backend;
 use crate::locked::lock;
+use crate::model::action_outcome::{ActionOutcome, ActionStatus};
+use crate::model::frozen::Restart;
 use crate::model::image::ImageError;
+use crate::model::stop::Condition;
 use crate::session::debug::{
-    Condition, DebugAbort, DebugContinue, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
-    DebugReturn, DebugStep, Done, DoneStatus, Inspect, Restart,
+    DebugAbort, DebugContinue, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame, DebugReturn,
+    DebugStep, Inspect,
 };
 
 /// The number of frames or variables of an answer, unless the client says otherwise.
@@ -280,7 +282,7 @@ async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer 
 }
 
 /// The answer to a request that leaves a stop.
-fn left(done: Result<Done, ImageError>) -> Answer {
+fn left(done: Result<ActionOutcome, ImageError>) -> Answer {
     let done = done.map_err(text)?;
-    if done.status == DoneStatus::Sent { Ok(json!({})) } else { Err(trouble(&done)) }
+    if done.status == ActionStatus::Sent { Ok(json!({})) } else { Err(trouble(&done)) }
 }

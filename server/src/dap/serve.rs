@@ -18,8 +18,10 @@ use super::protocol::Request;
 use super::{breakpoints, exceptions, frozen, input, launching, new_image, outgoing, recording, requests};
 use crate::framing::json::{Frame, Frames};
 use crate::locked::lock;
+use crate::model::breakpoint::BreakpointsChanged;
 use crate::model::image::ImageState;
-use crate::session::debug::{BreakpointsChanged, DebugAbort, StopEvent};
+use crate::model::stop::StopEvent;
+use crate::session::debug::DebugAbort;
 use crate::session::requests::handle;
 use crate::session::{ClientInfo, Frontend, Session};
 

@@ -8,7 +8,8 @@ use super::protocol::SetVariable;
 use super::variables::{Handle, part_name};
 use crate::ide::context::Backend as _;
 use crate::locked::lock;
-use crate::session::debug::{DebugSet, DoneStatus, Inspect, InspectSet};
+use crate::model::action_outcome::ActionStatus;
+use crate::session::debug::{DebugSet, Inspect, InspectSet};
 use crate::shown;
 
 /// Sets the variable or part that a client names by its name in a `variables` response.
@@ -33,7 +34,9 @@ pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer 
         None => return Err("That value is not there any more.".into()),
     };
     let done = done.map_err(text)?;
-    let Some(value) = done.values.first().filter(|_| done.status == DoneStatus::Ok) else { return Err(trouble(&done)) };
+    let Some(value) = done.values.first().filter(|_| done.status == ActionStatus::Ok) else {
+        return Err(trouble(&done));
+    };
     let inside = lock(&connection.handles).parts(value);
     Ok(
         json!({"value": value.text, "type": value.kind.clone().map_or(Value::Null, Value::from), "variablesReference": inside}),

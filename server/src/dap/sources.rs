@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::ide::frame_places::{self, FramePlace};
 use crate::ide::texts::Texts;
-use crate::session::debug::{Frame, Frames};
+use crate::model::stop::{Frame, Frames};
 use crate::text::position::{PositionEncoding, to_position};
 
 /// A text that clients read by its `reference`: one that was evaluated, by the number of the

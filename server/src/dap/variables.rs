@@ -4,7 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::{Value as Json, json};
 
-use crate::session::debug::{Local, Part, Restart, Value};
+use crate::model::frozen::Restart;
+
+use crate::model::inspection::{LispValue, Part};
+
+use crate::model::stop::Local;
 
 /// The maximum number of handles that a client may have; beyond it the oldest are removed.
 const LIMIT: u64 = 50_000;
@@ -42,7 +46,7 @@ impl Handles {
     }
 
     /// Returns a reference to the parts of a value; 0 when there are none.
-    pub(super) fn parts(&mut self, value: &Value) -> u64 {
+    pub(super) fn parts(&mut self, value: &LispValue) -> u64 {
         self.parts_of(value.reference)
     }
 
@@ -52,7 +56,7 @@ impl Handles {
         if reference == 0 { 0 } else { self.number(Handle::Parts { reference, start: 0 }) }
     }
 
-    fn variable(&mut self, name: &str, value: &Value) -> Json {
+    fn variable(&mut self, name: &str, value: &LispValue) -> Json {
         let mut variable = json!({"name": name, "value": value.text, "variablesReference": self.parts(value)});
         if let Some(kind) = &value.kind {
             variable["type"] = json!(kind);

@@ -66,10 +66,10 @@ pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
     return runtime.read_host_file().map(|host| host.pid);
 }
 
-/// What the holder of a claim says of its directory.
+/// The answer of the holder of a claim about its directory.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Whereabouts {
-    /// Its directory, which is in place.
+    /// The directory, which is in place.
     At(PathBuf),
     /// The process has lost its directory, and cannot make it again.
     Lost(u32),

@@ -1,5 +1,5 @@
 //! Abstract Unix socket names (unix(7)) that editors' bridges bind while they may have documents.
-//! They replace the locked file of [`super::reopening`] when the runtime directory was removed.
+//! The names replace the locked file of [`super::reopening`] when the runtime directory was removed.
 //! Only Linux has such names.
 
 use std::io;

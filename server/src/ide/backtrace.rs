@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use std::path::Path;
+
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
 
 use super::clip::clip;
 use crate::model::evaluation::EvalError;
@@ -14,32 +15,52 @@ const ARGUMENTS: usize = 5;
 /// The characters of each argument.
 const ARGUMENT: usize = 80;
 
-/// Returns an error as data for an agent.
-pub fn facts(error: &EvalError) -> Value {
-    let mut facts = json!({"type": error.kind, "message": error.message});
-    if !error.backtrace.is_empty() {
-        facts["backtrace"] = error.backtrace.iter().map(frame).collect();
-    }
-    facts
+/// An error as data for an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorFacts<'a> {
+    /// The type of the condition.
+    #[serde(rename = "type")]
+    pub kind: &'a str,
+    /// The text of the condition.
+    pub message: &'a str,
+    /// The frames, innermost first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub backtrace: Vec<FrameFacts<'a>>,
 }
 
-/// Returns a frame as data for an agent. Its printed call is in the text of the answer, so it is
-/// here only when the frame is in no definition.
-fn frame(frame: &StackFrame) -> Value {
-    let mut facts = json!({"name": frame.name.as_deref().unwrap_or(&frame.text)});
-    if let Some(method) = &frame.method {
-        facts["method"] = json!(method);
+/// A frame as data for an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FrameFacts<'a> {
+    /// The name of the definition that the frame is in. A frame that is in none has its printed
+    /// call here, which for the others is in the text of the answer only.
+    pub name: &'a str,
+    /// The qualifiers and specializers of a method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<&'a str>,
+    /// The first arguments, printed and clipped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// The file of the function.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<&'a Path>,
+    /// The line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+}
+
+/// Returns an error as data for an agent.
+pub fn facts(error: &EvalError) -> ErrorFacts<'_> {
+    ErrorFacts { kind: &error.kind, message: &error.message, backtrace: error.backtrace.iter().map(frame).collect() }
+}
+
+fn frame(frame: &StackFrame) -> FrameFacts<'_> {
+    FrameFacts {
+        name: frame.name.as_deref().unwrap_or(&frame.text),
+        method: frame.method.as_deref(),
+        args: frame.args.iter().take(ARGUMENTS).map(|argument| clip(argument, ARGUMENT).text).collect(),
+        file: frame.file.as_deref(),
+        line: frame.line,
     }
-    if !frame.args.is_empty() {
-        facts["args"] = frame.args.iter().take(ARGUMENTS).map(|argument| clip(argument, ARGUMENT).text).collect();
-    }
-    if let Some(file) = &frame.file {
-        facts["file"] = json!(file);
-    }
-    if let Some(line) = frame.line {
-        facts["line"] = json!(line);
-    }
-    facts
 }
 
 /// Serializes [`facts`].
@@ -61,6 +82,7 @@ pub fn render(error: &EvalError) -> String {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn a_backtrace_is_bounded_data_for_an_agent_and_text_as_in_the_contract() {
@@ -77,7 +99,7 @@ mod tests {
         let error = EvalError { backtrace: vec![share, method, unnamed], ..EvalError::new("ERROR", "no") };
         let text = render(&error);
         assert!(text.starts_with("[ERROR] ERROR\nno\n\n[Backtrace]\n0: (SHOP::SHARE 44 0)\n1: "), "{text}");
-        let data = facts(&error);
+        let data = json!(facts(&error));
         let [share, method, unnamed] = data["backtrace"].as_array().unwrap().as_slice() else { panic!("{data}") };
         assert_eq!(
             (&share["name"], &share["file"], &share["line"]),
@@ -88,6 +110,6 @@ mod tests {
         assert!(args[1].as_str().unwrap().contains("characters left out"), "{}", args[1]);
         assert_eq!(method, &json!({"name": "SHOP:SEND", "method": "(T)"}));
         assert_eq!(unnamed, &json!({"name": "((LAMBDA ()))"}));
-        assert_eq!(facts(&EvalError::new("ERROR", "no")), json!({"type": "ERROR", "message": "no"}));
+        assert_eq!(json!(facts(&EvalError::new("ERROR", "no"))), json!({"type": "ERROR", "message": "no"}));
     }
 }

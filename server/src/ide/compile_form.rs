@@ -10,7 +10,7 @@ use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::error_kind::ErrorKind;
 
-/// Why the tool did not do its work.
+/// The reason why the tool did not do its work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
     /// `package-not-found`, `bad-arguments`, `image-lost`, ...
@@ -72,10 +72,10 @@ pub struct Compilation {
     pub forms: usize,
     /// The conditions, in the order of the text.
     pub conditions: Vec<Finding>,
-    /// Why the check ended before the end of the code.
+    /// The reason why the check ended before the end of the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
-    /// Why there was no check.
+    /// The reason why there was no check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Refusal>,
     /// Events since the last call.

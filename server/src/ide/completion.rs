@@ -31,7 +31,7 @@ use super::fixes::packages::{Clause, Definition, add};
 use super::name_index::{NameIndex, Package, Symbol};
 use super::partial_name::{self, PartialName};
 use super::standard_names;
-use crate::image::api::contents::SystemNames;
+use crate::image::api::package_contents::SystemNames;
 use crate::image::api::symbols::{Complete, Completions, SymbolPart};
 use crate::text::Span;
 use crate::text::datum::Form;

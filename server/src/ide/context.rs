@@ -77,7 +77,7 @@ pub struct RecordedDefinition {
     /// `function`, `setf function`, `macro`, `variable`, ...
     pub kind: String,
     /// For a method, what tells it from others, if known
-    /// ([`crate::text::made::Definition::method_in`]).
+    /// ([`crate::text::recorded_definitions::Definition::method_in`]).
     pub method: Option<String>,
     /// The source file without symbolic links; `None` if there was none.
     pub file: Option<PathBuf>,

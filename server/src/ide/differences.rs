@@ -7,9 +7,9 @@ use ropey::Rope;
 use serde::Serialize;
 
 use super::context::{Backend, RecordedDefinition};
-use crate::image::api::contents::Homes;
+use crate::image::api::package_contents::Homes;
 use crate::text::Span;
-use crate::text::made::{self, Definition};
+use crate::text::recorded_definitions::{self, Definition};
 
 /// The maximum number of symbols in one query for home packages.
 const ASK: usize = 500;
@@ -53,7 +53,7 @@ pub struct Difference {
 /// in nothing. In a file of which the image has nothing, such as one for other Lisps, no form
 /// differs. `path`: the file; `None` for a text without one.
 pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> Vec<Difference> {
-    let defined = tokio::task::spawn_blocking(move || made::definitions(&text.to_string()));
+    let defined = tokio::task::spawn_blocking(move || recorded_definitions::definitions(&text.to_string()));
     let Ok(defined) = defined.await else { return Vec::new() };
     let real = match path {
         Some(path) => Some(tokio::fs::canonicalize(&path).await.unwrap_or(path)),

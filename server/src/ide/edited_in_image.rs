@@ -5,7 +5,7 @@ use super::edit_forms::Edits;
 use crate::image::api::symbols::SymbolPart;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
-use crate::text::made;
+use crate::text::recorded_definitions;
 
 /// The package in force at a line of a text, 1-based.
 pub fn package_of(text: &str, line: usize) -> String {
@@ -19,10 +19,10 @@ pub fn package_of(text: &str, line: usize) -> String {
 pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut old, mut same, mut none) = (Vec::new(), Vec::new(), Vec::new());
-    let mut wanted: Vec<(String, made::Definition)> = Vec::new();
+    let mut wanted: Vec<(String, recorded_definitions::Definition)> = Vec::new();
     for (edit, content) in edits.each.iter().zip(&edits.contents) {
         let package = package_of(&edit.text, edit.lines.0);
-        let Some(made) = made::definitions(content).into_iter().next() else { continue };
+        let Some(made) = recorded_definitions::definitions(content).into_iter().next() else { continue };
         // The last of two edits of one form counts.
         wanted.retain(|(_, other)| (&other.kind, &other.name, &other.method) != (&made.kind, &made.name, &made.method));
         wanted.push((package, made));
@@ -37,7 +37,7 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
             facts.package.as_deref().map(|package| backend.made(package, &facts.name)).unwrap_or_default();
         let latest = through_consort.iter().find(|one| one.kind == made.kind && one.method == made.method_in(&package));
         // The text of a long form is clipped.
-        let is_whole = |text: &str| text.chars().count() < made::TEXT;
+        let is_whole = |text: &str| text.chars().count() < recorded_definitions::TEXT;
         if latest.is_some_and(|latest| {
             latest.digest == made.digest || is_whole(&made.text) && squeezed(&latest.text) == squeezed(&made.text)
         }) {

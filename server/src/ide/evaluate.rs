@@ -1,14 +1,13 @@
 //! The answer of `evaluate-lisp`, as data and as the contract's text.
 
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
 
-use super::backtrace;
+use super::backtrace::{self, ErrorFacts};
 use super::clip::{self, clip};
 use super::compiler_output::{self, CompilerReport};
 use super::restarts::numbered_list;
-use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus, Timing};
-use crate::model::frozen::Frozen;
+use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus, EvalWarning, Timing};
+use crate::model::frozen::{Frozen, Restart};
 
 /// An evaluation for an agent: its outcome, within the limits of an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,21 +20,67 @@ pub struct Evaluation {
     pub stop: Option<u64>,
 }
 
+/// An evaluation as data for an agent: the fields that are not empty, and always `values`. An agent
+/// inspects the values by `*`, so their references are not here.
+#[derive(Serialize)]
+struct AgentFacts<'a> {
+    status: EvalStatus,
+    values: Vec<&'a str>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    stdout: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    stderr: &'a str,
+    #[serde(skip_serializing_if = "is_zero")]
+    omitted: usize,
+    #[serde(skip_serializing_if = "is_empty")]
+    warnings: &'a [EvalWarning],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorFacts<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timing: Option<&'a Timing>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    package: &'a str,
+    #[serde(skip_serializing_if = "is_empty")]
+    notices: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<KeptFailure<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stop: Option<u64>,
+}
+
+/// The frozen failure that is kept of an evaluation.
+#[derive(Serialize)]
+struct KeptFailure<'a> {
+    number: u64,
+    restarts: &'a [Restart],
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+fn is_empty<T>(items: &&[T]) -> bool {
+    items.is_empty()
+}
+
 impl Serialize for Evaluation {
-    /// Writes the fields that are not empty, and always `values`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut facts = self.outcome.facts();
-        facts["error"] = json!(self.outcome.error.as_ref().map(backtrace::facts));
-        facts["notices"] = json!(self.notices);
-        facts["failure"] =
-            json!(self.kept().map(|frozen| json!({"number": frozen.number, "restarts": frozen.restarts})));
-        facts["stop"] = json!(self.stop);
-        if let Value::Object(fields) = &mut facts {
-            let empty = [Value::Null, json!(""), json!([]), json!(0)];
-            // An agent looks into them by `*`, in `inspect`.
-            fields.remove("references");
-            fields.retain(|name, value| name == "values" || !empty.contains(value));
-        }
+        let facts = self.outcome.facts();
+        let failure = self.kept().map(|frozen| KeptFailure { number: frozen.number, restarts: &frozen.restarts });
+        let facts = AgentFacts {
+            status: facts.status,
+            values: facts.values,
+            stdout: facts.stdout,
+            stderr: facts.stderr,
+            omitted: facts.omitted,
+            warnings: facts.warnings,
+            error: facts.error.map(backtrace::facts),
+            timing: facts.timing,
+            package: facts.package,
+            notices: &self.notices,
+            failure,
+            stop: self.stop,
+        };
         facts.serialize(serializer)
     }
 }
@@ -294,7 +339,7 @@ mod tests {
         let kept = facts.outcome.values.iter().chain([&facts.outcome.stdout]);
         let characters: usize = kept.map(|part| part.text.chars().count()).sum();
         assert!(characters < clip::LIMIT + 2_000, "{characters}");
-        assert_eq!(facts.outcome.facts()["omitted"], 380_000 - (clip::LIMIT + 4 * 200));
+        assert_eq!(facts.outcome.facts().omitted, 380_000 - (clip::LIMIT + 4 * 200));
         assert!(render(&facts).contains("characters left out"));
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::compile_form::Refusal;
 use super::context::Backend;
 use super::format_directives;
-use crate::image::api::names::FindName;
+use crate::image::api::find_name::FindName;
 use crate::model::error_kind::ErrorKind;
 use crate::model::expansion::{ExpandAnswer, ExpandError, Stage};
 use crate::text::datum::{Form, Kind};

@@ -2,19 +2,34 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::evaluate::{self, Evaluation};
 use super::restarts::numbered_list;
-use super::stops;
-use crate::image::api::debug::Tried;
+use super::stops::{self, ActionFacts};
+use crate::model::action_outcome::AttemptOutcome;
 use crate::model::frozen::Failure;
 use crate::shown::line;
 
+/// The outcome of an attempt at a frozen failure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum AttemptFacts {
+    /// The attempt ended in the stack of the failure.
+    Ended(ActionFacts),
+    /// The evaluation went on.
+    WentOn {
+        /// `tried`.
+        status: &'static str,
+        /// The outcome that the evaluation would have had.
+        outcome: Evaluation,
+    },
+}
+
 /// Lists frozen failures, with their restarts.
-pub fn listed(failures: &[Failure]) -> (String, Value) {
+pub fn listed(failures: &[Failure]) -> String {
     let texts: Vec<String> = failures.iter().map(described).collect();
-    (texts.join("\n\n"), json!(failures))
+    texts.join("\n\n")
 }
 
 fn described(failure: &Failure) -> String {
@@ -24,21 +39,26 @@ fn described(failure: &Failure) -> String {
 }
 
 /// Returns the outcome of an attempt as text and as data, and true if the attempt failed.
-pub fn outcome(tried: Tried) -> (String, Value, bool) {
-    let Tried { done, outcome } = tried;
-    let Some(outcome) = outcome else { return stops::outcome(&done, "failure") };
+pub fn outcome(tried: AttemptOutcome) -> (String, AttemptFacts, bool) {
+    let AttemptOutcome { action, outcome } = tried;
+    let Some(outcome) = outcome else {
+        let (text, facts, failed) = stops::outcome(&action, "failure");
+        return (text, AttemptFacts::Ended(facts), failed);
+    };
     let evaluation = Evaluation::from(outcome);
     let failed = !evaluation.is_ok();
     let text = format!(
         "; Tried in a copy: this is what the evaluation would have answered. The image is as it was.\n\n{}",
         evaluate::render(&evaluation)
     );
-    (text, json!({"status": "tried", "outcome": evaluation}), failed)
+    (text, AttemptFacts::WentOn { status: "tried", outcome: evaluation }, failed)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
@@ -53,18 +73,19 @@ mod tests {
                 .unwrap(),
             seconds: 4,
         };
-        let (text, facts) = listed(&[failure]);
-        insta::assert_snapshot!(text, @r"
+        insta::assert_snapshot!(listed(&[failure]), @r"
         Failure 3: SIMPLE-ERROR: boom \u{202e}no
           of mcp-2, 4 s ago, kept with its stack
           restart 0: [USE] Use it. (takes an argument)
         ");
-        assert_eq!(facts[0]["failure"], 3);
     }
 
     #[test]
     fn an_attempt_is_told_by_the_outcome_that_the_evaluation_would_have_had() {
-        let tried = |value: Value| outcome(serde_json::from_value(value).unwrap());
+        let tried = |value: Value| {
+            let (text, facts, failed) = outcome(serde_json::from_value(value).unwrap());
+            (text, json!(facts), failed)
+        };
         let went_on = json!({"status": "ok", "values": [{"text": "(1 2)"}], "package": "CL-USER"});
         let (text, facts, failed) = tried(json!({"status": "left", "outcome": went_on}));
         assert!(text.starts_with("; Tried in a copy") && text.ends_with("=> (1 2)") && !failed, "{text}");
@@ -87,6 +108,7 @@ mod tests {
         let wrote = json!({"status": "error", "error": {"type": "SIMPLE-ERROR", "message": "after"},
             "stdout": {"text": "before\n"}, "stderr": {"text": "x"}});
         let (text, facts, _) = outcome(serde_json::from_value(wrote).unwrap());
+        let facts = json!(facts);
         assert!(text.ends_with("as it was.\n\n[stdout]\nbefore\n\n[stderr]\nx"), "{text}");
         assert_eq!(facts["stdout"], "before\n");
     }

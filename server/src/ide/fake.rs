@@ -112,7 +112,7 @@ impl FakeImage {
 
     /// Adds a definition with this form, from `/no/a.lisp` and made through Consort, of any symbol.
     pub(crate) fn made_of(mut self, kind: &str, text: &str) -> FakeImage {
-        let one = crate::text::made::definitions(text).into_iter().next();
+        let one = crate::text::recorded_definitions::definitions(text).into_iter().next();
         let (method, digest) = one.map_or((None, 0), |one| (one.method_in("APP"), one.digest));
         let (kind, text, sentence) = (kind.into(), text.into(), String::new());
         self.made.push(RecordedDefinition { kind, method, file: Some("/no/a.lisp".into()), text, digest, sentence });

@@ -14,7 +14,7 @@ mod unused_loop;
 
 use super::context::{Backend, Context};
 use super::diagnostics::SYSTEM_NOT_LOADED;
-use crate::image::api::names::{FindName, FoundName};
+use crate::image::api::find_name::{FindName, FoundName};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::document::Document;

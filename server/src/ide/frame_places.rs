@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::texts::{Text, Texts};
-use crate::image::api::debug::{Frame, FrameDefinition, Frames};
+use crate::model::stop::{Frame, FrameDefinition, Frames};
 use crate::text::Span;
 use crate::text::definitions::{self, Hint};
 

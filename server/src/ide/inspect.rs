@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::value_definition::Defined;
-use crate::image::api::debug::{Inspected, Part, Value as Shown};
-use crate::image::api::inspector::{Comparison, Found, Table};
+use crate::model::inspection::{Comparison, Inspected, LispValue, MatchingParts, Part, Table};
 use crate::shown::{line, long_line};
 
 /// The maximum number of bytes of a page, as text and as data, so that an answer is not cut within.
@@ -22,11 +22,168 @@ pub fn is_variable(code: &str) -> bool {
     !code.is_empty() && !number && code.chars().all(name)
 }
 
-/// Items that are shown until the page is full: their lines, their data, and how many there are.
-fn fill(items: impl Iterator<Item = (String, Value)>) -> (String, Vec<Value>) {
+/// A page of the parts of a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartsPage {
+    /// The value.
+    #[serde(flatten)]
+    pub value: ValueFacts,
+    /// The name of the value's class.
+    #[serde(rename = "type")]
+    pub class: Option<String>,
+    /// `list`, `vector`, `hash table`, ...
+    pub kind: String,
+    /// The number of parts.
+    pub total: usize,
+    /// A remark, such as that the list is circular.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The number of the first part of the page, unless it is the first of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<usize>,
+    /// The number with which the next page begins, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<usize>,
+    /// The parts.
+    pub parts: Vec<PartFacts>,
+}
+
+/// A page of the parts of a value that contain a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MatchesPage {
+    /// The value.
+    #[serde(flatten)]
+    pub value: ValueFacts,
+    /// The number of parts.
+    pub total: usize,
+    /// The number of parts that were searched.
+    pub searched: usize,
+    /// The number of parts that contain the text.
+    pub matches: usize,
+    /// The match with which the next page begins, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<usize>,
+    /// The parts.
+    pub parts: Vec<PartFacts>,
+}
+
+/// A value that has no parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlainValue {
+    /// The text.
+    pub text: String,
+    /// The name of the value's class.
+    #[serde(rename = "type")]
+    pub class: Option<String>,
+    /// The number of parts, 0.
+    pub total: usize,
+}
+
+/// A value: its text, and its number if there is something to see in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ValueFacts {
+    /// The text.
+    pub text: String,
+    /// The number to inspect the value by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<u64>,
+}
+
+/// A part of a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartFacts {
+    /// The part's number, where that does not follow from its place on the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<usize>,
+    /// The key, in a hash table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The number to inspect the key by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_value: Option<u64>,
+    /// The label, where that is not the part's number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// True if there is no value.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub missing: bool,
+    /// The value, or the reason why there is none.
+    #[serde(flatten)]
+    pub value: ValueFacts,
+}
+
+/// A page of a value as a table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TablePage {
+    /// The number of rows of the whole.
+    pub total: usize,
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The row with which the next page begins, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<usize>,
+    /// The rows: the label, and a cell for each column, where the row has one.
+    pub rows: Vec<Vec<Option<String>>>,
+}
+
+/// The differences of two values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ComparisonFacts {
+    /// The number of differences, of which some may not be shown.
+    pub total: usize,
+    /// True if the values were too large to be compared whole.
+    pub partial: bool,
+    /// The differences, in the order of the parts.
+    pub differences: Vec<DifferenceFacts>,
+}
+
+/// A part that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DifferenceFacts {
+    /// The labels of the parts that lead to it, outermost first.
+    pub path: Vec<String>,
+    /// The text of the one.
+    pub one: String,
+    /// The text of the other.
+    pub other: String,
+}
+
+/// The definitions of a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DefinitionsFacts {
+    /// The definitions, the value's own first.
+    pub definitions: Vec<DefinitionFacts>,
+}
+
+/// A definition of a value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DefinitionFacts {
+    /// The kind: `function`, `method`, ...
+    pub kind: String,
+    /// The name.
+    pub name: String,
+    /// The file, relative to the workspace if it lies below it.
+    pub file: String,
+    /// The line, from 1, where known.
+    pub line: Option<usize>,
+}
+
+impl ValueFacts {
+    fn of(value: &LispValue, numbered: bool) -> ValueFacts {
+        ValueFacts { text: value.text.clone(), value: number_of(value, numbered) }
+    }
+}
+
+/// Returns the number to inspect a value by, if there is something to see in it.
+fn number_of(value: &LispValue, numbered: bool) -> Option<u64> {
+    (numbered && value.reference > 0).then_some(value.reference)
+}
+
+/// Items that are shown until the page is full: their lines and their data.
+fn fill<T: Serialize>(items: impl Iterator<Item = (String, T)>) -> (String, Vec<T>) {
     let (mut text, mut facts, mut bytes) = (String::new(), Vec::new(), 0);
     for (shown, fact) in items {
-        bytes += fact.to_string().len() + 1;
+        bytes += json!(fact).to_string().len() + 1;
         if !facts.is_empty() && (text.len() + shown.len() > PAGE || bytes > PAGE) {
             break;
         }
@@ -37,22 +194,14 @@ fn fill(items: impl Iterator<Item = (String, Value)>) -> (String, Vec<Value>) {
     (text, facts)
 }
 
-/// Adds where the next page begins, if there is one, to text and data.
-fn next_page(text: &mut String, facts: &mut Value, what: &str, start: usize, shown: usize, total: usize) {
+/// Returns the number with which the next page begins, if there is one, and adds it to the text.
+fn next_page(text: &mut String, what: &str, start: usize, shown: usize, total: usize) -> Option<usize> {
     let next = start + shown;
-    if next < total && shown > 0 {
-        text.push_str(&format!("\n; {shown} of {total} {what}; the next: `offset` {next}"));
-        facts["next"] = next.into();
+    if next >= total || shown == 0 {
+        return None;
     }
-}
-
-/// Adds a value to data: its text, and its number if there is something to see in it.
-fn add_value(fact: &mut Map<String, Value>, name: &str, value: &Shown, numbered: bool) {
-    fact.insert(name.into(), value.text.clone().into());
-    if numbered && value.reference > 0 {
-        let key = if name == "text" { "value".into() } else { format!("{name}_value") };
-        fact.insert(key, value.reference.into());
-    }
+    text.push_str(&format!("\n; {shown} of {total} {what}; the next: `offset` {next}"));
+    Some(next)
 }
 
 /// Returns the part of a number in a line: its key or its name, where it has one, and its value.
@@ -65,24 +214,23 @@ pub fn part_line(number: usize, part: &Part) -> String {
     }
 }
 
-/// A part as a line and as data. The data has the label where that is not the part's number.
-fn part(number: usize, part: &Part, numbered: bool) -> (String, Value) {
-    let mut fact = Map::new();
-    if let Some(key) = &part.key {
-        add_value(&mut fact, "key", key, numbered);
-    } else if line(&part.label) != number.to_string() {
-        fact.insert("label".into(), part.label.clone().into());
-    }
-    if part.missing {
-        fact.insert("missing".into(), true.into());
-    }
-    add_value(&mut fact, "text", &part.value, numbered);
-    (format!("{number}: {}", part_line(number, part)), fact.into())
+/// Returns a part as a line and as data.
+fn part(number: usize, part: &Part, numbered: bool) -> (String, PartFacts) {
+    let has_own_label = part.key.is_none() && line(&part.label) != number.to_string();
+    let facts = PartFacts {
+        number: None,
+        key: part.key.as_ref().map(|key| key.text.clone()),
+        key_value: part.key.as_ref().and_then(|key| number_of(key, numbered)),
+        label: has_own_label.then(|| part.label.clone()),
+        missing: part.missing,
+        value: ValueFacts::of(&part.value, numbered),
+    };
+    (format!("{number}: {}", part_line(number, part)), facts)
 }
 
 /// Returns a page of the parts of a value, from `start`. `numbered`: the values have numbers by
 /// which they can be inspected, as those in a frozen failure have not.
-pub fn page(inspected: &Inspected, start: usize, numbered: bool) -> (String, Value) {
+pub fn page(inspected: &Inspected, start: usize, numbered: bool) -> (String, PartsPage) {
     let Inspected { value, kind, note, total, parts, .. } = inspected;
     let name = if numbered && value.reference > 0 { format!("Value {}", value.reference) } else { "Value".into() };
     let mut text = format!("{name}: {}", long_line(&value.text));
@@ -94,75 +242,63 @@ pub fn page(inspected: &Inspected, start: usize, numbered: bool) -> (String, Val
         text += &format!("; {}", line(note));
     }
     let lines = parts.iter().enumerate().map(|(index, one)| part(start + index, one, numbered));
-    let (shown, facts) = fill(lines);
+    let (shown, parts) = fill(lines);
     text += &shown;
-    let mut head = Map::new();
-    add_value(&mut head, "text", value, numbered);
-    let mut all = Value::Object(head);
-    all["type"] = json!(value.kind);
-    all["kind"] = json!(kind);
-    all["total"] = json!(total);
-    if let Some(note) = note {
-        all["note"] = json!(note);
-    }
-    if start > 0 {
-        all["offset"] = start.into();
-    }
-    next_page(&mut text, &mut all, "parts", start, facts.len(), *total);
-    all["parts"] = facts.into();
-    (text, all)
+    let next = next_page(&mut text, "parts", start, parts.len(), *total);
+    let page = PartsPage {
+        value: ValueFacts::of(value, numbered),
+        class: value.kind.clone(),
+        kind: kind.clone(),
+        total: *total,
+        note: note.clone(),
+        offset: (start > 0).then_some(start),
+        next,
+        parts,
+    };
+    (text, page)
 }
 
 /// Returns a page of the parts of a value that contain a text, from the match `start`.
-pub fn found(found: &Found, start: usize) -> (String, Value) {
-    let Found { value, total, searched, matches, parts, .. } = found;
+pub fn found(found: &MatchingParts, start: usize) -> (String, MatchesPage) {
+    let MatchingParts { value, total, searched, matches, parts, .. } = found;
     let name = if value.reference > 0 { format!("Value {}", value.reference) } else { "Value".into() };
     let mut text = format!("{name}: {}\n{matches} of {searched} parts contain it", long_line(&value.text));
     if searched < total {
         text += &format!("; it has {total}, and the others were not searched");
     }
-    let (shown, facts) = fill(parts.iter().map(|found| {
-        let (line, mut fact) = part(found.number, &found.part, true);
-        fact["number"] = found.number.into();
-        (line, fact)
+    let (shown, parts) = fill(parts.iter().map(|found| {
+        let (line, facts) = part(found.number, &found.part, true);
+        (line, PartFacts { number: Some(found.number), ..facts })
     }));
     text += &shown;
-    let mut head = Map::new();
-    add_value(&mut head, "text", value, true);
-    let mut all = Value::Object(head);
-    all["total"] = json!(total);
-    all["searched"] = json!(searched);
-    all["matches"] = json!(matches);
-    next_page(&mut text, &mut all, "matches", start, facts.len(), *matches);
-    all["parts"] = facts.into();
-    (text, all)
+    let next = next_page(&mut text, "matches", start, parts.len(), *matches);
+    let value = ValueFacts::of(value, true);
+    (text, MatchesPage { value, total: *total, searched: *searched, matches: *matches, next, parts })
 }
 
 /// Returns a value that has no parts: a number, a character, NIL or T.
-pub fn plain(value: &Shown) -> (String, Value) {
+pub fn plain(value: &LispValue) -> (String, PlainValue) {
     let text = format!("=> {}\n; There is nothing to look into.", long_line(&value.text));
-    (text, json!({"text": value.text, "type": value.kind, "total": 0}))
+    (text, PlainValue { text: value.text.clone(), class: value.kind.clone(), total: 0 })
 }
 
 /// Returns a page of a value as a table, from the row `start`.
-pub fn table(table: &Table, start: usize) -> (String, Value) {
+pub fn table(table: &Table, start: usize) -> (String, TablePage) {
     let columns: Vec<String> = table.columns.iter().map(|column| line(column)).collect();
     let mut text = format!("{} rows\n | {}", table.total, columns.join(" | "));
     let (shown, rows) = fill(table.rows.iter().map(|row| {
         let cells = row.cells.iter().map(|cell| cell.as_ref().map(|cell| cell.text.as_str()));
         let text: Vec<String> = cells.clone().map(|cell| cell.map_or_else(String::new, long_line)).collect();
-        let fact: Vec<Value> = std::iter::once(json!(row.label)).chain(cells.map(|cell| json!(cell))).collect();
-        (format!("{} | {}", line(&row.label), text.join(" | ")), Value::Array(fact))
+        let cells = std::iter::once(Some(row.label.clone())).chain(cells.map(|cell| cell.map(str::to_owned)));
+        (format!("{} | {}", line(&row.label), text.join(" | ")), cells.collect::<Vec<_>>())
     }));
     text += &shown;
-    let mut facts = json!({"total": table.total, "columns": table.columns});
-    next_page(&mut text, &mut facts, "rows", start, rows.len(), table.total);
-    facts["rows"] = rows.into();
-    (text, facts)
+    let next = next_page(&mut text, "rows", start, rows.len(), table.total);
+    (text, TablePage { total: table.total, columns: table.columns.clone(), next, rows })
 }
 
 /// Returns the differences of two values.
-pub fn comparison(comparison: &Comparison) -> (String, Value) {
+pub fn comparison(comparison: &Comparison) -> (String, ComparisonFacts) {
     let mut text = match comparison.differences.len() {
         0 => "They are the same".to_owned(),
         1 => "1 difference".to_owned(),
@@ -170,40 +306,43 @@ pub fn comparison(comparison: &Comparison) -> (String, Value) {
     };
     text += if comparison.partial { " in the part that was compared; they are too large.\n" } else { ".\n" };
     text.truncate(text.trim_end().len());
-    let (shown, facts) = fill(comparison.differences.iter().map(|one| {
-        let path: Vec<String> = one.path.iter().map(|label| line(label)).collect();
+    let (shown, differences) = fill(comparison.differences.iter().map(|one| {
+        let labels = &one.path;
+        let path: Vec<String> = labels.iter().map(|label| line(label)).collect();
         let path = if path.is_empty() { "the values".into() } else { path.join(" > ") };
         let text = format!("{path}: {} / {}", long_line(&one.one.text), long_line(&one.other.text));
-        (text, json!({"path": one.path, "one": one.one.text, "other": one.other.text}))
+        let (one, other) = (&one.one.text, &one.other.text);
+        (text, DifferenceFacts { path: labels.clone(), one: one.clone(), other: other.clone() })
     }));
     text += &shown;
-    let left = comparison.differences.len() - facts.len();
+    let total = comparison.differences.len();
+    let left = total - differences.len();
     if left > 0 {
         text += &format!("\n; {left} more are not shown");
     }
-    let total = comparison.differences.len();
-    (text, json!({"total": total, "partial": comparison.partial, "differences": facts}))
+    (text, ComparisonFacts { total, partial: comparison.partial, differences })
 }
 
 /// Returns where a value is defined; files below `workspace` are named relative to it.
-pub fn definitions(found: &[Defined], workspace: &Path) -> (String, Value) {
-    let mut facts = Vec::new();
+pub fn definitions(found: &[Defined], workspace: &Path) -> (String, DefinitionsFacts) {
+    let mut definitions = Vec::new();
     let mut lines = Vec::new();
     for one in found {
         let file = one.file.strip_prefix(workspace).unwrap_or(&one.file).display().to_string();
         let at = one.start().map(|start| start.line);
         let place = at.map_or(String::new(), |at| format!(":{at}"));
         lines.push(format!("{} {}  {}{place}", line(&one.kind), line(&one.name), line(&file)));
-        facts.push(json!({"kind": one.kind, "name": one.name, "file": file, "line": at}));
+        definitions.push(DefinitionFacts { kind: one.kind.clone(), name: one.name.clone(), file, line: at });
     }
     let text = if lines.is_empty() { "No file is known to define it.".into() } else { lines.join("\n") };
-    (text, json!({"definitions": facts}))
+    (text, DefinitionsFacts { definitions })
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use serde_json::Value;
 
     fn inspected(value: Value) -> Inspected {
         serde_json::from_value(value).unwrap()
@@ -234,6 +373,7 @@ mod tests {
             ],
         }));
         let (text, facts) = page(&list, 3, true);
+        let facts = json!(facts);
         insta::assert_snapshot!(text, @r"
         Value 7: (1 (2) ...) (T)
         list, 9 parts; It is circular.
@@ -245,6 +385,7 @@ mod tests {
         assert_eq!((&facts["value"], &facts["next"], &facts["offset"]), (&json!(7), &json!(5), &json!(3)));
         // Nothing keeps the numbers of a frozen failure.
         let (text, facts) = page(&list, 3, false);
+        let facts = json!(facts);
         assert!(text.starts_with("Value: (1 (2)") && facts.get("value").is_none(), "{text} {facts}");
         assert_eq!(facts["parts"][1], json!({"text": "(2\u{202e})"}));
     }
@@ -261,6 +402,7 @@ mod tests {
             0,
             true,
         );
+        let facts = json!(facts);
         assert!(text.ends_with("\n0: #<K> => 1\n1: NAME is unbound\n2: PRICE = 3"), "{text}");
         let expected = json!([
             {"key": "#<K>", "key_value": 9, "text": "1"}, {"label": "NAME", "missing": true, "text": "unbound"},
@@ -279,6 +421,7 @@ mod tests {
             0,
             true,
         );
+        let facts = json!(facts);
         let shown = facts["parts"].as_array().unwrap().len();
         assert!(shown > 5 && shown < 20, "{shown}");
         assert!(text.ends_with(&format!("; {shown} of 50 parts; the next: `offset` {shown}")), "{text}");
@@ -290,6 +433,7 @@ mod tests {
         let rows = json!([{"label": "0", "cells": [value("1", 0), null]}]);
         let (text, facts) =
             table(&serde_json::from_value(json!({"total": 2, "columns": ["A", "B"], "rows": rows})).unwrap(), 0);
+        let facts = json!(facts);
         assert_eq!(text, "2 rows\n | A | B\n0 | 1 | \n; 1 of 2 rows; the next: `offset` 1");
         assert_eq!(facts["rows"], json!([["0", "1", null]]));
         let one = json!({"path": ["2", "NAME"], "one": value("1", 0), "other": value("2", 0)});

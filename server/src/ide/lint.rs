@@ -194,7 +194,7 @@ fn suspect<'a, 'r>(
     rules: &Rules<'r>,
     found: &mut Vec<Suspect<'a, 'r>>,
 ) {
-    // What a template has behind its commas is code.
+    // The parts of a template behind its commas are code.
     let entered = match node.prefix {
         Prefix::None | Prefix::Function | Prefix::Backquote => true,
         Prefix::Comma => around.iter().any(|one| one.prefix == Prefix::Backquote),

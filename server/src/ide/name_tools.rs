@@ -1,9 +1,44 @@
 //! Operations on a name that run code and print text: `describe`, `disassemble`, `trace`,
 //! `untrace`.
 
-pub use crate::image::api::Operation;
-pub use crate::image::api::tools::{Describe, Disassemble, Named, Trace, TracedCalls, Untrace};
+use super::context::Backend;
+use crate::image::api::name_operations::{Traced, TracedCalls};
 use crate::model::evaluation::{EvalOutcome, EvalStatus};
+use crate::model::image::ImageError;
+
+/// An operation on a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameOperation {
+    /// Prints the description of what the name names.
+    Describe,
+    /// Prints the machine code of a function.
+    Disassemble,
+    /// Reports the calls of a function from now on.
+    Trace,
+    /// Ends the tracing of a function, or of all.
+    Untrace,
+}
+
+impl NameOperation {
+    /// The operation's name, as the image and the log have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            NameOperation::Describe => "describe",
+            NameOperation::Disassemble => "disassemble",
+            NameOperation::Trace => "trace",
+            NameOperation::Untrace => "untrace",
+        }
+    }
+}
+
+/// Returns up to `count` recorded calls of traced functions, those with numbers greater than
+/// `after`. `clear`: all are forgotten afterwards.
+///
+/// # Errors
+/// See [`Backend::query`].
+pub async fn traced_calls<B: Backend>(backend: &B, after: u64, count: u64, clear: bool) -> Result<Traced, ImageError> {
+    backend.query(TracedCalls { after, count, clear }).await
+}
 
 /// The printed text of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::context::Backend;
-use crate::image::api::contents::{Manual, ManualPackage, SymbolFact};
+use crate::image::api::package_contents::{Manual, ManualPackage, SymbolFact};
 use crate::model::image::ImageError;
 use crate::shown;
 use crate::text::names::as_written;

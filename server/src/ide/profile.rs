@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::backtrace;
 use super::clip::clip;
 use super::evaluate::Evaluation;
-pub use crate::image::api::profile::ProfileMode;
 use crate::image::api::profile::{Profile, ProfileOutcome, ProfileParams};
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus, EvalWarning};
+use crate::model::profile::ProfileMode;
 
 mod render;
 

@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::evaluate::{self, Evaluation};
 use crate::image::api::record::RecordingQuery;
@@ -155,9 +154,35 @@ fn place(of: &str) -> Option<(Option<PathBuf>, u32, Option<u32>)> {
     }
 }
 
+/// A recording as data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RecordingFacts {
+    /// The number by which it is asked; 0: nothing was recorded.
+    pub recording: u64,
+    /// The outcome of the form or the test.
+    pub outcome: Evaluation,
+    /// The number of events in all.
+    pub events: u64,
+    /// The number of the oldest event that is kept.
+    pub first: u64,
+    /// The number of recorded calls.
+    pub calls: u64,
+    /// The number of calls that were nested too deep to be recorded.
+    pub skipped: u64,
+    /// The recorded definitions.
+    pub definitions: Vec<String>,
+    /// The number of functions that were not looked at.
+    pub left_out: u64,
+    /// The answer to the first question.
+    pub answer: RecordingAnswer,
+    /// The call in the image that was recorded; `None`: something ran in a copy.
+    pub call: Option<LiveCall>,
+}
+
 /// Returns a recording with its first answer as text and as data; the third is true if the form
 /// failed.
-pub fn recorded(recording: Recording, look: &RecordingAnswer, workspace: &Path) -> (String, Value, bool) {
+pub fn recorded(recording: Recording, answer: RecordingAnswer, workspace: &Path) -> (String, RecordingFacts, bool) {
     let Recording { number, outcome, events, first, calls, skipped, definitions, left_out, call, .. } = recording;
     let evaluation = Evaluation::from(outcome);
     let mut text = evaluate::render(&evaluation);
@@ -178,13 +203,21 @@ pub fn recorded(recording: Recording, look: &RecordingAnswer, workspace: &Path) 
             let _ = write!(text, " {skipped} calls were nested too deep to be recorded.");
         }
         text += &definitions_text(&definitions, left_out);
-        let _ = write!(text, "\n{}", rows_text(look, workspace));
+        let _ = write!(text, "\n{}", rows_text(&answer, workspace));
     }
     let failed = !evaluation.is_ok();
-    let facts = json!({
-        "recording": number, "outcome": evaluation, "events": events, "first": first, "calls": calls, "skipped": skipped,
-        "definitions": definitions, "leftOut": left_out, "answer": look, "call": call,
-    });
+    let facts = RecordingFacts {
+        recording: number,
+        outcome: evaluation,
+        events,
+        first,
+        calls,
+        skipped,
+        definitions,
+        left_out,
+        answer,
+        call,
+    };
     (text, facts, failed)
 }
 
@@ -251,6 +284,8 @@ fn row_text(row: &RecordedRow, workspace: &Path) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn question(value: Value) -> Result<RecordingQuery, String> {

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use ropey::Rope;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
 
-use crate::image::api::reload::{ReloadFailure, ReloadOutcome};
+use crate::image::api::reload::{ReloadFailure, ReloadOutcome, Report};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::error_kind::ErrorKind;
+use crate::model::evaluation::EvalWarning;
 use crate::text::position::line_column;
 
 /// The maximum number of names of a list in the text; the data has them all.
@@ -22,20 +22,54 @@ pub struct Failure {
     pub code: i32,
     /// The message, one sentence.
     pub message: String,
-    /// `type`, and, if known, `message` and `location` with `file`, `line` and `column` (1-based);
-    /// `unreadable`: the text cannot be read, so that nothing of it can be loaded anyway.
-    pub data: Value,
+    /// The details.
+    pub data: FailureData,
+}
+
+/// The details of a failure.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct FailureData {
+    /// The kind, in the contract's spelling.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The fault of a text that does not compile, in the compiler's words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The place of the fault, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub location: Option<Location>,
+    /// True if the text cannot be read, so that nothing of it can be loaded anyway.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unreadable: bool,
+    /// The changes that could not be put back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_undone: Vec<String>,
+}
+
+/// The place of a fault, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Location {
+    /// The file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line, 1-based.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// The column, 1-based, in characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
 }
 
 impl Failure {
     /// A failure without a location.
     pub fn new(kind: impl Into<ErrorKind>, message: impl Into<String>) -> Failure {
-        Failure { code: -32000, message: message.into(), data: json!({"type": kind.into().of_contract()}) }
+        let data = FailureData { kind: kind.into().of_contract(), ..FailureData::default() };
+        Failure { code: -32000, message: message.into(), data }
     }
 
     /// The error kind, from the contract's spelling in `data.type`.
     pub fn kind(&self) -> ErrorKind {
-        self.data["type"].as_str().map_or(ErrorKind::REFUSED, ErrorKind::from)
+        ErrorKind::from(self.data.kind.as_str())
     }
 
     fn of(failure: ReloadFailure) -> Failure {
@@ -43,34 +77,20 @@ impl Failure {
         if kind != "COMPILATION_ERROR" {
             return Failure::new(kind, message);
         }
-        let mut location = Map::new();
-        if let Some(file) = file {
-            location.insert("file".into(), file.to_string_lossy().into());
-        }
-        if let Some(line) = line {
-            location.insert("line".into(), line.into());
-        }
-        if let Some(column) = column {
-            location.insert("column".into(), column.into());
-        }
-        let mut data = json!({"type": kind, "message": message});
-        if !location.is_empty() {
-            data["location"] = location.into();
-        }
-        if unreadable {
-            data["unreadable"] = true.into();
-        }
+        let location = Location { file: file.map(|file| file.to_string_lossy().into_owned()), line, column };
+        let location = Some(location).filter(|location| *location != Location::default());
+        let data = FailureData { kind, message: Some(message), location, unreadable, not_undone: Vec::new() };
         Failure { code: -32000, message: "Compilation failed".into(), data }
     }
 
     /// For a person: the message, the compiler's output, and the location.
     pub fn render(&self) -> String {
         let mut text = self.message.clone();
-        if let Some(said) = self.data["message"].as_str() {
-            let _ = write!(text, ": {said}");
+        if let Some(fault) = &self.data.message {
+            let _ = write!(text, ": {fault}");
         }
-        let at = &self.data["location"];
-        match (at["file"].as_str(), at["line"].as_u64(), at["column"].as_u64()) {
+        let Some(Location { file, line, column }) = &self.data.location else { return text };
+        match (file, line, column) {
             (Some(file), Some(line), Some(column)) => _ = write!(text, "\n  at: {file}:{line}:{column}"),
             (None, Some(line), Some(column)) => _ = write!(text, "\n  at: line {line}, column {column}"),
             (Some(file), ..) => _ = write!(text, "\n  in: {file}"),
@@ -136,7 +156,7 @@ pub fn settle(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
         (None, None) => Failure::new(ErrorKind::LOAD_ERROR, "Loading failed, and what it had changed was put back."),
     };
     if !outcome.not_undone.is_empty() {
-        failure.data["not_undone"] = json!(outcome.not_undone);
+        failure.data.not_undone = outcome.not_undone;
     }
     Err(failure)
 }
@@ -183,29 +203,46 @@ pub fn files(outcome: &ReloadOutcome) -> Vec<PathBuf> {
     outcome.report.iter().flat_map(|report| &report.files).map(PathBuf::from).collect()
 }
 
-/// The data of a reload that took place. `unsaved`: the files with unsaved changes in an editor.
-/// `kept`: the definitions that are not those of unchanged files.
-pub fn facts(outcome: &ReloadOutcome, unsaved: &[String], kept: &[String]) -> Map<String, Value> {
-    let mut facts = match serde_json::to_value(&outcome.report) {
-        Ok(Value::Object(report)) => report,
-        _ => Map::new(),
-    };
-    facts.insert("not_undone".into(), json!(outcome.not_undone));
-    facts.insert("warnings".into(), json!(outcome.outcome.warnings));
-    facts.insert("output".into(), outcome.outcome.stdout.text.clone().into());
-    facts.insert("undoable".into(), outcome.undoable.into());
-    if !unsaved.is_empty() {
-        facts.insert("unsaved".into(), json!(unsaved));
+/// The data of a reload that took place.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReloadFacts {
+    /// The effects.
+    #[serde(flatten)]
+    pub report: Option<Report>,
+    /// The changes that could not be put back.
+    pub not_undone: Vec<String>,
+    /// The warnings, in order.
+    pub warnings: Vec<EvalWarning>,
+    /// The standard output.
+    pub output: String,
+    /// The number of changes that can be undone, with this one.
+    pub undoable: usize,
+    /// The files with unsaved changes in an editor, which were not loaded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsaved: Vec<String>,
+    /// The definitions that are not those of unchanged files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
+}
+
+/// Returns the data of a reload that took place; for `unsaved` and `kept` see [`ReloadFacts`].
+pub fn facts(outcome: &ReloadOutcome, unsaved: &[String], kept: &[String]) -> ReloadFacts {
+    ReloadFacts {
+        report: outcome.report.clone(),
+        not_undone: outcome.not_undone.clone(),
+        warnings: outcome.outcome.warnings.clone(),
+        output: outcome.outcome.stdout.text.clone(),
+        undoable: outcome.undoable,
+        unsaved: unsaved.to_vec(),
+        kept: kept.to_vec(),
     }
-    if !kept.is_empty() {
-        facts.insert("kept".into(), json!(kept));
-    }
-    facts
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::text::Span;
 
@@ -213,11 +250,33 @@ mod tests {
     fn a_failure_tells_whether_the_text_can_be_read() {
         let found =
             |at: usize, code: &str| Diagnostic::new(Span { start: at, end: at + 1 }, Severity::Error, code, "m");
-        let of =
-            |items: &[Diagnostic]| Failure::of(fatal("(f)\n(g", items, None, 1).unwrap()).data["unreadable"].clone();
+        let of = |items: &[Diagnostic]| Failure::of(fatal("(f)\n(g", items, None, 1).unwrap()).data.unreadable;
         // Also where another form is told of first.
-        assert_eq!(of(&[found(0, "malformed-form"), found(4, "unbalanced-list")]), true);
-        assert_eq!(of(&[found(0, "unknown-package")]), true);
-        assert_eq!(of(&[found(0, "malformed-form")]), Value::Null);
+        assert!(of(&[found(0, "malformed-form"), found(4, "unbalanced-list")]));
+        assert!(of(&[found(0, "unknown-package")]));
+        assert!(!of(&[found(0, "malformed-form")]));
+    }
+
+    #[test]
+    fn a_failure_is_the_error_object_of_the_contract() {
+        let failure = |file: Option<&str>, line| ReloadFailure {
+            kind: "COMPILATION_ERROR".into(),
+            message: "no".into(),
+            file: file.map(Into::into),
+            line,
+            column: line,
+            unreadable: false,
+        };
+        let failed = Failure::of(failure(Some("/w/a.lisp"), Some(3)));
+        let data = json!({
+            "type": "COMPILATION_ERROR", "message": "no", "location": {"file": "/w/a.lisp", "line": 3, "column": 3},
+        });
+        assert_eq!(json!(failed), json!({"code": -32000, "message": "Compilation failed", "data": data}));
+        assert_eq!(failed.render(), "Compilation failed: no\n  at: /w/a.lisp:3:3");
+        let data = json!({"type": "COMPILATION_ERROR", "message": "no"});
+        assert_eq!(json!(Failure::of(failure(None, None)).data), data);
+        let lost = Failure::new("image-lost", "The image was lost.");
+        assert_eq!(json!(lost.data), json!({"type": "IMAGE_LOST"}));
+        assert_eq!(lost.kind(), ErrorKind::LOST);
     }
 }

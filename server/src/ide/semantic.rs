@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::format::roles::{Role, Roles};
 use super::format::rules::Bodies;
 use super::format_directives;
-use crate::image::api::texts::SymbolKind;
+use crate::image::api::symbol_kinds::SymbolKind;
 use crate::text::cancellation;
 use crate::text::definitions::is_definer;
 use crate::text::features;

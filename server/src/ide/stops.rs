@@ -4,20 +4,20 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::clip::{LIMIT, clip};
 use super::context::{Backend, Context};
 use super::frame_places::{self, FramePlace};
 use super::restarts::{numbered_list, restart_label};
 use super::texts::{Text, Texts};
-pub use crate::image::api::debug::{
-    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done, DoneStatus,
-    Place, Stop,
-};
-use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Frame, Frames, Local, Locals, Moment};
+use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Locals};
+use crate::model::action_outcome::{ActionOutcome, ActionStatus};
 use crate::model::error_kind::ErrorKind;
+use crate::model::evaluation::Clipped;
 use crate::model::image::ImageError;
+use crate::model::inspection::LispValue;
+use crate::model::stop::{Frame, Frames, Local, Moment, Stop};
 use crate::shown::{line, long_line};
 use crate::text::Span;
 use crate::text::position::line_column;
@@ -34,30 +34,43 @@ pub async fn all<B: Backend>(backend: &B) -> Result<Vec<Stop>, ImageError> {
 }
 
 /// Lists the stops, with their restarts.
-pub fn listed(stops: &[Stop]) -> (String, Value) {
+pub fn listed(stops: &[Stop]) -> String {
     let texts: Vec<String> = stops.iter().map(described).collect();
-    let text = if texts.is_empty() { "Nothing is stopped.".into() } else { texts.join("\n\n") };
-    (text, json!({"stops": stops}))
+    if texts.is_empty() { "Nothing is stopped.".into() } else { texts.join("\n\n") }
+}
+
+/// A stop, as an agent first hears of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StopFacts {
+    /// The stop's number.
+    pub stop: u64,
+    /// The stop, unless it was left already.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stops: Vec<Stop>,
+    /// The variables of the innermost frame, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locals: Option<Vec<Local>>,
 }
 
 /// Describes one stop as an agent first hears of it: its restarts, where it is, and the variables
 /// of its innermost frame.
-pub async fn describe_for_agent<B: Backend>(backend: &B, number: u64) -> (String, Value) {
+pub async fn describe_for_agent<B: Backend>(backend: &B, number: u64) -> (String, StopFacts) {
     let stop = all(backend).await.ok().and_then(|stops| stops.into_iter().find(|stop| stop.number == number));
     let Some(stop) = stop else {
-        return (format!("It stopped, and somebody has left the stop {number} already."), json!({"stop": number}));
+        let facts = StopFacts { stop: number, stops: Vec::new(), locals: None };
+        return (format!("It stopped, and somebody has left the stop {number} already."), facts);
     };
     let mut text = format!("[STOPPED] {}", described(&stop));
     if let Some(at) = &stop.at {
         text += &placed(at);
     }
-    let mut facts = json!({"stop": number, "stops": [&stop]});
-    if let Ok((variables, more)) = locals(backend, Stack::Stop(number), 0).await {
-        let _ = write!(text, "\n{variables}");
-        facts["locals"] = more["locals"].clone();
+    let mut variables = None;
+    if let Ok((listed, facts)) = locals(backend, Stack::Stop(number), 0).await {
+        let _ = write!(text, "\n{listed}");
+        variables = Some(facts.locals);
     }
     text += "\n\nThe evaluation waits: `debug` with this stop looks, steps, continues or aborts.";
-    (text, facts)
+    (text, StopFacts { stop: number, stops: vec![stop], locals: variables })
 }
 
 /// Where a program is at a probe, as a line.
@@ -101,7 +114,8 @@ fn why(stop: &Stop) -> String {
 }
 
 /// A stack that lives: of a stop, or of a frozen failure, which is a backend of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Stack {
     /// The stop of this number.
     Stop(u64),
@@ -124,15 +138,44 @@ impl Stack {
             Stack::Failure(number) => format!("Failure {number}"),
         }
     }
+}
 
-    /// Adds the number of the stack to facts.
-    fn named(self, mut facts: Value) -> Value {
-        match self {
-            Stack::Stop(number) => facts["stop"] = number.into(),
-            Stack::Failure(number) => facts["failure"] = number.into(),
-        }
-        facts
-    }
+/// The frames of a stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FramesFacts {
+    /// The stack: `stop` or `failure` with its number.
+    #[serde(flatten)]
+    pub stack: Stack,
+    /// The number of frames.
+    pub total: usize,
+    /// The frames, innermost first.
+    pub frames: Vec<FrameFacts>,
+}
+
+/// A frame of a stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FrameFacts {
+    /// The number, 0 for the innermost.
+    pub frame: usize,
+    /// The function's name.
+    pub name: String,
+    /// True if the frame can be returned from and restarted.
+    pub unwindable: bool,
+    /// True if the function is the system's.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub system: bool,
+    /// The form, printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<String>,
+    /// The file, relative to the workspace if it lies below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// True if the file is not the one that was loaded.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub changed: bool,
 }
 
 /// Lists the frames of a stack, innermost first; files below `workspace` are named relative to it.
@@ -143,43 +186,44 @@ pub async fn frames<B: Backend>(
     context: &Context<B>,
     stack: Stack,
     workspace: &Path,
-) -> Result<(String, Value), ImageError> {
+) -> Result<(String, FramesFacts), ImageError> {
     let page = context.query(DebugFrames { stop: stack.stop(), start: 0, count: PAGE }).await?;
     let mut texts = context.texts().await;
     let mut text = format!("{}, {} frames:", stack.name(), page.total);
-    let mut facts = Vec::new();
+    let mut frames = Vec::new();
     for frame in &page.frames {
-        let mut fact = json!({"frame": frame.number, "name": frame.name, "unwindable": frame.unwindable});
+        let (name, unwindable) = (frame.name.clone(), frame.unwindable);
+        let mut facts = FrameFacts { frame: frame.number, name, unwindable, ..FrameFacts::default() };
         let _ = write!(text, "\n{}: {}", frame.number, line(&frame.name));
         if frame.system {
             text += " (system)";
-            fact["system"] = true.into();
+            facts.system = true;
         }
-        place_of(frame, &page, workspace, &mut texts, (&mut text, &mut fact)).await;
-        facts.push(fact);
+        add_place(frame, &page, workspace, &mut texts, (&mut text, &mut facts)).await;
+        frames.push(facts);
     }
-    Ok((text, stack.named(json!({"total": page.total, "frames": facts}))))
+    Ok((text, FramesFacts { stack, total: page.total, frames }))
 }
 
 /// Adds the place of a frame to its line and to its facts.
-async fn place_of(
+async fn add_place(
     frame: &Frame,
     page: &Frames,
     workspace: &Path,
     texts: &mut Texts,
-    (text, fact): (&mut String, &mut Value),
+    (text, facts): (&mut String, &mut FrameFacts),
 ) {
     let Some(place) = &frame.place else { return };
     if let Some(form) = &place.form {
         let _ = write!(text, "  in {}", line(form));
-        fact["form"] = form.clone().into();
+        facts.form = Some(form.clone());
     }
     let Some(file) = &place.file else { return };
     let name = file.strip_prefix(workspace).unwrap_or(file).display().to_string();
-    fact["file"] = name.clone().into();
+    facts.file = Some(name.clone());
     let mut line_of = |known: &Text, span: Span| {
         let at = line_column(known.document.text(), span.start).line;
-        fact["line"] = at.into();
+        facts.line = Some(at);
         format!("{}:{at}", line(&name))
     };
     let (shown, changed) = match frame_places::place(frame, page, texts).await {
@@ -189,15 +233,31 @@ async fn place_of(
     };
     let _ = write!(text, "  ({shown}{})", if changed { ", changed since it was loaded" } else { "" });
     if changed {
-        fact["changed"] = true.into();
+        facts.changed = true;
     }
+}
+
+/// The local variables of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LocalsFacts {
+    /// The stack: `stop` or `failure` with its number.
+    #[serde(flatten)]
+    pub stack: Stack,
+    /// The number of the frame.
+    pub frame: usize,
+    /// The number of variables.
+    pub total: usize,
+    /// False if the compiler kept no variables.
+    pub known: bool,
+    /// The variables.
+    pub locals: Vec<Local>,
 }
 
 /// Lists the local variables of a frame.
 ///
 /// # Errors
 /// The stop was left (`stale`), there is no such frame, or see [`Backend::query`].
-pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Result<(String, Value), ImageError> {
+pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Result<(String, LocalsFacts), ImageError> {
     let asked = DebugLocals { stop: stack.stop(), frame, start: 0, count: PAGE };
     let Locals { total, known, locals } = backend.query(asked).await?;
     let mut text = format!("{}, frame {frame}, {total} variables", stack.name());
@@ -211,7 +271,7 @@ pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Resu
         };
         let _ = write!(text, "\n{} = {shown}", line(name));
     }
-    Ok((text, stack.named(json!({"frame": frame, "total": total, "known": known, "locals": locals}))))
+    Ok((text, LocalsFacts { stack, frame, total, known, locals }))
 }
 
 /// Returns a local variable of a frame by its name, in any case; `None`: the frame has none. Of
@@ -342,34 +402,58 @@ async fn function<B: Backend>(backend: &B, stop: &Stop, frame: usize) -> Result<
     }
 }
 
+/// The outcome of an action at a stop or at a frozen failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ActionFacts {
+    /// The way in which the action ended.
+    pub status: ActionStatus,
+    /// The values of code.
+    pub values: Vec<LispValue>,
+    /// The error of code.
+    pub error: Option<ErrorFacts>,
+    /// The standard output of code, clipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<String>,
+    /// The error output of code, clipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
+}
+
+/// An error of code that ran in a frame, without its backtrace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ErrorFacts {
+    /// The type of the condition.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The text of the condition.
+    pub message: String,
+}
+
 /// Returns the outcome of an action at a `stop` or a `failure`, as text and as data, and true if
 /// the action failed.
-pub fn outcome(done: &Done, whose: &str) -> (String, Value, bool) {
-    let mut facts = json!({
-        "status": done.status,
-        "values": done.values,
-        "error": done.error.as_ref().map(|error| json!({"type": error.kind, "message": error.message})),
-    });
+pub fn outcome(done: &ActionOutcome, whose: &str) -> (String, ActionFacts, bool) {
     let mut text = match (done.status, &done.error) {
-        (DoneStatus::Ok, _) if done.values.is_empty() => "; No value".into(),
-        (DoneStatus::Ok, _) => {
+        (ActionStatus::Ok, _) if done.values.is_empty() => "; No value".into(),
+        (ActionStatus::Ok, _) => {
             done.values.iter().map(|value| format!("=> {}", value.text)).collect::<Vec<_>>().join("\n")
         }
-        (DoneStatus::Sent, _) => {
+        (ActionStatus::Sent, _) => {
             "Sent: the program leaves the stop. The action `stops` tells whether it has, and whether it stopped again."
                 .into()
         }
         (_, Some(error)) => format!("[ERROR] {}\n{}\nThe {whose} is as it was.", error.kind, error.message),
         (_, None) => done.trouble(whose),
     };
-    for (name, written) in [("stdout", &done.stdout), ("stderr", &done.stderr)] {
-        if !written.text.is_empty() {
-            let shown = clip(&written.text, LIMIT).text;
-            text += &format!("\n\n[{name}]\n{}", shown.strip_suffix('\n').unwrap_or(&shown));
-            facts[name] = shown.into();
-        }
-    }
-    let failed = !matches!(done.status, DoneStatus::Ok | DoneStatus::Sent | DoneStatus::Left);
+    let mut add_output = |heading: &str, written: &Clipped| {
+        let shown = (!written.text.is_empty()).then(|| clip(&written.text, LIMIT).text)?;
+        text += &format!("\n\n[{heading}]\n{}", shown.strip_suffix('\n').unwrap_or(&shown));
+        Some(shown)
+    };
+    let (stdout, stderr) = (add_output("stdout", &done.stdout), add_output("stderr", &done.stderr));
+    let error = done.error.as_ref();
+    let error = error.map(|error| ErrorFacts { kind: error.kind.clone(), message: error.message.clone() });
+    let facts = ActionFacts { status: done.status, values: done.values.clone(), error, stdout, stderr };
+    let failed = !matches!(done.status, ActionStatus::Ok | ActionStatus::Sent | ActionStatus::Left);
     (text, facts, failed)
 }
 

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::ide::fake::{FakeImage, context, run};
 
@@ -37,16 +39,14 @@ fn described(action: &StopAction, number: u64, stops: &[Value]) -> Result<String
 #[test]
 fn a_stop_is_told_with_its_restarts_a_line_each() {
     let stops = run(all(&image(&[stop(3, None)]))).unwrap();
-    let (text, facts) = listed(&stops);
-    insta::assert_snapshot!(text, @r"
+    insta::assert_snapshot!(listed(&stops), @r"
     Stop 3: SIMPLE-ERROR: boom Deny: \u{202e}no
       error of cli-2, waiting, 2 frames
       holds the compiler's lock: others may wait for it
       restart 0: [USE-OTHER] Use another. (takes an argument)
       restart 1: [ABORT] Abort.
     ");
-    assert_eq!(facts["stops"][0]["stop"], 3);
-    assert_eq!(listed(&[]).0, "Nothing is stopped.");
+    assert_eq!(listed(&[]), "Nothing is stopped.");
 }
 
 #[test]
@@ -87,9 +87,8 @@ fn a_stop_of_a_thread_is_told_with_its_name_and_who_started_it() {
     stop["session"] = Value::Null;
     stop["started_by"] = "lsp-1".into();
     stop["thread"] = "work\u{202e}er".into();
-    let (text, facts) = listed(&run(all(&image(&[stop.clone()]))).unwrap());
+    let text = listed(&run(all(&image(&[stop.clone()]))).unwrap());
     assert!(text.contains("\n  error of the thread work\\u{202e}er, started by lsp-1, waiting, 2 frames"), "{text}");
-    assert_eq!(facts["stops"][0]["started_by"], "lsp-1");
     let at = "at stop 3 of the thread work\\u{202e}er, started by lsp-1 (SIMPLE-ERROR: boom Deny: \\u{202e}no)";
     assert_eq!(described(&StopAction::Abort, 3, &[stop]).unwrap(), format!("End the thread {at}"));
 }
@@ -113,7 +112,9 @@ fn frames_have_the_lines_of_files_that_did_not_change() {
     2: F2  in (h)
     3: F3 (system)
     ");
+    let facts = json!(facts);
     assert_eq!((&facts["frames"][0]["line"], &facts["frames"][1]["line"]), (&json!(2), &Value::Null));
+    assert_eq!((&facts["stop"], &facts["frames"][1]["changed"]), (&json!(3), &json!(true)));
 }
 
 #[test]
@@ -125,12 +126,16 @@ fn a_value_that_the_compiler_did_not_keep_is_told_as_such() {
     let image = FakeImage::empty().answer("debug-locals", "", locals);
     let (text, facts) = run(super::locals(&image, Stack::Stop(3), 1)).unwrap();
     assert_eq!(text, "Stop 3, frame 1, 2 variables\nK = (1 2)\nX = (not kept)");
-    assert_eq!(facts["locals"][0]["value"]["type"], "CONS");
+    let facts = json!(facts);
+    assert_eq!((&facts["stop"], &facts["locals"][0]["value"]["type"]), (&json!(3), &json!("CONS")));
 }
 
 #[test]
-fn the_end_of_a_deed_is_told() {
-    let done = |done: Value| outcome(&serde_json::from_value(done).unwrap(), "stop");
+fn the_outcome_of_an_action_is_text_and_data() {
+    let done = |done: Value| {
+        let (text, facts, failed) = outcome(&serde_json::from_value(done).unwrap(), "stop");
+        (text, json!(facts), failed)
+    };
     let (text, _, failed) = done(json!({"status": "ok", "values": [{"text": "14"}, {"text": "15"}]}));
     assert_eq!((text.as_str(), failed), ("=> 14\n=> 15", false));
     let (text, facts, failed) = done(json!({"status": "error", "error": {"type": "TYPE-ERROR", "message": "no"}}));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use super::context::Backend;
-use crate::image::api::texts::{SymbolKind, SymbolKindsParams};
+use crate::image::api::symbol_kinds::{SymbolKind, SymbolKindsParams};
 use crate::text::cancellation;
 use crate::text::document::Document;
 use crate::text::forms::package_at;

@@ -1,15 +1,14 @@
 //! The answer of `run-tests`, as data and as text; and the tests that a document defines.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::backtrace;
 use super::clip::clip;
 use super::evaluate::Evaluation;
-pub use crate::image::api::testing::RunTestsParams;
-use crate::image::api::testing::{RunTestsOutcome, TestOutcome};
+use crate::image::api::testing::{CheckFailure, RunTestsOutcome, TestOutcome};
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::text::Span;
 use crate::text::definitions;
@@ -37,7 +36,7 @@ pub struct Tested {
     /// The number of tests that were skipped.
     pub skipped: usize,
     /// The tests.
-    pub tests: Vec<Value>,
+    pub tests: Vec<TestFacts>,
     /// The error that ended the run early.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "backtrace::serialize")]
     pub error: Option<EvalError>,
@@ -80,32 +79,64 @@ impl From<RunTestsOutcome> for Tested {
             failed,
             errors,
             skipped,
-            tests: tests.iter().map(facts).collect(),
+            tests: tests.into_iter().map(TestFacts::from).collect(),
             error,
             output: clip(&[stdout.text, stderr.text].concat(), OUTPUT).text,
         }
     }
 }
 
-fn facts(test: &TestOutcome) -> Value {
-    let mut facts = json!({
-        "name": test.name, "status": test.status, "checks": test.checks, "milliseconds": (test.milliseconds * 10.0).round() / 10.0,
-        "failures": test.failures,
-    });
-    if let Some(suite) = &test.suite {
-        facts["suite"] = json!(suite);
+/// A test that was run, as data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TestFacts {
+    /// `PACKAGE::NAME`.
+    pub name: String,
+    /// `passed`, `failed`, `error` or `skipped`.
+    pub status: String,
+    /// The number of checks that the test made.
+    pub checks: u64,
+    /// Wall-clock time, to a tenth.
+    pub milliseconds: f64,
+    /// The failed checks, in order.
+    pub failures: Vec<CheckFailure>,
+    /// The nearest suite.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suite: Option<String>,
+    /// The place of the definition, where known.
+    #[serde(flatten)]
+    pub place: Option<TestPlace>,
+    /// The number of the frozen failure of the error that ended the test.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<u64>,
+    /// The test's output, clipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+}
+
+/// The place of a test's definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TestPlace {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+impl From<TestOutcome> for TestFacts {
+    fn from(test: TestOutcome) -> Self {
+        let frozen = test.frozen.map(|kept| kept.frozen).filter(|frozen| frozen.number > 0);
+        TestFacts {
+            name: test.name,
+            status: test.status,
+            checks: test.checks,
+            milliseconds: (test.milliseconds * 10.0).round() / 10.0,
+            failures: test.failures,
+            suite: test.suite,
+            place: test.file.zip(test.line).map(|(file, line)| TestPlace { file, line }),
+            failure: frozen.map(|frozen| frozen.number),
+            output: (!test.output.text.is_empty()).then(|| clip(&test.output.text, OUTPUT).text),
+        }
     }
-    if let (Some(file), Some(line)) = (&test.file, test.line) {
-        facts["file"] = json!(file);
-        facts["line"] = json!(line);
-    }
-    if let Some(frozen) = test.frozen.as_ref().map(|kept| &kept.frozen).filter(|frozen| frozen.number > 0) {
-        facts["failure"] = json!(frozen.number);
-    }
-    if !test.output.text.is_empty() {
-        facts["output"] = json!(clip(&test.output.text, OUTPUT).text);
-    }
-    facts
 }
 
 /// A summary of one line for a person.
@@ -132,32 +163,31 @@ pub fn render(facts: &Tested) -> String {
     if facts.error.is_none() || !facts.tests.is_empty() {
         blocks.push(summary(facts));
     }
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let bad = |test: &&Value| matches!(test["status"].as_str(), Some("failed" | "error"));
-    for test in facts.tests.iter().filter(bad) {
-        let mut block = format!("{} {}", text(&test["status"]).to_uppercase(), text(&test["name"]));
-        if let Some(line) = test["line"].as_u64() {
-            let _ = write!(block, "  ({}:{line})", text(&test["file"]));
+    for test in facts.tests.iter().filter(|test| matches!(test.status.as_str(), "failed" | "error")) {
+        let mut block = format!("{} {}", test.status.to_uppercase(), test.name);
+        if let Some(TestPlace { file, line }) = &test.place {
+            let _ = write!(block, "  ({}:{line})", file.display());
         }
-        for failure in test["failures"].as_array().into_iter().flatten() {
-            let _ = write!(block, "\n  {}", text(&failure["message"]));
-            for field in ["expression", "expected", "actual"] {
-                if let Some(value) = failure[field].as_str() {
+        for failure in &test.failures {
+            let _ = write!(block, "\n  {}", failure.message);
+            let CheckFailure { expression, expected, actual, .. } = failure;
+            for (field, value) in [("expression", expression), ("expected", expected), ("actual", actual)] {
+                if let Some(value) = value {
                     let _ = write!(block, "\n    {field}: {value}");
                 }
             }
         }
-        if let Some(number) = test["failure"].as_u64() {
+        if let Some(number) = test.failure {
             let _ = write!(block, "\n  its stack is kept as failure {number}");
         }
-        if let Some(output) = test["output"].as_str() {
+        if let Some(output) = &test.output {
             let _ = write!(block, "\n  output:\n    {}", output.trim().replace('\n', "\n    "));
         }
         blocks.push(block);
     }
     for status in ["skipped", "passed"] {
-        let names: Vec<String> =
-            facts.tests.iter().filter(|test| test["status"] == status).map(|test| text(&test["name"])).collect();
+        let names: Vec<&str> =
+            facts.tests.iter().filter(|test| test.status == status).map(|test| test.name.as_str()).collect();
         if !names.is_empty() {
             blocks.push(format!("{status}: {}", names.join(", ")));
         }
@@ -256,7 +286,9 @@ pub fn suite_before(document: &Document, form: Span) -> Option<Span> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::image::api::testing::{CheckFailure, FrozenTest};
+    use serde_json::json;
+
+    use crate::image::api::testing::FrozenTest;
     use crate::model::evaluation::Clipped;
     use crate::model::frozen::Frozen;
 
@@ -309,6 +341,14 @@ mod tests {
 
         passed: T::GOOD
         ");
+        let failure = json!({
+            "message": "(PRICE 2) evaluated to 4 which is not = to 5", "expected": "5", "actual": "4",
+        });
+        let wrong = json!({
+            "name": "T::WRONG", "status": "failed", "checks": 1, "milliseconds": 1.3, "failures": [failure], "suite": "S",
+            "file": "/w/tests.lisp", "line": 8, "failure": 3, "output": "looking\n",
+        });
+        assert_eq!(json!(facts.tests[1]), wrong);
         let mut good = answer();
         good.tests.truncate(1);
         assert!(Tested::from(good).success);

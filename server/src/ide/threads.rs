@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::context::{Backend, Context};
 use super::references;
@@ -17,13 +17,58 @@ const ENDS: Duration = Duration::from_secs(2);
 /// The interval in which it is looked whether it has ended.
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// The threads of the image.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ThreadStatesFacts {
+    /// The threads, oldest first.
+    pub threads: Vec<ThreadState>,
+}
+
+/// The outcome for a thread that was told to end: either `ended`, or `ending` and `state`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EndFacts {
+    /// The thread's number, if it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u64>,
+    /// The thread's number, if it still runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<u64>,
+    /// The thread's name.
+    pub name: String,
+    /// A description of what the thread does, if it still runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+}
+
+/// The stack of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StackFacts {
+    /// The thread's name.
+    pub name: String,
+    /// The frames, innermost first.
+    pub frames: Vec<CallFacts>,
+}
+
+/// A frame of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallFacts {
+    /// The call, printed.
+    pub call: String,
+    /// The file of the function, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line of the function's definition, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+}
+
 /// Lists the threads with their states.
 ///
 /// # Errors
 /// See [`Backend::query`].
-pub async fn list<B: Backend>(backend: &B) -> Result<(String, Value), ImageError> {
+pub async fn list<B: Backend>(backend: &B) -> Result<(String, ThreadStatesFacts), ImageError> {
     let threads = backend.query(ThreadStates {}).await?.threads;
-    Ok((listed(&threads), json!({"threads": threads})))
+    Ok((listed(&threads), ThreadStatesFacts { threads }))
 }
 
 /// Waits a moment for a thread to end that was told to, and says whether it has; `name`: the
@@ -31,7 +76,7 @@ pub async fn list<B: Backend>(backend: &B) -> Result<(String, Value), ImageError
 ///
 /// # Errors
 /// See [`Backend::query`].
-pub async fn ended<B: Backend>(backend: &B, number: u64, name: &str) -> Result<(String, Value), ImageError> {
+pub async fn ended<B: Backend>(backend: &B, number: u64, name: &str) -> Result<(String, EndFacts), ImageError> {
     let until = Instant::now() + ENDS;
     loop {
         let threads = backend.query(ThreadStates {}).await?.threads;
@@ -44,16 +89,22 @@ pub async fn ended<B: Backend>(backend: &B, number: u64, name: &str) -> Result<(
 }
 
 /// Says what has become of a thread that was told to end; `thread`: its state if it still runs.
-fn end(number: u64, name: &str, thread: Option<&ThreadState>) -> (String, Value) {
+fn end(number: u64, name: &str, thread: Option<&ThreadState>) -> (String, EndFacts) {
+    let facts = EndFacts {
+        ended: thread.is_none().then_some(number),
+        ending: thread.map(|_| number),
+        name: name.into(),
+        state: thread.map(|thread| thread.state.clone()),
+    };
     match thread {
-        None => (format!("Ended: thread {number}, {name}."), json!({"ended": number, "name": name})),
+        None => (format!("Ended: thread {number}, {name}."), facts),
         Some(thread) => (
             format!(
                 "Thread {number}, {name}, was told to end and has not ended yet ({}): code within `without-interrupts`, foreign code \
                  and clean-up forms go on first. `list` shows whether it is still there.",
                 thread.state
             ),
-            json!({"ending": number, "name": name, "state": thread.state}),
+            facts,
         ),
     }
 }
@@ -84,7 +135,7 @@ pub async fn stack<B: Backend>(
     context: &Context<B>,
     number: u64,
     workspace: &Path,
-) -> Result<(String, Value), ImageError> {
+) -> Result<(String, StackFacts), ImageError> {
     let stack = context.query(ThreadStack { number }).await?;
     let mut texts = context.texts().await;
     let places: Vec<Reference> = stack
@@ -102,19 +153,18 @@ pub async fn stack<B: Backend>(
     let mut frames = Vec::new();
     for (index, (frame, line)) in stack.frames.iter().zip(lines).enumerate() {
         let _ = write!(text, "\n{index}: {}", frame.call);
-        let mut facts = json!({"call": frame.call});
+        let mut facts = CallFacts { call: frame.call.clone(), file: None, line: None };
         if let Some((file, line)) = line {
             let file = file.strip_prefix(workspace).unwrap_or(&file).display().to_string();
             let _ = write!(text, "  ({file}:{line})");
-            facts["file"] = file.into();
-            facts["line"] = line.into();
+            (facts.file, facts.line) = (Some(file), Some(line));
         }
         frames.push(facts);
     }
     if frames.is_empty() {
         text += "\nNo frame of a program's own: it waits, or runs the system's code only.";
     }
-    Ok((text, json!({"name": stack.name, "frames": frames})))
+    Ok((text, StackFacts { name: stack.name, frames }))
 }
 
 #[cfg(test)]
@@ -136,7 +186,7 @@ mod tests {
         };
         let (text, facts) = end(3, "a", Some(&thread));
         assert!(text.starts_with("Thread 3, a, was told to end and has not ended yet (runs)"), "{text}");
-        assert_eq!((&facts["ended"], &facts["ending"]), (&Value::Null, &json!(3)));
+        assert_eq!((facts.ended, facts.ending), (None, Some(3)));
         assert_eq!(end(3, "a", None).0, "Ended: thread 3, a.");
     }
 

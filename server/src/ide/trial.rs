@@ -10,7 +10,7 @@ use super::evaluate::Evaluation;
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::model::trial::{Called, Coverage, Trial, TriedForm};
-use crate::text::made;
+use crate::text::recorded_definitions;
 
 /// The maximum number of characters of output that are shown for a candidate.
 const OUTPUT: usize = 500;
@@ -74,7 +74,8 @@ pub fn form_of(code: &str, package: &str) -> TriedForm {
 /// The names of the functions that `defun` forms of the code define, as written, without
 /// `(setf name)`.
 fn functions(code: &str) -> Vec<String> {
-    let definitions = made::definitions(code).into_iter().filter(|definition| definition.kind == "function");
+    let definitions =
+        recorded_definitions::definitions(code).into_iter().filter(|definition| definition.kind == "function");
     definitions
         .filter(|definition| definition.text.starts_with("(defun"))
         .filter_map(|definition| definition.text.split_whitespace().nth(1).map(str::to_owned))

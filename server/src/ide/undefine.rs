@@ -1,9 +1,9 @@
 //! The definitions of a name, to be removed from the image.
 
 use super::context::Backend;
-use crate::image::api::undefine::{Removable, RemovableParts};
-pub use crate::image::api::undefine::{Undefine, WrittenMethod};
+use crate::image::api::undefine::{Removable, RemovableParts, Undefine};
 use crate::model::image::ImageError;
+use crate::model::written_method::WrittenMethod;
 
 /// The definitions that can be removed of a name, as written in a package.
 ///

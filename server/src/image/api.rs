@@ -3,18 +3,18 @@
 
 pub mod breakpoints;
 pub mod browse;
-pub mod contents;
 pub mod debug;
 pub mod eval_copy;
 pub mod expand;
+pub mod find_name;
 pub mod inspector;
 pub mod name_index;
-pub mod names;
+pub mod package_contents;
 pub mod reading;
 pub mod reload;
 pub mod replay;
+pub mod symbol_kinds;
 pub mod symbols;
-pub mod texts;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,13 +24,16 @@ use serde_json::Value;
 use tokio::sync::SetOnce;
 
 use crate::model::check::CheckMode;
+use crate::model::evaluation::SentEvaluation;
+use crate::model::stop::Stop;
+use crate::model::testing::TestToDebug;
 use crate::text::Span;
 use crate::text::expected::Expected;
 
+pub mod name_operations;
 pub mod profile;
 pub mod record;
 pub mod testing;
-pub mod tools;
 pub mod try_code;
 pub mod undefine;
 
@@ -107,9 +110,9 @@ pub struct EvalParams {
     /// replace is named in [`crate::model::evaluation::EvalOutcome::stale`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redefines: Vec<Redefinition>,
-    /// Is told the request, once it is sent.
+    /// The place for the request, which is set once it is sent.
     #[serde(skip)]
-    pub begun: Option<Arc<SetOnce<Begun>>>,
+    pub sent: Option<Arc<SetOnce<SentEvaluation>>>,
 }
 
 /// A definition in code that is evaluated.
@@ -121,28 +124,6 @@ pub struct Redefinition {
     pub name: String,
     /// `macro`, `function`, `setf function`, `constant`, `variable` or `structure`.
     pub kind: String,
-}
-
-/// A test that an evaluation runs, which stops at the test's errors and failed checks.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct TestToDebug {
-    /// The name.
-    pub name: String,
-    /// The package of the name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub package: Option<String>,
-    /// `fiveam`, `parachute` or `rove`; otherwise the first framework that has such a test.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub framework: Option<String>,
-}
-
-/// An evaluation that was sent to the image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begun {
-    /// The number of the request.
-    pub number: u64,
-    /// The session that it runs in.
-    pub session: String,
 }
 
 /// The way in which an error is frozen.
@@ -264,7 +245,7 @@ pub struct ImageFacts {
     /// The running requests: request id, session, milliseconds.
     pub running: Vec<Value>,
     /// The stops, oldest first.
-    pub stops: Vec<debug::Stop>,
+    pub stops: Vec<Stop>,
     /// `fork`, `landlock` (ABI number or 0), `seccomp`.
     pub features: Value,
 }

@@ -8,18 +8,19 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{broadcast, mpsc};
 
 use super::api::debug::{DebugStops, Stops};
-use super::api::{Begun, EvalParams, LoadSystemParams, Operation};
+use super::api::{EvalParams, LoadSystemParams, Operation};
 use super::instance::Instance;
 use super::link::{Call, CallError, Listener};
 use super::pipes::append;
 use super::runtime::{Runtime, lost};
-use super::stops::{StopEvent, while_running};
+use super::stops::while_running;
 use super::turns::Turn;
 use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
-use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome};
+use crate::model::evaluation::{Clipped, EvalError, EvalOutcome, EvalStatus, LoadSystemOutcome, SentEvaluation};
 use crate::model::image::{ImageError, OutputChunk, Progress};
 use crate::model::input::InputTarget;
+use crate::model::stop::StopEvent;
 
 /// The time that interrupted code has to stop.
 const GRACE: Duration = Duration::from_secs(2);
@@ -211,9 +212,9 @@ pub(crate) async fn eval(
     let stops = runtime.stops.subscribe();
     let id = instance.link.number();
     // Both precede the request: the code may have printed, and ended, before this task runs on.
-    if let Some(begun) = &params.begun {
+    if let Some(sent) = &params.sent {
         // Fails only for parameters that were sent before.
-        let _ = begun.set(Begun { number: id, session: params.session.clone() });
+        let _ = sent.set(SentEvaluation { number: id, session: params.session.clone() });
     }
     let capture = Capture::begin(&instance, id, output);
     let call = instance.link.call_asking(id, "eval", &params, Some(&params.session), listener, input.as_ref())?;

@@ -15,13 +15,13 @@ use super::link::CallError;
 use super::plan::Replay;
 use super::runtime::{Command, Phase, Runtime, lost};
 use super::silence::Unanswered;
-use super::stops::StopEvent;
 use super::supervisor::{LEAVING, Supervisor};
 use crate::config::LispConfig;
 use crate::locked::lock;
 use crate::model::evaluation::{EvalOutcome, LoadSystemOutcome};
 use crate::model::image::{ImageError, ImageEvent, ImageState, OutputChunk, Progress};
 use crate::model::input::{InputAnswer, InputTarget};
+use crate::model::stop::StopEvent;
 
 /// The time limit of an answer by the dispatcher, which never waits for the user's code.
 const DISPATCHER_TIMEOUT: Duration = Duration::from_secs(30);

@@ -29,8 +29,8 @@ use super::frames::{
 };
 use super::lines::{LineError, Lines};
 use super::silence::Silence;
-use super::stops::StopEvent;
 use crate::fault;
+use crate::model::stop::StopEvent;
 // Imported from here by `restore.rs` and `link/call.rs`.
 pub(super) use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;

@@ -33,4 +33,3 @@ mod turns;
 pub use handle::Image;
 pub use plan::Replay;
 pub use program::find_program;
-pub use stops::{BreakpointsChanged, OfFile, StopEvent, StopLeft};

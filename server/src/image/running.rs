@@ -21,10 +21,10 @@ use super::process::{Launch, Started, describe, kill_group, start};
 use super::program::Program;
 use super::rate::Rate;
 use super::runtime::Runtime;
-use super::stops::StopEvent;
 use crate::config::{InitFile, LispConfig};
 use crate::locked::lock;
 use crate::model::image::ImageEvent;
+use crate::model::stop::StopEvent;
 
 /// The time limit for a process to send `ready`: a core takes tens of milliseconds, a wrapper may
 /// take longer.

@@ -12,11 +12,12 @@ use super::build;
 use super::core::Cache;
 use super::instance::Instance;
 use super::plan::{Plan, Restoration};
-use super::stops::{BEHIND, StopEvent};
+use super::stops::BEHIND;
 use super::turns::Turns;
 use crate::config::LispConfig;
 use crate::locked::lock;
 use crate::model::image::{ImageError, ImageEvent, ImageState};
+use crate::model::stop::StopEvent;
 
 /// The time for which a call waits for the next step of a starting image.
 const START_WAIT: Duration = Duration::from_secs(30);

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::Value as Json;
 use tokio::sync::broadcast;
 use tokio::time::Instant;
 
-use super::api::debug::{BreakpointLog, Stop, Stops};
+use super::api::debug::Stops;
+use crate::model::stop::{Stop, StopEvent};
 
 /// The number of events that a slow receiver may be behind.
 pub(crate) const BEHIND: usize = 1024;
@@ -16,73 +15,17 @@ pub(crate) const BEHIND: usize = 1024;
 /// The time limit for the image's answer about the stops that there are.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An event of a stop, a breakpoint or a question for input.
-#[derive(Debug, Clone)]
-pub enum StopEvent {
-    /// A program stopped.
-    Stopped(Box<Stop>),
-    /// A stop was left.
-    Left(StopLeft),
-    /// Breakpoints have lost their place, or may have one now; their owner sets them again.
-    Breakpoints(BreakpointsChanged),
-    /// A breakpoint that only logs was passed.
-    Log(BreakpointLog),
-    /// An evaluation waits for a line of input.
-    Input {
-        /// The evaluation's request.
-        evaluation: u64,
-        /// The question's number.
-        question: u64,
-    },
-    /// A question for a line of input was answered or withdrawn.
-    InputOver {
-        /// The evaluation's request.
-        evaluation: u64,
-        /// The question's number.
-        question: u64,
-    },
-}
-
-/// `breakpoints-changed`.
-#[derive(Debug, Clone, Deserialize)]
-pub struct BreakpointsChanged {
-    /// The breakpoints that changed, by owner and file.
-    pub changed: Vec<OfFile>,
-}
-
-/// The breakpoints of an owner in a file.
-#[derive(Debug, Clone, Deserialize)]
-pub struct OfFile {
-    /// The owner.
-    pub owner: String,
-    /// The file; empty for breakpoints at functions.
-    pub file: String,
-}
-
-/// `stop-left`.
-#[derive(Debug, Clone, Deserialize)]
-pub struct StopLeft {
-    /// The stop's number.
-    pub stop: u64,
-    /// The evaluation's request.
-    #[serde(rename = "id")]
-    pub evaluation: Json,
-    /// `restart`, `return`, `restart-frame`, `continue`, `step`, `abort`, `stopped` or `unwound`.
-    pub how: String,
-}
-
-impl StopEvent {
-    fn is_of(&self, evaluation: u64) -> bool {
-        let id = match self {
-            StopEvent::Stopped(stop) => &stop.evaluation,
-            StopEvent::Left(left) => &left.evaluation,
-            StopEvent::Input { evaluation: of, .. } | StopEvent::InputOver { evaluation: of, .. } => {
-                return *of == evaluation;
-            }
-            StopEvent::Breakpoints(_) | StopEvent::Log(_) => return false,
-        };
-        id.as_u64() == Some(evaluation)
-    }
+/// Returns true if an event is about the evaluation of this request.
+fn is_of(event: &StopEvent, evaluation: u64) -> bool {
+    let id = match event {
+        StopEvent::Stopped(stop) => &stop.evaluation,
+        StopEvent::Left(left) => &left.evaluation,
+        StopEvent::Input { evaluation: of, .. } | StopEvent::InputOver { evaluation: of, .. } => {
+            return *of == evaluation;
+        }
+        StopEvent::Breakpoints(_) | StopEvent::Log(_) => return false,
+    };
+    id.as_u64() == Some(evaluation)
 }
 
 /// Waits for the answer of an evaluation, up to `limit` of running time: time in stops and in
@@ -117,7 +60,7 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
             left = left.saturating_sub(began.elapsed());
         }
         match event {
-            Ok(event) if !event.is_of(evaluation) => {}
+            Ok(event) if !is_of(&event, evaluation) => {}
             Ok(StopEvent::Stopped(stop)) => drop(stops.insert(stop.number)),
             Ok(StopEvent::Left(left)) => drop(stops.remove(&left.stop)),
             // A question whose event was missed has no number here; any end of a question ends it.
@@ -145,6 +88,7 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::stop::StopLeft;
 
     fn stopped(evaluation: u64) -> StopEvent {
         StopEvent::Stopped(Box::new(stop(evaluation)))

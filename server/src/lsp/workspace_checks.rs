@@ -104,7 +104,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
     }
 }
 
-/// Why a pass has no result.
+/// The reason why a pass has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     /// The user ended it.

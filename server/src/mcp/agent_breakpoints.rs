@@ -19,9 +19,10 @@ use self::rules::Rules;
 use super::breakpoint_records::{BridgeRecord, KeptFiles, KeptPoint};
 use super::progress::Reporter;
 use crate::locked::lock;
+use crate::model::breakpoint::{Breakpoints, RequestedBreakpoint};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::{ImageError, ImageState, OutputChunk};
-use crate::session::debug::{Breakpoints, DebugBreakpoints, Point, Stopped, StopsOf};
+use crate::session::debug::{DebugBreakpoints, Stopped, StopsOf};
 use crate::session::{ClientId, EvalRequest, Frontend, Session};
 
 /// The time that a stop waits for its agent before its evaluation is aborted.
@@ -50,7 +51,7 @@ pub(crate) struct AgentBreakpoints {
 
 #[derive(Debug, Default)]
 struct State {
-    files: BTreeMap<PathBuf, Vec<Point>>,
+    files: BTreeMap<PathBuf, Vec<RequestedBreakpoint>>,
     /// The number of the newest breakpoint.
     last: u64,
     waiting: Option<Waiting>,
@@ -172,7 +173,7 @@ impl AgentBreakpoints {
     }
 
     /// Replaces the breakpoints in a file by points without numbers.
-    fn replace(&self, file: &Path, mut points: Vec<Point>) {
+    fn replace(&self, file: &Path, mut points: Vec<RequestedBreakpoint>) {
         let mut state = self.lock();
         for point in &mut points {
             state.last += 1;
@@ -191,7 +192,7 @@ impl AgentBreakpoints {
         self: &Arc<Self>,
         (session, client): (&Session, ClientId),
         file: &Path,
-        points: Vec<Point>,
+        points: Vec<RequestedBreakpoint>,
     ) -> (io::Result<()>, Result<Breakpoints, ImageError>) {
         self.replace(file, points);
         self.watch(session, client);
@@ -217,8 +218,9 @@ impl AgentBreakpoints {
         let (bridge_record, files) = {
             let state = self.lock();
             let Some(bridge_record) = state.bridge_record.clone() else { return Ok(()) };
-            let point = |point: &Point| Some(KeptPoint { line: point.line?, condition: point.condition.clone() });
-            let of = |points: &Vec<Point>| points.iter().filter_map(point).collect();
+            let point =
+                |point: &RequestedBreakpoint| Some(KeptPoint { line: point.line?, condition: point.condition.clone() });
+            let of = |points: &Vec<RequestedBreakpoint>| points.iter().filter_map(point).collect();
             (bridge_record, state.files.iter().map(|(file, points)| (file.clone(), of(points))).collect())
         };
         bridge_record.keep(files).await
@@ -267,7 +269,7 @@ impl AgentBreakpoints {
     ) -> Result<Breakpoints, ImageError> {
         let (own, session, file) = (self.clone(), session.clone(), file.to_owned());
         let setting = tokio::spawn(async move {
-            let set = |points: Vec<Point>| async {
+            let set = |points: Vec<RequestedBreakpoint>| async {
                 let text = if points.is_empty() {
                     String::new()
                 } else {
@@ -290,7 +292,11 @@ impl AgentBreakpoints {
 
     /// Calls a function with the breakpoints in a file as they are when all earlier calls have
     /// ended.
-    async fn in_turn<T, F: Future<Output = T>>(&self, file: &Path, run: impl FnOnce(Vec<Point>) -> F) -> T {
+    async fn in_turn<T, F: Future<Output = T>>(
+        &self,
+        file: &Path,
+        run: impl FnOnce(Vec<RequestedBreakpoint>) -> F,
+    ) -> T {
         let _turn = self.turn.lock().await;
         let points = self.lock().files.get(file).cloned().unwrap_or_default();
         run(points).await

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use serde_json::{Map, Value};
 
-use super::kept::Kept;
+use super::partial_answers::Kept;
 use crate::locked::lock;
 
 /// The maximum number of bytes of text in an answer.

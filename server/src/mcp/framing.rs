@@ -24,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::calls::Calls;
+use super::code_calls::Calls;
 use super::lines::{Id, Line, Lines, id_of};
 use crate::fault::{self, Call};
 use crate::locked::lock;

@@ -123,18 +123,18 @@ pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorDa
     let contents = match Known::of(uri).ok_or_else(unknown)? {
         Known::Diagnostics => diagnostics(session).await,
         Known::Log => json!({"entries": session.log().entries(0, MAX_ENTRIES)}),
-        Known::Package(name) => browse::package_contents(session, name).await.map_err(failed)?,
+        Known::Package(name) => json!(browse::package_contents(session, name).await.map_err(failed)?),
         Known::Symbol(name) => {
             let symbols = browse::symbol_facts(session, name.clone()).await.map_err(failed)?;
             if symbols.is_empty() {
                 let message = format!("The image knows no symbol {name}");
                 return Err(ErrorData::resource_not_found(message, Some(json!({"uri": uri}))));
             }
-            let with_provenance = symbols.into_iter().map(|mut symbol| {
-                let name = symbol["name"].as_str().unwrap_or_default();
-                let made = symbol["package"].as_str().map(|package| session.provenance(package, name));
-                symbol["provenance"] = json!(made.unwrap_or_default());
-                symbol
+            let with_provenance = symbols.into_iter().map(|symbol| {
+                let made = symbol.package.as_ref().map(|package| session.provenance(package, &symbol.name));
+                let mut facts = json!(symbol);
+                facts["provenance"] = json!(made.unwrap_or_default());
+                facts
             });
             json!({"symbols": with_provenance.collect::<Vec<Value>>()})
         }

@@ -18,11 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent_breakpoints::{self, AgentBreakpoints};
 use super::breakpoint_records::{BreakpointRecords, BridgeKey};
-use super::calls::{CallKind, Calls};
+use super::code_calls::{CallKind, Calls};
 use super::consent::Asker;
 use super::input::InputForms;
-use super::kept::Kept;
 use super::notices::{Notices, with_notices};
+use super::partial_answers::Kept;
 use super::progress::Reporter;
 use super::tools::{self, Call};
 use super::{prompts, resources};

@@ -2,6 +2,7 @@
 //! of any tool is in [`run`].
 
 mod apropos;
+mod call;
 mod clhs;
 mod compile_form;
 mod debug;
@@ -22,6 +23,7 @@ mod profile_code;
 mod record;
 mod reload;
 mod rename_symbol;
+mod reply;
 mod run;
 mod run_tests;
 mod schema;
@@ -33,27 +35,17 @@ mod try_code;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 
 use rmcp::model::{CallToolResponse, JsonObject, ListToolsResult, Tool as Definition, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
-use super::agent_breakpoints::AgentBreakpoints;
 use super::answer::Limits;
-use super::consent::Asker;
-use super::kept::Kept;
-use super::progress::Reporter;
-use crate::ide::compile_form::Refusal;
-use crate::model::error_kind::ErrorKind;
-use crate::model::image::ImageError;
-use crate::session::approval::{ApprovalRequest, Class, Grant, Subject};
-use crate::session::calls::Interrupt;
-use crate::session::requests::TooLong;
-use crate::session::sources::Sources;
-use crate::session::{ClientId, Session};
+use crate::session::approval::{Class, Subject};
+pub(crate) use call::{Call, CodeContext};
+pub(crate) use reply::{Failure, FromFailure, Reply};
 
 /// The effects of a tool, by which a client decides to ask its user.
 #[derive(Debug, Clone, Copy)]
@@ -140,162 +132,6 @@ pub(crate) enum BeforeApproval<T> {
     Answer(Reply<T>),
     /// The result of a trial in a copy of the image, for the person who is asked.
     Tried(String),
-}
-
-/// The context in which a tool reads code.
-#[derive(Debug)]
-pub(crate) enum CodeContext {
-    /// With the settings of the client's session, in its package unless one is given.
-    InSession(Option<String>),
-    /// With the image's settings, in this package.
-    InImage(String),
-}
-
-impl CodeContext {
-    /// The arguments of [`Session::reading`].
-    fn place(&self, client: ClientId) -> (Option<ClientId>, Option<&str>) {
-        match self {
-            CodeContext::InSession(package) => (Some(client), package.as_deref()),
-            CodeContext::InImage(package) => (None, Some(package)),
-        }
-    }
-}
-
-/// The context of a tool call.
-#[derive(Debug)]
-pub(crate) struct Call {
-    pub(crate) session: Session,
-    pub(crate) client: ClientId,
-    /// Reports the call's progress to the client, if requested.
-    pub(crate) progress: Reporter,
-    /// Asks the client's user, if needed.
-    pub(crate) asker: Asker,
-    /// Answers that were shown in part.
-    pub(crate) partial_answers: Arc<Mutex<Kept>>,
-    /// The client's breakpoints, and its evaluation that waits at one.
-    pub(crate) breakpoints: Arc<AgentBreakpoints>,
-    /// The grant, for a tool whose [`Tool::required_approval`] names a class: see
-    /// [`Call::allowed_file`].
-    pub(crate) permit: Option<Grant>,
-    /// The interrupt that this call made when it arrived.
-    pub(crate) interrupt: Option<Interrupt>,
-}
-
-impl Call {
-    /// The approved file, to be opened by this path; checked again directly before a write.
-    ///
-    /// # Errors
-    /// The file is no longer the approved one.
-    pub(crate) async fn allowed_file(&self) -> Result<Option<std::path::PathBuf>, String> {
-        match &self.permit {
-            Some(permit) => self.session.recheck(permit).await,
-            None => Ok(None),
-        }
-    }
-
-    /// The approved contents of files, if unchanged; `None`: no approval of files was requested.
-    ///
-    /// # Errors
-    /// The file that was changed.
-    pub(crate) async fn allowed_sources(&self) -> Result<Option<Sources>, String> {
-        match &self.permit {
-            Some(permit) => self.session.recheck_sources(permit).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// [`Call::allowed_sources`] for a load, which is bound to the files when a person decided.
-    pub(crate) async fn allowed_to_load(&self) -> Result<Option<Sources>, Failure> {
-        if self.permit.as_ref().is_none_or(|permit| !permit.is_decided()) {
-            return Ok(None);
-        }
-        let refused = |why| Failure { kind: ErrorKind::REFUSED, message: format!("Refused: {why}.") };
-        self.allowed_sources().await.map_err(refused)
-    }
-
-    async fn check_read_as_approved(&self, context: Option<&CodeContext>) -> Result<(), String> {
-        let (Some(permit), Some(context)) = (&self.permit, context) else { return Ok(()) };
-        let (by, package) = context.place(self.client);
-        self.session.recheck_reading(by, package, permit).await
-    }
-
-    /// Writes to the audit log that a tool refuses an operation without a request for approval.
-    pub(crate) async fn refuse(&self, tool: &'static str, asked: (Class, Subject), arguments: Value, why: &str) {
-        let request = ApprovalRequest::new_off_thread(
-            self.session.workspace(),
-            self.client,
-            tool,
-            asked,
-            arguments,
-            self.asker.can_remember_approval(),
-        )
-        .await;
-        self.session.refused(request, why);
-    }
-}
-
-/// A tool's answer: the same facts as text and as data.
-#[derive(Debug)]
-pub(crate) struct Reply<T> {
-    pub(crate) text: String,
-    pub(crate) facts: T,
-    /// The tool's work failed.
-    pub(crate) failed: bool,
-    /// The text before parts of it were removed, which an agent can ask for.
-    pub(crate) full: Option<String>,
-}
-
-impl<T> Reply<T> {
-    /// An answer with its full text.
-    pub(crate) fn new(text: String, facts: T, failed: bool) -> Reply<T> {
-        Reply { text, facts, failed, full: None }
-    }
-}
-
-impl<T: FromFailure> From<Failure> for Reply<T> {
-    fn from(failure: Failure) -> Self {
-        Reply { text: failure.message.clone(), facts: T::from_failure(failure), failed: true, full: None }
-    }
-}
-
-/// The reason why a call did no work, or lost its result.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    /// Stable for programs: `bad-arguments`, `package-not-found`, `image-lost`,
-    /// `image-unavailable`, `busy`, ...
-    pub(crate) kind: ErrorKind,
-    /// For a user or an agent, with the next step.
-    pub(crate) message: String,
-}
-
-impl From<TooLong> for Failure {
-    fn from(too_long: TooLong) -> Self {
-        Failure { kind: ErrorKind::REFUSED, message: too_long.to_string() }
-    }
-}
-
-/// An output type that can represent a failure.
-pub(crate) trait FromFailure {
-    fn from_failure(failure: Failure) -> Self;
-}
-
-impl Failure {
-    /// The failure of a call without an answer. `package`: the package in the call.
-    pub(crate) fn of(error: ImageError, package: Option<&str>) -> Failure {
-        let message = match package {
-            // The text is the contract's.
-            Some(package) if error.kind() == ErrorKind::PACKAGE_NOT_FOUND => format!("Package {package} not found"),
-            _ => error.to_string(),
-        };
-        Failure { kind: error.kind(), message }
-    }
-}
-
-/// The error of the tools whose answer no contract specifies.
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
-        Refusal { kind: failure.kind.into(), message: failure.message }
-    }
 }
 
 type Running = Pin<Box<dyn Future<Output = CallToolResponse> + Send>>;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::frozen::Frozen;
 use super::stack_frame::StackFrame;
@@ -136,7 +135,7 @@ pub struct EvalOutcome {
     /// The frozen failure of an evaluation that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Frozen>,
-    /// What was compiled with a definition that the evaluation has replaced, and that definition:
+    /// The code that was compiled with a definition which the evaluation has replaced, and that one:
     /// `function SHOP::RUN expanded SHOP::WITH-TASK`.
     #[serde(default, skip_serializing)]
     pub stale: Vec<String>,
@@ -162,25 +161,21 @@ impl EvalOutcome {
 
     /// Returns the outcome as clients get it: texts instead of clipped ones, and the number of all
     /// characters that were left out.
-    pub fn facts(&self) -> Value {
-        let values: Vec<&str> = self.values.iter().map(|value| value.text.as_str()).collect();
+    pub fn facts(&self) -> EvalFacts<'_> {
         let clipped = [&self.stdout, &self.stderr];
-        let omitted: usize = self.values.iter().chain(clipped).map(|text| text.omitted).sum();
-        let mut facts = json!({
-            "status": self.status,
-            "values": values,
-            "stdout": self.stdout.text,
-            "stderr": self.stderr.text,
-            "omitted": omitted,
-            "warnings": self.warnings,
-            "error": self.error,
-            "timing": self.timing,
-            "package": self.package,
-        });
-        if self.references.iter().any(|reference| *reference != 0) {
-            facts["references"] = json!(self.references);
+        let has_references = self.references.iter().any(|reference| *reference != 0);
+        EvalFacts {
+            status: self.status,
+            values: self.values.iter().map(|value| value.text.as_str()).collect(),
+            stdout: &self.stdout.text,
+            stderr: &self.stderr.text,
+            omitted: self.values.iter().chain(clipped).map(|text| text.omitted).sum(),
+            warnings: &self.warnings,
+            error: self.error.as_ref(),
+            timing: self.timing.as_ref(),
+            package: &self.package,
+            references: has_references.then_some(&self.references),
         }
-        facts
     }
 
     /// Returns a line about the output that was not streamed: streaming ends at a limit.
@@ -188,6 +183,41 @@ impl EvalOutcome {
         let omitted = self.stdout.omitted.saturating_add(self.stderr.omitted);
         (omitted > 0).then(|| format!("; the output was too long: about {omitted} characters are not shown\n"))
     }
+}
+
+/// The outcome of an evaluation, as clients get it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EvalFacts<'a> {
+    /// The end of the evaluation.
+    pub status: EvalStatus,
+    /// The values of the last form, printed.
+    pub values: Vec<&'a str>,
+    /// The standard output.
+    pub stdout: &'a str,
+    /// The error output.
+    pub stderr: &'a str,
+    /// The number of characters left out of values and output.
+    pub omitted: usize,
+    /// The warnings, in order.
+    pub warnings: &'a [EvalWarning],
+    /// The error; present unless the status is `Ok`.
+    pub error: Option<&'a EvalError>,
+    /// Time and allocation, when requested.
+    pub timing: Option<&'a Timing>,
+    /// The session's current package afterwards.
+    pub package: &'a str,
+    /// The references to the values, if there is something to see in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub references: Option<&'a Vec<u64>>,
+}
+
+/// An evaluation whose request was sent to the image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SentEvaluation {
+    /// The number of the request.
+    pub number: u64,
+    /// The session that it runs in.
+    pub session: String,
 }
 
 /// The answer to `load-system`.

@@ -163,6 +163,20 @@ pub struct RecordedValues {
     pub total: u64,
 }
 
+/// A breakpoint in a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RecordingBreakpoint {
+    /// The number that its owner gives it.
+    pub id: u64,
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in UTF-16 code units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+}
+
 /// The places of breakpoints.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct RecordedPlaces {

@@ -20,13 +20,13 @@ use tokio::sync::mpsc;
 
 use super::approval::ApprovalState;
 use super::chains::Chains;
-use super::context::Contexts;
 use super::documents::Documents;
+use super::editor_context::Contexts;
 use super::event::{Event, Reply};
 use super::folders::Folders;
 use super::jobs::{Job, Jobs, Kind};
 use super::log::Log;
-use super::names::Names;
+use super::name_index::Names;
 use super::own_sessions::OwnSessions;
 use super::provenance::ProvenanceStore;
 use super::thread_stops::ThreadStops;

@@ -9,7 +9,7 @@ use super::sources::Sources;
 use super::{CheckSystemRequest, Session};
 use crate::bounded_file;
 use crate::image::api::FileText;
-use crate::image::api::contents::{LoadedFiles, LoadedSystem};
+use crate::image::api::package_contents::{LoadedFiles, LoadedSystem};
 use crate::model::image::ImageError;
 use crate::text::decode;
 

@@ -8,22 +8,21 @@ use tokio::sync::{broadcast, watch};
 use super::own_sessions::is_session_of;
 use super::{ClientId, Frontend, Session};
 use crate::ide::context::Backend as _;
-pub use crate::image::api::Begun;
-use crate::image::api::Operation;
+pub use crate::image::api::Operation;
 pub use crate::image::api::breakpoints::{
-    Breakpoints, DebugBreakOn, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints, Point, Verified,
+    DebugBreakOn, DebugBreakpointLocations, DebugBreakpoints, DebugFunctionBreakpoints,
 };
 pub use crate::image::api::debug::{
-    Condition, DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart,
-    DebugRestartFrame, DebugReturn, DebugSet, DebugStep, DebugStops, Done, DoneStatus, Frame, Frames, Inspect,
-    InspectSet, Inspected, Local, Part, Place, Restart, Stop, Value,
+    DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugRestartFrame,
+    DebugReturn, DebugSet, DebugStep, DebugStops, Inspect, InspectSet,
 };
 pub use crate::image::api::inspector::{
-    DebugInspect, InspectCompare, InspectDescribe, InspectEval, InspectFind, InspectTable, InspectedAtStop,
-    VariableValue,
+    DebugInspect, InspectCompare, InspectDescribe, InspectEval, InspectFind, InspectTable, VariableValue,
 };
-pub use crate::image::{BreakpointsChanged, StopEvent};
+use crate::model::action_outcome::ActionOutcome;
 use crate::model::image::{ImageError, ImageState};
+use crate::model::inspection::LispValue;
+use crate::model::stop::{Stop, StopEvent};
 
 impl Session {
     /// Returns the events of stops from now on, of all clients.
@@ -76,7 +75,7 @@ impl Session {
         (client, frontend): (ClientId, Frontend),
         name: String,
         package: Option<String>,
-    ) -> Result<Value, ImageError> {
+    ) -> Result<LispValue, ImageError> {
         self.query(VariableValue { session: frontend.session(client), name, package }).await
     }
 
@@ -135,7 +134,7 @@ impl Session {
     /// The stop was left, or the image does not answer.
     pub async fn report_stop(&self, stopped: &Stopped) -> Result<(), ImageError> {
         if self.is_of_image(stopped) {
-            let Done { .. } = self.at_stop(DebugAbort { stop: stopped.stop }).await?;
+            let ActionOutcome { .. } = self.at_stop(DebugAbort { stop: stopped.stop }).await?;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::approval::question::{Question, Verdict};
 use super::approval::request::{Answer, ApprovalRequest};
 use super::chains::ChainReport;
 use super::jobs::{Finished, Job, Jobs, Kind};
-use super::part::{RequestedPart, Selected};
+use super::requested_part::{RequestedPart, Selected};
 use super::trust_prompt::TrustAnswer;
 use super::unsaved_marks::EditorProcess;
 use super::{

@@ -9,8 +9,8 @@ use crate::ide::index::Snapshot;
 use crate::ide::name_index::NameIndex;
 use crate::ide::texts::OpenText;
 use crate::image::api::Operation;
-pub use crate::image::api::debug::Tried;
-pub use crate::model::frozen::Failure;
+use crate::model::action_outcome::AttemptOutcome;
+use crate::model::frozen::Failure;
 use crate::model::image::ImageError;
 
 /// The number of the stop in a frozen failure.
@@ -70,7 +70,7 @@ impl Session {
     ///
     /// # Errors
     /// The frozen failure is gone (`stale`), refuses the operation, or the attempt passed a limit.
-    pub async fn try_at_failure<O: Operation>(&self, number: u64, operation: O) -> Result<Tried, ImageError> {
+    pub async fn try_at_failure<O: Operation>(&self, number: u64, operation: O) -> Result<AttemptOutcome, ImageError> {
         self.inner.checker.ask_failure(number, &operation).await
     }
 

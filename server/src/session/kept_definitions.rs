@@ -7,11 +7,11 @@ use std::path::Path;
 use super::requests::compute_all;
 use super::{Provenance, Session};
 use crate::bounded_file;
-use crate::image::api::contents::{Homes, SystemFiles};
+use crate::image::api::package_contents::{Homes, SystemFiles};
 use crate::model::image::ImageError;
 use crate::shown::{first_names, line};
 use crate::text::decode;
-use crate::text::made::{Definition, definitions};
+use crate::text::recorded_definitions::{Definition, definitions};
 
 /// The package of a text that names none.
 const PACKAGE: &str = "COMMON-LISP-USER";

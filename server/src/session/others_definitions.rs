@@ -27,7 +27,7 @@ pub(super) struct Maker {
     pub(super) info: ClientInfo,
 }
 
-/// What a client did to a definition.
+/// A change of a definition by a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deed {
     Redefined,

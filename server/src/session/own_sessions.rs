@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-/// What follows the name of a client's own session in those of its further ones.
+/// The separator behind the name of a client's own session in the names of its further ones.
 const BESIDE: &str = "-beside";
 
 /// The evaluation sessions of a client. There are no more than stopped evaluations and one.

@@ -16,11 +16,11 @@ use super::timestamp::timestamp;
 use super::{ClientId, Frontend};
 use crate::bounded_file;
 use crate::image::Image;
-use crate::image::api::contents::{Homes, SystemFiles};
+use crate::image::api::package_contents::{Homes, SystemFiles};
 use crate::image::api::{Origin, Redefinition};
 use crate::locked::lock;
 use crate::text::decode;
-use crate::text::made::{Definition, definitions};
+use crate::text::recorded_definitions::{Definition, definitions};
 
 /// The maximum number of names with provenance.
 const NAMES: usize = 20_000;

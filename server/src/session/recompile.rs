@@ -8,8 +8,9 @@ use super::{CheckRequest, ClientId, Session};
 use crate::file_uri::path_of_uri;
 use crate::ide::recompile::{User, Users};
 use crate::ide::reload::{Failure, fatal};
-use crate::image::api::reload::{Compilation, CompileString, ReloadOutcome};
+use crate::image::api::reload::{CompileString, ReloadOutcome};
 use crate::model::check::CheckMode;
+use crate::model::compile_options::CompileOptions;
 use crate::model::diagnostic::Diagnostic;
 use crate::model::image::Progress;
 use crate::text::Span;
@@ -101,7 +102,7 @@ fn text_of(user: &User) -> CompileString {
         package: user.package.clone(),
         file: path_of_uri(&user.text.uri).or_else(|| Some(user.text.path.clone())),
         line: line_column(text, user.form.start).line,
-        how: Compilation::default(),
+        options: CompileOptions::default(),
     }
 }
 

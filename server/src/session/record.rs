@@ -3,7 +3,7 @@
 use super::event::{Event, Place};
 use super::log::{self, Log, LogContext, Status as Ended};
 use super::others_definitions::Maker;
-use super::{ClientId, EvalRequest, Provenance, Session, settle_kept, unread};
+use super::{ClientId, EvalRequest, Provenance, Session, settle_kept, unreadable_code};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 
@@ -87,7 +87,7 @@ impl Session {
             async move {
                 let mut outcome = work.await?;
                 if for_person {
-                    unread::explain(|| code, 0, at, &mut outcome);
+                    unreadable_code::explain(|| code, 0, at, &mut outcome);
                 }
                 Ok(outcome)
             }

@@ -18,7 +18,7 @@ use crate::model::image::{ImageError, Progress};
 use crate::model::recording::{Recording, RecordingAnswer};
 
 pub use crate::image::api::replay::{
-    RecordingPoint, ReplayBegin, ReplayBreakpoints, ReplayEvaluate, ReplayFrames, ReplayStep, ReplayText, ReplayValues,
+    ReplayBegin, ReplayBreakpoints, ReplayEvaluate, ReplayFrames, ReplayStep, ReplayText, ReplayValues,
 };
 
 /// Seconds of processor time that a copy has for questions.

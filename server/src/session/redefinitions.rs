@@ -3,7 +3,7 @@
 use super::Frontend;
 use super::requests::compute_all_of;
 use crate::model::evaluation::{EvalOutcome, EvalWarning};
-use crate::text::made::{Definition, definitions};
+use crate::text::recorded_definitions::{Definition, definitions};
 
 /// The maximum number of definitions of one text that the image is asked about.
 pub(super) const MOST: usize = 1_000;

@@ -1,28 +1,29 @@
 //! Hot reload for a client. The code is compiled in a copy of the image first, so that code that
 //! does not compile changes nothing; then it is loaded in the image.
 
+mod provenance;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::log;
-use super::provenance::{MadeBy, ProvenanceEntry};
 use super::sources::{Sources, digest_of};
 use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::{AsdFiles, sources_below};
 use crate::ide::reload::{Failure, fatal, settle};
 use crate::image::Replay;
-pub use crate::image::api::reload::Compilation;
 use crate::image::api::reload::{
     CompileString, CompileTexts, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSources, ReloadSystem, ReplaceFunction,
     UndoReload,
 };
 use crate::image::api::undefine::Undefine;
-use crate::image::api::{LoadSystemParams, Operation, Origin};
+use crate::image::api::{LoadSystemParams, Operation};
 use crate::model::check::CheckMode;
+use crate::model::compile_options::CompileOptions;
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, Progress};
+use provenance::ProvenanceSource;
 
 /// The default deadline for loading compiled code, in seconds.
 const LOAD: f64 = 30.0;
@@ -42,8 +43,8 @@ pub enum Reload {
         file: Option<PathBuf>,
         /// The line of the first character, 1-based.
         line: usize,
-        /// How it is compiled.
-        how: Compilation,
+        /// The options of its compilation.
+        options: CompileOptions,
     },
     /// Texts that were checked before, one after another, as one change.
     Texts {
@@ -139,38 +140,51 @@ impl Session {
             _ => timeout.unwrap_or(LOAD),
         };
         let within = Some(Duration::from_secs_f64(seconds.clamp(0.1, 86_400.0)));
-        macro_rules! run {
-            ($operation:expr) => {{
-                let operation = $operation;
-                self.run(client, what, move |_| operation, within, progress).await
-            }};
-        }
         let made = ProvenanceSource::of(&reload, self.workspace());
-        let change;
-        let outcome = match reload {
-            Reload::Code { code, package, file, line, how } => {
+        let (operation, change) = self.prepare(client, reload).await?;
+        let outcome = match operation {
+            ReloadOperation::Code(operation) => self.run(client, what, |_| operation, within, progress).await,
+            ReloadOperation::Texts(operation) => self.run(client, what, |_| operation, within, progress).await,
+            ReloadOperation::Function(operation) => self.run(client, what, |_| operation, within, progress).await,
+            ReloadOperation::Fasl(operation) => self.run(client, what, |_| operation, within, progress).await,
+            ReloadOperation::Package(operation) => self.run(client, what, |_| operation, within, progress).await,
+            ReloadOperation::System(operation) => self.run(client, what, |_| operation, within, progress).await,
+            ReloadOperation::Undefine(operation) => self.run(client, what, |_| operation, within, progress).await,
+            ReloadOperation::Undo => self.run(client, what, |_| UndoReload {}, within, progress).await,
+        };
+        let outcome = settle(outcome.map_err(failure)?)?;
+        self.remember(change, &outcome);
+        self.note_makers(client, made, &outcome).await;
+        Ok(outcome)
+    }
+
+    /// Compiles the code of a reload in a copy, and returns the operation of the image, with its
+    /// effect on a new image.
+    async fn prepare(&self, client: ClientId, reload: Reload) -> Result<(ReloadOperation, Change), Failure> {
+        Ok(match reload {
+            Reload::Code { code, package, file, line, options } => {
                 let file = file.map(|file| self.absolute(&file));
-                if !how.anyway {
+                if !options.anyway {
                     self.check_first(client, &code, package.as_deref(), file.as_deref(), line).await?;
                 }
-                let operation = CompileString { code, package, file, line, how };
-                change = Change::again("code", &operation);
-                run!(operation)
+                let operation = CompileString { code, package, file, line, options };
+                let change = Change::again("code", &operation);
+                (ReloadOperation::Code(operation), change)
             }
             Reload::Texts { what, texts } => {
                 let operation = CompileTexts { what, texts };
-                change = Change::again(&operation.what, &operation);
-                run!(operation)
+                let change = Change::again(&operation.what, &operation);
+                (ReloadOperation::Texts(operation), change)
             }
             Reload::Function { function, code, package, file, line } => {
                 let file = file.map(|file| self.absolute(&file));
                 let home = package.clone().or_else(|| home_of(&function));
                 self.check_first(client, &code, home.as_deref(), file.as_deref(), line).await?;
                 let what = format!("the function {function}");
-                let definition = CompileString { code, package, file, line, how: Compilation::default() };
+                let definition = CompileString { code, package, file, line, options: CompileOptions::default() };
                 let operation = ReplaceFunction { function, definition };
-                change = Change::again(&what, &operation);
-                run!(operation)
+                let change = Change::again(&what, &operation);
+                (ReloadOperation::Function(operation), change)
             }
             Reload::Fasl { path, digest } => {
                 let path = self.in_workspace(&path).await?;
@@ -181,13 +195,12 @@ impl Session {
                     None => content_of(&path).await?,
                 };
                 let operation = LoadFasl { path, digest: Some(digest) };
-                change = Change::again(&what, &operation);
-                run!(operation)
+                let change = Change::again(&what, &operation);
+                (ReloadOperation::Fasl(operation), change)
             }
             Reload::Package { package, recursive, allowed } => {
-                change = Change::Files(None);
                 let allowed = allowed.map(|sources| sources.allowed(self.workspace()));
-                run!(ReloadPackage { package, recursive, allowed })
+                (ReloadOperation::Package(ReloadPackage { package, recursive, allowed }), Change::Files(None))
             }
             Reload::System { system, force, allowed } => {
                 let workspace = self.workspace().to_owned();
@@ -199,24 +212,14 @@ impl Session {
                     force: false,
                     allowed: None,
                 };
-                change = Change::Files(Some(params));
                 let allowed = allowed.map(|sources| sources.allowed(self.workspace()));
-                run!(ReloadSystem { system, asd_files, force, allowed })
+                let operation = ReloadSystem { system, asd_files, force, allowed };
+                (ReloadOperation::System(operation), Change::Files(Some(params)))
             }
-            Reload::Undefine(operation) => {
-                // A new image has what its files define.
-                change = Change::Files(None);
-                run!(operation)
-            }
-            Reload::Undo => {
-                change = Change::Undo;
-                run!(UndoReload {})
-            }
-        };
-        let outcome = settle(outcome.map_err(failure)?)?;
-        self.remember(change, &outcome);
-        self.note_makers(client, made, &outcome).await;
-        Ok(outcome)
+            // A new image has what its files define.
+            Reload::Undefine(operation) => (ReloadOperation::Undefine(operation), Change::Files(None)),
+            Reload::Undo => (ReloadOperation::Undo, Change::Undo),
+        })
     }
 
     /// Compiles code that is to be loaded, so that no person is asked about code that does not
@@ -235,36 +238,6 @@ impl Session {
         };
         let file = file.as_ref().map(|file| self.absolute(file));
         self.check_first(client, code, package.as_deref(), file.as_deref(), line).await
-    }
-
-    /// Records the provenance of the reloaded definitions.
-    async fn note_makers(&self, client: ClientId, made: ProvenanceSource, outcome: &ReloadOutcome) {
-        let (image, provenance, who) = (&self.inner.image, &self.inner.provenance, self.maker(client));
-        let how = log::doing().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
-        let until = std::time::SystemTime::now();
-        let report = outcome.report.clone().unwrap_or_default();
-        let files = || report.files.iter().map(PathBuf::from).collect();
-        match made {
-            ProvenanceSource::Reported => {
-                let made: Vec<String> = report.redefined.iter().chain(&report.new).cloned().collect();
-                provenance.reported(&made, &[], &how, &who);
-            }
-            ProvenanceSource::Texts(texts) => {
-                for ReloadedText { code, package, origin } in texts {
-                    let (client, made_by) = (who.clone(), MadeBy::Operation(how.clone()));
-                    let entry = ProvenanceEntry { client, made_by, package, origin, file: None };
-                    provenance.made(image, &code, entry).await;
-                }
-            }
-            ProvenanceSource::Files => provenance.files(image, files(), &MadeBy::Operation(how), who, until).await,
-            ProvenanceSource::System(system) => {
-                provenance.files(image, files(), &MadeBy::System(system), who, until).await
-            }
-            ProvenanceSource::Undone => {
-                let back: Vec<String> = report.redefined.iter().chain(&report.new).cloned().collect();
-                provenance.reported(&back, &report.gone, &how, &who);
-            }
-        }
     }
 
     /// Returns the sources that the reload of a package or a system would load, for a person's
@@ -392,48 +365,16 @@ async fn content_of(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// The part of a reload from which the provenance of its definitions is recorded.
-enum ProvenanceSource {
-    /// The report alone.
-    Reported,
-    Texts(Vec<ReloadedText>),
-    Files,
-    System(String),
-    Undone,
-}
-
-/// A text that was loaded.
-struct ReloadedText {
-    code: String,
-    package: String,
-    origin: Option<Origin>,
-}
-
-impl ProvenanceSource {
-    fn of(reload: &Reload, workspace: &Path) -> ProvenanceSource {
-        let text = |code: &str, package: Option<String>, file: Option<&PathBuf>, line: usize| ReloadedText {
-            code: code.to_owned(),
-            package: package.unwrap_or_else(|| "COMMON-LISP-USER".to_owned()),
-            origin: file.map(|file| Origin { file: workspace.join(file), line, column: 1 }),
-        };
-        match reload {
-            Reload::Code { code, package, file, line, .. } => {
-                ProvenanceSource::Texts(vec![text(code, package.clone(), file.as_ref(), *line)])
-            }
-            Reload::Texts { texts, .. } => {
-                let one = |one: &CompileString| text(&one.code, one.package.clone(), one.file.as_ref(), one.line);
-                ProvenanceSource::Texts(texts.iter().map(one).collect())
-            }
-            Reload::Function { function, code, package, file, line } => {
-                let package = package.clone().or_else(|| home_of(function));
-                ProvenanceSource::Texts(vec![text(code, package, file.as_ref(), *line)])
-            }
-            Reload::Fasl { .. } => ProvenanceSource::Reported,
-            Reload::Package { .. } => ProvenanceSource::Files,
-            Reload::System { system, .. } => ProvenanceSource::System(system.clone()),
-            Reload::Undefine(_) | Reload::Undo => ProvenanceSource::Undone,
-        }
-    }
+/// The operation of the image for a reload.
+enum ReloadOperation {
+    Code(CompileString),
+    Texts(CompileTexts),
+    Function(ReplaceFunction),
+    Fasl(LoadFasl),
+    Package(ReloadPackage),
+    System(ReloadSystem),
+    Undefine(Undefine),
+    Undo,
 }
 
 /// The effect of a reload on a new image.

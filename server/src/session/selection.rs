@@ -6,9 +6,9 @@ use std::future::Future;
 use tokio::sync::oneshot;
 
 use super::event::{Event, Place, Reply};
-use super::part::{Part, RequestedPart, Selected};
+use super::requested_part::{Part, RequestedPart, Selected};
 use super::requests::in_place;
-use super::{ClientId, EvalRequest, Session, actor::Actor, unread};
+use super::{ClientId, EvalRequest, Session, actor::Actor, unreadable_code};
 use crate::ide::evaluate_part;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
@@ -46,7 +46,12 @@ impl Session {
             let outcome = session.logged(client, "evaluate", Some(&code), outcome, super::record::outcome_line);
             let mut outcome = outcome.await;
             if let Ok(outcome) = &mut outcome {
-                unread::explain(|| found.text.slice(..found.span.end).to_string(), found.span.start, None, outcome);
+                unreadable_code::explain(
+                    || found.text.slice(..found.span.end).to_string(),
+                    found.span.start,
+                    None,
+                    outcome,
+                );
             }
             Some((found, outcome))
         }

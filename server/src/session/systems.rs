@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
-use super::plan::Plan;
+use super::reportable_files::ReportableFiles;
 use super::requests::compute_all;
 use super::{CheckSystemRequest, SystemReport};
 use crate::bounded_file::SOURCE_LIMIT;
@@ -45,12 +45,12 @@ struct Files {
     seen: Mutex<HashMap<PathBuf, Seen>>,
     /// Texts that differ from those on disk.
     texts: HashMap<PathBuf, String>,
-    plan: Plan,
+    reportable: ReportableFiles,
 }
 
 impl Files {
     fn document(&self, path: &Path) -> Option<Document> {
-        let on_disk = || files::source(path, SOURCE_LIMIT).filter(|_| self.plan.has(path));
+        let on_disk = || files::source(path, SOURCE_LIMIT).filter(|_| self.reportable.has(path));
         let text = self.texts.get(path).cloned().or_else(on_disk)?;
         Some(Document::new(&text, 0))
     }
@@ -89,7 +89,7 @@ impl Files {
     }
 }
 
-/// Returns the report that replaces one about a file outside the check's plan. The file is not
+/// Returns the report that replaces one about a file outside the files of the check. The file is not
 /// read.
 fn not_of_this_check(path: &Path) -> CheckReport {
     let reason = format!("it told of {}, which is none of the files of this check.", path.display());
@@ -128,16 +128,16 @@ pub(super) async fn check(
     named.extend(params.texts.iter().map(|file| file.path.clone()));
     let mut places = config.lisp.read.clone();
     places.extend(checker.source_directories().await?);
-    let plan = Plan::new(&workspace, &named, &places);
+    let reportable = ReportableFiles::new(&workspace, &named, &places);
     let texts = request.texts.into_iter().map(|file| (file.path, file.text)).collect();
-    let files = Arc::new(Files { texts, plan, ..Files::default() });
+    let files = Arc::new(Files { texts, reportable, ..Files::default() });
     let reader = files.clone();
     let mut reports = checker.check_system(params, Arc::new(move |path| reader.look(path)), progress).await?;
     let merged = move || {
         for (path, report) in &mut reports {
             files.merge(path, report);
             // A system definition may name files that do not exist: their reports are kept.
-            if !files.texts.contains_key(path) && !files.plan.has(path) && path.exists() {
+            if !files.texts.contains_key(path) && !files.reportable.has(path) && path.exists() {
                 *report = not_of_this_check(path);
                 path.clone_from(&about);
             }

@@ -1,13 +1,26 @@
-//! Runs of tests in the image, whose first errors leave frozen failures.
+//! Runs of tests, in the image, where the first errors leave frozen failures, or in a copy of it.
 
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::sources::Sources;
 use super::{ClientId, Session};
 use crate::image::api::testing::{FrozenTest, RunTestsOutcome, RunTestsParams, TestOutcome};
 use crate::model::image::{ImageError, Progress};
+use crate::model::testing::TestSelection;
 use crate::shown::line;
+
+/// The tests that a client has run.
+#[derive(Debug, Clone)]
+pub struct RunTestsRequest {
+    /// The tests.
+    pub selection: TestSelection,
+    /// The seconds after which the run is stopped.
+    pub timeout: f64,
+    /// The contents of files that may be loaded; `None`: the files as they are.
+    pub allowed: Option<Sources>,
+}
 
 impl Session {
     /// Runs tests in the image, as [`Session::run`] runs any operation. Tests that left a frozen
@@ -18,17 +31,34 @@ impl Session {
     pub async fn run_tests(
         &self,
         client: ClientId,
-        params: RunTestsParams,
+        request: RunTestsRequest,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<RunTestsOutcome, ImageError> {
         let config = self.settings(client).await;
-        let within = Some(Duration::from_secs_f64(params.timeout));
-        let params = RunTestsParams { freeze: self.inner.checker.freeze(config.frozen), ..params };
+        let within = Some(Duration::from_secs_f64(request.timeout));
+        let params = RunTestsParams { freeze: self.inner.checker.freeze(config.frozen), ..self.params(request) };
         let mut answer = self.run(client, "running tests".into(), |_| params, within, progress).await?;
         for test in &mut answer.tests {
             self.keep(test, config.check.memory);
         }
         Ok(answer)
+    }
+
+    /// Runs tests in a copy of the image, as [`Session::run_in_copy`] runs any operation.
+    pub fn run_tests_in_copy(
+        &self,
+        client: ClientId,
+        request: RunTestsRequest,
+    ) -> impl Future<Output = Result<RunTestsOutcome, ImageError>> + Send + use<> {
+        let (wanted, params) = (request.timeout, self.params(request));
+        let bounded = |_, timeout| RunTestsParams { timeout, ..params };
+        self.run_in_copy(client, "running tests", wanted, bounded)
+    }
+
+    fn params(&self, RunTestsRequest { selection, timeout, allowed }: RunTestsRequest) -> RunTestsParams {
+        let asd_files = if selection.system.is_some() { self.asd_files() } else { Vec::new() };
+        let allowed = allowed.map(|sources| sources.allowed_to_load(self.workspace()));
+        RunTestsParams { selection, timeout, asd_files, allowed, freeze: None }
     }
 
     /// Keeps the frozen failure of a test, if it left one. `memory`: bytes that an attempt at it

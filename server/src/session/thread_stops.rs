@@ -7,9 +7,13 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
-use crate::image::api::debug::{DebugAbort, DebugStops, Done, Stop};
-use crate::image::{Image, StopEvent};
+use crate::image::api::debug::{DebugAbort, DebugStops};
+
+use crate::model::action_outcome::ActionOutcome;
+
+use crate::image::Image;
 use crate::model::image::ImageState;
+use crate::model::stop::{Stop, StopEvent};
 
 /// The time limit for a thread to leave an aborted stop.
 const LEAVES: Duration = Duration::from_secs(5);
@@ -57,7 +61,7 @@ async fn abort_all(image: &Image, sessions: &[String]) {
         tried.insert(stop.number);
         tracing::info!(stop = stop.number, "a stop of a thread whose editor left is aborted");
         // A stop that was left meanwhile is refused, and another one is found next.
-        if let Ok(Done { .. }) = image.at_stop(&DebugAbort { stop: stop.number }).await {
+        if let Ok(ActionOutcome { .. }) = image.at_stop(&DebugAbort { stop: stop.number }).await {
             let left = left(&mut events, stop.number);
             if crate::steady::timeout(LEAVES, left).await.is_err() {
                 tracing::warn!(stop = stop.number, "a thread does not leave its stop");

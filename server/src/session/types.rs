@@ -11,14 +11,15 @@ use super::approval::request::ApprovalRequest;
 use super::client::{ClientId, ClientInfo};
 use super::sources::Sources;
 use super::trust_prompt::TrustPrompt;
-pub use crate::image::api::TestToDebug;
-use crate::image::api::{Begun, FileText, Origin};
+use crate::image::api::{FileText, Origin};
 use crate::image::programs::Program;
 use crate::model::check::{CheckMode, CheckReport};
 use crate::model::diagnostic::Diagnostic;
+use crate::model::evaluation::SentEvaluation;
 use crate::model::frozen::Failure;
 use crate::model::image::{ImageState, OutputChunk};
 use crate::model::input::InputWanted;
+use crate::model::testing::TestToDebug;
 use crate::text::Span;
 use crate::text::document::Document;
 
@@ -156,8 +157,8 @@ pub struct EvalRequest {
     pub test: Option<TestToDebug>,
     /// True to give the values references, to inspect them by; an editor's evaluations always do.
     pub refer: bool,
-    /// Is told the image's request, once it is sent.
-    pub begun: Option<Arc<SetOnce<Begun>>>,
+    /// The place for the image's request, which is set once it is sent.
+    pub sent: Option<Arc<SetOnce<SentEvaluation>>>,
 }
 
 /// A request to check a text that is not (or not necessarily) an open document.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Session;
 use super::file_identity::real_path;
-use crate::image::api::contents::SystemFiles;
+use crate::image::api::package_contents::SystemFiles;
 use crate::shown::line;
 
 impl Session {

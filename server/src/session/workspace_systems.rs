@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::ide::asd::AsdFiles;
 use crate::image::Image;
-use crate::image::api::contents::WorkspaceSystems;
+use crate::image::api::package_contents::WorkspaceSystems;
 use crate::locked::lock;
 use crate::model::image::ImageState;
 

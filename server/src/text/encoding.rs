@@ -25,7 +25,7 @@ pub(crate) fn decode_as_edited(bytes: Vec<u8>) -> String {
 ///
 /// # Errors
 ///
-/// What is wrong with the file, as the end of a sentence.
+/// The fault of the file, as the end of a sentence.
 pub(crate) fn encode_like(bytes: &[u8], text: &str) -> Result<Vec<u8>, &'static str> {
     if let Some((_, order)) = utf_16(bytes) {
         return Ok(std::iter::once(BOM as u16).chain(text.encode_utf16()).flat_map(order.bytes).collect());

@@ -16,6 +16,7 @@ mod part;
 mod pass;
 pub mod pattern;
 pub mod position;
+pub mod recorded_definitions;
 pub mod scanner;
 pub mod scopes;
 pub mod thread_time;

@@ -2,7 +2,7 @@
 
 use super::Span;
 
-/// Why a top-level form cannot be read.
+/// The reason why a top-level form cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unreadable {
     /// A list in it is never closed.
@@ -26,7 +26,7 @@ pub enum Unreadable {
 pub struct TopForm {
     /// The span in characters.
     pub span: Span,
-    /// Why it cannot be read; `None` when its structure is whole.
+    /// The reason why it cannot be read; `None` when its structure is whole.
     pub fault: Option<Unreadable>,
     /// The span in bytes.
     pub(crate) bytes: Span,

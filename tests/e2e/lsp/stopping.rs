@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use consort::config::Config;
-use consort::image::api::debug::{DebugRestart, DebugRestartFrame, DebugStops, DoneStatus};
+use consort::image::api::debug::{DebugRestart, DebugRestartFrame, DebugStops};
+use consort::model::action_outcome::ActionStatus;
 use consort_tests::lsp::Editor;
 use consort_tests::patience::comes;
 use consort_tests::world::World;
@@ -38,7 +39,7 @@ async fn use_other(world: &World, stop: &Value, value: &str) {
         arguments: vec![value.into()],
         input: None,
     };
-    assert_eq!(world.session.at_stop(restart).await.unwrap().status, DoneStatus::Sent);
+    assert_eq!(world.session.at_stop(restart).await.unwrap().status, ActionStatus::Sent);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,7 +93,7 @@ async fn a_function_is_mended_while_its_caller_is_stopped() {
     let frames = consort::image::api::debug::DebugFrames { stop, start: 0, count: 20 };
     let frames = world.session.at_stop(frames).await.unwrap().frames;
     let frame = frames.iter().find(|frame| frame.name == "PRICE").expect("the frame").number;
-    assert_eq!(world.session.at_stop(DebugRestartFrame { stop, frame }).await.unwrap().status, DoneStatus::Sent);
+    assert_eq!(world.session.at_stop(DebugRestartFrame { stop, frame }).await.unwrap().status, ActionStatus::Sent);
     assert_eq!(editor.answer(id).await.unwrap()["values"], json!(["((:PRICE 14))"]));
     // The session can be used again.
     assert_eq!(editor.eval("*").await, ["((:PRICE 14))"]);

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use consort::image::api::tools::{Named, ReferenceCount};
+use consort::image::api::name_operations::{Named, ReferenceCount};
 use consort_tests::agent::Agent;
 use consort_tests::lsp::Editor;
 use consort_tests::world::World;

@@ -137,7 +137,7 @@ pub(super) fn slots<B: Backend>(cursor: &Cursor<B>, scope: (&NameIndex, Option<&
     of_classes(cursor, scope, class, initargs::slots_in_document, of_image, |one| &one.slots)
 }
 
-/// What a class has by its definition, with that of the superclasses that the texts define.
+/// The initargs that a class has by its definition, with those of the superclasses that the texts define.
 /// `of_text`: of a class in a document, and the superclasses; `of_image`: of a class in the image;
 /// `of_file`: of a class in another file.
 fn of_classes<B: Backend>(

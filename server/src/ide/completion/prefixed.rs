@@ -72,7 +72,7 @@ pub(super) fn symbols(
             found.push((Item { label, kind: "symbol".into(), detail, ..Item::default() }, score));
         }
     }
-    // What a known package exports is known: another word of the text is a mistake.
+    // The exports of a known package are known: another word of the text is a mistake.
     if target.is_some() && !internal {
         return found;
     }

@@ -5,7 +5,7 @@ use super::matching::Pattern;
 use super::{Completed, Item, best};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::partial_name::Part;
-use crate::image::api::contents::Homes;
+use crate::image::api::package_contents::Homes;
 use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::scanner::{Scanner, Token, TokenKind, Unterminated};
@@ -20,7 +20,7 @@ const FEATURES: &str = "sbcl ccl clisp ecl abcl allegro lispworks cmucl clasp un
 /// The operators of a feature expression (CLHS 24.1.2.1).
 const OPERATORS: &str = "and or not";
 
-/// What the reader expects at a place.
+/// The syntax that the reader expects at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Syntax {
     /// A character; the span begins with its `#\`.

@@ -2,7 +2,7 @@
 
 use super::packages::{Clause, Definition, add};
 use super::{Change, Fix};
-use crate::image::api::names::{FindName, FoundName, Offer};
+use crate::image::api::find_name::{FindName, FoundName, Offer};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 use crate::text::forms::package_at;

@@ -4,9 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
-use super::debug::{Done, Inspected, Part, Value, operation};
+use super::debug::operation;
 use super::symbols::Definition;
+use crate::model::action_outcome::{ActionOutcome, InspectedAtStop};
 use crate::model::evaluation::EvalOutcome;
+use crate::model::inspection::{Comparison, LispValue, MatchingParts, Table};
 
 operation!(
     /// `inspect-table`.
@@ -36,7 +38,7 @@ operation!(
         count: usize,
     },
     "inspect-find",
-    Found
+    MatchingParts
 );
 operation!(
     /// `inspect-compare`.
@@ -61,7 +63,7 @@ operation!(
         timeout: Option<f64>,
     },
     "inspect-eval",
-    Done
+    ActionOutcome
 );
 
 operation!(
@@ -95,7 +97,7 @@ operation!(
         package: Option<String>,
     },
     "variable-value",
-    Value
+    LispValue
 );
 operation!(
     /// `debug-inspect`.
@@ -120,44 +122,6 @@ operation!(
     InspectedAtStop
 );
 
-/// The parts of a value that contain a text.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Found {
-    /// The value.
-    pub value: Value,
-    /// Its kind.
-    pub kind: String,
-    /// The number of its parts.
-    pub total: usize,
-    /// The number of parts that were searched.
-    pub searched: usize,
-    /// The number of those that contain the text.
-    pub matches: usize,
-    /// A page of them.
-    pub parts: Vec<FoundPart>,
-}
-
-/// A part that contains a text.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct FoundPart {
-    /// Its number among the parts of the value.
-    pub number: usize,
-    /// The part.
-    #[serde(flatten)]
-    pub part: Part,
-}
-
-/// The end of code in a frame, and its first value.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct InspectedAtStop {
-    /// The end of the code; the values are not in it.
-    #[serde(flatten)]
-    pub done: Done,
-    /// The first value, or the part of it; `None`: the code returned no values.
-    #[serde(default)]
-    pub inspected: Option<Inspected>,
-}
-
 /// The definitions of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Definitions {
@@ -165,44 +129,4 @@ pub struct Definitions {
     pub definitions: Vec<Definition>,
     /// The image's `*features*`, upper-case.
     pub features: Vec<String>,
-}
-
-/// A value as a table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Table {
-    /// The number of rows of the whole.
-    pub total: usize,
-    /// The names of the columns.
-    pub columns: Vec<String>,
-    /// The page.
-    pub rows: Vec<Row>,
-}
-
-/// A row of a table.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
-    /// The index or the key.
-    pub label: String,
-    /// A cell for each column, where the row has one.
-    pub cells: Vec<Option<Value>>,
-}
-
-/// The differences of two values.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Comparison {
-    /// The differences, in the order of the parts.
-    pub differences: Vec<Difference>,
-    /// True if the values were too large to be compared whole.
-    pub partial: bool,
-}
-
-/// A part that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Difference {
-    /// The labels of the parts that lead to it, outermost first; empty for the values themselves.
-    pub path: Vec<String>,
-    /// The part of the one.
-    pub one: Value,
-    /// The part of the other.
-    pub other: Value,
 }

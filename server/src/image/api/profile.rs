@@ -4,18 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Operation;
 use crate::model::evaluation::EvalOutcome;
-
-/// The sampled quantity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ProfileMode {
-    /// Processor time.
-    Cpu,
-    /// Wall-clock time.
-    Time,
-    /// Allocation.
-    Alloc,
-}
+use crate::model::profile::ProfileMode;
 
 /// `profile`.
 #[derive(Debug, Clone, Serialize)]

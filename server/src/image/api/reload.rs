@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
+use crate::model::compile_options::CompileOptions;
 use crate::model::evaluation::EvalOutcome;
 
 /// `compile-string`: compiles all of the code, then loads it.
@@ -21,20 +22,9 @@ pub struct CompileString {
     pub file: Option<PathBuf>,
     /// The line of the code's first character in the file, 1-based.
     pub line: usize,
-    /// How it is compiled.
+    /// The options of its compilation.
     #[serde(flatten)]
-    pub how: Compilation,
-}
-
-/// How a text is compiled, where it is not as usual.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Compilation {
-    /// For debugging, with `(debug 3)`: variables are kept, and no call is a tail call.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub debug: bool,
-    /// Forms that do not compile are loaded all the same, and signal an error when they run.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub anyway: bool,
+    pub options: CompileOptions,
 }
 
 /// `compile-texts`: compiles and loads texts one after another, as one reload.
@@ -167,7 +157,7 @@ pub struct Report {
     pub stale: Vec<String>,
     /// Classes and structures with a changed instance layout.
     pub layouts: Vec<String>,
-    /// The errors of forms that were loaded all the same ([`Compilation::anyway`]), each with its
+    /// The errors of forms that were loaded all the same ([`CompileOptions::anyway`]), each with its
     /// place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,

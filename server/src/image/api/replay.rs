@@ -1,41 +1,25 @@
 //! Steps through a recording: the questions of a debugger's view to it.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 
 use super::record::RecordingQuestion;
 use crate::model::recording::{
-    RecordedCalls, RecordedMoment, RecordedPlaces, RecordedText, RecordedValue, RecordedValues,
+    RecordedCalls, RecordedMoment, RecordedPlaces, RecordedText, RecordedValue, RecordedValues, RecordingBreakpoint,
 };
 
 /// The maximum number of values or frames in an answer.
 const PAGE: u64 = 200;
-
-/// A breakpoint in a recording.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RecordingPoint {
-    /// The number that its owner gives it.
-    pub id: u64,
-    /// The file.
-    pub file: PathBuf,
-    /// The line, from 1.
-    pub line: usize,
-    /// The column, from 1, in UTF-16 code units.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub column: Option<usize>,
-}
 
 /// A question of a debugger's view; the names are those of the wire (docs/wire.md, `record`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "query", rename_all = "lowercase")]
 enum Query<'a> {
     Begin,
-    Step { event: u64, how: &'a str, points: &'a [RecordingPoint] },
+    Step { event: u64, how: &'a str, points: &'a [RecordingBreakpoint] },
     Frames { event: u64, start: u64, count: u64 },
     Parts { event: u64, frame: u64, scope: &'a str, path: &'a [u64], start: u64, count: u64 },
     Evaluate { event: u64, frame: u64, code: &'a str, hover: bool },
-    Breakpoints { points: &'a [RecordingPoint] },
+    Breakpoints { points: &'a [RecordingBreakpoint] },
     Text { unit: u64 },
 }
 
@@ -70,7 +54,7 @@ question!(
         /// The step: `next`, `back`, `into`, `out`, `continue` or `reverse`.
         how: &'static str,
         /// The breakpoints.
-        points: Vec<RecordingPoint>
+        points: Vec<RecordingBreakpoint>
     } RecordedMoment,
     |step| Query::Step { event: step.event, how: step.how, points: &step.points });
 
@@ -125,7 +109,7 @@ question!(
     /// The places of breakpoints.
     ReplayBreakpoints {
         /// The breakpoints.
-        points: Vec<RecordingPoint>
+        points: Vec<RecordingBreakpoint>
     } RecordedPlaces,
     |asked| Query::Breakpoints { points: &asked.points });
 
@@ -144,7 +128,7 @@ mod tests {
 
     #[test]
     fn questions_have_the_names_of_the_wire() {
-        let point = RecordingPoint { id: 1, file: "/a.lisp".into(), line: 3, column: None };
+        let point = RecordingBreakpoint { id: 1, file: "/a.lisp".into(), line: 3, column: None };
         let step = ReplayStep { event: 7, how: "back", points: vec![point] };
         let expected = json!({
             "query": "step", "event": 7, "how": "back", "points": [{"id": 1, "file": "/a.lisp", "line": 3}],

@@ -8,25 +8,14 @@ use super::reload::Allowed;
 use super::{Freeze, Operation};
 use crate::model::evaluation::{Clipped, EvalError, EvalOutcome};
 use crate::model::frozen::Frozen;
+use crate::model::testing::TestSelection;
 
-/// `run-tests`: every given parameter narrows the selection.
+/// `run-tests`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RunTestsParams {
-    /// The system to load with its test systems; the tests in their packages are run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub system: Option<String>,
-    /// The suite that contains the tests, at any depth.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub suite: Option<String>,
-    /// The name of the tests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub test: Option<String>,
-    /// The package of the tests' names.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub package: Option<String>,
-    /// `fiveam`, `parachute`, `rove` or `asdf`; otherwise the first framework that has such tests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub framework: Option<String>,
+    /// The tests to run.
+    #[serde(flatten)]
+    pub selection: TestSelection,
     /// Seconds after which the image itself interrupts.
     pub timeout: f64,
     /// The workspace's `.asd` files.

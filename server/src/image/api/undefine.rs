@@ -5,19 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Operation;
 use super::reload::ReloadOutcome;
-
-/// A method of a generic function, as its definition is written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WrittenMethod {
-    /// True for a method of the name's setf function.
-    #[serde(default)]
-    pub setf: bool,
-    /// `:around`, lower-case.
-    pub qualifiers: Vec<String>,
-    /// `circle`, `(eql :x)`, `t`: lower-case, without packages.
-    pub specializers: Vec<String>,
-}
+use crate::model::written_method::WrittenMethod;
 
 /// `removable`: what can be removed of a symbol.
 #[derive(Debug, Clone, Serialize)]

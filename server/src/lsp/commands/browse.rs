@@ -13,6 +13,11 @@ use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::model::image::ImageError;
 
+/// The answer of the image as a command's result.
+fn as_json(answer: std::result::Result<impl Serialize, ImageError>) -> Result<Value> {
+    answer.map(|answer| json!(answer)).map_err(|error| to_proto::error(&error))
+}
+
 /// Lists all packages.
 pub(super) struct Packages;
 
@@ -23,7 +28,7 @@ impl Command for Packages {
     const EXPECTS: &'static str = "[] or [{}]";
 
     async fn execute(connection: &Connection, NoArgument {}: NoArgument, _: Option<ProgressToken>) -> Result<Value> {
-        browse::packages(&connection.session).await.map_err(|error| to_proto::error(&error))
+        as_json(browse::packages(&connection.session).await)
     }
 }
 
@@ -44,7 +49,7 @@ impl Command for PackageSymbols {
     const EXPECTS: &'static str = r#"[{"package": "..."}]"#;
 
     async fn execute(connection: &Connection, Package { package }: Package, _: Option<ProgressToken>) -> Result<Value> {
-        browse::package_symbols(&connection.session, package).await.map_err(|error| to_proto::error(&error))
+        as_json(browse::package_symbols(&connection.session, package).await)
     }
 }
 
@@ -116,7 +121,7 @@ impl Command for Threads {
     const EXPECTS: &'static str = "[] or [{}]";
 
     async fn execute(connection: &Connection, NoArgument {}: NoArgument, _: Option<ProgressToken>) -> Result<Value> {
-        browse::threads(&connection.session).await.map_err(|error| to_proto::error(&error))
+        as_json(browse::threads(&connection.session).await)
     }
 }
 
@@ -135,11 +140,6 @@ pub(super) struct ThreadArgument {
 
 const THREAD_EXPECTS: &str = r#"[{"number": n}], n being one of `consort.threads`"#;
 
-/// The answer of a command that changes a thread.
-async fn stop(stopped: impl Future<Output = std::result::Result<impl Serialize, ImageError>>) -> Result<Value> {
-    stopped.await.map(|stopped| json!(stopped)).map_err(|error| to_proto::error(&error))
-}
-
 impl Command for InterruptThread {
     type Argument = ThreadArgument;
     const NAME: &'static str = "consort.interruptThread";
@@ -151,9 +151,7 @@ impl Command for InterruptThread {
         ThreadArgument { number }: ThreadArgument,
         _: Option<ProgressToken>,
     ) -> Result<Value> {
-        let what = format!("interrupting thread {number}");
-        let operation = move |_| browse::InterruptThread { number };
-        stop(connection.session.run(connection.client, what, operation, None, None)).await
+        as_json(connection.session.interrupt_thread(connection.client, number).await)
     }
 }
 
@@ -168,8 +166,6 @@ impl Command for KillThread {
         ThreadArgument { number }: ThreadArgument,
         _: Option<ProgressToken>,
     ) -> Result<Value> {
-        let what = format!("ending thread {number}");
-        let operation = move |_| browse::KillThread { number };
-        stop(connection.session.run(connection.client, what, operation, None, None)).await
+        as_json(connection.session.kill_thread(connection.client, number).await)
     }
 }

@@ -12,9 +12,9 @@ use super::{Command, seconds};
 use crate::lsp::connection::Connection;
 use crate::lsp::progress::Bar;
 use crate::lsp::{ext, from_proto, to_proto};
+use crate::model::evaluation::SentEvaluation;
 use crate::model::image::OutputChunk;
 use crate::session::EvalRequest;
-use crate::session::debug::Begun;
 
 /// Evaluates code.
 pub(super) struct Eval;
@@ -61,7 +61,7 @@ async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Resu
         threads: true,
         ..EvalRequest::default()
     };
-    let news = argument.output_token.map(|token| News::of(token, &mut request));
+    let reports = argument.output_token.map(|token| Reports::of(token, &mut request));
     let position = argument.position.or(argument.range.map(|range| range.start)).map(from_proto::position);
     let (session, client) = (&connection.session, connection.client);
     let mut answer = match &argument.uri {
@@ -69,28 +69,28 @@ async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Resu
             as std::pin::Pin<Box<dyn Future<Output = _> + Send>>,
         None => Box::pin(session.evaluate(client, request)),
     };
-    follow(connection, &mut answer, news, &bar)
+    follow(connection, &mut answer, reports, &bar)
         .await?
-        .map(|outcome| outcome.facts())
+        .map(|outcome| json!(outcome.facts()))
         .map_err(|error| to_proto::error(&error))
 }
 
-/// What a client is sent about its evaluation before the answer.
-pub(super) struct News {
+/// The reports that a client is sent about its evaluation before the answer.
+pub(super) struct Reports {
     /// The client's token.
     token: Value,
     /// Set when the evaluation begins; `None`: the client knows it.
-    begun: Option<Arc<SetOnce<Begun>>>,
+    begun: Option<Arc<SetOnce<SentEvaluation>>>,
     /// The output; `None`: no more can come.
     chunks: Option<mpsc::UnboundedReceiver<OutputChunk>>,
 }
 
-impl News {
+impl Reports {
     /// Has a request report its beginning and its output.
-    pub(super) fn of(token: Value, request: &mut EvalRequest) -> News {
+    pub(super) fn of(token: Value, request: &mut EvalRequest) -> Reports {
         let (begun, (output, chunks)) = (Arc::default(), mpsc::unbounded_channel());
-        (request.begun, request.output) = (Some(Arc::clone(&begun)), Some(output));
-        News { token, begun: Some(begun), chunks: Some(chunks) }
+        (request.sent, request.output) = (Some(Arc::clone(&begun)), Some(output));
+        Reports { token, begun: Some(begun), chunks: Some(chunks) }
     }
 
     /// Sends what comes next. Waits forever if nothing can come.
@@ -130,20 +130,20 @@ impl News {
     }
 }
 
-/// Waits for an answer, and sends the client's news until then.
+/// Waits for an answer, and sends the reports until then.
 ///
 /// # Errors
 /// The evaluation was cancelled.
 pub(super) async fn follow<T>(
     connection: &Connection,
     mut answer: impl Future<Output = T> + Unpin,
-    mut news: Option<News>,
+    mut reports: Option<Reports>,
     bar: &Bar,
 ) -> Result<T> {
     loop {
         let next = async {
-            match &mut news {
-                Some(news) => news.send_next(connection).await,
+            match &mut reports {
+                Some(reports) => reports.send_next(connection).await,
                 None => std::future::pending().await,
             }
         };
@@ -152,8 +152,8 @@ pub(super) async fn follow<T>(
             () = next => {}
             answer = &mut answer => {
                 // Something may have come with the answer.
-                if let Some(news) = &mut news {
-                    news.send_rest(connection);
+                if let Some(reports) = &mut reports {
+                    reports.send_rest(connection);
                 }
                 return Ok(answer);
             }

@@ -217,7 +217,7 @@ async fn evaluate(
 
 /// The result that `consort.eval` has too, with the range of the code and the document's version.
 fn result_of(connection: &Connection, selected: &Selected, outcome: &EvalOutcome) -> Value {
-    let mut value = outcome.facts();
+    let mut value = json!(outcome.facts());
     value["range"] = json!(to_proto::range(&selected.text, selected.span, connection.negotiated().encoding));
     value["version"] = json!(selected.version);
     value

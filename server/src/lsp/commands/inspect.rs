@@ -10,8 +10,9 @@ use super::Command;
 use crate::ide::context::Backend as _;
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
+use crate::model::action_outcome::ActionOutcome;
 use crate::model::image::ImageError;
-use crate::session::debug::{Done, Inspect as Parts, InspectCompare, InspectEval, InspectSet, InspectTable};
+use crate::session::debug::{Inspect as Parts, InspectCompare, InspectEval, InspectSet, InspectTable};
 
 /// The number of parts or rows of an answer, unless the client says otherwise.
 const PAGE: usize = 100;
@@ -141,7 +142,7 @@ impl Command for Set {
 }
 
 /// The values of code, or its error.
-fn outcome(done: Done) -> Value {
+fn outcome(done: ActionOutcome) -> Value {
     let error = done.error.map(|error| json!({"type": error.kind, "message": error.message}));
     json!({"status": done.status, "values": done.values, "error": error})
 }

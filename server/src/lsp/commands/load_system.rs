@@ -2,7 +2,7 @@
 
 use lsp_types::ProgressToken;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::Result;
 
@@ -60,7 +60,7 @@ async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> R
             connection.show(Level::Warning, &note);
         }
     }
-    let mut result = outcome.outcome.facts();
+    let mut result = json!(outcome.outcome.facts());
     result["loaded"] = outcome.loaded.into();
     Ok(result)
 }

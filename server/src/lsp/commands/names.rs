@@ -7,14 +7,12 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place};
-use crate::ide::context::Backend as _;
 use crate::ide::manuals::Manuals;
-use crate::ide::name_tools::{self, Named, Operation, Printed};
+use crate::ide::name_tools::{NameOperation, Printed, traced_calls};
 use crate::ide::named_symbols::SymbolHere;
 use crate::ide::{hyperspec, manual_page};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
-use crate::model::evaluation::EvalOutcome;
 use crate::text::forms::symbol_at;
 
 const EXPECTS: &str =
@@ -31,7 +29,7 @@ pub(super) struct Argument {
 }
 
 /// The name in question, and the package to read it in.
-async fn named(connection: &Connection, argument: Argument) -> Result<(Option<String>, Option<String>)> {
+async fn name_in_question(connection: &Connection, argument: Argument) -> Result<(Option<String>, Option<String>)> {
     match argument {
         Argument { name: Some(name), package, .. } => Ok((Some(name), package)),
         Argument { uri: Some(uri), position: Some(position), package, .. } => {
@@ -54,13 +52,13 @@ enum Nameless {
     Everything,
 }
 
-async fn run<O: Operation<Answer = EvalOutcome>>(
+async fn run(
     connection: &Connection,
     argument: Argument,
     nameless: Nameless,
-    operation: fn(Named) -> O,
+    operation: NameOperation,
 ) -> Result<Value> {
-    let (name, package) = named(connection, argument).await?;
+    let (name, package) = name_in_question(connection, argument).await?;
     let refuses = match nameless {
         Nameless::Refuses => true,
         Nameless::Package => package.is_none(),
@@ -69,13 +67,10 @@ async fn run<O: Operation<Answer = EvalOutcome>>(
     if name.is_none() && refuses {
         return Err(Error::invalid_params(format!("A name is missing. Its `arguments` are {EXPECTS}.")));
     }
-    let what = format!("{} {}", O::NAME, name.as_deref().unwrap_or("everything"));
-    let told = name.clone();
-    let operation = move |session| operation(Named { name, package, session });
-    match connection.session.run(connection.client, what, operation, None, None).await {
+    match connection.session.run_on_name(connection.client, operation, name.clone(), package).await {
         Ok(outcome) => match Printed::from(outcome) {
-            Printed { text, error: None } => Ok(json!({"name": told, "text": text})),
-            Printed { text, error: Some(why) } => Ok(json!({"name": told, "text": text, "error": why})),
+            Printed { text, error: None } => Ok(json!({"name": name, "text": text})),
+            Printed { text, error: Some(why) } => Ok(json!({"name": name, "text": text, "error": why})),
         },
         Err(error) => Err(to_proto::error(&error)),
     }
@@ -116,7 +111,7 @@ impl Command for Hyperspec {
 }
 
 macro_rules! command {
-    ($name:ident, $wire:literal, $runs_code:literal, $nameless:expr, $operation:path, $about:literal) => {
+    ($name:ident, $wire:literal, $runs_code:literal, $nameless:expr, $operation:expr, $about:literal) => {
         #[doc = $about]
         pub(super) struct $name;
 
@@ -134,17 +129,17 @@ macro_rules! command {
 }
 
 // DESCRIBE calls methods of the user.
-command!(Describe, "consort.describe", true, Nameless::Refuses, name_tools::Describe, "`consort.describe`.");
+command!(Describe, "consort.describe", true, Nameless::Refuses, NameOperation::Describe, "`consort.describe`.");
 command!(
     Disassemble,
     "consort.disassemble",
     false,
     Nameless::Refuses,
-    name_tools::Disassemble,
+    NameOperation::Disassemble,
     "`consort.disassemble`."
 );
-command!(Trace, "consort.trace", false, Nameless::Package, name_tools::Trace, "`consort.trace`.");
-command!(Untrace, "consort.untrace", false, Nameless::Everything, name_tools::Untrace, "`consort.untrace`.");
+command!(Trace, "consort.trace", false, Nameless::Package, NameOperation::Trace, "`consort.trace`.");
+command!(Untrace, "consort.untrace", false, Nameless::Everything, NameOperation::Untrace, "`consort.untrace`.");
 
 /// `consort.tracedCalls`.
 pub(super) struct TracedCalls;
@@ -168,8 +163,7 @@ impl Command for TracedCalls {
 
     async fn execute(connection: &Connection, page: Page, _: Option<ProgressToken>) -> Result<Value> {
         let Page { after, count, clear } = page;
-        let asked = name_tools::TracedCalls { after, count: count.unwrap_or(200).clamp(1, 1000), clear };
-        let answer = connection.session.query(asked).await;
+        let answer = traced_calls(&connection.session, after, count.unwrap_or(200).clamp(1, 1000), clear).await;
         answer.map(|answer| json!(answer)).map_err(|error| to_proto::error(&error))
     }
 }

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place, seconds};
-use crate::ide::profile::{ProfileMode, ProfileReport, ProfileSettings, ReportFormat, render};
+use crate::ide::profile::{ProfileReport, ProfileSettings, ReportFormat, render};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
+use crate::model::profile::ProfileMode;
 use crate::text::forms::toplevel_form;
 
 /// The default deadline, in seconds: a day, since a user can interrupt the run.

@@ -8,7 +8,7 @@ use tower_lsp::jsonrpc::Result;
 use super::Command;
 use crate::lsp::connection::Connection;
 use crate::lsp::{ext, from_proto};
-use crate::session::context::EditorContext;
+use crate::session::editor_context::EditorContext;
 use crate::session::path_of_uri;
 use crate::text::position::{LineColumn, line_column, to_offset};
 

@@ -90,11 +90,11 @@ impl Command for Record {
             _ => return Err(Error::invalid_params(format!("Its `arguments` are {}.", Record::EXPECTS))),
         };
         let session = &connection.session;
-        let (recording, look) = tokio::select! {
+        let (recording, answer) = tokio::select! {
             answer = session.record(connection.client, request) => answer.map_err(|error| to_proto::error(&error))?,
             () = bar.cancelled.cancelled() => return Err(Error::request_cancelled()),
         };
-        let (text, facts, _) = recorded(recording, &look, session.workspace());
+        let (text, facts, _) = recorded(recording, answer, session.workspace());
         Ok(json!({"text": text, "recording": facts}))
     }
 }
@@ -106,8 +106,8 @@ async fn next_call(connection: &Connection, next: NextCall, token: Option<Progre
     let session = &connection.session;
     let (progress, steps) = mpsc::unbounded_channel();
     let answer = session.record_next(connection.client, next, Some(progress));
-    let (recording, look) = bar.follow(steps, answer).await?.map_err(|error| to_proto::error(&error))?;
-    let (text, facts, _) = recorded(recording, &look, session.workspace());
+    let (recording, answer) = bar.follow(steps, answer).await?.map_err(|error| to_proto::error(&error))?;
+    let (text, facts, _) = recorded(recording, answer, session.workspace());
     Ok(json!({"text": text, "recording": facts}))
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
@@ -14,11 +14,11 @@ use crate::bounded_file;
 use crate::ide::reload;
 use crate::lsp::connection::Connection;
 use crate::lsp::from_proto;
-use crate::session::Level;
+use crate::model::compile_options::CompileOptions;
 use crate::session::kept_definitions::not_of_the_files;
-use crate::session::path_of_uri;
-use crate::session::reload::{Compilation, Reload};
+use crate::session::reload::Reload;
 use crate::session::unsaved_sources::not_loaded;
+use crate::session::{Level, path_of_uri};
 use crate::text::decode;
 use crate::text::forms::{package_at, toplevel_form};
 use crate::text::position::{line_column, to_offset};
@@ -43,7 +43,7 @@ pub(super) async fn perform(
             for note in not_loaded(&unsaved).into_iter().chain(not_of_the_files(&kept)) {
                 connection.show(Level::Warning, &note);
             }
-            Ok(Value::Object(reload::facts(&outcome, &unsaved, &kept)))
+            Ok(json!(reload::facts(&outcome, &unsaved, &kept)))
         }
         Err(failure) => Err(refused(failure)),
     }
@@ -53,7 +53,7 @@ pub(super) fn refused(failure: reload::Failure) -> Error {
     Error {
         code: ErrorCode::ServerError(failure.code.into()),
         message: failure.message.into(),
-        data: Some(failure.data),
+        data: Some(json!(failure.data)),
     }
 }
 
@@ -190,8 +190,8 @@ impl Command for CompileForm {
         // Blanks replace the text before the form in its line, so that columns are correct.
         let code = " ".repeat(place.column - 1) + &text.slice(span.start..span.end).to_string();
         let package = package_at(&document, span.start);
-        let how = Compilation { debug, anyway };
-        let what = Reload::Code { code, package, file: path_of_uri(uri.as_str()), line: place.line, how };
+        let options = CompileOptions { debug, anyway };
+        let what = Reload::Code { code, package, file: path_of_uri(uri.as_str()), line: place.line, options };
         perform(connection, "Compiling", what, token).await
     }
 }
@@ -227,8 +227,8 @@ impl File {
             }
             (None, None) => return Err(Error::invalid_params(format!("{} is not open.", self.uri))),
         };
-        let how = Compilation { debug: self.debug, anyway: self.anyway };
-        Ok(Reload::Code { code, package: None, file, line: 1, how })
+        let options = CompileOptions { debug: self.debug, anyway: self.anyway };
+        Ok(Reload::Code { code, package: None, file, line: 1, options })
     }
 }
 
@@ -269,8 +269,6 @@ impl Command for LoadFile {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -7,10 +7,12 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place, current_test, seconds};
-use crate::ide::testing::{RunTestsParams, Tested, definition, render, summary};
+use crate::ide::testing::{Tested, definition, render, summary};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
+use crate::model::testing::TestSelection;
 use crate::session::Level;
+use crate::session::testing::RunTestsRequest;
 use crate::text::forms::toplevel_form;
 
 /// The default deadline, in seconds: a day, since a user can interrupt the run.
@@ -41,11 +43,8 @@ impl Command for RunTests {
     async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
         let Argument { system, suite, test, package, framework, timeout } = argument;
         let timeout = seconds(RunTests::NAME, timeout)?.unwrap_or(DEADLINE);
-        let asd_files = connection.session.asd_files();
-        let allowed = None;
-        let params =
-            RunTestsParams { system, suite, test, package, framework, timeout, asd_files, allowed, freeze: None };
-        run(connection, params, token, false).await
+        let selection = TestSelection { system, suite, test, package, framework };
+        run(connection, RunTestsRequest { selection, timeout, allowed: None }, token, false).await
     }
 }
 
@@ -79,25 +78,22 @@ impl Command for RunTestAtPoint {
         if let Some(failed) = current_test::evaluate(connection, argument.uri.as_str(), &place, &definition).await? {
             return Ok(result_of(connection, &failed, argument.show));
         }
-        let params = RunTestsParams {
-            test: Some(definition.name),
-            package: place.package,
-            timeout: DEADLINE,
-            ..RunTestsParams::default()
-        };
-        run(connection, params, token, argument.show).await
+        let selection =
+            TestSelection { test: Some(definition.name), package: place.package, ..TestSelection::default() };
+        let request = RunTestsRequest { selection, timeout: DEADLINE, allowed: None };
+        run(connection, request, token, argument.show).await
     }
 }
 
 async fn run(
     connection: &Connection,
-    params: RunTestsParams,
+    request: RunTestsRequest,
     token: Option<ProgressToken>,
     show: bool,
 ) -> Result<Value> {
     let bar = connection.bars.begin(token, connection.negotiated().progress, "Running tests", true);
     let (progress, steps) = mpsc::unbounded_channel();
-    let answer = connection.session.run_tests(connection.client, params, Some(progress));
+    let answer = connection.session.run_tests(connection.client, request, Some(progress));
     let answer = bar.follow(steps, answer).await?;
     let facts = Tested::from(answer.map_err(|error| to_proto::error(&error))?);
     Ok(result_of(connection, &facts, show))

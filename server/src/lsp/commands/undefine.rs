@@ -8,14 +8,14 @@ use tower_lsp::jsonrpc::{Error, Result};
 
 use super::reload::perform;
 use super::{Command, PositionArgument, at_place};
-use crate::ide::undefine::{WrittenMethod, removable, removal};
+use crate::ide::undefine::{removable, removal};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
+use crate::model::written_method::WrittenMethod;
 use crate::session::reload::Reload;
-use crate::text::Span;
 use crate::text::datum::Form;
-use crate::text::definitions;
 use crate::text::forms::symbol_at;
+use crate::text::{Span, definitions};
 
 /// Returns the definitions of the name at a position that can be removed.
 pub(super) struct Removable;

@@ -7,13 +7,18 @@ use std::path::Path;
 use ropey::Rope;
 
 use crate::ide::differences;
+use crate::model::breakpoint::{Breakpoint, RequestedBreakpoint};
 use crate::session::Session;
-use crate::session::debug::{Point, Verified};
 use crate::text::position::line_column;
 
-/// Why a point is not set, by its index in `points`; `None`: it may be set. `text`: the text that
+/// The reason why each of `points` is not set; `None`: it may be set. `text`: the text that
 /// the definitions are compiled from.
-pub(super) async fn refusals(session: &Session, file: &Path, text: &str, points: &[Point]) -> Vec<Option<String>> {
+pub(super) async fn refusals(
+    session: &Session,
+    file: &Path,
+    text: &str,
+    points: &[RequestedBreakpoint],
+) -> Vec<Option<String>> {
     if points.is_empty() {
         return Vec::new();
     }
@@ -31,7 +36,7 @@ pub(super) async fn refusals(session: &Session, file: &Path, text: &str, points:
             (line(form.form.start), line(form.form.end), form.names.join(" "))
         })
         .collect();
-    let refusal = |point: &Point| {
+    let refusal = |point: &RequestedBreakpoint| {
         let line = point.line?;
         let (.., names) = edited.iter().find(|(first, last, _)| (*first..=*last).contains(&line))?;
         Some(format!("{names} was edited since the image loaded it. Load it first, then set the breakpoint"))
@@ -40,12 +45,12 @@ pub(super) async fn refusals(session: &Session, file: &Path, text: &str, points:
 }
 
 /// The outcomes for all points: `set` are those of the points without a refusal, in order.
-pub(super) fn merged(refusals: Vec<Option<String>>, set: Vec<Verified>) -> Vec<Verified> {
+pub(super) fn merged(refusals: Vec<Option<String>>, set: Vec<Breakpoint>) -> Vec<Breakpoint> {
     let mut set = set.into_iter();
     refusals
         .into_iter()
         .map(|refusal| match refusal {
-            Some(why) => Verified { message: Some(why), ..Verified::default() },
+            Some(why) => Breakpoint { message: Some(why), ..Breakpoint::default() },
             None => set.next().unwrap_or_default(),
         })
         .collect()
@@ -57,9 +62,9 @@ mod tests {
 
     #[test]
     fn refusals_and_what_was_set_come_in_the_order_of_the_points() {
-        let set = |name: &str| Verified { verified: true, message: Some(name.into()), ..Verified::default() };
+        let set = |name: &str| Breakpoint { verified: true, message: Some(name.into()), ..Breakpoint::default() };
         let both = merged(vec![None, Some("edited".into()), None], vec![set("first"), set("second")]);
-        let told = |one: &Verified| (one.verified, one.message.clone().unwrap_or_default());
+        let told = |one: &Breakpoint| (one.verified, one.message.clone().unwrap_or_default());
         let expected = [(true, "first"), (false, "edited"), (true, "second")].map(|(set, of)| (set, of.to_owned()));
         assert_eq!(both.iter().map(told).collect::<Vec<_>>(), expected);
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tokio::sync::{oneshot, watch};
 
-use super::{AgentBreakpoints, KeptPoint, Point, State};
+use super::{AgentBreakpoints, KeptPoint, RequestedBreakpoint, State};
 use crate::session::approval::{Class, Setting};
 use crate::session::{ClientId, Session};
 use crate::shown::line;
@@ -74,8 +74,11 @@ impl AgentBreakpoints {
                 continue;
             }
             told.extend(named(workspace, &file, stay.iter().map(|point| point.line)));
-            let point =
-                |point: KeptPoint| Point { line: Some(point.line), condition: point.condition, ..Point::default() };
+            let point = |point: KeptPoint| RequestedBreakpoint {
+                line: Some(point.line),
+                condition: point.condition,
+                ..RequestedBreakpoint::default()
+            };
             self.replace(&file, stay.into_iter().map(point).collect());
             files.push(file);
         }
@@ -95,8 +98,8 @@ impl AgentBreakpoints {
         let mut state = self.lock();
         let (mut files, mut refused) = (Vec::new(), Vec::new());
         for (file, points) in &mut state.files {
-            let refuses = |point: &mut Point| rules.refuses(point.condition.as_ref());
-            let out: Vec<Point> = points.extract_if(.., refuses).collect();
+            let refuses = |point: &mut RequestedBreakpoint| rules.refuses(point.condition.as_ref());
+            let out: Vec<RequestedBreakpoint> = points.extract_if(.., refuses).collect();
             if !out.is_empty() {
                 refused.extend(named(workspace, file, out.iter().filter_map(|point| point.line)));
                 files.push(file.clone());

@@ -166,7 +166,9 @@ async fn calls_at_the_same_time_wait_and_one_tells_of_the_files_that_were_put_ba
     assert_eq!(host.lines("/w/a.lisp"), [2, 3]);
 
     let other = Host::with(kept()).await;
-    other.own.replace(Path::new("/w/a.lisp"), vec![Point { line: Some(9), ..Point::default() }]);
+    other
+        .own
+        .replace(Path::new("/w/a.lisp"), vec![RequestedBreakpoint { line: Some(9), ..RequestedBreakpoint::default() }]);
     assert_eq!(other.take_over().await, None, "the file has newer breakpoints");
     assert_eq!(other.lines("/w/a.lisp"), [9]);
 }
@@ -192,7 +194,7 @@ async fn a_connection_that_ends_leaves_the_record_to_the_next_of_its_bridge() {
 #[tokio::test]
 async fn breakpoints_that_are_not_in_force_yet_are_on_record() {
     let host = Host::with(KeptFiles::new()).await;
-    let points = vec![Point { line: Some(2), ..Point::default() }];
+    let points = vec![RequestedBreakpoint { line: Some(2), ..RequestedBreakpoint::default() }];
     let (recorded, set) = host.own.set((&host.session, host.client), Path::new("/w/a.lisp"), points).await;
     recorded.unwrap();
     assert!(set.is_err(), "the image cannot run");
@@ -214,8 +216,8 @@ async fn the_notice_names_a_limited_number_of_files() {
 async fn the_image_gets_the_last_breakpoints_last() {
     let host = Host::with(KeptFiles::new()).await;
     let (file, given) = (Path::new("/w/a.lisp"), Mutex::new(Vec::new()));
-    let give = |points: Vec<Point>| lock(&given).push(points.len());
-    host.own.replace(file, vec![Point { line: Some(2), ..Point::default() }]);
+    let give = |points: Vec<RequestedBreakpoint>| lock(&given).push(points.len());
+    host.own.replace(file, vec![RequestedBreakpoint { line: Some(2), ..RequestedBreakpoint::default() }]);
     let (is_read, read) = oneshot::channel::<()>();
     // The text of the file is read only now.
     let mut restored = pin!(host.own.in_turn(file, async |points| {

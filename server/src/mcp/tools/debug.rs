@@ -3,21 +3,24 @@
 //! nothing.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool, evaluate_lisp};
 use crate::ide::failures;
-use crate::ide::stops::{
-    self, DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep, Done,
-    DoneStatus, Stack, Stop, StopAction,
-};
+use crate::ide::stops::{self, Stack, StopAction};
 use crate::mcp::agent_breakpoints::NextEvent;
+use crate::model::action_outcome::{ActionOutcome, ActionStatus};
 use crate::model::error_kind::ErrorKind;
+use crate::model::frozen::Failure as FrozenFailure;
 use crate::model::image::{ImageError, ImageState};
+use crate::model::stop::Stop;
 use crate::session::Session;
 use crate::session::approval::{Class, Subject};
+use crate::session::debug::{
+    DebugAbort, DebugContinue, DebugEval, DebugRestart, DebugRestartFrame, DebugReturn, DebugStep,
+};
 use crate::session::failures::STOP;
 use crate::text::toplevel::written_forms;
 
@@ -161,41 +164,37 @@ With an error's `failure`: all tried in a copy, unasked.";
             Err(failure) => return failure.into(),
         };
         let session = &call.session;
-        let looked = match meaning {
-            Meaning::Stops => listed(session).await,
+        let shown = match meaning {
+            Meaning::Stops => listed(session).await.map(reply),
             Meaning::Frames(stack @ Stack::Stop(_)) => {
                 let context = session.context(call.client).await;
-                stops::frames(&context, stack, session.workspace()).await
+                stops::frames(&context, stack, session.workspace()).await.map(reply)
             }
             Meaning::Frames(stack @ Stack::Failure(failure)) => {
                 let context = session.context_at_failure(call.client, failure).await;
-                stops::frames(&context, stack, session.workspace()).await
+                stops::frames(&context, stack, session.workspace()).await.map(reply)
             }
-            Meaning::Locals(stack @ Stack::Stop(_), frame) => stops::locals(session, stack, frame).await,
+            Meaning::Locals(stack @ Stack::Stop(_), frame) => stops::locals(session, stack, frame).await.map(reply),
             Meaning::Locals(stack @ Stack::Failure(failure), frame) => {
-                stops::locals(&session.at_failure(failure), stack, frame).await
+                stops::locals(&session.at_failure(failure), stack, frame).await.map(reply)
             }
-            Meaning::Try(failure, action) => {
-                return match attempt(session, failure, action).await {
-                    Ok((text, facts, failed)) => Reply::new(text, Facts::new(facts), failed),
-                    Err(error) => failed(error).into(),
-                };
-            }
-            Meaning::Do(number, action) => {
-                return match act(&call, number, action).await {
-                    Ok((text, facts, failed)) => Reply::new(text, Facts::new(facts), failed),
-                    Err(failure) => failure.into(),
-                };
-            }
+            Meaning::Try(failure, action) => attempt(session, failure, action).await,
+            Meaning::Do(number, action) => return act(&call, number, action).await.unwrap_or_else(Reply::from),
         };
-        match looked {
-            Ok((text, facts)) => Reply::new(text, Facts::new(facts), false),
-            Err(error) => failed(error).into(),
-        }
+        shown.unwrap_or_else(|error| failed(error).into())
     }
 }
 
-/// Fails if no image runs; none is started for this.
+fn reply((text, facts): (String, impl Serialize)) -> Reply<Facts> {
+    Reply::new(text, Facts::new(facts), false)
+}
+
+/// Returns the answer for an action at a `stop`, or on a `value`.
+pub(super) fn reply_of_action(outcome: &ActionOutcome, whose: &str) -> Reply<Facts> {
+    let (text, facts, failed) = stops::outcome(outcome, whose);
+    Reply::new(text, Facts::new(facts), failed)
+}
+
 /// The class of approval that an action at a stop needs, and its subject.
 pub(super) async fn approval_of(
     call: &Call,
@@ -228,6 +227,7 @@ pub(super) async fn approved_stop(call: &Call, number: u64, action: &StopAction)
     Ok(stop)
 }
 
+/// Fails if no image runs; none is started for this.
 fn require_running(session: &Session) -> Result<(), Failure> {
     match session.image_state() {
         ImageState::Ready { .. } => Ok(()),
@@ -235,21 +235,28 @@ fn require_running(session: &Session) -> Result<(), Failure> {
     }
 }
 
+/// The stops and the frozen failures.
+#[derive(Debug, Serialize)]
+struct Listed {
+    stops: Vec<Stop>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    failures: Vec<FrozenFailure>,
+}
+
 /// Lists the stops and the frozen failures.
-async fn listed(session: &Session) -> Result<(String, Value), ImageError> {
-    let all = if require_running(session).is_ok() { stops::all(session).await? } else { Vec::new() };
-    let (mut text, mut facts) = stops::listed(&all);
-    let kept = session.failures();
-    if !kept.is_empty() {
-        let (more, failures) = failures::listed(&kept);
-        text = if all.is_empty() { more } else { format!("{text}\n\n{more}") };
-        facts["failures"] = failures;
+async fn listed(session: &Session) -> Result<(String, Listed), ImageError> {
+    let stops = if require_running(session).is_ok() { stops::all(session).await? } else { Vec::new() };
+    let mut text = stops::listed(&stops);
+    let failures = session.failures();
+    if !failures.is_empty() {
+        let more = failures::listed(&failures);
+        text = if stops.is_empty() { more } else { format!("{text}\n\n{more}") };
     }
-    Ok((text, facts))
+    Ok((text, Listed { stops, failures }))
 }
 
 /// Tries at a frozen failure what could be done at a stop.
-async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<(String, Value, bool), ImageError> {
+async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<Reply<Facts>, ImageError> {
     let stop = STOP;
     let tried = match action {
         StopAction::Eval { frame, code } => {
@@ -284,14 +291,15 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
         StopAction::Continue => session.try_at_failure(failure, DebugContinue { stop }).await?,
         StopAction::Abort => {
             let text = if session.drop_failure(failure) { "It is not kept any more." } else { "There is none." };
-            return Ok((text.into(), serde_json::json!({"status": "dropped"}), false));
+            return Ok(Reply::new(text.into(), Facts::new(json!({"status": "dropped"})), false));
         }
     };
-    Ok(failures::outcome(tried))
+    let (text, facts, failed) = failures::outcome(tried);
+    Ok(Reply::new(text, Facts::new(facts), failed))
 }
 
 /// Does at a stop what was permitted.
-async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Value, bool), Failure> {
+async fn act(call: &Call, number: u64, action: StopAction) -> Result<Reply<Facts>, Failure> {
     let session = &call.session;
     require_running(session)?;
     let stop = approved_stop(call, number, &action).await?;
@@ -300,24 +308,24 @@ async fn act(call: &Call, number: u64, action: StopAction) -> Result<(String, Va
         _ => call.breakpoints.take_waiting(number),
     };
     let done = perform(session, &stop, action).await.map_err(failed)?;
-    let Some(resuming) = resuming.filter(|_| done.status == DoneStatus::Sent) else {
-        return Ok(stops::outcome(&done, "stop"));
+    let Some(resuming) = resuming.filter(|_| done.status == ActionStatus::Sent) else {
+        return Ok(reply_of_action(&done, "stop"));
     };
     // The answer is what comes next of the agent's own evaluation.
     Ok(match resuming.next(&call.progress).await {
         Some(NextEvent::Stopped(stopped)) => {
             let (text, facts) = stops::describe_for_agent(session, stopped.stop).await;
-            (text, facts, false)
+            Reply::new(text, Facts::new(facts), false)
         }
         Some(NextEvent::Ended(answer)) => {
             let Reply { text, facts, failed, .. } = evaluate_lisp::ended(*answer, None);
-            (text, json!(facts), failed)
+            Reply::new(text, Facts::new(facts), failed)
         }
-        None => stops::outcome(&done, "stop"),
+        None => reply_of_action(&done, "stop"),
     })
 }
 
-async fn perform(session: &Session, at: &Stop, action: StopAction) -> Result<Done, ImageError> {
+async fn perform(session: &Session, at: &Stop, action: StopAction) -> Result<ActionOutcome, ImageError> {
     let stop = at.number;
     match action {
         StopAction::Eval { frame, code } => session.at_stop(DebugEval { stop, frame, code, debug: false }).await,
@@ -337,6 +345,8 @@ async fn perform(session: &Session, at: &Stop, action: StopAction) -> Result<Don
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     fn meaning(arguments: Value) -> Result<Meaning, Failure> {

@@ -60,7 +60,7 @@ impl Tool for EditorContext {
         let session = &call.session;
         // Queried first: when the answer arrives, every disconnected editor has been removed.
         let documents = session.compared_documents().await;
-        let place = |(client, place): (_, crate::session::context::EditorContext)| Place {
+        let place = |(client, place): (_, crate::session::editor_context::EditorContext)| Place {
             editor: session.name_of(client),
             file: place.file.map_or(place.uri, |file| file.display().to_string()),
             selection: place.selection.map(|(from, to)| [from, to].map(|at| format!("{}:{}", at.line, at.column))),

@@ -14,10 +14,10 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// The facts in `value`, an object.
-    pub(super) fn new(value: Value) -> Facts {
-        match value {
-            Value::Object(facts) => Facts { facts },
+    /// The facts in `value`, which serializes to an object.
+    pub(super) fn new(value: impl Serialize) -> Facts {
+        match serde_json::to_value(value) {
+            Ok(Value::Object(facts)) => Facts { facts },
             _ => Facts { facts: JsonObject::new() },
         }
     }

@@ -7,7 +7,7 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::Refusal;
 use crate::locked::lock;
 use crate::mcp::answer::Limits;
-use crate::mcp::kept::{NUMBER, TIME};
+use crate::mcp::partial_answers::{NUMBER, TIME};
 use crate::model::error_kind::ErrorKind;
 
 /// The default size of a page in bytes.

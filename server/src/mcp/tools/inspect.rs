@@ -6,7 +6,8 @@ mod arguments;
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use arguments::{Doing, Input, Show, Source};
 
@@ -15,16 +16,19 @@ use super::{Call, CodeContext, Failure, Hints, Reply, Tool, debug, evaluate_lisp
 use crate::ide::clip::{LIMIT, clip};
 use crate::ide::context::Backend as _;
 use crate::ide::evaluate::{self, Evaluation};
-use crate::ide::name_tools::{Operation, Printed};
+use crate::ide::name_tools::Printed;
 use crate::ide::stops::{self, Stack, StopAction};
 use crate::ide::{inspect, value_definition};
+use crate::model::action_outcome::{ActionOutcome, ActionStatus, InspectedAtStop};
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
+use crate::model::inspection::{Inspected, LispValue};
+use crate::model::stop::Local;
 use crate::session::approval::{Class, Subject};
 use crate::session::debug::{
-    DebugInspect, Done, DoneStatus, Inspect as Parts, InspectCompare, InspectDescribe, InspectEval, InspectFind,
-    InspectSet, InspectTable, Inspected, InspectedAtStop, Local, Value as Shown,
+    DebugInspect, Inspect as Parts, InspectCompare, InspectDescribe, InspectEval, InspectFind, InspectSet,
+    InspectTable, Operation,
 };
 use crate::session::failures::STOP;
 use crate::session::{EvalRequest, Frontend};
@@ -50,7 +54,7 @@ async fn look(call: &Call, reference: u64, path: &[usize]) -> Result<Inspected, 
     call.session.query(Parts { reference, path: path.to_vec(), start: 0, count: 1 }).await.map_err(failed)
 }
 
-/// What runs code on a value, as a person is asked about it.
+/// Work that runs code on a value, as a person is asked about it.
 #[derive(Debug, Clone, Copy)]
 enum Work<'a> {
     Evaluate,
@@ -157,17 +161,17 @@ impl Tool for Inspect {
                         run(&call, &input, value, InspectEval { reference: value, code, timeout: input.at_most() })
                             .await?;
                     match done.values.first() {
-                        Some(shown) if done.status == DoneStatus::Ok => {
+                        Some(shown) if done.status == ActionStatus::Ok => {
                             Ok(evaluated(&call, &input, shown, &rest_of(&done)).await)
                         }
-                        _ => Ok(of_done(&done)),
+                        _ => Ok(debug::reply_of_action(&done, "value")),
                     }
                 }
                 (Source::Frame(stack, frame, code), _) => in_frame(&call, &input, (stack, frame, code), path).await,
                 (Source::Number(reference), Doing::Show(Show::Parts)) => {
                     let asked = Parts { reference, path, start, count };
                     let looked = call.session.query(asked).await.map_err(failed)?;
-                    Ok(told(inspect::page(&looked, start, true)))
+                    Ok(reply(inspect::page(&looked, start, true)))
                 }
                 (Source::Number(value), doing) => with_value(&call, &input, value, path, doing).await,
                 (Source::Variable(name), doing) => {
@@ -184,36 +188,35 @@ impl Tool for Inspect {
     }
 }
 
-fn told((text, facts): (String, Value)) -> Reply<Facts> {
+fn reply((text, facts): (String, impl Serialize)) -> Reply<Facts> {
     Reply::new(text, Facts::new(facts), false)
 }
 
-fn of_done(done: &Done) -> Reply<Facts> {
-    let (text, facts, failed) = stops::outcome(done, "value");
-    Reply::new(text, Facts::new(facts), failed)
-}
-
-async fn variable(call: &Call, name: String, input: &Input) -> Result<Shown, Failure> {
+async fn variable(call: &Call, name: String, input: &Input) -> Result<LispValue, Failure> {
     let who = (call.client, Frontend::Mcp);
     let found = call.session.variable_value(who, name, input.package.clone()).await;
     found.map_err(|error| Failure::of(error, input.package.as_deref()))
 }
 
 /// Inspects a value that code gave, or the part of it that the call names.
-async fn parts(call: &Call, input: &Input, shown: &Shown) -> Result<Reply<Facts>, Failure> {
+async fn parts(call: &Call, input: &Input, shown: &LispValue) -> Result<Reply<Facts>, Failure> {
     let path = input.path.clone().unwrap_or_default();
     if shown.reference == 0 {
-        return if path.is_empty() { Ok(told(inspect::plain(shown))) } else { Err(nothing("The value has no parts.")) };
+        return if path.is_empty() {
+            Ok(reply(inspect::plain(shown)))
+        } else {
+            Err(nothing("The value has no parts."))
+        };
     }
     let (start, count) = input.page();
     let asked = Parts { reference: shown.reference, path, start, count };
     let looked = call.session.query(asked).await.map_err(failed)?;
-    Ok(told(inspect::page(&looked, start, true)))
+    Ok(reply(inspect::page(&looked, start, true)))
 }
 
 /// [`parts`] of the first value of code that ran, with `rest`, what else came of it. Where they
 /// cannot be shown, that too is the end of code that ran.
-async fn evaluated(call: &Call, input: &Input, shown: &Shown, rest: &str) -> Reply<Facts> {
+async fn evaluated(call: &Call, input: &Input, shown: &LispValue, rest: &str) -> Reply<Facts> {
     let mut reply = parts(call, input, shown).await.unwrap_or_else(|Failure { kind, message }| {
         let message = format!("The code was evaluated and gave {}. {message}", line(&shown.text));
         Reply::from(Failure { kind, message })
@@ -223,10 +226,10 @@ async fn evaluated(call: &Call, input: &Input, shown: &Shown, rest: &str) -> Rep
 }
 
 /// The other values of code than the first, and its output.
-fn rest_of(done: &Done) -> String {
+fn rest_of(done: &ActionOutcome) -> String {
     let others = done.values.get(1..).unwrap_or_default().to_vec();
     let none = others.is_empty();
-    let (text, _, _) = stops::outcome(&Done { values: others, ..done.clone() }, "value");
+    let (text, _, _) = stops::outcome(&ActionOutcome { values: others, ..done.clone() }, "value");
     match text.strip_prefix("; No value") {
         Some(output) if none => output.to_owned(),
         _ => format!("\n; The other values:\n{text}"),
@@ -297,7 +300,7 @@ async fn of_code(call: &Call, input: &Input, code: String) -> Reply<Facts> {
     let first = outcome.values.first().map_or_else(String::new, |value| value.text.clone());
     let count = outcome.values.len();
     let others = if count > 1 { format!("\n; The first of {count} values, which are in `/`.") } else { String::new() };
-    let mut reply = evaluated(call, input, &Shown { text: first, kind: None, reference }, &others).await;
+    let mut reply = evaluated(call, input, &LispValue { text: first, kind: None, reference }, &others).await;
     let mut evaluation = Evaluation::from(EvalOutcome { values: Vec::new(), ..outcome });
     evaluation.for_agent();
     let printed = evaluate::render(&evaluation);
@@ -327,7 +330,7 @@ async fn in_frame(
     let (start, count) = input.page();
     let asked =
         |stop, path| DebugInspect { stop, frame, code: code.clone(), path, start, count, timeout: input.at_most() };
-    let InspectedAtStop { done, inspected } = match stack {
+    let InspectedAtStop { action: done, inspected } = match stack {
         Stack::Failure(number) => {
             let work = session.at_failure(number);
             call.progress.during(work.query(asked(STOP, path)), None).await.map_err(failed)?
@@ -353,7 +356,7 @@ async fn in_frame(
     };
     let whose = if matches!(stack, Stack::Stop(_)) { "stop" } else { "failure" };
     let (outcome, facts, is_failure) = stops::outcome(&done, whose);
-    let Some(inspected) = inspected.filter(|_| done.status == DoneStatus::Ok) else {
+    let Some(inspected) = inspected.filter(|_| done.status == ActionStatus::Ok) else {
         return Ok(Reply::new(outcome, Facts::new(facts), is_failure));
     };
     // What the code printed.
@@ -385,12 +388,12 @@ async fn with_value(
     match doing {
         Doing::Show(Show::Table) => {
             let table = session.query(InspectTable { reference, start, count }).await.map_err(failed)?;
-            Ok(told(inspect::table(&table, start)))
+            Ok(reply(inspect::table(&table, start)))
         }
         Doing::Show(Show::Definition) => {
             let context = session.context(call.client).await;
             let found = value_definition::of(&context, reference).await.map_err(failed)?;
-            Ok(told(inspect::definitions(&found, session.workspace())))
+            Ok(reply(inspect::definitions(&found, session.workspace())))
         }
         Doing::Show(Show::Describe) => {
             check_unchanged(call, value, Work::Describe(whole)).await?;
@@ -404,17 +407,18 @@ async fn with_value(
         }
         Doing::Find(text) => {
             let asked = InspectFind { reference, path: Vec::new(), text, start, count };
-            Ok(told(inspect::found(&session.query(asked).await.map_err(failed)?, start)))
+            Ok(reply(inspect::found(&session.query(asked).await.map_err(failed)?, start)))
         }
         Doing::Compare(other) => {
             let compared = session.query(InspectCompare { reference, other }).await.map_err(failed)?;
-            Ok(told(inspect::comparison(&compared)))
+            Ok(reply(inspect::comparison(&compared)))
         }
         Doing::Set(code) => {
             check_unchanged(call, value, Work::Set(whole)).await?;
             let part = last.unwrap_or_default();
-            Ok(of_done(
+            Ok(debug::reply_of_action(
                 &run(call, input, reference, InspectSet { reference, part, code, timeout: input.at_most() }).await?,
+                "value",
             ))
         }
         Doing::Show(Show::Parts) => Err(nothing("Its parts are looked at otherwise.")),

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+use serde_json::Value;
+
 use super::*;
 
 fn meaning(arguments: Value) -> Result<(Source, Doing), Failure> {

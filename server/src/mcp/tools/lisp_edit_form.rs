@@ -9,8 +9,9 @@ use crate::ide::edit_form::Operation;
 use crate::ide::edit_forms::{Edits, FormEdit, edit_all};
 use crate::ide::edited_in_image::{image_has, package_of};
 use crate::ide::reload;
+use crate::model::compile_options::CompileOptions;
 use crate::session::approval::{Class, Subject};
-use crate::session::reload::{Compilation, Reload};
+use crate::session::reload::Reload;
 use crate::session::{Session, SourceFile, requests};
 
 /// The maximum number of edits in one call: the whole text is parsed for each.
@@ -301,7 +302,7 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
             package: Some(package_of(&edit.text, edit.lines.0)),
             file: Some(file.path.clone()),
             line: edit.lines.0,
-            how: Compilation::default(),
+            options: CompileOptions::default(),
         };
         match call.session.reload(call.client, what, None, None).await {
             Ok(outcome) => text += &format!("\n{}", reload::render(&outcome, false)),

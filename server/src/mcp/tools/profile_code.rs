@@ -8,10 +8,11 @@ use serde::Deserialize;
 
 use super::in_copy::{self, EvalPlace};
 use super::{Call, CodeContext, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::profile::{ProfileMode, ProfileReport, ProfileSettings, ReportFormat, render};
+use crate::ide::profile::{ProfileReport, ProfileSettings, ReportFormat, render};
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalStatus;
 use crate::model::image::ImageError;
+use crate::model::profile::ProfileMode;
 use crate::session::approval::{Class, Subject};
 
 /// The default deadline of a call, in seconds.

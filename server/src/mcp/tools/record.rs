@@ -137,8 +137,8 @@ impl Tool for Record {
             Ok(Meaning::Run(request)) => {
                 let package = request.package.clone();
                 match call.progress.during(session.record(call.client, request), None).await {
-                    Ok((recording, look)) => {
-                        let (text, facts, failed) = recorded(recording, &look, session.workspace());
+                    Ok((recording, answer)) => {
+                        let (text, facts, failed) = recorded(recording, answer, session.workspace());
                         Reply::new(text, Facts::new(facts), failed)
                     }
                     Err(error) => Failure::of(error, package.as_deref()).into(),
@@ -170,7 +170,7 @@ impl Tool for Record {
                 match asked.await {
                     Ok(answer) => {
                         let text = answered(&answer, session.workspace());
-                        Reply::new(text, Facts::new(serde_json::json!(answer)), false)
+                        Reply::new(text, Facts::new(answer), false)
                     }
                     Err(error) => Failure::of(error, None).into(),
                 }

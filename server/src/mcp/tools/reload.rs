@@ -3,14 +3,15 @@
 
 use std::path::PathBuf;
 
-use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::{BeforeApproval, Call, CodeContext, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::{compiler_output, reload};
+use crate::ide::compiler_output;
+use crate::ide::reload::{self, ReloadFacts};
+use crate::model::compile_options::CompileOptions;
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject};
@@ -27,25 +28,21 @@ pub(crate) struct Reloaded {
     /// changes in an editor, which were not loaded; kept: definitions that are not those of
     /// unchanged files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<JsonObject>,
+    report: Option<ReloadFacts>,
     /// The contract's error object.
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<JsonObject>,
+    error: Option<reload::Failure>,
 }
 
 impl Reloaded {
-    fn failed(failure: &reload::Failure) -> Reloaded {
-        let error = match serde_json::to_value(failure) {
-            Ok(Value::Object(error)) => Some(error),
-            _ => None,
-        };
-        Reloaded { success: false, report: None, error }
+    fn failed(failure: reload::Failure) -> Reloaded {
+        Reloaded { success: false, report: None, error: Some(failure) }
     }
 }
 
 impl FromFailure for Reloaded {
     fn from_failure(failure: Failure) -> Self {
-        Reloaded::failed(&reload::Failure::new(failure.kind, failure.message))
+        Reloaded::failed(reload::Failure::new(failure.kind, failure.message))
     }
 }
 
@@ -89,7 +86,7 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
             }
             Reply { text, facts, failed: false, full }
         }
-        Err(failure) => Reply { text: failure.render(), facts: Reloaded::failed(&failure), failed: true, full: None },
+        Err(failure) => Reply { text: failure.render(), facts: Reloaded::failed(failure), failed: true, full: None },
     }
 }
 
@@ -97,7 +94,7 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
 async fn precheck(call: &Call, what: Reload) -> BeforeApproval<Reloaded> {
     match call.session.precheck(call.client, &what).await {
         Ok(_) => BeforeApproval::Nothing,
-        Err(failure) => BeforeApproval::Answer(Reply::new(failure.render(), Reloaded::failed(&failure), true)),
+        Err(failure) => BeforeApproval::Answer(Reply::new(failure.render(), Reloaded::failed(failure), true)),
     }
 }
 
@@ -161,14 +158,14 @@ Reports what was redefined, which callers are stale.";
     async fn before_approval(call: &Call, input: &Self::Input) -> BeforeApproval<Reloaded> {
         let (code, package) = (input.code.clone(), input.package.clone());
         let (file, line) = (input.filename.clone().map(PathBuf::from), input.position.unwrap_or(1).max(1));
-        precheck(call, Reload::Code { code, package, file, line, how: Compilation::default() }).await
+        precheck(call, Reload::Code { code, package, file, line, options: CompileOptions::default() }).await
     }
 
     async fn call(call: Call, input: Self::Input) -> Reply<Reloaded> {
         let CompileStringInput { code, filename, position, package } = input;
         let file = filename.map(PathBuf::from);
         let line = position.unwrap_or(1).max(1);
-        perform(call, Reload::Code { code, package, file, line, how: Compilation::default() }, None).await
+        perform(call, Reload::Code { code, package, file, line, options: CompileOptions::default() }, None).await
     }
 }
 

@@ -7,11 +7,13 @@ use super::in_copy::{self, EvalPlace};
 use super::load_system::loading;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::asd;
-use crate::ide::testing::{RunTestsParams, Tested, render};
+use crate::ide::testing::{Tested, render};
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalStatus;
 use crate::model::image::ImageError;
+use crate::model::testing::TestSelection;
 use crate::session::approval::{Class, Subject};
+use crate::session::testing::RunTestsRequest;
 
 /// The default deadline of a call, in seconds.
 const DEADLINE: f64 = 120.0;
@@ -58,11 +60,12 @@ impl Tool for RunTests {
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
-        let named =
+        let narrowed =
             [("system", &input.system), ("suite", &input.suite), ("test", &input.test), ("package", &input.package)];
-        let named: Vec<String> =
-            named.iter().filter_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} {name}"))).collect();
-        let tests = if named.is_empty() { "all tests".into() } else { format!("the tests of {}", named.join(", ")) };
+        let narrowed: Vec<String> =
+            narrowed.iter().filter_map(|(kind, name)| name.as_ref().map(|name| format!("{kind} {name}"))).collect();
+        let tests =
+            if narrowed.is_empty() { "all tests".into() } else { format!("the tests of {}", narrowed.join(", ")) };
         let what = format!("Run {tests}");
         let eval = |what| (Class::Eval, Subject { what, ..Subject::default() });
         let Some(system) = input.system.as_ref().filter(|_| !in_copy::needs_no_approval(call, input.place)) else {
@@ -85,34 +88,21 @@ impl Tool for RunTests {
             Ok(allowed) => allowed.filter(|_| system.is_some()),
             Err(failure) => return failure.into(),
         };
-        let allowed = allowed.map(|sources| sources.allowed_to_load(call.session.workspace()));
-        let named = package.clone();
-        let asd_files = call.session.asd_files();
-        let files = asd_files.clone();
-        let params = RunTestsParams {
-            system,
-            suite,
-            test,
-            package,
-            framework,
-            timeout,
-            asd_files: files,
-            allowed,
-            freeze: None,
-        };
+        let written_package = package.clone();
+        let selection = TestSelection { system, suite, test, package, framework };
+        let request = RunTestsRequest { selection, timeout, allowed };
         let answer = if in_copy::in_copy(place) {
-            let bounded = |_, timeout| RunTestsParams { timeout, ..params };
-            let work = call.session.run_in_copy(call.client, "running tests", timeout, bounded);
+            let work = call.session.run_tests_in_copy(call.client, request);
             call.progress.during(work, None).await
         } else {
-            let work = call.session.run_tests(call.client, params, None);
+            let work = call.session.run_tests(call.client, request, None);
             call.progress.during(work, None).await
         };
         match answer {
             Ok(answer) => {
                 let mut facts = Tested::from(answer);
                 if let Some(error) = &mut facts.error
-                    && let Some(hint) = asd::missing(&error.kind, &asd_files)
+                    && let Some(hint) = asd::missing(&error.kind, &call.session.asd_files())
                 {
                     error.message += &format!("\n{hint}");
                 }
@@ -122,7 +112,7 @@ impl Tool for RunTests {
                 let facts = Tested::from_failure(Failure::of(error, None));
                 Reply { text: render(&facts), facts, failed: true, full: None }
             }
-            Err(error) => Failure::of(error, named.as_deref()).into(),
+            Err(error) => Failure::of(error, written_package.as_deref()).into(),
         }
     }
 }

@@ -11,9 +11,9 @@ use serde_json::json;
 use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool};
 use crate::ide::files;
+use crate::model::breakpoint::RequestedBreakpoint;
 use crate::model::error_kind::ErrorKind;
 use crate::session::approval::{Class, Subject};
-use crate::session::debug::Point;
 use crate::shown::line;
 
 /// The number of breakpoints in one file.
@@ -85,7 +85,11 @@ impl Tool for SetBreakpoints {
         {
             return failure.into();
         }
-        let point = |line: &usize| Point { line: Some(*line), condition: condition.clone(), ..Point::default() };
+        let point = |line: &usize| RequestedBreakpoint {
+            line: Some(*line),
+            condition: condition.clone(),
+            ..RequestedBreakpoint::default()
+        };
         let points = lines.iter().map(point).collect();
         let (recorded, set) = call.breakpoints.set((&call.session, call.client), &path, points).await;
         let unrecorded = recorded.err().map_or_else(String::new, |error| {

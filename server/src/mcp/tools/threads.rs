@@ -1,12 +1,10 @@
 //! `threads`: the state of the image's threads, a thread's backtrace, and ending a thread.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool};
-use crate::ide::browse::KillThread;
 use crate::ide::threads;
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
@@ -56,10 +54,10 @@ impl Tool for Threads {
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {
         let done = match (input.action.unwrap_or_default(), input.number) {
-            (Action::List, _) => threads::list(&call.session).await,
+            (Action::List, _) => threads::list(&call.session).await.map(reply),
             (Action::Stack, Some(number)) => {
                 let context = call.session.context(call.client).await;
-                threads::stack(&context, number, call.session.workspace()).await
+                threads::stack(&context, number, call.session.workspace()).await.map(reply)
             }
             (Action::End, Some(number)) => end(&call, number).await,
             (_, None) => {
@@ -67,17 +65,15 @@ impl Tool for Threads {
                 return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into();
             }
         };
-        match done {
-            Ok((text, facts)) => Reply::new(text, Facts::new(facts), false),
-            Err(error) => Failure::of(error, None).into(),
-        }
+        done.unwrap_or_else(|error| Failure::of(error, None).into())
     }
 }
 
-type Done = Result<(String, Value), ImageError>;
+fn reply((text, facts): (String, impl Serialize)) -> Reply<Facts> {
+    Reply::new(text, Facts::new(facts), false)
+}
 
-async fn end(call: &Call, number: u64) -> Done {
-    let what = format!("ending thread {number}");
-    let stopped = call.session.run(call.client, what, move |_| KillThread { number }, None, None).await?;
-    threads::ended(&call.session, number, &stopped.name).await
+async fn end(call: &Call, number: u64) -> Result<Reply<Facts>, ImageError> {
+    let stopped = call.session.kill_thread(call.client, number).await?;
+    threads::ended(&call.session, number, &stopped.name).await.map(reply)
 }

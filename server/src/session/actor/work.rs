@@ -48,7 +48,7 @@ impl Actor {
             threads: request.debug && request.threads && !reports,
             breakpoints: request.breakpoints,
             whole: request.whole,
-            begun: request.begun,
+            sent: request.sent,
             refer: request.refer || client.info.frontend == Frontend::Lsp,
             test: request.test,
             freeze: self.checker.freeze(client.config.frozen),

@@ -3,9 +3,9 @@
 /// The reason why a file may not be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadOnly {
-    /// Its mode, or its owner's.
+    /// The file's mode, or its owner's.
     Mode,
-    /// It is on a file system that is mounted read-only.
+    /// A file system that is mounted read-only.
     Mount,
 }
 

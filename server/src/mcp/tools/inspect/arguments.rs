@@ -89,7 +89,7 @@ pub(super) enum Source {
     Frame(Stack, usize, String),
 }
 
-/// What is done with the value.
+/// The action on the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Doing {
     Show(Show),

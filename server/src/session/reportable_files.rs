@@ -8,18 +8,22 @@ use std::path::{Path, PathBuf};
 const SOURCES: [&str; 7] =
     ["quicklisp", "common-lisp", ".roswell", ".local/share", ".cache/common-lisp", ".qlot", ".config/common-lisp"];
 
-/// The files of one check.
+/// The files on which one check may report.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct ReportableFiles {
     /// Files and directories, with links resolved.
     within: Vec<PathBuf>,
 }
 
-impl Plan {
-    /// Creates the plan of a check in `workspace` whose request names `files`. `places`: the
+impl ReportableFiles {
+    /// Returns the files for a check in `workspace` whose request names `files`. `places`: the
     /// further files and directories that checks read, by the person's configuration and the image.
-    pub(super) fn new<'a>(workspace: &Path, files: impl IntoIterator<Item = &'a PathBuf>, places: &[PathBuf]) -> Plan {
-        Plan::at_home(crate::search_paths::home(), workspace, files, places)
+    pub(super) fn new<'a>(
+        workspace: &Path,
+        files: impl IntoIterator<Item = &'a PathBuf>,
+        places: &[PathBuf],
+    ) -> ReportableFiles {
+        ReportableFiles::at_home(crate::search_paths::home(), workspace, files, places)
     }
 
     fn at_home<'a>(
@@ -27,13 +31,13 @@ impl Plan {
         workspace: &Path,
         files: impl IntoIterator<Item = &'a PathBuf>,
         places: &[PathBuf],
-    ) -> Plan {
-        let home = home.map(|home| real(&home));
-        let mut within = vec![real(workspace)];
-        within.extend(places.iter().map(|path| real(path)));
-        within.extend(home.iter().flat_map(|home| SOURCES.map(|name| real(&home.join(name)))));
+    ) -> ReportableFiles {
+        let home = home.map(|home| resolved(&home));
+        let mut within = vec![resolved(workspace)];
+        within.extend(places.iter().map(|path| resolved(path)));
+        within.extend(home.iter().flat_map(|home| SOURCES.map(|name| resolved(&home.join(name)))));
         for file in files {
-            let file = real(file);
+            let file = resolved(file);
             // The directory of a file that lies directly in the home directory, or in one above it,
             // would admit all files there.
             let all = |directory: &Path| {
@@ -43,7 +47,7 @@ impl Plan {
             within.extend(directory.map(Path::to_path_buf));
             within.push(file);
         }
-        Plan { within }
+        ReportableFiles { within }
     }
 
     /// Returns true if the check may report on a file.
@@ -52,7 +56,7 @@ impl Plan {
     }
 }
 
-fn real(path: &Path) -> PathBuf {
+fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
@@ -78,7 +82,7 @@ mod tests {
             std::fs::write(elsewhere.path().join(file), "").unwrap();
         }
         let asked_for = [&system, &at("top.lisp"), &PathBuf::from("/x.lisp")];
-        let plan = Plan::at_home(Some(home.path().into()), &home.path().join("app"), asked_for, &[place]);
+        let plan = ReportableFiles::at_home(Some(home.path().into()), &home.path().join("app"), asked_for, &[place]);
         let beside = at("lib/src/y.lisp");
         std::os::unix::fs::symlink(&other, home.path().join("app/link.lisp")).unwrap();
         for (path, has) in [

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
-use super::debug::Value;
 use crate::model::evaluation::EvalOutcome;
+use crate::model::inspection::LispValue;
 
 /// A name as it is written in some package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -105,11 +105,11 @@ pub struct TracedCall {
     /// The function's name.
     pub name: String,
     /// The arguments.
-    pub arguments: Vec<Value>,
+    pub arguments: Vec<LispValue>,
     /// `open`, `returned` or `left`, by a non-local exit.
     pub outcome: String,
     /// The values that it returned.
-    pub values: Vec<Value>,
+    pub values: Vec<LispValue>,
 }
 
 /// The answer to `reference-count`.

@@ -1,0 +1,89 @@
+//! Breakpoints: as they are requested, as they are in force, and the events of them.
+
+use serde::{Deserialize, Serialize};
+
+use super::place::Place;
+
+/// A breakpoint, as its owner called it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BreakpointName {
+    /// The owner.
+    pub owner: String,
+    /// The number that the owner gave.
+    pub id: u64,
+}
+
+/// A breakpoint that a client requests, by its line or by the name of a function.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct RequestedBreakpoint {
+    /// The number that its owner gives it.
+    pub id: u64,
+    /// The line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// The column, from 1, in UTF-16 code units.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    /// The function's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The condition, a form.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// The hits that count: `5`, `> 5`, `% 5`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hit: Option<String>,
+    /// The message to log instead of stopping, with `{form}` in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+}
+
+/// A requested breakpoint as the image has set it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct Breakpoint {
+    /// True if the breakpoint is in force.
+    #[serde(default)]
+    pub verified: bool,
+    /// The reason why it is not.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// The place where it really is.
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+/// The outcome for breakpoints, or places where there can be some.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Breakpoints {
+    /// An entry for each point, in order.
+    pub breakpoints: Vec<Breakpoint>,
+}
+
+/// `breakpoints-changed`: breakpoints lost their place, or may have one now.
+#[derive(Debug, Clone, Deserialize)]
+pub struct BreakpointsChanged {
+    /// The breakpoints that changed, by owner and file.
+    pub changed: Vec<FileBreakpoints>,
+}
+
+/// The breakpoints of an owner in a file.
+#[derive(Debug, Clone, Deserialize)]
+pub struct FileBreakpoints {
+    /// The owner.
+    pub owner: String,
+    /// The file; empty for breakpoints at functions.
+    pub file: String,
+}
+
+/// `breakpoint-log`: the message of a breakpoint that logs instead of stopping.
+#[derive(Debug, Clone, Deserialize)]
+pub struct LogpointMessage {
+    /// The owner of the breakpoint.
+    pub owner: String,
+    /// The number that the owner gave.
+    pub id: u64,
+    /// The text.
+    pub text: String,
+    /// The place of the breakpoint.
+    pub place: Place,
+}

@@ -1,0 +1,168 @@
+//! Stops: programs that wait with their stack alive, their frames and variables, and the events of
+//! stops.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::breakpoint::{BreakpointName, BreakpointsChanged, LogpointMessage};
+use super::frozen::Restart;
+use super::inspection::LispValue;
+use super::place::Place;
+
+/// A stop: a thread that waits with its stack alive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// The stop's number.
+    #[serde(rename = "stop")]
+    pub number: u64,
+    /// The evaluation's request; a number beyond those of requests for a thread that a program
+    /// started.
+    #[serde(rename = "id")]
+    pub evaluation: Json,
+    /// The evaluation's session.
+    pub session: Option<String>,
+    /// The session whose code started the thread, if a program started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_by: Option<String>,
+    /// The thread's name.
+    pub thread: String,
+    /// The nesting depth: 1, or more for a stop that a request to another stop caused.
+    pub level: u32,
+    /// The stop around this one on the same stack.
+    pub parent: Option<u64>,
+    /// `error`, `break`, `pause`, `breakpoint`, `step` or `signal`.
+    pub reason: String,
+    /// `waiting` or `busy`.
+    pub state: String,
+    /// The condition, unless the program was paused.
+    pub condition: Option<Condition>,
+    /// The restarts, innermost first.
+    pub restarts: Vec<Restart>,
+    /// The locks of the Lisp runtime that the stopped thread holds, and for which others wait
+    /// meanwhile.
+    pub holds: Vec<String>,
+    /// The probe that the program is at, with reason `breakpoint` or `step`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Moment>,
+    /// The number of frames that `debug-frames` gives.
+    pub frames: usize,
+    /// True if the stack has more frames than that.
+    pub more_frames: bool,
+}
+
+/// A form with a probe, before or after which a program stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// True if the form has just given its value.
+    pub after: bool,
+    /// The value in one bounded line.
+    pub value: Option<String>,
+    /// The breakpoints that were hit.
+    pub breakpoints: Vec<BreakpointName>,
+    /// The place of the form.
+    #[serde(flatten)]
+    pub place: Place,
+}
+
+/// A condition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Condition {
+    /// The type, printed as seen from CL-USER.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The text.
+    pub message: String,
+}
+
+/// A frame of a stop.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// The number, 0 for the innermost.
+    pub number: usize,
+    /// The function's name.
+    pub name: String,
+    /// True if the function is the system's.
+    pub system: bool,
+    /// True if the frame can be returned from and restarted.
+    pub unwindable: bool,
+    /// The place, as exact as it is known.
+    pub place: Option<Place>,
+    /// The definition that the code is of.
+    #[serde(default)]
+    pub definition: Option<FrameDefinition>,
+}
+
+/// The definition that a frame's code is of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameDefinition {
+    /// `function`, `macro` or `method`.
+    pub kind: String,
+    /// The name: `SHOP::PRICE`, `(SETF WIDTH)`.
+    pub name: String,
+    /// The qualifiers of a method.
+    pub qualifiers: Vec<String>,
+    /// The specializers of a method.
+    pub specializers: Vec<String>,
+}
+
+/// A page of the frames of a stop.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Frames {
+    /// The number of frames.
+    pub total: usize,
+    /// The page.
+    pub frames: Vec<Frame>,
+    /// The top-level forms that the places are in.
+    #[serde(default)]
+    pub texts: Vec<String>,
+}
+
+/// A local variable of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Local {
+    /// The name.
+    pub name: String,
+    /// The value, if the compiler kept it.
+    pub value: Option<LispValue>,
+    /// The reason why there is no value.
+    pub missing: Option<String>,
+}
+
+/// An event of a stop, a breakpoint or a question for input.
+#[derive(Debug, Clone)]
+pub enum StopEvent {
+    /// A program stopped.
+    Stopped(Box<Stop>),
+    /// A stop was left.
+    Left(StopLeft),
+    /// Breakpoints have lost their place, or may have one now; their owner sets them again.
+    Breakpoints(BreakpointsChanged),
+    /// A breakpoint that only logs was passed.
+    Log(LogpointMessage),
+    /// An evaluation waits for a line of input.
+    Input {
+        /// The evaluation's request.
+        evaluation: u64,
+        /// The question's number.
+        question: u64,
+    },
+    /// A question for a line of input was answered or withdrawn.
+    InputOver {
+        /// The evaluation's request.
+        evaluation: u64,
+        /// The question's number.
+        question: u64,
+    },
+}
+
+/// `stop-left`.
+#[derive(Debug, Clone, Deserialize)]
+pub struct StopLeft {
+    /// The stop's number.
+    pub stop: u64,
+    /// The evaluation's request.
+    #[serde(rename = "id")]
+    pub evaluation: Json,
+    /// `restart`, `return`, `restart-frame`, `continue`, `step`, `abort`, `stopped` or `unwound`.
+    pub how: String,
+}
