@@ -56,7 +56,7 @@ impl Backend for Macros {
         (Arc::default(), true)
     }
 
-    fn made(&self, _: &str, _: &str) -> Vec<RecordedDefinition> {
+    fn definitions_on_record(&self, _: &str, _: &str) -> Vec<RecordedDefinition> {
         Vec::new()
     }
 

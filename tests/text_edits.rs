@@ -143,7 +143,7 @@ fn edited(file: &Path, text: &str, step: usize) -> Result<usize> {
 #[ignore = "prints findings for a person"]
 fn findings_of_rules() -> Result<()> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    let all = consort::ide::lint::Wanted { names: vec!["all".into()], own: Vec::new() };
+    let all = consort::ide::lint::EnabledRules { names: vec!["all".into()], own: Vec::new() };
     for file in real_files::below(Path::new(LIBRARIES), &["lisp"]) {
         let document = Document::new(&decode(std::fs::read(&file)?), 0);
         for one in consort::ide::lint::check(&document, None, &all, &Snapshot::default()) {

@@ -74,7 +74,7 @@ export interface Output {
 }
 
 /** What comes of an evaluation before its answer. */
-export interface News {
+export interface EvaluationListener {
   /** `consort/begun`. */
   begun?: () => void
   output: (output: Output) => void

@@ -16,7 +16,7 @@ import {
   type InputWanted,
   type LogEntry,
   type Name,
-  type News,
+  type EvaluationListener,
   type Output,
   type Stopped,
 } from './lsp_ext.js'
@@ -129,7 +129,7 @@ export class Server implements vscode.Disposable {
   finished = 0
   /** The settings that the server was told last. */
   sentSettings: Readonly<Record<string, Record<string, unknown>>> = {}
-  private readonly listeners = new Map<string | number, News>()
+  private readonly listeners = new Map<string | number, EvaluationListener>()
   private readonly changed = new vscode.EventEmitter<void>()
   /** The image's state, busy or not, or what is announced has changed. */
   readonly onChange = this.changed.event
@@ -365,14 +365,14 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** `ask` for what runs the person's code: counted as busy, with its news as they come. */
-  async run<T>(name: Name, argument: object, news?: News, token?: vscode.CancellationToken): Promise<T> {
+  /** `ask` for what runs the person's code: counted as busy, with what it reports as that comes. */
+  async run<T>(name: Name, argument: object, listener?: EvaluationListener, token?: vscode.CancellationToken): Promise<T> {
     const outputToken = `vscode-${++this.tokens}`
-    if (news !== undefined) this.listeners.set(outputToken, news)
+    if (listener !== undefined) this.listeners.set(outputToken, listener)
     this.running++
     this.changed.fire()
     try {
-      return await this.ask<T>(name, news === undefined ? argument : { ...argument, outputToken }, token)
+      return await this.ask<T>(name, listener === undefined ? argument : { ...argument, outputToken }, token)
     } finally {
       this.running--
       this.finished++

@@ -1,5 +1,5 @@
-;;;; `check-system`: the diagnostics of every file of a system, made in a confined copy of the image.
-;;;; The host is told of each file before it is read.
+;;;; `check-system`: the diagnostics of every file of a system, made in a confined copy of the
+;;;; image. The host is told of each file before it is read.
 
 (in-package :consort)
 

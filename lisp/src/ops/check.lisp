@@ -1,5 +1,5 @@
-;;;; `check`: the diagnostics of a text, made in a confined copy of the image that streams them to the
-;;;; host and leaves.
+;;;; `check`: the diagnostics of a text, made in a confined copy of the image that streams them to
+;;;; the host and leaves.
 
 (in-package :consort)
 

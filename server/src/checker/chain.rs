@@ -203,7 +203,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
     let instance = runner.forker.runtime.instance().await.map_err(|error| of_image(&error))?;
     let features = &instance.ready.features;
     let impossible = [
-        (runner.forker.workers.wanted(&instance), "checks are made in a second process"),
+        (runner.forker.workers.is_needed(&instance), "checks are made in a second process"),
         (!params.confine, "checks are not confined"),
         (!features.chain, "this SBCL lacks what they need"),
         (features.landlock == 0, "this system lacks Landlock"),
@@ -304,14 +304,14 @@ impl Chain {
     }
 
     /// Returns an estimate of the memory that the chain took when it became ready, in bytes.
-    pub fn taken(&self) -> u64 {
+    pub fn memory_used(&self) -> u64 {
         self.taken
     }
 
     /// Returns the measurement of the memory that the chain takes when it is polled, in bytes.
     pub fn measured(&self) -> impl Future<Output = Option<u64>> + Send + use<> {
         let (head, image) = (self.head, self.image);
-        async move { tokio::task::spawn_blocking(move || memory::taken(head, image)).await.ok() }
+        async move { tokio::task::spawn_blocking(move || memory::memory_beyond_image(head, image)).await.ok() }
     }
 
     /// Sends an edit, after which no earlier one is answered. Returns false when the image is not

@@ -18,7 +18,7 @@ use super::warm::WarmCopies;
 use crate::image::api::expand::ExpandParams;
 use crate::image::api::{CheckParams, CheckSystemParams};
 use crate::image::lines::Lines;
-use crate::image::runtime::{Runtime, lost};
+use crate::image::runtime::{Runtime, lost_error};
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::error_kind::ErrorKind;
 use crate::model::expansion::ExpandAnswer;
@@ -227,7 +227,7 @@ impl Runner {
                 Err(Failed::Unresponsive(reason)) => return stopped(reason),
                 // Usually another call ended the image, and the check can run in the next image.
                 Err(Failed::Gone(_)) if again => again = false,
-                Err(Failed::Gone(instance)) => return Err(lost(&self.forker.runtime, &instance).await),
+                Err(Failed::Gone(instance)) => return Err(lost_error(&self.forker.runtime, &instance).await),
                 Err(Failed::Error(error)) => return Err(error),
             }
         }

@@ -106,7 +106,7 @@ impl Forker {
         by_process: bool,
     ) -> Result<ForkedCheck, Failed> {
         let instance = self.runtime.instance().await.map_err(Failed::Error)?;
-        let by_process = by_process || self.workers.wanted(&instance);
+        let by_process = by_process || self.workers.is_needed(&instance);
         let worker = if by_process { Some(self.workers.take(&instance).await?) } else { None };
         let scratch = Scratch::new(&self.runtime.private, scratch::COPY).map_err(|error| {
             let directory = self.runtime.private.display();

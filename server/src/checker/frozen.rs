@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 pub(super) use self::kept::Failures;
 use self::kept::{Listening, Served};
-use self::requests::{Ask, CONNECT, Connection};
+use self::requests::{CONNECT, Connection, Request};
 use super::evaluation::numbers_are_bounded;
 use super::report::LINE_LIMIT;
 use super::scratch::{self, Scratch};
@@ -171,7 +171,7 @@ pub(super) async fn ask<O: Operation, A: DeserializeOwned>(
     let params = serde_json::to_value(operation).map_err(unreadable)?;
     let asks = failures.asks(number).ok_or_else(|| not_found(number))?;
     let (reply, answer) = oneshot::channel();
-    asks.send(Ask { op: O::NAME, params, seconds: ATTEMPT, reply }).await.map_err(|_| not_found(number))?;
+    asks.send(Request { op: O::NAME, params, seconds: ATTEMPT, reply }).await.map_err(|_| not_found(number))?;
     let answer = answer.await.map_err(|_| not_found(number))??;
     if !numbers_are_bounded(&answer) {
         return Err(ImageError::Unavailable("A number in the answer of the frozen failure is out of range.".into()));

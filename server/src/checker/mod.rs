@@ -86,7 +86,7 @@ impl Checker {
     /// Returns the way in which copies of this image are made; `None` while there is no image.
     pub fn copies(&self) -> Option<Copies> {
         let Phase::Ready(instance) = &*self.runner.forker.runtime.phase.borrow() else { return None };
-        Some(if self.runner.forker.workers.wanted(instance) { Copies::Process } else { Copies::Fork })
+        Some(if self.runner.forker.workers.is_needed(instance) { Copies::Process } else { Copies::Fork })
     }
 
     /// Returns true if the system limits what a copy may read; `None` while there is no image.

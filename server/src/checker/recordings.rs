@@ -38,7 +38,7 @@ const WAITING: usize = 8;
 /// The recordings of an image.
 pub(super) struct Recordings {
     runner: Arc<Runner>,
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<KeptRecording>>,
     /// The calls that are waited for, and the newest that did not come.
     expected: Mutex<Vec<Expected>>,
     last: AtomicU64,
@@ -100,16 +100,16 @@ impl Drop for ExpectedRecording {
 }
 
 /// A recording that is kept.
-struct Kept {
+struct KeptRecording {
     number: u64,
     /// The error that the form or the test ended with.
     error: Option<EvalError>,
-    asks: mpsc::Sender<Ask>,
+    asks: mpsc::Sender<QuestionFrame>,
     end: CancellationToken,
 }
 
 /// A question to a recording, as JSON.
-struct Ask {
+struct QuestionFrame {
     question: Vec<u8>,
     reply: oneshot::Sender<Result<Value, ImageError>>,
 }
@@ -138,11 +138,11 @@ impl Recordings {
 
     /// Adds a recording and ends the oldest if there are too many. Returns the receiver of
     /// questions.
-    fn add(&self, number: u64, error: Option<EvalError>) -> (mpsc::Receiver<Ask>, CancellationToken) {
+    fn add(&self, number: u64, error: Option<EvalError>) -> (mpsc::Receiver<QuestionFrame>, CancellationToken) {
         let (asks, asked) = mpsc::channel(WAITING);
         let end = CancellationToken::new();
         let mut kept = lock(&self.kept);
-        kept.push(Kept { number, error, asks, end: end.clone() });
+        kept.push(KeptRecording { number, error, asks, end: end.clone() });
         let excess = kept.len().saturating_sub(MAX_RECORDINGS);
         kept.drain(..excess).for_each(|oldest| oldest.end.cancel());
         (asked, end)
@@ -228,13 +228,13 @@ async fn keep<P: Serialize>(
 }
 
 /// Serves questions, one at a time, until the copy ends or one passes a limit.
-async fn serve(mut running: Running, mut asked: mpsc::Receiver<Ask>, memory: u64) {
+async fn serve(mut running: Running, mut asked: mpsc::Receiver<QuestionFrame>, memory: u64) {
     loop {
         let ask = tokio::select! {
             ask = asked.recv() => ask,
             _ = running.forked.ended() => None,
         };
-        let Some(Ask { question, reply }) = ask else { return };
+        let Some(QuestionFrame { question, reply }) = ask else { return };
         let answer = answer(&mut running, question, memory).await;
         let lost = answer.is_none();
         let result = answer.unwrap_or_else(|| {
@@ -280,7 +280,10 @@ pub(super) async fn ask<Q: RecordingQuestion>(
         not_yet(recordings, number)?;
     }
     let (reply, answer) = oneshot::channel();
-    asks.ok_or_else(|| not_found(number))?.send(Ask { question, reply }).await.map_err(|_| not_found(number))?;
+    asks.ok_or_else(|| not_found(number))?
+        .send(QuestionFrame { question, reply })
+        .await
+        .map_err(|_| not_found(number))?;
     let answer = answer.await.map_err(|_| not_found(number))??;
     match answer["problem"].as_str() {
         Some(message) => Err(ImageError::Refused { kind: ErrorKind::NO_ANSWER, message: message.into() }),

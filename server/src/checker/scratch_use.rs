@@ -27,7 +27,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The result of one look.
 #[derive(Debug, Default)]
-struct Use {
+struct Usage {
     /// The limit that is passed.
     over: Option<String>,
     /// The bytes that the files take.
@@ -44,7 +44,7 @@ pub(super) struct Watch {
     /// The bytes that the last look found.
     bytes: u64,
     next: Instant,
-    look: Option<JoinHandle<Use>>,
+    look: Option<JoinHandle<Usage>>,
 }
 
 impl Watch {
@@ -93,8 +93,8 @@ fn is_in_memory(_directory: &Path) -> bool {
 
 /// Returns the bytes that the contents of `root` take, with what `head` and its descendants have
 /// open of it, and the limit that they pass. Links are not followed.
-fn used(root: &Path, head: Option<Pid>, bytes: u64, entries: usize) -> Use {
-    let over = |over: String, bytes| Use { over: Some(over), bytes };
+fn used(root: &Path, head: Option<Pid>, bytes: u64, entries: usize) -> Usage {
+    let over = |over: String, bytes| Usage { over: Some(over), bytes };
     let mut taken = head.map_or(0, |head| removed(root, head));
     if taken > bytes {
         return over(format!("it wrote more than {} MB", bytes >> 20), taken);
@@ -127,7 +127,7 @@ fn used(root: &Path, head: Option<Pid>, bytes: u64, entries: usize) -> Use {
             }
         }
     }
-    Use { over: None, bytes: taken }
+    Usage { over: None, bytes: taken }
 }
 
 /// Returns the bytes of the files of `root` that were removed and that `head` or a descendant still

@@ -133,7 +133,7 @@ impl WarmCopies {
 
     fn prepare(&self, wanted: WarmParams) {
         if let Phase::Ready(instance) = &*self.forker.runtime.phase.borrow()
-            && self.forker.workers.wanted(instance)
+            && self.forker.workers.is_needed(instance)
         {
             return self.forker.workers.prepare(instance.clone());
         }

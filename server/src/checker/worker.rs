@@ -58,7 +58,7 @@ impl Workers {
     }
 
     /// Returns true if checks of this image run in a second process from the start.
-    pub(super) fn wanted(&self, instance: &Instance) -> bool {
+    pub(super) fn is_needed(&self, instance: &Instance) -> bool {
         self.runtime.config().copies == Copies::Process || !instance.ready.features.fork
     }
 

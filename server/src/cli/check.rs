@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Returns what the name of a file that is not there may have been meant as.
-fn meant_file(path: &Path) -> String {
+fn suggestion(path: &Path) -> String {
     let file = path.with_extension("asd");
     match path.to_str() {
         Some("-") => "; standard input is not read, write the code into a file".into(),
@@ -117,7 +117,7 @@ impl Run {
     }
 
     /// Prints a report.
-    fn done(&mut self, place: &Place, checked: &Checked) -> Result<(), Failure> {
+    fn print_report(&mut self, place: &Place, checked: &Checked) -> Result<(), Failure> {
         self.summary.files += 1;
         for diagnostic in &checked.report.diagnostics {
             self.summary.count(diagnostic);
@@ -129,7 +129,7 @@ impl Run {
     /// Checks one argument.
     fn check(&mut self, path: &Path) -> Result<(), Failure> {
         let cannot = |error: io::Error| {
-            let hint = if error.kind() == io::ErrorKind::NotFound { meant_file(path) } else { String::new() };
+            let hint = if error.kind() == io::ErrorKind::NotFound { suggestion(path) } else { String::new() };
             Failure::cannot(format!("{}: {error}{hint}", shown::path(path)))
         };
         let real = path.canonicalize().map_err(cannot)?;
@@ -165,7 +165,7 @@ impl Run {
                 match checked {
                     Ok(checked) => match &checked.report.unloaded_system {
                         Some(system) => unloaded.entry(system.clone()).or_default().push(file.clone()),
-                        None => self.done(place, &checked)?,
+                        None => self.print_report(place, &checked)?,
                     },
                     Err(message) => self.failures.push(format!("{}: {message}", shown::path(file))),
                 }
@@ -213,7 +213,7 @@ impl Run {
             // A system definition may name missing files; the report contains an error for the
             // file.
             let text = files::source(&path, SOURCE_LIMIT).unwrap_or_default();
-            self.done(place, &Checked { name, path: real, text: Rope::from_str(&text), report })?;
+            self.print_report(place, &Checked { name, path: real, text: Rope::from_str(&text), report })?;
         }
         for name in names.into_values() {
             self.failures.push(format!("{name}: its system was checked, but this file was not compiled with it"));

@@ -17,7 +17,7 @@ use consort::text::document::Document;
 use ropey::Rope;
 
 use super::output::{Failure, ProgressLine, colour, print_as_it_is, print_error, print_error_as_it_is, width};
-use super::packages::Asked;
+use super::packages::PromptKind;
 use super::{WorkspaceArg, packages, trust};
 
 #[derive(Debug, clap::Args)]
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 io::ErrorKind::Other.into()
             }),
             Reply::Input { question } => {
-                terminal.asked();
+                terminal.on_input_question();
                 connection.try_clone().map(|connection| answer_input(question, connection))
             }
             _ => Ok(()),
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let answer = match (answer, &args.package) {
         (Ok(answer), _) => answer,
         (Err(error), Some(package)) => {
-            let near = packages::near(&place, package, Asked::InShell).unwrap_or_default();
+            let near = packages::near(&place, package, PromptKind::InShell).unwrap_or_default();
             return Err(Failure::cannot(format!("{error}{near}")));
         }
         (Err(error), None) => return Err(Failure::cannot(error.to_string())),
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     // Code that cannot be read is shown as `consort check` shows it.
     let code = Code { name, text: &code, lines_before: 0 };
-    let near = |package: &str| packages::near(&place, package, Asked::InShell);
+    let near = |package: &str| packages::near(&place, package, PromptKind::InShell);
     match outcome.error.as_ref().and_then(|error| not_read(&code, error, near)) {
         Some(shown) => print_error_as_it_is(&shown)?,
         None => print_error(&failure_message(&outcome))?,
@@ -179,7 +179,7 @@ impl Written {
 
     /// Notes that a line of input is read: all output before it was streamed, and a person's Enter
     /// ends its last line. The outcome also has the line that was typed, which is not printed.
-    fn asked(&mut self) {
+    fn on_input_question(&mut self) {
         self.stdout.used = true;
         self.stdout.open &= !io::stdin().is_terminal();
     }

@@ -12,6 +12,6 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let workspace = args.workspace.workspace.as_deref().map(super::given).transpose()?;
+    let workspace = args.workspace.workspace.as_deref().map(super::checked_workspace).transpose()?;
     Ok(consort::host::bridge::mcp::run(workspace)?)
 }

@@ -178,7 +178,7 @@ impl WorkspaceArg {
     fn find(&self) -> Result<PathBuf, Failure> {
         use consort::host::workspace;
         match &self.workspace {
-            Some(dir) => given(dir),
+            Some(dir) => checked_workspace(dir),
             None => workspace::find_running(std::path::Path::new(".")).map_err(here_unusable),
         }
     }
@@ -191,7 +191,7 @@ fn here_unusable(error: std::io::Error) -> Failure {
     ))
 }
 
-fn given(dir: &std::path::Path) -> Result<PathBuf, Failure> {
+fn checked_workspace(dir: &std::path::Path) -> Result<PathBuf, Failure> {
     let found =
         dir.canonicalize().map_err(|error| Failure::cannot(format!("--workspace {}: {error}", dir.display())))?;
     if found.is_dir() {

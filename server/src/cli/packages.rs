@@ -11,25 +11,25 @@ const NEAR: usize = 3;
 
 /// The place where a person has named a package, for the command that loads a system there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum PromptKind {
     /// A shell.
     InShell,
     /// A Lisp prompt.
     InLisp,
 }
 
-impl Asked {
+impl PromptKind {
     fn load(self, system: &str) -> String {
         match self {
-            Asked::InShell => format!("consort eval '(asdf:load-system {system:?})'"),
-            Asked::InLisp => format!("(asdf:load-system {system:?})"),
+            PromptKind::InShell => format!("consort eval '(asdf:load-system {system:?})'"),
+            PromptKind::InLisp => format!("(asdf:load-system {system:?})"),
         }
     }
 }
 
 /// Returns a sentence that names the packages most like one that the image does not have, or else
 /// the workspace's systems of a like name; `None` if it has the package or does not answer.
-pub(super) fn near(place: &Place, wanted: &str, asked: Asked) -> Option<String> {
+pub(super) fn near(place: &Place, wanted: &str, asked: PromptKind) -> Option<String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).ok()?;
     let code = "(format nil \"~{~A~^ ~}\" (loop for package in (list-all-packages) \
                 append (cons (package-name package) (package-nicknames package))))";
@@ -41,7 +41,7 @@ pub(super) fn near(place: &Place, wanted: &str, asked: Asked) -> Option<String> 
     suggestion(wanted, &names.split(' ').collect::<Vec<_>>(), &systems, asked)
 }
 
-fn suggestion(wanted: &str, names: &[&str], systems: &[String], asked: Asked) -> Option<String> {
+fn suggestion(wanted: &str, names: &[&str], systems: &[String], asked: PromptKind) -> Option<String> {
     let wanted = wanted.to_uppercase();
     if names.contains(&wanted.as_str()) {
         return None;
@@ -75,7 +75,7 @@ mod tests {
     fn packages_of_a_like_name_are_suggested() {
         let names = ["SHOP", "SHOP/TESTS", "CL-USER", "ALEXANDRIA"];
         let suggestion =
-            |wanted: &str| suggestion(wanted, &names, &["telegraph".into(), "cl-ppcre".into()], Asked::InShell);
+            |wanted: &str| suggestion(wanted, &names, &["telegraph".into(), "cl-ppcre".into()], PromptKind::InShell);
         assert_eq!(suggestion("shpo").as_deref(), Some("; did you mean shop?"));
         assert_eq!(suggestion("alex").as_deref(), Some("; did you mean alexandria?"));
         assert_eq!(suggestion("shop"), None);
@@ -87,7 +87,7 @@ mod tests {
         assert!(nearer.contains("is it of the system cl-ppcre?"), "{nearer}");
         let other = suggestion("nothing-like-it").unwrap_or_default();
         assert!(other.contains("once its system is loaded"), "{other}");
-        let at_a_prompt = super::suggestion("nothing-like-it", &names, &[], Asked::InLisp).unwrap_or_default();
+        let at_a_prompt = super::suggestion("nothing-like-it", &names, &[], PromptKind::InLisp).unwrap_or_default();
         assert!(at_a_prompt.ends_with("is loaded: (asdf:load-system \"NAME\")"), "{at_a_prompt}");
     }
 }

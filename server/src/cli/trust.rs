@@ -136,15 +136,15 @@ fn notify_host(workspace: &Path) -> Result<(), Failure> {
 /// Prints one line on standard error when the workspace needs trust, and one when its settings
 /// are ignored.
 pub(crate) fn say_if_untrusted(workspace: &Path) -> Result<(), Failure> {
-    say(&Config::load(workspace), |message| message.starts_with("is ignored"))
+    print_problems(&Config::load(workspace), |message| message.starts_with("is ignored"))
 }
 
 /// [`say_if_untrusted`], with a line for each problem in the settings.
 pub(crate) fn say_problems(workspace: &Path) -> Result<(), Failure> {
-    say(&Config::load(workspace), |_| true)
+    print_problems(&Config::load(workspace), |_| true)
 }
 
-fn say(config: &Config, told: impl Fn(&str) -> bool) -> Result<(), Failure> {
+fn print_problems(config: &Config, told: impl Fn(&str) -> bool) -> Result<(), Failure> {
     let problems = config.problems.iter().filter(|problem| told(&problem.message)).map(ToString::to_string);
     for line in problems.chain(config.untrusted.iter().map(consort::config::trust::UntrustedSettings::notice_to_person))
     {

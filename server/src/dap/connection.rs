@@ -224,7 +224,7 @@ impl Connection {
     }
 
     /// Shows a text in the client's console.
-    pub(super) fn say(&self, text: &str) {
+    pub(super) fn print_in_console(&self, text: &str) {
         self.event("output", json!({"category": "console", "output": text}));
     }
 
@@ -299,12 +299,12 @@ impl Connection {
         tracing::info!(missed, "events of stops were missed by a debugger");
         let answer = crate::steady::timeout(LIST_TIMEOUT, self.session.at_stop(DebugStops {})).await;
         if missed > 0 {
-            self.say(&format!(
+            self.print_in_console(&format!(
                 "{missed} events came faster than they could be told: messages of breakpoints are among them. A condition or a hit condition on the breakpoint makes them fewer.\n"
             ));
         }
         let Ok(Ok(answer)) = answer else {
-            return self.say(&format!(
+            return self.print_in_console(&format!(
                 "{missed} events of stops were missed, and the image does not answer. Start the debugger again to see the stops that there are.\n"
             ));
         };
@@ -342,7 +342,7 @@ impl Connection {
 
     fn stop_left(&self, number: u64) {
         let Some(stop) = lock(&self.stops).remove(&number) else { return };
-        self.waiting.left(number);
+        self.waiting.forget(number);
         let around = stop.parent.and_then(|parent| lock(&self.stops).get(&parent).cloned());
         match around {
             Some(around) => self.report_stop(&around),

@@ -40,12 +40,12 @@ fn attach(connection: &Connection, number: u64) -> Answer {
     if connection.replay.get().is_some() {
         return Err("This debugger steps through a recording already.".into());
     }
-    let failure = kept(connection, number)?;
+    let failure = kept_failure(connection, number)?;
     *lock(&connection.failure) = Some(failure.number);
     Ok(json!({}))
 }
 
-fn kept(connection: &Connection, number: u64) -> Result<Failure, String> {
+fn kept_failure(connection: &Connection, number: u64) -> Result<Failure, String> {
     let kept = connection.session.failures().into_iter().find(|failure| failure.number == number);
     kept.ok_or_else(|| {
         format!(
@@ -57,7 +57,7 @@ fn kept(connection: &Connection, number: u64) -> Result<Failure, String> {
 
 /// Reports the one stop that there is.
 pub(super) fn report_stop(connection: &Connection, number: u64) {
-    let Ok(failure) = kept(connection, number) else { return connection.terminated() };
+    let Ok(failure) = kept_failure(connection, number) else { return connection.terminated() };
     let body = json!({
         "reason": "exception", "threadId": THREAD, "allThreadsStopped": true,
         "description": format!("Frozen failure {number}"), "text": format!("{}: {}", failure.kind, failure.message),
@@ -70,7 +70,7 @@ async fn answer_at(connection: &Connection, number: u64, request: &Request) -> A
     let at = connection.session.at_failure(number);
     match request.command.as_str() {
         "threads" => {
-            let failure = kept(connection, number)?;
+            let failure = kept_failure(connection, number)?;
             let name = format!("failure {number} of {}", failure.session);
             Ok(json!({"threads": [{"id": THREAD, "name": name}]}))
         }
@@ -82,11 +82,11 @@ async fn answer_at(connection: &Connection, number: u64, request: &Request) -> A
         "variables" => variables(connection, number, &arguments(request)?).await,
         "evaluate" => evaluate(connection, number, arguments(request)?).await,
         "exceptionInfo" => {
-            let failure = kept(connection, number)?;
+            let failure = kept_failure(connection, number)?;
             let condition = Condition { kind: failure.kind, message: failure.message };
             Ok(exception(Some(&condition), &failure.restarts))
         }
-        "consort/restarts" => Ok(restarts(&kept(connection, number)?.restarts, None)),
+        "consort/restarts" => Ok(restarts(&kept_failure(connection, number)?.restarts, None)),
         "consort/invokeRestart" => {
             let InvokeRestart { index, name, arguments, input, .. } = arguments(request)?;
             let restart = DebugRestart { stop: STOP, index, name, arguments, input };
@@ -125,7 +125,7 @@ async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> 
             let mut handles = lock(&connection.handles);
             locals.iter().map(|local| handles.local(local)).collect()
         }
-        Some(Handle::Restarts { .. }) => shown_restarts(&kept(connection, number)?.restarts),
+        Some(Handle::Restarts { .. }) => shown_restarts(&kept_failure(connection, number)?.restarts),
         Some(Handle::Frame { .. } | Handle::Parts { .. }) | None => {
             return Err("That value is not there any more.".into());
         }
@@ -157,7 +157,7 @@ async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Ans
 /// The answer to an attempt: what would have happened, also shown in the console.
 fn tried(connection: &Connection, outcome: Result<AttemptOutcome, ImageError>) -> Answer {
     let (told, _, failed) = failures::outcome(outcome.map_err(text)?);
-    connection.say(&format!("{told}\n"));
+    connection.print_in_console(&format!("{told}\n"));
     Ok(json!({"tried": {"result": told, "failed": failed}}))
 }
 

@@ -26,7 +26,7 @@ pub(super) async fn set_all(connection: &Connection, anew: bool) {
     };
     if crate::steady::timeout(LIMIT, setting).await.is_err() {
         let seconds = LIMIT.as_secs();
-        connection.say(&format!(
+        connection.print_in_console(&format!(
             "Not all breakpoints were set in the new image: it took longer than {seconds} s. Set them again.\n"
         ));
     }

@@ -93,7 +93,7 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
 
 /// The message of a query that failed. Ends the debug session, unless only this query has no
 /// answer.
-fn lost(connection: &Connection, error: ImageError) -> String {
+fn failed_query(connection: &Connection, error: ImageError) -> String {
     let goes_on = matches!(&error, ImageError::Refused { kind, .. } if *kind == ErrorKind::NO_ANSWER);
     if !goes_on {
         connection.terminated();
@@ -102,7 +102,7 @@ fn lost(connection: &Connection, error: ImageError) -> String {
 }
 
 /// Reports the first moment to the client, after `configurationDone`.
-pub(super) async fn begun(connection: &Connection) {
+pub(super) async fn report_start(connection: &Connection) {
     let Some(replay) = connection.replay.get() else { return };
     if let Some(moment) = replay.at.lock().await.as_ref() {
         report_stop(connection, replay, moment);
@@ -113,8 +113,11 @@ async fn step(connection: &Connection, replay: &Replay, how: &'static str) -> An
     let mut at = replay.at.lock().await;
     let event = at.as_ref().and_then(|at| at.row.event).ok_or("The recording has no moment to step from.")?;
     let step = ReplayStep { event, how, points: recorded_points::all(replay) };
-    let moment =
-        connection.session.ask_recording(replay.number, &step).await.map_err(|error| lost(connection, error))?;
+    let moment = connection
+        .session
+        .ask_recording(replay.number, &step)
+        .await
+        .map_err(|error| failed_query(connection, error))?;
     report_stop(connection, replay, &moment);
     *at = Some(moment);
     Ok(json!({"allThreadsContinued": true}))

@@ -79,12 +79,12 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         }
         "continue" => {
             let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
-            left(connection.session.at_stop(DebugContinue { stop: stop.number }).await)?;
+            answer_of_resuming(connection.session.at_stop(DebugContinue { stop: stop.number }).await)?;
             Ok(json!({"allThreadsContinued": false}))
         }
         "restartFrame" => {
             let (stop, frame) = connection.frame_of(arguments::<InFrame>(request)?.frame_id)?;
-            left(connection.session.at_stop(DebugRestartFrame { stop, frame }).await)
+            answer_of_resuming(connection.session.at_stop(DebugRestartFrame { stop, frame }).await)
         }
         "pause" => {
             let target = arguments::<InThread>(request)?.thread_id;
@@ -95,7 +95,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         "consort/return" => {
             let wanted: ReturnFrom = arguments(request)?;
             let (stop, frame) = connection.frame_of(wanted.frame_id)?;
-            left(connection.session.at_stop(DebugReturn { stop, frame, code: wanted.code }).await)
+            answer_of_resuming(connection.session.at_stop(DebugReturn { stop, frame, code: wanted.code }).await)
         }
         "consort/restarts" => {
             let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
@@ -108,7 +108,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
                 None => connection.stop_in(wanted.thread_id)?.number,
             };
             let InvokeRestart { index, name, arguments, input, .. } = wanted;
-            left(connection.session.at_stop(DebugRestart { stop, index, name, arguments, input }).await)
+            answer_of_resuming(connection.session.at_stop(DebugRestart { stop, index, name, arguments, input }).await)
         }
         other => Err(format!("Consort's debugger has no request `{other}`.")),
     }
@@ -122,7 +122,7 @@ pub(super) fn restarts(restarts: &[Restart], stop: Option<u64>) -> Value {
 
 async fn step(connection: &Connection, wanted: InThread, how: &'static str) -> Answer {
     let stop = connection.stop_in(wanted.thread_id)?.number;
-    left(connection.session.at_stop(DebugStep { stop, how }).await)
+    answer_of_resuming(connection.session.at_stop(DebugStep { stop, how }).await)
 }
 
 async fn threads(connection: &Connection) -> Answer {
@@ -265,7 +265,7 @@ async fn terminate(connection: &Connection) -> Answer {
     connection.session.interrupt(connection.client, false).await.map_err(text)?;
     // Clients leave at `terminated`: what cleanup forms print comes before.
     if crate::steady::timeout(END_TIMEOUT, connection.evaluations_ended(&stops)).await.is_err() {
-        connection.say("The evaluation has not ended yet.\n");
+        connection.print_in_console("The evaluation has not ended yet.\n");
     }
     connection.terminated();
     Ok(json!({}))
@@ -276,13 +276,13 @@ async fn terminate(connection: &Connection) -> Answer {
 async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer {
     for thread in &wanted.thread_ids {
         let stop = connection.stop_in(*thread)?.number;
-        left(connection.session.at_stop(DebugAbort { stop }).await)?;
+        answer_of_resuming(connection.session.at_stop(DebugAbort { stop }).await)?;
     }
     Ok(json!({}))
 }
 
 /// The answer to a request that leaves a stop.
-fn left(done: Result<ActionOutcome, ImageError>) -> Answer {
+fn answer_of_resuming(done: Result<ActionOutcome, ImageError>) -> Answer {
     let done = done.map_err(text)?;
     if done.status == ActionStatus::Sent { Ok(json!({})) } else { Err(trouble(&done)) }
 }

@@ -61,7 +61,7 @@ impl Waiting {
     }
 
     /// Forgets a stop that was left before it was reported.
-    pub(super) fn left(&self, stop: u64) {
+    pub(super) fn forget(&self, stop: u64) {
         self.state().stops.retain(|(number, _)| *number != stop);
     }
 
@@ -101,7 +101,7 @@ mod tests {
         assert!(waiting.request("threads", &out).is_none());
         let (first, second) = (waiting.request("continue", &out), waiting.request("next", &out));
         (1..=3).for_each(|stop| waiting.report(stop, json!({"stop": stop}), &out));
-        waiting.left(2);
+        waiting.forget(2);
         drop(first);
         out.send(Message::event("the answer", json!({})));
         drop(second);

@@ -55,9 +55,9 @@ where
                         let terminations = connection.terminations.subscribe();
                         work.start(&request, answer(connection.clone(), request.clone(), terminations));
                     }
-                    Err(error) => connection.say(&format!("A message that is no request was dropped: {error}\n")),
+                    Err(error) => connection.print_in_console(&format!("A message that is no request was dropped: {error}\n")),
                 },
-                Ok(Some(Frame::Malformed { why, .. })) => connection.say(&format!("A message was dropped: {why}\n")),
+                Ok(Some(Frame::Malformed { why, .. })) => connection.print_in_console(&format!("A message was dropped: {why}\n")),
                 Ok(None) | Err(_) => break,
             },
             event = events.recv() => {
@@ -103,7 +103,7 @@ async fn answer(connection: Arc<Connection>, request: Request, terminations: wat
     drop(held_stops);
     match request.command.as_str() {
         "initialize" => connection.event("initialized", json!({})),
-        "configurationDone" if connection.replay.get().is_some() => recording::begun(&connection).await,
+        "configurationDone" if connection.replay.get().is_some() => recording::report_start(&connection).await,
         "configurationDone" if worked => {
             let failure = *lock(&connection.failure);
             if let Some(failure) = failure {

@@ -20,7 +20,7 @@ pub(crate) enum Line<'a> {
 }
 
 /// The place of a line in the buffer.
-struct Found {
+struct LinePlace {
     start: usize,
     end: usize,
     whole: bool,
@@ -66,13 +66,13 @@ impl LineBuffer {
         rest
     }
 
-    fn find(&mut self) -> Option<Found> {
+    fn find(&mut self) -> Option<LinePlace> {
         let start = self.start;
         if let Some(at) = self.bytes[self.searched..].iter().position(|byte| *byte == b'\n') {
             let end = self.searched + at;
             (self.start, self.searched) = (end + 1, end + 1);
             let over = std::mem::take(&mut self.over) || end - start > self.limit;
-            return Some(Found { start, end, whole: !over, last: true });
+            return Some(LinePlace { start, end, whole: !over, last: true });
         }
         let end = self.bytes.len();
         self.searched = end;
@@ -81,10 +81,10 @@ impl LineBuffer {
             return None;
         }
         self.start = end;
-        Some(Found { start, end, whole: false, last: false })
+        Some(LinePlace { start, end, whole: false, last: false })
     }
 
-    fn line(&self, found: &Found) -> Line<'_> {
+    fn line(&self, found: &LinePlace) -> Line<'_> {
         let bytes = &self.bytes[found.start..found.end];
         if found.whole { Line::Whole(bytes) } else { Line::Piece { bytes, last: found.last } }
     }

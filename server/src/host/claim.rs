@@ -45,7 +45,7 @@ impl Claim {
     pub(super) fn answer_connections(&self, directory: Option<&Path>) {
         #[cfg(target_os = "linux")]
         while let Some(Ok((asking, _))) = self.name.as_ref().map(std::os::unix::net::UnixListener::accept) {
-            linux::tell(asking, directory);
+            linux::answer(asking, directory);
         }
         #[cfg(not(target_os = "linux"))]
         let _ = directory;
@@ -158,7 +158,7 @@ mod linux {
     }
 
     /// Answers a process that asks where the directory is.
-    pub(super) fn tell(mut asking: UnixStream, directory: Option<&Path>) {
+    pub(super) fn answer(mut asking: UnixStream, directory: Option<&Path>) {
         let answer = match directory {
             Some(directory) => [&[AT], directory.as_os_str().as_bytes()].concat(),
             None => vec![LOST],

@@ -29,7 +29,7 @@ pub(super) struct Resident(Arc<AtomicU64>);
 impl Resident {
     /// Returns unused memory to the system, on a thread that may wait, if the host has grown or
     /// `now` is set.
-    pub(super) fn look(&self, now: bool) {
+    pub(super) fn release_unused(&self, now: bool) {
         let Some(bytes) = resident() else { return };
         if !now && bytes < self.0.load(Ordering::Relaxed).saturating_add(GROWTH) {
             return;
@@ -56,12 +56,12 @@ mod tests {
     #[tokio::test]
     async fn memory_is_returned_once_for_each_growth() {
         let watched = Resident::default();
-        watched.look(false);
+        watched.release_unused(false);
         while watched.0.load(Ordering::Relaxed) == 0 {
             tokio::task::yield_now().await;
         }
         watched.0.store(u64::MAX, Ordering::Relaxed);
-        watched.look(false);
+        watched.release_unused(false);
         assert_eq!(watched.0.load(Ordering::Relaxed), u64::MAX);
     }
 }

@@ -1,6 +1,6 @@
 //! Abstract Unix socket names (unix(7)) that editors' bridges bind while they may have documents.
-//! The names replace the locked file of [`super::reopening`] when the runtime directory was removed.
-//! Only Linux has such names.
+//! The names replace the locked file of [`super::reopening`] when the runtime directory was
+//! removed. Only Linux has such names.
 
 use std::io;
 

@@ -10,7 +10,7 @@ use crate::session::EditorProcess;
 /// Describes a client's process: `nvim (process 4100)`; for a bridge of Consort, the program that
 /// started the bridge. The kernel is asked, not the client.
 pub(super) fn describe(process: u32) -> String {
-    named(starter(process))
+    program_and_number(starter(process))
 }
 
 /// Returns the process that [`describe`] names. `None`: the system does not tell when it started.
@@ -22,11 +22,11 @@ pub(super) fn editor(process: u32) -> Option<EditorProcess> {
 /// Returns the process that started `process`, if that is a bridge of Consort whose starter still
 /// runs; otherwise `process` itself.
 fn starter(process: u32) -> u32 {
-    let is_bridge = program(process).is_some_and(|program| program == own());
+    let is_bridge = program(process).is_some_and(|program| program == own_program());
     is_bridge.then(|| parent(process)).flatten().filter(|starter| *starter > 1).unwrap_or(process)
 }
 
-fn named(process: u32) -> String {
+fn program_and_number(process: u32) -> String {
     let program = program(process).and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     match program {
         Some(program) => format!("{} (process {process})", crate::shown::line(&program)),
@@ -40,7 +40,7 @@ fn program(process: u32) -> Option<PathBuf> {
 }
 
 /// The file of this process's own program, which may have been replaced since the start.
-fn own() -> PathBuf {
+fn own_program() -> PathBuf {
     program(std::process::id()).unwrap_or_default()
 }
 

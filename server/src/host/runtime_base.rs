@@ -92,7 +92,7 @@ fn is_ours(dir: &Path, user: u32) -> bool {
 /// Checks that `dir` is a directory, not a link to one, belongs to this user and is closed to
 /// others.
 pub(super) fn check_private(dir: &Path) -> io::Result<()> {
-    let meta = std::fs::symlink_metadata(dir).map_err(|error| named(error, dir))?;
+    let meta = std::fs::symlink_metadata(dir).map_err(|error| with_path(error, dir))?;
     let fault = if !meta.is_dir() {
         "is not a directory"
     } else if meta.uid() != rustix::process::getuid().as_raw() {
@@ -109,7 +109,7 @@ pub(super) fn check_private(dir: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
-pub(super) fn named(error: io::Error, path: &Path) -> io::Error {
+pub(super) fn with_path(error: io::Error, path: &Path) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::FlockOperation;
 use sha2::{Digest, Sha256};
 
-use super::runtime_base::{self, base, check_private, is_of_another, named, places};
+use super::runtime_base::{self, base, check_private, is_of_another, places, with_path};
 use crate::bounded_file;
 use crate::fault::{self, Call};
 use crate::private_file;
@@ -184,7 +184,7 @@ impl RuntimeDir {
     /// An I/O error.
     pub fn write_host_file(&self, file: &HostFile) -> io::Result<()> {
         let path = self.dir.join("host.json");
-        private_file::replace(&path, &serde_json::to_vec(file)?).map_err(|error| named(error, &path))
+        private_file::replace(&path, &serde_json::to_vec(file)?).map_err(|error| with_path(error, &path))
     }
 
     /// Removes the host file: a missing host whose file exists counts as killed.
@@ -204,7 +204,7 @@ impl RuntimeDir {
             match fault::point(Call::Open).and_then(|()| DirBuilder::new().mode(0o700).recursive(above).create(dir)) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(named(error, dir)),
+                Err(error) => return Err(with_path(error, dir)),
             }
             check_private(dir)?;
         }
@@ -261,13 +261,13 @@ impl RuntimeDir {
                     self.create()?;
                     continue;
                 }
-                Err(error) => return Err(named(error, &path)),
+                Err(error) => return Err(with_path(error, &path)),
             };
             match rustix::fs::flock(&file, operation) {
                 Ok(()) => {}
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
                 Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(named(error.into(), &path)),
+                Err(error) => return Err(with_path(error.into(), &path)),
             }
             // A host that left may have removed the file during the wait: then the lock is void.
             let lock = Lock { file, path: path.clone() };
@@ -371,7 +371,7 @@ pub fn all() -> io::Result<Vec<RuntimeDir>> {
         let entries = match std::fs::read_dir(&base) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(named(error, &base)),
+            Err(error) => return Err(with_path(error, &base)),
         };
         found.extend(entries.flatten().map(|entry| {
             let dir = entry.path();

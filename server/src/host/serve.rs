@@ -197,7 +197,7 @@ async fn accept(
                 Err(error) => tracing::warn!("the folders of editors could not be recorded: {error}"),
             },
             _ = look.tick() => {
-                resident.look(give_back > 0);
+                resident.release_unused(give_back > 0);
                 give_back = give_back.saturating_sub(1);
                 match elected.look_after().await {
                 Ok(State::InPlace) => services.directory(None, false),

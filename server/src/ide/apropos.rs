@@ -27,7 +27,7 @@ pub struct AproposQuery {
 
 /// The symbols found.
 #[derive(Debug, Default, Serialize)]
-pub struct Found {
+pub struct AproposResult {
     total: usize,
     /// `name`, `kind`, `lambda_list`, `summary`.
     symbols: Vec<Map<String, Value>>,
@@ -35,10 +35,10 @@ pub struct Found {
     error: Option<Refusal>,
 }
 
-impl Found {
+impl AproposResult {
     /// The result of a search that could not be made.
-    pub fn failed(why: Refusal) -> Found {
-        Found { error: Some(why), ..Found::default() }
+    pub fn failed(why: Refusal) -> AproposResult {
+        AproposResult { error: Some(why), ..AproposResult::default() }
     }
 }
 
@@ -46,7 +46,7 @@ impl Found {
 ///
 /// # Errors
 /// See [`Backend::query`].
-pub async fn find<B: Backend>(backend: &B, wanted: AproposQuery) -> Result<(Found, String), ImageError> {
+pub async fn find<B: Backend>(backend: &B, wanted: AproposQuery) -> Result<(AproposResult, String), ImageError> {
     let AproposQuery { pattern, package, external, limit } = wanted;
     let limit = limit.unwrap_or(LIMIT);
     let question = Apropos { pattern: pattern.clone(), package, external, system: false, limit, definitions: false };
@@ -56,7 +56,7 @@ pub async fn find<B: Backend>(backend: &B, wanted: AproposQuery) -> Result<(Foun
         n if n > answer.symbols.len() => format!("{} of {n} symbols:", answer.symbols.len()),
         n => format!("{n} symbol{}:", if n == 1 { "" } else { "s" }),
     };
-    let mut facts = Found { total: answer.total, ..Found::default() };
+    let mut facts = AproposResult { total: answer.total, ..AproposResult::default() };
     for one in answer.symbols {
         let list = one.lambda_list.as_ref().map(|list| described::signature(&one.name, list));
         text.push_str(&format!("\n{} [{}]", list.as_ref().unwrap_or(&one.name), one.kind));

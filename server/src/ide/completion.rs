@@ -173,8 +173,9 @@ fn of_name<B: Backend>(
     if typed.starts_with(':') {
         return keywords::keywords(cursor, typed, scope, &words);
     }
-    let wanted =
-        form.as_ref().map_or(ExpectedName::Value, |form| position::wanted(form, name.replace.start, !typed.is_empty()));
+    let wanted = form
+        .as_ref()
+        .map_or(ExpectedName::Value, |form| position::expected_name(form, name.replace.start, !typed.is_empty()));
     if names::prefix_length(typed) > 0 {
         return prefixed::symbols(typed, scope, (&words, &workspace), &wanted, 2 * LIMIT);
     }

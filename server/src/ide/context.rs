@@ -35,7 +35,7 @@ pub trait Backend: Send + Sync {
 
     /// Returns the definitions of a symbol that were made through Consort, by its home package and
     /// name, the latest first.
-    fn made(&self, package: &str, name: &str) -> Vec<RecordedDefinition>;
+    fn definitions_on_record(&self, package: &str, name: &str) -> Vec<RecordedDefinition>;
 
     /// Returns the index of the workspace's texts, brought up to date, with the open texts as they
     /// are.
@@ -62,7 +62,7 @@ pub trait Backend: Send + Sync {
     /// none was made through Consort.
     fn made_by(&self, known: &Known) -> Option<String> {
         let facts = known.facts.as_ref()?;
-        let mut made = self.made(facts.package.as_deref()?, &facts.name);
+        let mut made = self.definitions_on_record(facts.package.as_deref()?, &facts.name);
         // The latest of each kind comes first.
         let mut kinds = std::collections::HashSet::new();
         made.retain(|one| kinds.insert(one.kind.clone()));
@@ -129,7 +129,7 @@ impl<B: Backend> Context<B> {
     }
 
     /// Returns the documents that the client has open besides `uri`, each with its URI.
-    pub fn others(&self, uri: &str) -> Vec<(String, Document)> {
+    pub fn other_documents(&self, uri: &str) -> Vec<(String, Document)> {
         let others = self.open.iter().filter(|open| open.own && open.uri != uri);
         others.map(|open| (open.uri.clone(), open.document.clone())).collect()
     }
@@ -150,8 +150,8 @@ impl<B: Backend> Backend for Context<B> {
         self.backend.names()
     }
 
-    fn made(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
-        self.backend.made(package, name)
+    fn definitions_on_record(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
+        self.backend.definitions_on_record(package, name)
     }
 
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {

@@ -80,7 +80,7 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
 fn is_type_expected<B: Backend>(cursor: &Cursor<B>) -> bool {
     let start = cursor.symbol_here().map(|here| here.span.start);
     let form = Form::at(&cursor.document, cursor.offset);
-    start.zip(form).is_some_and(|(start, form)| position::wanted(&form, start, true) == ExpectedName::Type)
+    start.zip(form).is_some_and(|(start, form)| position::expected_name(&form, start, true) == ExpectedName::Type)
 }
 
 /// The contents of the string at `offset`, if it may be a name.

@@ -295,10 +295,10 @@ mod tests {
             let asked = format!(
                 r#"symbol {{"name":"far","strict":true,"want":["facts","definitions","callees","class","elsewhere"{want},"methods":40}}"#
             );
-            assert_eq!(*context.backend().asked(), [asked]);
+            assert_eq!(*context.backend().queries(), [asked]);
         }
         check(
-            FakeImage::empty().symbol("far", answer).made("function", "Defined by an agent."),
+            FakeImage::empty().symbol("far", answer).definitions_on_record("function", "Defined by an agent."),
             "far",
             expect![[r#"
             app:far: function · APP (exported)

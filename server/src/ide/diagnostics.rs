@@ -24,21 +24,21 @@ pub const NOT_CHECKED: &str = "not-checked";
 /// A compiler's finding, and the scanner's top-level form around it (with its `#+` and prefixes).
 /// `None` if it is in no form and so concerns the whole text.
 #[derive(Debug, Clone)]
-struct Found {
+struct PlacedFinding {
     diagnostic: Diagnostic,
     form: Option<Span>,
 }
 
-impl Found {
-    fn new(diagnostic: Diagnostic, scan: &Scan) -> Found {
+impl PlacedFinding {
+    fn new(diagnostic: Diagnostic, scan: &Scan) -> PlacedFinding {
         let forms = scan.forms();
         let after = forms.partition_point(|form| form.span.start <= diagnostic.span.start);
         let form = forms[..after].last().map(|form| form.span).filter(|form| holds(form, diagnostic.span));
-        Found { diagnostic, form }
+        PlacedFinding { diagnostic, form }
     }
 
     /// The finding after a change, unless the change touched its form.
-    fn carry(mut self, applied: &Applied) -> Option<Found> {
+    fn carry(mut self, applied: &Applied) -> Option<PlacedFinding> {
         if let Some(form) = self.form {
             let moved = applied.shift(form)?;
             // Inside an untouched form all spans move by the same distance.
@@ -90,7 +90,7 @@ struct Checking {
 /// The findings of one open text.
 #[derive(Debug, Default)]
 pub struct Findings {
-    compiled: Vec<Found>,
+    compiled: Vec<PlacedFinding>,
     checking: Option<Checking>,
     /// The reason why no check can be made: the findings may be outdated.
     outdated: Option<String>,
@@ -134,8 +134,8 @@ impl Findings {
         let Some(Checking { scan, since }) = self.checking.take() else { return };
         self.compiled = diagnostics
             .into_iter()
-            .map(|diagnostic| Found::new(diagnostic, &scan))
-            .filter_map(|found| since.iter().try_fold(found, Found::carry))
+            .map(|diagnostic| PlacedFinding::new(diagnostic, &scan))
+            .filter_map(|found| since.iter().try_fold(found, PlacedFinding::carry))
             .collect();
     }
 
@@ -145,7 +145,7 @@ impl Findings {
     pub fn answered(&mut self, document: &Document, diagnostics: Vec<Diagnostic>) {
         let scan = document.scan();
         self.compiled.retain(|found| found.diagnostic.is_of_rule());
-        self.compiled.extend(diagnostics.into_iter().map(|diagnostic| Found::new(diagnostic, scan)));
+        self.compiled.extend(diagnostics.into_iter().map(|diagnostic| PlacedFinding::new(diagnostic, scan)));
     }
 
     /// Returns the findings that hold for the text as it is now, in the order of the text.
@@ -157,7 +157,7 @@ impl Findings {
     pub fn merged_with(&self, document: &Document, structure: structure::Structure) -> Vec<Diagnostic> {
         let forms = document.scan().forms();
         let is_form = |form: Span| forms.binary_search_by(|one| one.span.cmp(&form)).is_ok();
-        let shown = |found: &&Found| found.form.is_none_or(is_form);
+        let shown = |found: &&PlacedFinding| found.form.is_none_or(is_form);
         let compiled = self.compiled.iter().filter(shown).map(|found| found.diagnostic.clone());
         let outdated = self.outdated.iter().map(|why| {
             let head = head(document, forms.first().map(|form| form.span));

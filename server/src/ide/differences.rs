@@ -72,7 +72,7 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> V
             let home = if one.kind == "package" { Some(("KEYWORD".into(), one.name.clone())) } else { home };
             let state = match home {
                 Some((package, name)) => {
-                    let recorded = backend.made(&package, &name);
+                    let recorded = backend.definitions_on_record(&package, &name);
                     let of_kind = || recorded.iter().filter(|made| made.kind == one.kind);
                     has_text |= match &real {
                         Some(_) => of_kind().any(|made| made.file == real),
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(has(&other), [("F".into(), State::Changed)]);
         // Made elsewhere, or with a text that is not known: nothing is claimed.
         assert_eq!(check(image(home.clone()), &other), []);
-        assert_eq!(check(image(home).made("function", "by an undo"), &other), []);
+        assert_eq!(check(image(home).definitions_on_record("function", "by an undo"), &other), []);
         assert_eq!(check(FakeImage::absent(), &other), []);
     }
 
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(check(loaded, text), []);
         let older = image().made_of("method", "(defmethod f :after ((x a)) 1)");
         assert_eq!(check(older, text), [("F".into(), State::Changed)]);
-        assert_eq!(check(image().made("method", "by an undo"), text), []);
+        assert_eq!(check(image().definitions_on_record("method", "by an undo"), text), []);
     }
 
     #[test]

@@ -33,8 +33,11 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
             none.push(made.name);
             continue;
         };
-        let through_consort =
-            facts.package.as_deref().map(|package| backend.made(package, &facts.name)).unwrap_or_default();
+        let through_consort = facts
+            .package
+            .as_deref()
+            .map(|package| backend.definitions_on_record(package, &facts.name))
+            .unwrap_or_default();
         let latest = through_consort.iter().find(|one| one.kind == made.kind && one.method == made.method_in(&package));
         // The text of a long form is clipped.
         let is_whole = |text: &str| text.chars().count() < recorded_definitions::TEXT;

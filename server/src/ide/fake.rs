@@ -93,12 +93,12 @@ impl FakeImage {
     }
 
     /// The queries so far, each as its operation and its parameters.
-    pub(crate) fn asked(&self) -> MutexGuard<'_, Vec<String>> {
+    pub(crate) fn queries(&self) -> MutexGuard<'_, Vec<String>> {
         self.asked.lock().unwrap()
     }
 
     /// Adds a definition made through Consort, of any symbol.
-    pub(crate) fn made(mut self, kind: &str, sentence: &str) -> FakeImage {
+    pub(crate) fn definitions_on_record(mut self, kind: &str, sentence: &str) -> FakeImage {
         self.made.push(RecordedDefinition {
             kind: kind.into(),
             method: None,
@@ -126,7 +126,7 @@ impl Backend for FakeImage {
             return Err(ImageError::Unavailable("There is no image.".into()));
         }
         let params = serde_json::to_value(&operation).unwrap();
-        self.asked().push(format!("{} {}", O::NAME, serde_json::to_string(&operation).unwrap()));
+        self.queries().push(format!("{} {}", O::NAME, serde_json::to_string(&operation).unwrap()));
         let name = ["name", "text", "pattern"].iter().find_map(|key| params[key].as_str()).unwrap_or_default();
         let within = |package: &str| self.answers.get(&(O::NAME, format!("{package}::{name}").to_lowercase()));
         let known = params["package"].as_str().and_then(within);
@@ -151,7 +151,7 @@ impl Backend for FakeImage {
         (self.names.clone(), true)
     }
 
-    fn made(&self, _: &str, _: &str) -> Vec<RecordedDefinition> {
+    fn definitions_on_record(&self, _: &str, _: &str) -> Vec<RecordedDefinition> {
         self.made.clone()
     }
 

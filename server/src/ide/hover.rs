@@ -211,7 +211,8 @@ mod tests {
         });
         let definitions = [definition("generic function", "area", "a.lisp", 0)];
         let answer = json!({"found": true, "facts": facts, "definitions": definitions});
-        let image = FakeImage::empty().symbol("area", answer).made("function", "Defined in the editor.");
+        let image =
+            FakeImage::empty().symbol("area", answer).definitions_on_record("function", "Defined in the editor.");
         check(
             image,
             "(defgeneric area (shape))\n(ar‸ea x)",

@@ -259,7 +259,7 @@ pub fn page(inspected: &Inspected, start: usize, numbered: bool) -> (String, Par
 }
 
 /// Returns a page of the parts of a value that contain a text, from the match `start`.
-pub fn found(found: &MatchingParts, start: usize) -> (String, MatchesPage) {
+pub fn matching_parts(found: &MatchingParts, start: usize) -> (String, MatchesPage) {
     let MatchingParts { value, total, searched, matches, parts, .. } = found;
     let name = if value.reference > 0 { format!("Value {}", value.reference) } else { "Value".into() };
     let mut text = format!("{name}: {}\n{matches} of {searched} parts contain it", long_line(&value.text));

@@ -13,7 +13,7 @@ use crate::text::scopes::{Scopes, Shorthand, Space};
 /// variable, for a name that also names something else (`x` behind `&key`), for a name that a macro
 /// may use unseen, and for a name that is not spelled the same everywhere.
 pub fn places(document: &Document, offset: usize) -> Vec<Span> {
-    let mut spans = found(document, offset).unwrap_or_default();
+    let mut spans = linked_spans(document, offset).unwrap_or_default();
     let written = |span: &Span| document.text().slice(span.start..span.end);
     let first = spans.first().map(written);
     if spans.len() < 2 || spans.iter().any(|span| Some(written(span)) != first) {
@@ -22,7 +22,7 @@ pub fn places(document: &Document, offset: usize) -> Vec<Span> {
     spans
 }
 
-fn found(document: &Document, offset: usize) -> Option<Vec<Span>> {
+fn linked_spans(document: &Document, offset: usize) -> Option<Vec<Span>> {
     let form = Form::at(document, offset)?;
     let scopes = Scopes::of(&form);
     let index = scopes.resolve(offset)?;

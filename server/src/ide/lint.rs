@@ -15,7 +15,7 @@ mod workspace;
 use std::path::Path;
 
 use self::silence::Silence;
-use self::workspace::{Found, Whole};
+use self::workspace::{Whole, WorkspaceFinding};
 use super::index::Snapshot;
 use super::predicates::is_predicate;
 use super::refactor::names::{first_other, has_labels};
@@ -51,14 +51,14 @@ enum Judge {
     /// The places at which a list breaks it, with messages.
     Form(fn(&Form, &Node) -> Vec<(Span, String)>),
     /// The places of a text, with the other texts of the workspace.
-    Workspace(fn(&Whole) -> Vec<Found>),
+    Workspace(fn(&Whole) -> Vec<WorkspaceFinding>),
 }
 
 const fn form_rule(code: &'static str, judge: fn(&Form, &Node) -> Vec<(Span, String)>) -> Rule {
     Rule { code, judge: Judge::Form(judge) }
 }
 
-const fn workspace_rule(code: &'static str, judge: fn(&Whole) -> Vec<Found>) -> Rule {
+const fn workspace_rule(code: &'static str, judge: fn(&Whole) -> Vec<WorkspaceFinding>) -> Rule {
     Rule { code, judge: Judge::Workspace(judge) }
 }
 
@@ -81,14 +81,14 @@ const RULES: [Rule; 14] = [
 
 /// The rules that are checked.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct EnabledRules {
     /// The names of rules, or `all`; a `-` before one takes it away.
     pub names: Vec<String>,
     /// The rules that the settings define.
     pub own: Vec<LintRule>,
 }
 
-impl Wanted {
+impl EnabledRules {
     /// Returns true if there is nothing to check.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty() && self.own.is_empty()
@@ -129,7 +129,7 @@ struct Rules<'r> {
 /// The findings of the rules that the settings name, in the order of the text.
 /// `index`: the workspace's texts, which define packages and macros. `path`: the file of the text,
 /// as the index has it.
-pub fn check(document: &Document, path: Option<&Path>, wanted: &Wanted, index: &Snapshot) -> Vec<Diagnostic> {
+pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, index: &Snapshot) -> Vec<Diagnostic> {
     let rules = Rules { given: wanted.rules(), own: wanted.own_rules() };
     let mut found = Vec::new();
     if rules.given.is_empty() && rules.own.is_empty() {
@@ -172,7 +172,7 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &Wanted, index: &
     let whole = Whole { document, index, packages: &packages, path };
     for rule in &rules.given {
         let Judge::Workspace(judge) = rule.judge else { continue };
-        for Found { span, message } in judge(&whole) {
+        for WorkspaceFinding { span, message } in judge(&whole) {
             if !silence.holds(span, rule.name()) {
                 found.push(Diagnostic {
                     toplevel: document.scan().form_at(span.start).map(|top| top.span),

@@ -172,7 +172,8 @@ async fn path_of(uri: &str) -> PathBuf {
 /// Returns true for a file that has code of a package.
 fn has(file: &FileEntry, packages: &Packages, package: &str) -> bool {
     let system = file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("asd"));
-    !system && file.in_packages.iter().any(|inside| packages.named(inside, "") == packages.named(package, ""))
+    !system
+        && file.in_packages.iter().any(|inside| packages.package_name(inside, "") == packages.package_name(package, ""))
 }
 
 /// Refuses to move a definition to a file that has one of the same name and operator. Methods are
@@ -292,7 +293,7 @@ fn place(document: &Document, package: &str, name: &str, packages: &Packages) ->
         return Err(format!("{name} has a form that does not balance."));
     }
     let is_it = |end: usize| match possible_packages_at(document, end).as_slice() {
-        [Some(one)] => packages.named(one, "") == packages.named(package, ""),
+        [Some(one)] => packages.package_name(one, "") == packages.package_name(package, ""),
         _ => false,
     };
     let Some(last) = forms.iter().rev().find(|form| is_it(form.span.end)) else {

@@ -50,7 +50,7 @@ impl NamedSymbol {
 
     /// The name of the package in which the symbol is looked up.
     pub fn looked_up_in(&self, packages: &Packages<'_>, here: &str) -> String {
-        self.package.as_ref().map_or_else(|| here.to_owned(), |package| packages.named(package, here))
+        self.package.as_ref().map_or_else(|| here.to_owned(), |package| packages.package_name(package, here))
     }
 
     /// The name as a symbol is written in code.
@@ -143,7 +143,7 @@ fn in_definition(form: &Form, node: &Node, found: &mut Vec<NamedSymbol>) {
         };
         let Some(of) = of else { continue };
         let names = clause.children.iter().skip(from).filter(plain);
-        found.extend(names.filter_map(|name| named(form, name, Some(&of))));
+        found.extend(names.filter_map(|name| symbol_of_designator(form, name, Some(&of))));
     }
 }
 
@@ -152,14 +152,16 @@ fn arguments(form: &Form, node: &Node, package: Option<&str>, found: &mut Vec<Na
     let quoted = node.prefix == Prefix::Quote;
     match node.kind {
         Kind::List if quoted => {
-            found.extend(node.children.iter().filter_map(|child| named(form, child, package)));
+            found.extend(node.children.iter().filter_map(|child| symbol_of_designator(form, child, package)));
         }
         Kind::List if node.prefix == Prefix::None && form.operator(node).as_deref() == Some("list") => {
             node.children.iter().skip(1).for_each(|child| arguments(form, child, package, found));
         }
         // An unquoted symbol is a variable.
         Kind::Atom if !quoted && !form.text(node).starts_with([':', '#']) => {}
-        Kind::Atom | Kind::String if quoted || node.prefix == Prefix::None => found.extend(named(form, node, package)),
+        Kind::Atom | Kind::String if quoted || node.prefix == Prefix::None => {
+            found.extend(symbol_of_designator(form, node, package))
+        }
         _ => {}
     }
 }
@@ -173,7 +175,7 @@ fn literal(form: &Form, node: &Node) -> Option<String> {
     }
 }
 
-fn named(form: &Form, node: &Node, package: Option<&str>) -> Option<NamedSymbol> {
+fn symbol_of_designator(form: &Form, node: &Node, package: Option<&str>) -> Option<NamedSymbol> {
     let name = designated(form, node)?;
     let text = form.text(node);
     let string = node.kind == Kind::String;

@@ -81,7 +81,7 @@ impl<'a> Uses<'a> {
         let tree = Tree::of(&text, document.scan());
         let mut ids = tree.ids().skip(1).peekable();
         for top in document.scan().forms() {
-            let here = package_at(document, top.span.start).map(|here| packages.named(&here, ""));
+            let here = package_at(document, top.span.start).map(|here| packages.package_name(&here, ""));
             let place = match Definition::of(document, top) {
                 Some(definition) => Place::Definition(definition.name),
                 None => here.clone().map_or(Place::Anywhere, Place::Read),
@@ -103,7 +103,7 @@ impl<'a> Uses<'a> {
                             Some("") if !matches!(place, Place::Definition(_)) => continue,
                             Some("") | None => {}
                             Some(prefix) => {
-                                let prefixed = packages.named(prefix, here.as_deref().unwrap_or_default());
+                                let prefixed = packages.package_name(prefix, here.as_deref().unwrap_or_default());
                                 uses.note(wanted, &symbol.name, &Place::Read(prefixed));
                             }
                         }
@@ -138,7 +138,7 @@ impl<'a> Uses<'a> {
         };
         let of_package = |file: &super::index::FileEntry| {
             !file.in_packages.is_empty()
-                && file.in_packages.iter().all(|inside| self.packages.named(inside, "") == package)
+                && file.in_packages.iter().all(|inside| self.packages.package_name(inside, "") == package)
                 && file.packages.iter().all(|other| other.name == package)
         };
         !self.places(name).all(own)
@@ -150,7 +150,7 @@ impl<'a> Uses<'a> {
         let definition = |place: &Place| *place == Place::Definition(package.name.clone());
         let may_be_inside = |file: &super::index::FileEntry| {
             file.in_packages.is_empty()
-                || file.in_packages.iter().any(|inside| self.packages.named(inside, "") == package.name)
+                || file.in_packages.iter().any(|inside| self.packages.package_name(inside, "") == package.name)
                 || std::iter::once(&package.name).chain(&package.nicknames).any(|name| self.index.has(file, name))
         };
         let in_package = |place: &Place| match place {

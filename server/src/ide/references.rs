@@ -244,7 +244,7 @@ async fn all<B: Backend>(
                 cancellation::point();
                 let prefix = names::symbol(&one.written).and_then(|symbol| symbol.package);
                 let meant = match &prefix {
-                    Some(prefix) => packages.named(prefix, &reader),
+                    Some(prefix) => packages.package_name(prefix, &reader),
                     None => reader.clone(),
                 };
                 let certain = packages.get(&meant).is_some() && packages.home(&meant, &name) == own;
@@ -317,7 +317,7 @@ pub fn home(packages: &Packages<'_>, written: &str, package: Option<&str>) -> St
     let symbol = names::symbol(written);
     let here = here_or_user(package);
     let prefix = symbol.as_ref().and_then(|symbol| symbol.package.as_deref()).filter(|prefix| !prefix.is_empty());
-    let meant = prefix.map_or_else(|| here.clone(), |prefix| packages.named(prefix, &here));
+    let meant = prefix.map_or_else(|| here.clone(), |prefix| packages.package_name(prefix, &here));
     packages.home(&meant, &symbol.map(|symbol| symbol.name).unwrap_or_default())
 }
 

@@ -102,7 +102,7 @@ impl Locations {
         let symbol = known.and_then(|known| known.printed.clone()).unwrap_or_else(|| asked.to_owned());
         let wanted = |one: &&Defined| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str()));
         let definitions: Vec<Map<String, Value>> = defined.iter().filter(wanted).map(fields).collect();
-        let note = if definitions.is_empty() { Some(why(asked, known, defined)) } else { None };
+        let note = if definitions.is_empty() { Some(why_nothing_is_found(asked, known, defined)) } else { None };
         Locations { symbol, definitions, note, error: None }
     }
 
@@ -154,7 +154,7 @@ pub fn fields(one: &Defined) -> Map<String, Value> {
     fields
 }
 
-fn why(asked: &str, known: Option<&Known>, defined: &[Defined]) -> String {
+fn why_nothing_is_found(asked: &str, known: Option<&Known>, defined: &[Defined]) -> String {
     let kinds = known.and_then(|known| known.facts.as_ref()).map(|facts| facts.kinds.join(", ")).unwrap_or_default();
     if !defined.is_empty() {
         let mut there: Vec<&str> = defined.iter().map(|one| one.kind.as_str()).collect();

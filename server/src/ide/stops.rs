@@ -62,7 +62,7 @@ pub async fn describe_for_agent<B: Backend>(backend: &B, number: u64) -> (String
     };
     let mut text = format!("[STOPPED] {}", described(&stop));
     if let Some(at) = &stop.at {
-        text += &placed(at);
+        text += &place_line(at);
     }
     let mut variables = None;
     if let Ok((listed, facts)) = locals(backend, Stack::Stop(number), 0).await {
@@ -74,7 +74,7 @@ pub async fn describe_for_agent<B: Backend>(backend: &B, number: u64) -> (String
 }
 
 /// Where a program is at a probe, as a line.
-fn placed(at: &Moment) -> String {
+fn place_line(at: &Moment) -> String {
     let file = at.place.file.as_deref().map_or_else(String::new, |file| file.display().to_string());
     let place = at.place.position.map_or(String::new(), |position| format!(":{}:{}", position.0, position.1));
     let when = if at.after { "after" } else { "before" };
@@ -83,8 +83,8 @@ fn placed(at: &Moment) -> String {
 }
 
 fn described(stop: &Stop) -> String {
-    let mut text = format!("Stop {}: {}", stop.number, why(stop));
-    let whose = whose(stop);
+    let mut text = format!("Stop {}: {}", stop.number, condition_or_reason(stop));
+    let whose = owner(stop);
     let more = if stop.more_frames { " or more" } else { "" };
     let _ = write!(text, "\n  {} of {whose}, {}, {}{more} frames", line(&stop.reason), stop.state, stop.frames);
     if let Some(parent) = stop.parent {
@@ -97,7 +97,7 @@ fn described(stop: &Stop) -> String {
 }
 
 /// The session that evaluated, or the thread and the session whose code started it, in a line.
-fn whose(stop: &Stop) -> String {
+fn owner(stop: &Stop) -> String {
     match (&stop.session, &stop.started_by) {
         (Some(session), _) => line(session),
         (None, Some(starter)) => format!("the thread {}, started by {}", line(&stop.thread), line(starter)),
@@ -106,7 +106,7 @@ fn whose(stop: &Stop) -> String {
 }
 
 /// The condition in a line, or the reason where there is none.
-fn why(stop: &Stop) -> String {
+fn condition_or_reason(stop: &Stop) -> String {
     match &stop.condition {
         Some(condition) => line(&format!("{}: {}", condition.kind, condition.message)),
         None => line(&stop.reason),
@@ -296,8 +296,8 @@ fn unnumbered(name: &str) -> &str {
 }
 
 /// Names a stop in words: its number, whose it is, and its condition.
-pub fn named(stop: &Stop) -> String {
-    format!("stop {} of {} ({})", stop.number, whose(stop), why(stop))
+pub fn in_words(stop: &Stop) -> String {
+    format!("stop {} of {} ({})", stop.number, owner(stop), condition_or_reason(stop))
 }
 
 /// An action at a stop.
@@ -376,7 +376,7 @@ impl StopAction {
             StopAction::Abort if stop.started_by.is_some() => "End the thread".into(),
             StopAction::Abort => "Abort the evaluation".into(),
         };
-        let description = format!("{doing} at {}", named(&stop));
+        let description = format!("{doing} at {}", in_words(&stop));
         Ok((stop, description))
     }
 

@@ -94,14 +94,14 @@ fn bound(form: &Form, binding: &Binding) -> Option<TypeOf> {
             Some(TypeOf::Named(names_in(form, condition)))
         }
         "let" | "let*" | "prog" | "prog*" | "do" | "do*" | "when-let" | "when-let*" | "if-let" => {
-            made(form, parent.children.get(1).filter(|_| parent.children.first() == Some(*name))?)
+            type_of_value(form, parent.children.get(1).filter(|_| parent.children.first() == Some(*name))?)
         }
         _ => None,
     }
 }
 
 /// The type of the value of a form.
-fn made(form: &Form, value: &Node) -> Option<TypeOf> {
+fn type_of_value(form: &Form, value: &Node) -> Option<TypeOf> {
     let operator = form.operator(value).filter(|_| value.prefix == Prefix::None)?;
     let first = value.children.get(1);
     match operator.as_str() {

@@ -12,7 +12,7 @@ use super::api::{EvalParams, LoadSystemParams, Operation};
 use super::instance::Instance;
 use super::link::{Call, CallError, Listener};
 use super::pipes::append;
-use super::runtime::{Runtime, lost};
+use super::runtime::{Runtime, lost_error};
 use super::stops::while_running;
 use super::turns::Turn;
 use crate::locked::lock;
@@ -244,7 +244,7 @@ pub(crate) async fn eval(
         Err(CallError::Gone) => {
             let runtime = work.runtime.clone();
             drop(work);
-            Err(lost(&runtime, &instance).await)
+            Err(lost_error(&runtime, &instance).await)
         }
     }
 }
@@ -275,7 +275,7 @@ pub(crate) async fn load_system(
             Ok(outcome)
         }
         Err(CallError::Refused(error)) => Err(error),
-        Err(CallError::Gone) => Err(lost(runtime, &instance).await),
+        Err(CallError::Gone) => Err(lost_error(runtime, &instance).await),
     }
 }
 
@@ -345,6 +345,6 @@ pub(crate) async fn run<O: Operation>(
     match work.answer::<O::Answer>(within).await {
         Ok(answer) => Ok(answer),
         Err(CallError::Refused(error)) => Err(error),
-        Err(CallError::Gone) => Err(lost(runtime, &instance).await),
+        Err(CallError::Gone) => Err(lost_error(runtime, &instance).await),
     }
 }

@@ -189,7 +189,7 @@ pub(crate) struct HeapFrame {
 
 /// The answer to `interrupt`.
 #[derive(Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct InterruptAnswer {
     /// True if the target was running.
     pub(crate) found: bool,
 }

@@ -13,7 +13,7 @@ use super::evaluate;
 use super::instance::Instance;
 use super::link::CallError;
 use super::plan::Replay;
-use super::runtime::{Command, Phase, Runtime, lost};
+use super::runtime::{Command, Phase, Runtime, lost_error};
 use super::silence::Unanswered;
 use super::supervisor::{LEAVING, Supervisor};
 use crate::config::LispConfig;
@@ -194,7 +194,7 @@ impl Image {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
             // Waits for the next image, so that the caller's next call reaches it.
-            Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, instance).await),
+            Ok(Err(CallError::Gone)) => Err(lost_error(&self.runtime, instance).await),
             Err(Unanswered { waited, silent }) => Err(ImageError::Busy(format!(
                 "The Lisp image did not answer {} within {} s.{}",
                 O::NAME,
@@ -216,7 +216,7 @@ impl Image {
         match instance.link.ask(O::NAME, operation).await {
             Ok(answer) => Ok(answer),
             Err(CallError::Refused(error)) => Err(error),
-            Err(CallError::Gone) => Err(lost(&self.runtime, &instance).await),
+            Err(CallError::Gone) => Err(lost_error(&self.runtime, &instance).await),
         }
     }
 
@@ -261,7 +261,7 @@ impl Image {
         match crate::steady::timeout(DISPATCHER_TIMEOUT, instance.link.ask("status", &json!({}))).await {
             Ok(Ok(facts)) => Ok(facts),
             Ok(Err(CallError::Refused(error))) => Err(error),
-            Ok(Err(CallError::Gone)) => Err(lost(&self.runtime, &instance).await),
+            Ok(Err(CallError::Gone)) => Err(lost_error(&self.runtime, &instance).await),
             Err(_) => Err(ImageError::Unavailable(format!(
                 "The Lisp image (process {}) has not answered for {} s: it may be collecting garbage, or be held by foreign code.",
                 instance.ready.pid,
@@ -341,7 +341,7 @@ impl Image {
         match instance.link.ask("fingerprint", &json!({"omit": []})).await {
             Ok(digest) => Ok(digest),
             Err(CallError::Refused(error)) => Err(error),
-            Err(CallError::Gone) => Err(lost(&self.runtime, &instance).await),
+            Err(CallError::Gone) => Err(lost_error(&self.runtime, &instance).await),
         }
     }
 

@@ -24,8 +24,8 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::call::{Call, CallError};
 use super::frames::{
-    CopyFrame, FRAME_LIMIT, Found, Frame, HeapFrame, InputFrame, InputOverFrame, OutputFrame, ProgressFrame, Ready,
-    Refusal, Request, ThreadErrorFrame, TraceFrame,
+    CopyFrame, FRAME_LIMIT, Frame, HeapFrame, InputFrame, InputOverFrame, InterruptAnswer, OutputFrame, ProgressFrame,
+    Ready, Refusal, Request, ThreadErrorFrame, TraceFrame,
 };
 use super::lines::{LineError, Lines};
 use super::silence::Silence;
@@ -273,7 +273,7 @@ impl Link {
 
     /// Interrupts a request and returns whether it was running.
     pub(crate) async fn interrupt_found(self: &Arc<Self>, target: u64) -> bool {
-        match self.ask::<Found>("interrupt", &Interrupt { target, reason: "cancel" }).await {
+        match self.ask::<InterruptAnswer>("interrupt", &Interrupt { target, reason: "cancel" }).await {
             Ok(found) => found.found,
             Err(error) => {
                 tracing::debug!(%error, target, "interrupt");

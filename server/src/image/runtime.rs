@@ -207,7 +207,7 @@ impl Runtime {
 
 /// Returns the error of a call whose image died: the cause, and the state now. Waits a while for
 /// the new image, so that the error can describe it.
-pub(crate) async fn lost(runtime: &Runtime, instance: &Instance) -> ImageError {
+pub(crate) async fn lost_error(runtime: &Runtime, instance: &Instance) -> ImageError {
     let mut phase = runtime.phase.subscribe();
     let settled = async {
         loop {

@@ -38,7 +38,7 @@ const RESTARTED: &str = "The Lisp image was restarted on request.";
 pub(crate) const LEAVING: &str = "Consort is leaving.";
 
 /// The end of one life cycle.
-enum Ended {
+enum LifeEnd {
     /// A command came; `None`: every handle was dropped.
     Commanded(Option<Command>),
     /// The image is gone, or must end; the flag is true if the host ended it.
@@ -73,11 +73,11 @@ impl Supervisor {
             let mut running = None;
             let ended = tokio::select! {
                 biased;
-                command = commands.recv() => Ended::Commanded(command),
+                command = commands.recv() => LifeEnd::Commanded(command),
                 ended = self.life(&mut running) => ended,
             };
             let command = match ended {
-                Ended::Commanded(command) => {
+                LifeEnd::Commanded(command) => {
                     // A step of the restoration that this ends is not the cause of the next end.
                     lock(&self.runtime.plan).taking(None);
                     if let Some(instance) = running.as_ref().and_then(|running| running.instance.as_ref()) {
@@ -123,7 +123,7 @@ impl Supervisor {
 
     /// Runs one life cycle, from the start to the end. The process is in `running`, so that the
     /// caller can end it whenever this future is dropped.
-    async fn life(&mut self, running: &mut Option<Running>) -> Ended {
+    async fn life(&mut self, running: &mut Option<Running>) -> LifeEnd {
         self.runtime.note_needed().await;
         self.generation += 1;
         let runtime = self.runtime.clone();
@@ -131,7 +131,7 @@ impl Supervisor {
         let path = std::env::var("PATH").unwrap_or_default();
         let program = match program::find(&config.command, &runtime.workspace, &path) {
             Ok(program) => program,
-            Err(error) => return Ended::CannotStart(error.to_string()),
+            Err(error) => return LifeEnd::CannotStart(error.to_string()),
         };
         let mut built = false;
         let instance = loop {
@@ -142,7 +142,7 @@ impl Supervisor {
                         built = true;
                         start
                     }
-                    Err(reason) => return Ended::CannotStart(reason),
+                    Err(reason) => return LifeEnd::CannotStart(reason),
                 },
             };
             runtime.enter(Phase::Starting("starting SBCL".into(), None));
@@ -161,15 +161,15 @@ impl Supervisor {
                 }
                 Err(StartError { reason, kind: StartErrorKind::Environment }) => {
                     self.finish(running.take(), &reason, Duration::ZERO).await;
-                    return Ended::CannotStart(reason);
+                    return LifeEnd::CannotStart(reason);
                 }
                 // A program that hangs does so again: each try costs a minute.
                 Err(StartError { reason, kind: StartErrorKind::Unresponsive }) => {
                     self.failures = self.failures.max(TRIES - UNRESPONSIVE_TRIES);
-                    return Ended::NotReady(reason);
+                    return LifeEnd::NotReady(reason);
                 }
                 Err(StartError { reason, kind: StartErrorKind::Exited | StartErrorKind::NotSpawned }) => {
-                    return Ended::NotReady(reason);
+                    return LifeEnd::NotReady(reason);
                 }
             }
         };
@@ -182,7 +182,7 @@ impl Supervisor {
         };
         match (restored, instance.ending()) {
             (Ok(restoration), None) => self.ready(instance.clone(), restoration),
-            (_, Some(reason)) => return Ended::Died(reason, true),
+            (_, Some(reason)) => return LifeEnd::Died(reason, true),
             (Err(()), None) => {} // it died, which is seen below
         }
         tokio::select! {
@@ -193,8 +193,8 @@ impl Supervisor {
             () = watch_dispatcher(&runtime, &instance) => {}
         }
         match instance.ending() {
-            Some(reason) => Ended::Died(reason, true),
-            None => Ended::Died(String::new(), false),
+            Some(reason) => LifeEnd::Died(reason, true),
+            None => LifeEnd::Died(String::new(), false),
         }
     }
 
@@ -234,22 +234,22 @@ impl Supervisor {
 
     /// Reports that an image is gone. Returns the time to wait for the next; `None`: until a call
     /// needs it.
-    async fn after(&mut self, ended: Ended, running: Option<Running>) -> Option<Duration> {
+    async fn after(&mut self, ended: LifeEnd, running: Option<Running>) -> Option<Duration> {
         let healthy = running.as_ref().is_some_and(|running| running.since.elapsed() > HEALTHY);
         let instance = running.as_ref().and_then(|running| running.instance.clone());
         let (reason, deliberate, is_final) = match ended {
-            Ended::Died(reason, deliberate) => {
+            LifeEnd::Died(reason, deliberate) => {
                 let end = self.finish(running, &reason, Duration::ZERO).await;
                 let reason = if deliberate { reason } else { format!("The Lisp image {end}") };
                 (reason, deliberate, false)
             }
-            Ended::NotReady(reason) => {
+            LifeEnd::NotReady(reason) => {
                 self.finish(running, &reason, Duration::ZERO).await;
                 self.failures += 1;
                 (reason, false, self.failures >= TRIES)
             }
-            Ended::CannotStart(reason) => (reason, false, true),
-            Ended::Commanded(_) => return Some(Duration::ZERO),
+            LifeEnd::CannotStart(reason) => (reason, false, true),
+            LifeEnd::Commanded(_) => return Some(Duration::ZERO),
         };
         lock(&self.runtime.plan).died(&reason);
         if let Some(instance) = instance {

@@ -39,7 +39,7 @@ pub(super) fn kinds() -> Vec<CodeActionKind> {
 
 /// Returns true if the client asked for this kind. A kind includes all kinds below it; an empty
 /// kind, or no list, includes all.
-fn wanted(only: Option<&[CodeActionKind]>, kind: &CodeActionKind) -> bool {
+fn is_requested(only: Option<&[CodeActionKind]>, kind: &CodeActionKind) -> bool {
     only.is_none_or(|only| {
         only.iter().any(|wanted| {
             let (wanted, kind) = (wanted.as_str(), kind.as_str());
@@ -87,17 +87,17 @@ async fn unescaped(
     let Some(document) = mine.iter().find(|open| open.uri == uri.as_str()).map(|open| &open.document) else {
         return offered;
     };
-    if wanted(only, &CodeActionKind::QUICKFIX) {
+    if is_requested(only, &CodeActionKind::QUICKFIX) {
         offered.extend(quick_fixes(connection, &uri, params.range, &snapshot, document, &mine).await);
     }
-    let refactor = kinds().into_iter().skip(1).any(|kind| wanted(only, &kind));
+    let refactor = kinds().into_iter().skip(1).any(|kind| is_requested(only, &kind));
     if refactor {
         let offset =
             to_offset(document.text(), from_proto::position(params.range.start), connection.negotiated().encoding);
         let position = json!(params.range.start);
         let expansions = expand::offer(connection, &uri, document, offset, position).await;
         offered.extend(expansions.into_iter().filter(|offered| match offered {
-            CodeActionOrCommand::CodeAction(CodeAction { kind: Some(kind), .. }) => wanted(only, kind),
+            CodeActionOrCommand::CodeAction(CodeAction { kind: Some(kind), .. }) => is_requested(only, kind),
             _ => true,
         }));
         // An editor that requests actions by itself shows a light bulb for any answer. A cursor
@@ -108,7 +108,7 @@ async fn unescaped(
             offered.extend(
                 offers
                     .into_iter()
-                    .filter(|one| one.kind.as_ref().is_none_or(|kind| wanted(only, kind)))
+                    .filter(|one| one.kind.as_ref().is_none_or(|kind| is_requested(only, kind)))
                     .map(Into::into),
             );
         }
@@ -152,7 +152,7 @@ async fn quick_fixes(
                 arguments: Some(vec![json!({"system": system})]),
             };
             if negotiated.code_actions {
-                let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).one(item.clone()).await;
+                let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).convert(item.clone()).await;
                 let action = quick_fix(title, fixed, true);
                 offered.push(CodeAction { command: Some(command), ..action }.into());
             } else {
@@ -187,7 +187,7 @@ async fn quick_fixes(
         if fixes.is_empty() {
             continue;
         }
-        let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).one(item.clone()).await;
+        let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).convert(item.clone()).await;
         for fix in fixes {
             if let Some(edit) = workspace_edit(connection, uri, &fix, open, &closed) {
                 let action = quick_fix(fix.title, fixed.clone(), fix.preferred);
@@ -279,8 +279,8 @@ mod tests {
             (&["refactor.rewrite"], CodeActionKind::from(expand::SHOW), false),
             (&[], CodeActionKind::QUICKFIX, false),
         ] {
-            assert_eq!(wanted(Some(&asked(only)), &kind), expected, "{only:?} {kind:?}");
+            assert_eq!(is_requested(Some(&asked(only)), &kind), expected, "{only:?} {kind:?}");
         }
-        assert!(wanted(None, &CodeActionKind::QUICKFIX));
+        assert!(is_requested(None, &CodeActionKind::QUICKFIX));
     }
 }

@@ -183,7 +183,7 @@ pub(super) async fn execute(connection: &Connection, params: ExecuteCommandParam
             };
             // The future is created inside the block, so that an event that the command sends at
             // once has this log context.
-            let work = log::named(doing, async { (entry.run)(connection, params.arguments, token).await });
+            let work = log::under_name(doing, async { (entry.run)(connection, params.arguments, token).await });
             if !entry.runs_code {
                 return work.await;
             }

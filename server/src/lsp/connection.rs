@@ -126,7 +126,7 @@ impl Connection {
     }
 
     /// A message about a text that could not be understood ([`incoming::LOST`]).
-    pub(super) async fn lost(&self, lost: Lost) {
+    pub(super) async fn text_lost(&self, lost: Lost) {
         let Some(uri) = lost.uri else { return self.session.lose_text(self.client, None, lost.why) };
         // The others' documents are not kept.
         let Ok(uri) = Url::parse(&uri) else { return };

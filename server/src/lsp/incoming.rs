@@ -21,7 +21,7 @@ pub(super) struct Lost {
 }
 
 /// Returns the notification [`LOST`].
-pub(super) fn lost(uri: Option<&str>, why: &str) -> Value {
+pub(super) fn lost_text_notification(uri: Option<&str>, why: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": LOST, "params": {"uri": uri, "why": why}})
 }
 
@@ -33,7 +33,7 @@ pub(super) fn fit(mut message: Value) -> Value {
         return message;
     }
     let Some(document) = message.pointer_mut("/params/textDocument").and_then(Value::as_object_mut) else {
-        return lost(None, "a message about a text names no document");
+        return lost_text_notification(None, "a message about a text names no document");
     };
     let version = document.get("version").map_or(0, version);
     document.insert("version".into(), version.into());
@@ -44,14 +44,15 @@ pub(super) fn fit(mut message: Value) -> Value {
         if document.get("text").is_some_and(Value::is_string) {
             return message;
         }
-        let mut lost = lost(document.get("uri").and_then(Value::as_str), "it was opened without a text");
+        let mut lost =
+            lost_text_notification(document.get("uri").and_then(Value::as_str), "it was opened without a text");
         lost["params"]["language"] = document["languageId"].take();
         return lost;
     }
     let uri = document.get("uri").and_then(Value::as_str).map(str::to_owned);
     let changes = message.pointer_mut("/params/contentChanges").and_then(Value::as_array_mut);
     let fits = uri.is_some() && changes.is_some_and(|changes| changes.iter_mut().all(fit_change));
-    if fits { message } else { lost(uri.as_deref(), "a change of the text could not be understood") }
+    if fits { message } else { lost_text_notification(uri.as_deref(), "a change of the text could not be understood") }
 }
 
 /// Returns a version as the protocol has it; 0 for what is no number.

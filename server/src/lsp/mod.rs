@@ -85,7 +85,7 @@ where
     // `Peer` does not wait.
     let (service, _socket) = LspService::build(|_| connection)
         .custom_method("window/workDoneProgress/cancel", Connection::cancel_progress)
-        .custom_method(incoming::LOST, Connection::lost)
+        .custom_method(incoming::LOST, Connection::text_lost)
         .finish();
     transport::run(service, peer, outgoing, read, write).await
 }

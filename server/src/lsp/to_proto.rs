@@ -116,12 +116,12 @@ impl<'a> Diagnostics<'a> {
     pub(super) async fn all(mut self, items: Vec<Diagnostic>) -> Vec<lsp_types::Diagnostic> {
         let mut all = Vec::with_capacity(items.len());
         for item in items {
-            all.push(self.one(item).await);
+            all.push(self.convert(item).await);
         }
         all
     }
 
-    pub(super) async fn one(&mut self, item: Diagnostic) -> lsp_types::Diagnostic {
+    pub(super) async fn convert(&mut self, item: Diagnostic) -> lsp_types::Diagnostic {
         let mut related = Vec::new();
         if self.negotiated.related {
             for place in &item.related {
@@ -208,7 +208,7 @@ mod tests {
             let negotiated = Negotiated { code_pages, ..Negotiated::default() };
             let mut diagnostics = Diagnostics { repository, ..Diagnostics::new(&negotiated, &uri, &text) };
             let found = Diagnostic::new(Span { start: 0, end: 3 }, Severity::Warning, code, "m");
-            diagnostics.one(found).await.code_description.map(|page| page.href.to_string())
+            diagnostics.convert(found).await.code_description.map(|page| page.href.to_string())
         };
         let page = of(true, "https://example.org/consort", "lint-boolean-if").await.unwrap();
         assert!(

@@ -263,7 +263,7 @@ where
             },
             Ok(Some(Frame::Malformed { why, about_text })) => {
                 tracing::warn!("{why}");
-                if about_text && let Incoming::Request(lost) = classify(incoming::lost(None, &why)) {
+                if about_text && let Incoming::Request(lost) = classify(incoming::lost_text_notification(None, &why)) {
                     handlers.start(&mut service, lost);
                 }
                 peer.send(&Response::from_error(Id::Null, Error { message: why.into(), ..Error::parse_error() }));

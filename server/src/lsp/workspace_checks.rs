@@ -74,13 +74,13 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
                     published.update(&notifier, &pass).await;
                     again = pass.again.map(Instant::from_std);
                 }
-                Err(Ended::Cancelled) => {
+                Err(PassFailure::Cancelled) => {
                     // The findings so far are shown; the rest waits for the next change.
                     let files = notifier.session.workspace_findings();
                     published.update(&notifier, &Pass { files, ..Pass::default() }).await;
                     cancelled = true;
                 }
-                Err(Ended::Lost) => {}
+                Err(PassFailure::Lost) => {}
             }
         } else if !on {
             published.update(&notifier, &Pass::default()).await;
@@ -106,7 +106,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
 
 /// The reason why a pass has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum PassFailure {
     /// The user ended it.
     Cancelled,
     /// The image was lost, or the client left.
@@ -121,7 +121,7 @@ async fn at(instant: Option<Instant>) {
 }
 
 /// Makes a pass, with a progress bar when it takes long.
-async fn with_progress(notifier: &Notifier) -> Result<Pass, Ended> {
+async fn with_progress(notifier: &Notifier) -> Result<Pass, PassFailure> {
     let (steps, mut told) = mpsc::unbounded_channel::<Step>();
     let session = notifier.session.clone();
     let pass = session.check_workspace(notifier.client, move |step| {
@@ -143,11 +143,11 @@ async fn with_progress(notifier: &Notifier) -> Result<Pass, Ended> {
                 Ok(pass) => return Ok(pass),
                 Err(error) => {
                     tracing::debug!(%error, "the workspace was not checked");
-                    return Err(Ended::Lost);
+                    return Err(PassFailure::Lost);
                 }
             },
-            () = cancelled => return Err(Ended::Cancelled),
-            () = notifier.peer.closed() => return Err(Ended::Lost),
+            () = cancelled => return Err(PassFailure::Cancelled),
+            () = notifier.peer.closed() => return Err(PassFailure::Lost),
             Some(step) = told.recv() => last = Some(step),
             () = sleep_until(long), if bar.is_none() && last.is_some() => {
                 bar = Some(notifier.bars.begin(None, notifier.negotiated.progress, "Checking the workspace", true));

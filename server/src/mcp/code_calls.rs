@@ -41,7 +41,7 @@ impl Calls {
     /// Notes a call whose line was read.
     pub(crate) fn arrived(&self, id: &RequestId, call: &CallToolRequestParams) {
         self.by_lines.store(true, Ordering::Relaxed);
-        if let Some(arrived) = self.noted(call) {
+        if let Some(arrived) = self.begin_call(call) {
             self.lock().insert(id.clone(), arrived);
         }
     }
@@ -57,11 +57,11 @@ impl Calls {
             Some(arrived) => Some(arrived),
             // The call was forgotten meanwhile. A late interrupt would reach later calls.
             None if self.by_lines.load(Ordering::Relaxed) => is_noted(call).then_some(CallKind::Cancelled),
-            None => self.noted(call),
+            None => self.begin_call(call),
         }
     }
 
-    fn noted(&self, call: &CallToolRequestParams) -> Option<CallKind> {
+    fn begin_call(&self, call: &CallToolRequestParams) -> Option<CallKind> {
         if runs_code(call) {
             return Some(CallKind::Runs(self.calls.begin()));
         }

@@ -49,7 +49,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                     finder.feed(bytes);
                     if last {
                         let (length, finder) = std::mem::take(&mut self.skipped);
-                        return Ok(Line::TooLong(length, finder.found()));
+                        return Ok(Line::TooLong(length, finder.into_id()));
                     }
                 }
             }
@@ -62,7 +62,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 pub(crate) fn id_of(text: &[u8]) -> Option<Id> {
     let mut finder = IdFinder::default();
     finder.feed(text);
-    finder.found()
+    finder.into_id()
 }
 
 /// Finds the value of the top-level key `id` in a JSON object without storing the text. Only
@@ -149,7 +149,7 @@ impl IdFinder {
         self.token.clear();
     }
 
-    fn found(self) -> Option<Id> {
+    fn into_id(self) -> Option<Id> {
         if self.closed && !self.broken && self.depth == 0 { self.id } else { None }
     }
 }

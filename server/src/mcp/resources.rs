@@ -21,21 +21,21 @@ const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// The kinds of resources.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Known {
+enum KnownResource {
     Diagnostics,
     Log,
     Package(String),
     Symbol(String),
 }
 
-impl Known {
-    fn of(uri: &str) -> Option<Known> {
+impl KnownResource {
+    fn of(uri: &str) -> Option<KnownResource> {
         let rest = uri.strip_prefix("consort://")?;
         match rest.split_once('/') {
-            None if rest == "diagnostics" => Some(Known::Diagnostics),
-            None if rest == "log" => Some(Known::Log),
-            Some(("package", name)) => decoded(name).map(Known::Package),
-            Some(("symbol", name)) => decoded(name).map(Known::Symbol),
+            None if rest == "diagnostics" => Some(KnownResource::Diagnostics),
+            None if rest == "log" => Some(KnownResource::Log),
+            Some(("package", name)) => decoded(name).map(KnownResource::Package),
+            Some(("symbol", name)) => decoded(name).map(KnownResource::Symbol),
             _ => None,
         }
     }
@@ -99,7 +99,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 
 /// Returns true if the URI names a resource, whatever its contents.
 pub(crate) fn exists(uri: &str) -> bool {
-    Known::of(uri).is_some()
+    KnownResource::of(uri).is_some()
 }
 
 /// The contents of a resource, as JSON.
@@ -117,14 +117,14 @@ pub(crate) async fn read(session: &Session, uri: &str) -> Result<String, ErrorDa
         ImageError::Refused { message, .. } => ErrorData::resource_not_found(message, Some(json!({"uri": uri}))),
         other => ErrorData::internal_error(other.to_string(), None),
     };
-    if let Some(Known::Package(_) | Known::Symbol(_)) = Known::of(uri) {
+    if let Some(KnownResource::Package(_) | KnownResource::Symbol(_)) = KnownResource::of(uri) {
         session.image_started().await;
     }
-    let contents = match Known::of(uri).ok_or_else(unknown)? {
-        Known::Diagnostics => diagnostics(session).await,
-        Known::Log => json!({"entries": session.log().entries(0, MAX_ENTRIES)}),
-        Known::Package(name) => json!(browse::package_contents(session, name).await.map_err(failed)?),
-        Known::Symbol(name) => {
+    let contents = match KnownResource::of(uri).ok_or_else(unknown)? {
+        KnownResource::Diagnostics => diagnostics(session).await,
+        KnownResource::Log => json!({"entries": session.log().entries(0, MAX_ENTRIES)}),
+        KnownResource::Package(name) => json!(browse::package_contents(session, name).await.map_err(failed)?),
+        KnownResource::Symbol(name) => {
             let symbols = browse::symbol_facts(session, name.clone()).await.map_err(failed)?;
             if symbols.is_empty() {
                 let message = format!("The image knows no symbol {name}");
@@ -163,7 +163,7 @@ async fn diagnostics(session: &Session) -> Value {
 /// Waits until a resource differs from `last`, and stores the new contents there.
 pub(crate) async fn changed(session: &Session, uri: &str, last: &mut Option<String>) {
     let (mut entries, mut world) = (session.log().last(), session.log().world());
-    let is_log = Known::of(uri) == Some(Known::Log);
+    let is_log = KnownResource::of(uri) == Some(KnownResource::Log);
     loop {
         let now = read(session, uri).await.ok();
         // A failed read (the image starts) is no change; a resource that appears is one.
@@ -190,10 +190,10 @@ mod tests {
 
     #[test]
     fn addresses() {
-        assert_eq!(Known::of("consort://log"), Some(Known::Log));
-        assert_eq!(Known::of("consort://package/CL-USER"), Some(Known::Package("CL-USER".into())));
-        assert_eq!(Known::of("consort://symbol/cl%3A%2F"), Some(Known::Symbol("cl:/".into())));
-        assert_eq!(Known::of("consort://symbol/cl:car"), Some(Known::Symbol("cl:car".into())));
+        assert_eq!(KnownResource::of("consort://log"), Some(KnownResource::Log));
+        assert_eq!(KnownResource::of("consort://package/CL-USER"), Some(KnownResource::Package("CL-USER".into())));
+        assert_eq!(KnownResource::of("consort://symbol/cl%3A%2F"), Some(KnownResource::Symbol("cl:/".into())));
+        assert_eq!(KnownResource::of("consort://symbol/cl:car"), Some(KnownResource::Symbol("cl:car".into())));
         for none in [
             "consort://",
             "consort://package",
@@ -203,7 +203,7 @@ mod tests {
             "file:///etc/passwd",
             "consort://log/x",
         ] {
-            assert_eq!(Known::of(none), None, "{none}");
+            assert_eq!(KnownResource::of(none), None, "{none}");
         }
         assert!(list().iter().all(|one| exists(&one.uri)) && templates().len() == 2);
     }

@@ -62,7 +62,8 @@ impl ActionOutcome {
 /// The outcome of an attempt at a frozen failure.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct AttemptOutcome {
-    /// The outcome of the action; with status `left` the evaluation went on, in the attempt's process.
+    /// The outcome of the action; with status `left` the evaluation went on, in the attempt's
+    /// process.
     #[serde(flatten)]
     pub action: ActionOutcome,
     /// The outcome that the evaluation would have had, with status `left`.

@@ -5,7 +5,8 @@ use serde::Serialize;
 /// Options of the compilation of a text that is loaded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct CompileOptions {
-    /// True to compile for debugging, with `(debug 3)`: variables are kept, and no call is a tail call.
+    /// True to compile for debugging, with `(debug 3)`: variables are kept, and no call is a tail
+    /// call.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub debug: bool,
     /// True to load forms that do not compile all the same; they signal an error when they run.

@@ -135,8 +135,8 @@ pub struct EvalOutcome {
     /// The frozen failure of an evaluation that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Frozen>,
-    /// The code that was compiled with a definition which the evaluation has replaced, and that one:
-    /// `function SHOP::RUN expanded SHOP::WITH-TASK`.
+    /// The code that was compiled with a definition which the evaluation has replaced, and that
+    /// one: `function SHOP::RUN expanded SHOP::WITH-TASK`.
     #[serde(default, skip_serializing)]
     pub stale: Vec<String>,
 }

@@ -27,7 +27,7 @@ impl Backend for Session {
         self.inner.names.now()
     }
 
-    fn made(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
+    fn definitions_on_record(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
         let made = |one: Provenance| RecordedDefinition {
             sentence: one.sentence(),
             kind: one.kind,

@@ -169,7 +169,7 @@ impl Session {
         let work = {
             // A reload reports its definitions once it is known to have taken place.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
-            let doing = log::doing().filter(|doing| doing.code.is_some() && !told);
+            let doing = log::current().filter(|doing| doing.code.is_some() && !told);
             let event = Event::RunOperation { client, description: what.clone(), kind: Kind::WorldChange, start };
             let asked = SentJob { job: calls::job(|| self.send(event)), answer };
             async move {
@@ -184,7 +184,7 @@ impl Session {
                         origin: None,
                         file: doing.file.clone(),
                     };
-                    provenance.made(&image, doing.code.as_deref().unwrap_or_default(), making).await;
+                    provenance.record_text(&image, doing.code.as_deref().unwrap_or_default(), making).await;
                 }
                 result
             }

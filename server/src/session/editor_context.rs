@@ -52,6 +52,6 @@ impl Session {
 
     /// Returns a client's name, as reported by the client.
     pub fn name_of(&self, client: ClientId) -> String {
-        self.inner.log.who(client).name
+        self.inner.log.client_info(client).name
     }
 }

@@ -32,8 +32,8 @@ impl Backend for AtFailure {
         self.session.names()
     }
 
-    fn made(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
-        self.session.made(package, name)
+    fn definitions_on_record(&self, package: &str, name: &str) -> Vec<RecordedDefinition> {
+        self.session.definitions_on_record(package, name)
     }
 
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {

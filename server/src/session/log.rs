@@ -97,12 +97,12 @@ pub(crate) async fn within<T>(doing: LogContext, work: impl Future<Output = T>) 
 
 /// Runs work for a command. Operations of the session within it are logged under the command's
 /// name.
-pub(crate) async fn named<T>(doing: LogContext, work: impl Future<Output = T>) -> T {
+pub(crate) async fn under_name<T>(doing: LogContext, work: impl Future<Output = T>) -> T {
     DOING.scope(Scope { doing: Arc::new(doing), logged: false }, work).await
 }
 
 /// Returns the tool or command in progress.
-pub(super) fn doing() -> Option<Arc<LogContext>> {
+pub(super) fn current() -> Option<Arc<LogContext>> {
     DOING.try_with(|scope| scope.doing.clone()).ok()
 }
 
@@ -169,7 +169,7 @@ impl Log {
     }
 
     /// Returns a client's name and front end; those of the command line for an unknown client.
-    pub(super) fn who(&self, client: ClientId) -> ClientInfo {
+    pub(super) fn client_info(&self, client: ClientId) -> ClientInfo {
         let unknown = || ClientInfo { frontend: Frontend::Cli, name: "Consort".into() };
         self.ring().clients.get(&client).cloned().unwrap_or_else(unknown)
     }
@@ -178,7 +178,7 @@ impl Log {
     pub fn begin(&self, client: ClientId, doing: LogContext) -> Running {
         Running {
             log: self.clone(),
-            info: self.who(client),
+            info: self.client_info(client),
             doing,
             began: (SystemTime::now(), Instant::now()),
             done: false,
@@ -291,9 +291,9 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let session = crate::session::Session::without_image(place.path());
         let (client, _feedback) = session.attach(ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
-        assert_eq!(session.inner.log.who(client).name, "agent");
+        assert_eq!(session.inner.log.client_info(client).name, "agent");
         session.name_client(client, "other".into());
-        let who = session.inner.log.who(client);
+        let who = session.inner.log.client_info(client);
         assert_eq!((who.name.as_str(), who.frontend), ("other", Frontend::Mcp));
     }
 }

@@ -98,13 +98,13 @@ impl Names {
 
     async fn settled_or_asked(&self) {
         tokio::select! {
-            () = self.settled() => {}
+            () = self.wait_until_settled() => {}
             () = self.asked.notified() => {}
         }
     }
 
     /// Waits until the image has not changed for a while, or for as long as a burst may last.
-    async fn settled(&self) {
+    async fn wait_until_settled(&self) {
         let (took, began) = (self.lock().took, Instant::now());
         tokio::time::sleep(PAUSE.max((took * SHARE).min(BURST))).await;
         while began.elapsed() < BURST {

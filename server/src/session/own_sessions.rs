@@ -67,7 +67,7 @@ impl OwnSessions {
     }
 
     /// Notes that a stop was left.
-    pub(super) fn left(&mut self, stop: u64) {
+    pub(super) fn stop_left(&mut self, stop: u64) {
         for session in &mut self.all {
             session.stops.remove(&stop);
         }
@@ -101,10 +101,10 @@ mod tests {
         assert_eq!(sessions.begin(), Some(2));
         assert_eq!(sessions.names(), ["lsp-1", "lsp-1-beside", "lsp-1-beside-2"]);
         // Of two stops on one stack the outer one is still there; then the evaluation goes on.
-        sessions.left(2);
+        sessions.stop_left(2);
         sessions.ended(2);
         assert_eq!(sessions.begin(), Some(2));
-        sessions.left(1);
+        sessions.stop_left(1);
         assert_eq!(sessions.begin(), None);
         sessions.ended(0);
         assert_eq!(sessions.begin(), Some(0));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 use super::loaded_texts::{LoadedNow, LoadedTexts, Written};
-use super::others_definitions::{Deed, Maker, OthersDefinitions};
+use super::others_definitions::{DefinitionChange, Maker, OthersDefinitions};
 use super::recent_names::RecentNames;
 use super::redefinitions;
 use super::requests::{compute_all, compute_all_of};
@@ -235,13 +235,13 @@ impl ProvenanceStore {
 
     /// Records the definitions of a text that was evaluated or compiled. Asks the image for the
     /// home packages of the names.
-    pub(super) async fn made(&self, image: &Image, text: &str, making: ProvenanceEntry) {
+    pub(super) async fn record_text(&self, image: &Image, text: &str, making: ProvenanceEntry) {
         let text = text.to_owned();
         let found = compute_all_of(text.len(), move || definitions(&text)).await;
         self.made_of(image, found, making).await;
     }
 
-    /// Acts as [`ProvenanceStore::made`] for the definitions of the text.
+    /// Acts as [`ProvenanceStore::record_text`] for the definitions of the text.
     pub(super) async fn made_of(&self, image: &Image, found: Vec<Definition>, making: ProvenanceEntry) {
         if found.is_empty() {
             return;
@@ -326,14 +326,14 @@ impl ProvenanceStore {
     pub(super) fn reported(&self, back: &[String], gone: &[String], how: &str, client: &Maker) {
         let at = timestamp(SystemTime::now());
         let mut table = self.table();
-        for (name, kind) in gone.iter().filter_map(|text| named(text)) {
+        for (name, kind) in gone.iter().filter_map(|text| parse_reported_name(text)) {
             table.recent.add(&name.1);
-            table.others.add(client, format!("{}::{}", name.0, name.1), Deed::Removed, None);
+            table.others.add(client, format!("{}::{}", name.0, name.1), DefinitionChange::Removed, None);
             if let Some(provenance) = table.made.get_mut(&name) {
                 provenance.retain(|made| made.kind != kind);
             }
         }
-        for (name, kind) in back.iter().filter_map(|text| named(text)) {
+        for (name, kind) in back.iter().filter_map(|text| parse_reported_name(text)) {
             let (by, frontend, how) = (client.info.name.clone(), client.info.frontend, how.to_owned());
             let (at, text) = (at.clone(), String::new());
             table.add(
@@ -416,7 +416,7 @@ impl ProvenanceStore {
 
 /// Parses a definition as a report names it: `method (HR::RUN (TASK))`, `setf function (SETF
 /// HR::PLACE)`. Returns the symbol's package and name, and the kind.
-fn named(text: &str) -> Option<((String, String), String)> {
+fn parse_reported_name(text: &str) -> Option<((String, String), String)> {
     let at = text.find(|char: char| !char.is_ascii_lowercase() && char != ' ')?;
     let (kind, name) = text.split_at(at);
     if kind.is_empty() {
@@ -447,7 +447,7 @@ impl Table {
         let system = made.system.clone();
         // A name whose definitions were removed is still in the table.
         let is_defined = self.made.get(&name).is_some_and(|made| !made.is_empty());
-        let deed = if is_defined { Deed::Redefined } else { Deed::Defined };
+        let deed = if is_defined { DefinitionChange::Redefined } else { DefinitionChange::Defined };
         self.others.add(maker, format!("{}::{}", name.0, name.1), deed, system);
         let provenance = self.made.entry(name.clone()).or_default();
         // There is one definition of each kind, except of methods.
@@ -468,7 +468,7 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::named;
+    use super::parse_reported_name;
 
     #[test]
     fn a_report_names_symbols() {
@@ -481,8 +481,12 @@ mod tests {
             ("method (PRINT-OBJECT (HR::D T))", "method", "COMMON-LISP", "PRINT-OBJECT"),
             ("package HR", "package", "KEYWORD", "HR"),
         ] {
-            assert_eq!(named(text), Some(((package.to_owned(), name.to_owned()), kind.to_owned())), "{text}");
+            assert_eq!(
+                parse_reported_name(text),
+                Some(((package.to_owned(), name.to_owned()), kind.to_owned())),
+                "{text}"
+            );
         }
-        assert_eq!(named("... and 3 more"), None);
+        assert_eq!(parse_reported_name("... and 3 more"), None);
     }
 }

@@ -35,7 +35,7 @@ impl Session {
 
     /// Returns a client as the maker of definitions.
     pub(super) fn maker(&self, id: ClientId) -> Maker {
-        Maker { id, info: self.inner.log.who(id) }
+        Maker { id, info: self.inner.log.client_info(id) }
     }
 
     /// Logs work done for a client, unless its tool is logged as a whole.
@@ -48,7 +48,7 @@ impl Session {
         outcome: impl FnOnce(&T) -> (Ended, String) + Send + 'static,
     ) -> Boxed<Result<T, ImageError>> {
         let running = (!log::is_logged()).then(|| {
-            let mut doing = log::doing()
+            let mut doing = log::current()
                 .map_or_else(|| LogContext { tool: what.into(), ..LogContext::default() }, |doing| (*doing).clone());
             doing.code = code.map(str::to_owned).or(doing.code);
             self.inner.log.begin(client, doing)
@@ -77,7 +77,7 @@ impl Session {
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
         let code = request.code.clone();
         let at = place.as_ref().and_then(|place| place.position);
-        let how = log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
+        let how = log::current().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
         // Agents get the image's own words, which their contract has.
         let for_person = how.starts_with("consort.");
         let work =

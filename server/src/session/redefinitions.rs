@@ -27,7 +27,7 @@ pub(super) fn lives_on(kind: &str) -> bool {
 }
 
 /// Adds a warning about code that was compiled with a definition that the evaluation has replaced.
-pub(super) fn tell(outcome: &mut EvalOutcome, frontend: Frontend) {
+pub(super) fn add_warning(outcome: &mut EvalOutcome, frontend: Frontend) {
     let stale = std::mem::take(&mut outcome.stale);
     if stale.is_empty() {
         return;
@@ -56,7 +56,7 @@ mod tests {
         let told = |number: usize, frontend| {
             let mut outcome = EvalOutcome::empty(EvalStatus::Ok, None);
             outcome.stale = (0..number).map(|number| format!("function P::F{number} expanded P::M")).collect();
-            tell(&mut outcome, frontend);
+            add_warning(&mut outcome, frontend);
             assert_eq!(outcome.stale, [] as [&str; 0]);
             outcome.warnings.pop().map(|warning| format!("{}: {}", warning.kind, warning.message))
         };

@@ -63,13 +63,13 @@ impl Saved {
     }
 
     /// Records an edit that could not be understood.
-    pub(super) fn lost(&mut self) {
+    pub(super) fn text_lost(&mut self) {
         self.changed();
         self.lost = true;
     }
 
     /// Records that the client sent its whole text.
-    pub(super) fn found(&mut self) {
+    pub(super) fn text_found(&mut self) {
         self.lost = false;
     }
 

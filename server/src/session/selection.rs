@@ -31,7 +31,7 @@ impl Session {
     ) -> impl Future<Output = Option<(Selected, Result<EvalOutcome, ImageError>)>> + Send + use<> {
         let (selected, found) = oneshot::channel();
         let uri = uri.to_owned();
-        let how = super::log::doing().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
+        let how = super::log::current().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
         let asked = self.ask_job(|reply| Event::EvaluatePart {
             client,
             request,

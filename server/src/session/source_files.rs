@@ -100,7 +100,7 @@ impl SourceFile {
     /// The file is read-only, or an editor that is not connected has unsaved changes of it.
     pub fn writable(&self) -> Result<(), FileError> {
         if let Some(process) = self.held_by {
-            return Err(error("editor", format!("{} Nothing was changed.", self.held(process))));
+            return Err(error("editor", format!("{} Nothing was changed.", self.owner_in_words(process))));
         }
         match self.read_only {
             Some(why) if self.editor.is_none() => Err(error("not-written", why.message(&self.relative))),
@@ -109,7 +109,7 @@ impl SourceFile {
     }
 
     /// Describes an editor that has unsaved changes of the file and is not connected.
-    pub fn held(&self, process: u32) -> String {
+    pub fn owner_in_words(&self, process: u32) -> String {
         format!(
             "{} had unsaved changes in an editor (process {process}) that is not connected to this host. \
              To have the file edited, save it there, or open it there with Consort connected (restart its language server).",
@@ -247,7 +247,7 @@ impl Session {
                 if documents.is_empty()
                     && let Some(process) = self.holder(&file.path).await
                 {
-                    return Err(error("editor", format!("{} Nothing was changed.", file.held(process))));
+                    return Err(error("editor", format!("{} Nothing was changed.", file.owner_in_words(process))));
                 }
                 if !unsaved_texts(documents).await.is_empty() {
                     let message = format!(

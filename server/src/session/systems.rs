@@ -34,7 +34,7 @@ const SYSTEM_FAILED: &str = "system-failed";
 const LOAD_FAILED: &str = "load-failed";
 
 /// A file's structure when the copy of the image reached it.
-struct Seen {
+struct FileStructure {
     structure: Structure,
     head: Span,
 }
@@ -42,7 +42,7 @@ struct Seen {
 /// The files of one check.
 #[derive(Default)]
 struct Files {
-    seen: Mutex<HashMap<PathBuf, Seen>>,
+    seen: Mutex<HashMap<PathBuf, FileStructure>>,
     /// Texts that differ from those on disk.
     texts: HashMap<PathBuf, String>,
     reportable: ReportableFiles,
@@ -55,17 +55,17 @@ impl Files {
         Some(Document::new(&text, 0))
     }
 
-    fn look(&self, path: &Path) -> Option<FileFacts> {
+    fn facts_of(&self, path: &Path) -> Option<FileFacts> {
         let document = self.document(path)?;
         let structure = structure::check(&document);
         let (length, expected) = (document.text().len_chars(), Expected::of(&document));
         let facts = FileFacts { length, withheld: structure.withheld.clone(), expected };
-        self.lock().insert(path.to_owned(), Seen { structure, head: head_of(&document) });
+        self.lock().insert(path.to_owned(), FileStructure { structure, head: head_of(&document) });
         Some(facts)
     }
 
     fn merge(&self, path: &Path, report: &mut CheckReport) {
-        let Some(Seen { structure, head }) = self.lock().remove(path) else { return };
+        let Some(FileStructure { structure, head }) = self.lock().remove(path) else { return };
         let mut found = std::mem::take(&mut report.diagnostics);
         let around = |diagnostic: &Diagnostic| [SYSTEM_FAILED, LOAD_FAILED].contains(&&*diagnostic.code);
         if found.iter().any(|diagnostic| diagnostic.severity == Severity::Error && !around(diagnostic)) {
@@ -83,14 +83,14 @@ impl Files {
         report.diagnostics = merge(structure, found);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, Seen>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, FileStructure>> {
         // The value is consistent between any two statements.
         lock(&self.seen)
     }
 }
 
-/// Returns the report that replaces one about a file outside the files of the check. The file is not
-/// read.
+/// Returns the report that replaces one about a file outside the files of the check. The file is
+/// not read.
 fn not_of_this_check(path: &Path) -> CheckReport {
     let reason = format!("it told of {}, which is none of the files of this check.", path.display());
     let message = format!("The findings of the copy of the image are not believed: {reason}");
@@ -132,7 +132,7 @@ pub(super) async fn check(
     let texts = request.texts.into_iter().map(|file| (file.path, file.text)).collect();
     let files = Arc::new(Files { texts, reportable, ..Files::default() });
     let reader = files.clone();
-    let mut reports = checker.check_system(params, Arc::new(move |path| reader.look(path)), progress).await?;
+    let mut reports = checker.check_system(params, Arc::new(move |path| reader.facts_of(path)), progress).await?;
     let merged = move || {
         for (path, report) in &mut reports {
             files.merge(path, report);

@@ -62,7 +62,7 @@ async fn abort_all(image: &Image, sessions: &[String]) {
         tracing::info!(stop = stop.number, "a stop of a thread whose editor left is aborted");
         // A stop that was left meanwhile is refused, and another one is found next.
         if let Ok(ActionOutcome { .. }) = image.at_stop(&DebugAbort { stop: stop.number }).await {
-            let left = left(&mut events, stop.number);
+            let left = wait_until_left(&mut events, stop.number);
             if crate::steady::timeout(LEAVES, left).await.is_err() {
                 tracing::warn!(stop = stop.number, "a thread does not leave its stop");
             }
@@ -71,7 +71,7 @@ async fn abort_all(image: &Image, sessions: &[String]) {
 }
 
 /// Waits until a stop is left, or events were missed.
-async fn left(events: &mut broadcast::Receiver<StopEvent>, number: u64) {
+async fn wait_until_left(events: &mut broadcast::Receiver<StopEvent>, number: u64) {
     loop {
         match events.recv().await {
             Ok(StopEvent::Left(left)) if left.stop == number => return,

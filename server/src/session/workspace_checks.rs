@@ -34,7 +34,7 @@ pub struct FoundInFile {
 
 /// The findings of a file, with all that they depend on.
 #[derive(Debug, Clone)]
-struct Kept {
+struct FileFindings {
     found: Arc<FoundInFile>,
     /// The digest of the changed files that the file uses.
     related: u64,
@@ -66,7 +66,7 @@ enum Due {
     Yes,
 }
 
-impl Kept {
+impl FileFindings {
     /// Returns whether the file is to be checked again. The digests: of its text, of the changed
     /// files that it uses, of the files of systems that are not loaded. `mentions`: whether the
     /// file may mention a name whose definition changed in the image after that many changes;
@@ -100,7 +100,7 @@ pub(super) struct WorkspaceChecks {
 
 #[derive(Debug, Default)]
 struct Shared {
-    kept: Mutex<BTreeMap<PathBuf, Kept>>,
+    kept: Mutex<BTreeMap<PathBuf, FileFindings>>,
     /// Locked by the pass that runs: there is one at a time.
     pass: tokio::sync::Mutex<Pause>,
     numbers: AtomicU64,
@@ -139,14 +139,20 @@ impl WorkspaceChecks {
         World { all: self.shared.all.load(Ordering::Relaxed), any: self.shared.any.load(Ordering::Relaxed) }
     }
 
-    fn kept(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Kept>> {
+    fn findings(&self) -> MutexGuard<'_, BTreeMap<PathBuf, FileFindings>> {
         // The value is consistent between any two statements.
         lock(&self.shared.kept)
     }
 
     /// Keeps what was found in a file. The number stays the same if the text and the findings do.
-    fn keep(&self, path: PathBuf, digest: u64, items: Vec<Diagnostic>, of: impl FnOnce(Arc<FoundInFile>) -> Kept) {
-        let mut kept = self.kept();
+    fn keep(
+        &self,
+        path: PathBuf,
+        digest: u64,
+        items: Vec<Diagnostic>,
+        of: impl FnOnce(Arc<FoundInFile>) -> FileFindings,
+    ) {
+        let mut kept = self.findings();
         let found = match kept.get(&path) {
             Some(before) if before.found.digest == digest && before.found.items == items => before.found.clone(),
             _ => {
@@ -159,11 +165,11 @@ impl WorkspaceChecks {
 
     /// Forgets all files but these.
     fn retain(&self, files: &HashSet<PathBuf>) {
-        self.kept().retain(|path, _| files.contains(path));
+        self.findings().retain(|path, _| files.contains(path));
     }
 
     fn all(&self) -> Vec<Arc<FoundInFile>> {
-        self.kept().values().map(|kept| kept.found.clone()).collect()
+        self.findings().values().map(|kept| kept.found.clone()).collect()
     }
 }
 
@@ -175,9 +181,9 @@ mod tests {
 
     const WORLD: World = World { all: 1, any: 5 };
 
-    fn kept(system: Option<&str>) -> Kept {
+    fn findings_of(system: Option<&str>) -> FileFindings {
         let found = FoundInFile { path: "/w/a.lisp".into(), digest: 7, number: 1, items: Vec::new() };
-        Kept {
+        FileFindings {
             found: found.into(),
             related: 0,
             changes: 3,
@@ -190,15 +196,15 @@ mod tests {
     fn a_file_is_checked_again_for_what_it_depends_on() {
         let any = World { any: 6, ..WORLD };
         let no = |_: u64| Some(false);
-        assert_eq!(kept(None).due((7, 0, 9), WORLD, no), Due::No);
-        assert_eq!(kept(None).due((8, 0, 9), WORLD, no), Due::Yes, "its text");
-        assert_eq!(kept(None).due((7, 4, 9), WORLD, no), Due::Yes, "a changed file that it uses");
-        assert_eq!(kept(None).due((7, 0, 9), World { all: 2, any: 6 }, no), Due::Yes, "a load");
-        assert_eq!(kept(None).due((7, 0, 9), any, |_| Some(true)), Due::Yes, "a name that it mentions");
-        assert_eq!(kept(None).due((7, 0, 9), any, |_| None), Due::Yes, "names that are not known");
-        assert_eq!(kept(None).due((7, 0, 9), any, no), Due::Perhaps);
-        assert_eq!(kept(Some("s")).due((7, 0, 9), WORLD, no), Due::No);
-        assert_eq!(kept(Some("s")).due((7, 0, 8), WORLD, no), Due::Yes, "another file of its system");
+        assert_eq!(findings_of(None).due((7, 0, 9), WORLD, no), Due::No);
+        assert_eq!(findings_of(None).due((8, 0, 9), WORLD, no), Due::Yes, "its text");
+        assert_eq!(findings_of(None).due((7, 4, 9), WORLD, no), Due::Yes, "a changed file that it uses");
+        assert_eq!(findings_of(None).due((7, 0, 9), World { all: 2, any: 6 }, no), Due::Yes, "a load");
+        assert_eq!(findings_of(None).due((7, 0, 9), any, |_| Some(true)), Due::Yes, "a name that it mentions");
+        assert_eq!(findings_of(None).due((7, 0, 9), any, |_| None), Due::Yes, "names that are not known");
+        assert_eq!(findings_of(None).due((7, 0, 9), any, no), Due::Perhaps);
+        assert_eq!(findings_of(Some("s")).due((7, 0, 9), WORLD, no), Due::No);
+        assert_eq!(findings_of(Some("s")).due((7, 0, 8), WORLD, no), Due::Yes, "another file of its system");
     }
 
     #[test]
@@ -206,7 +212,7 @@ mod tests {
         let checks = WorkspaceChecks::default();
         let path = PathBuf::from("/w/a.lisp");
         let keep = |digest, items: Vec<Diagnostic>| {
-            checks.keep(path.clone(), digest, items, |found| Kept { found, ..kept(None) });
+            checks.keep(path.clone(), digest, items, |found| FileFindings { found, ..findings_of(None) });
             checks.all()[0].number
         };
         let item = Diagnostic::new((0, 1).into(), Severity::Warning, "style", "m");

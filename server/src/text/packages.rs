@@ -11,12 +11,12 @@ use super::toplevel::{Scan, TopForm};
 /// The packages in force, in the order of the text.
 #[derive(Debug, Default)]
 pub(super) struct Packages {
-    named: Vec<Named>,
+    named: Vec<InPackageForm>,
 }
 
 /// An `(in-package ...)` form.
 #[derive(Debug)]
-struct Named {
+struct InPackageForm {
     /// The end of the form, in characters.
     end: usize,
     /// The package.
@@ -69,7 +69,7 @@ impl Packages {
         self.named.iter().map(|one| one.name.as_str())
     }
 
-    fn before(&self, offset: usize) -> &[Named] {
+    fn before(&self, offset: usize) -> &[InPackageForm] {
         &self.named[..self.named.partition_point(|one| one.end <= offset)]
     }
 }
@@ -96,7 +96,7 @@ fn mentions(text: &Rope) -> Vec<usize> {
 }
 
 /// The form as `(in-package name)`, if it is one.
-fn in_package(text: &Rope, form: &TopForm) -> Option<Named> {
+fn in_package(text: &Rope, form: &TopForm) -> Option<InPackageForm> {
     const MAX_BYTES: usize = 400;
     if form.fault.is_some() || form.span.end - form.span.start > MAX_BYTES {
         return None;
@@ -118,7 +118,7 @@ fn in_package(text: &Rope, form: &TopForm) -> Option<Named> {
     }
     let name = tokens.next()?;
     let name = designated(part.text.get(name.start..name.end)?, name.kind)?;
-    Some(Named { end: form.span.end, name, guarded })
+    Some(InPackageForm { end: form.span.end, name, guarded })
 }
 
 /// Skips a feature expression.

@@ -10,7 +10,7 @@ pub(super) const MAX_RECOVERIES: usize = 8;
 
 /// A form as the walk found it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct FoundForm {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) fault: Option<Unreadable>,
@@ -93,15 +93,15 @@ struct Mark {
 enum Step {
     /// No form is left.
     End,
-    Form(Found),
+    Form(FoundForm),
     /// The form is cut: the following text begins at `resume`.
     Cut {
-        form: Found,
+        form: FoundForm,
         resume: usize,
     },
     /// The form takes the rest of the text.
     Swallowed {
-        form: Found,
+        form: FoundForm,
         fault: Unreadable,
         mark: Option<Mark>,
     },
@@ -114,7 +114,7 @@ pub(super) struct Pass<'a> {
     reuse: Option<Reuse<'a>>,
     frames: Vec<Frame>,
     /// The forms found.
-    pub(super) forms: Vec<Found>,
+    pub(super) forms: Vec<FoundForm>,
 }
 
 impl<'a> Pass<'a> {
@@ -165,7 +165,7 @@ impl<'a> Pass<'a> {
 
     /// Cuts the form that causes a text to end inside `form`. Returns the place to continue at, if
     /// any.
-    fn recover(&mut self, base: usize, form: Found, fault: Unreadable, mark: Option<Mark>) -> Option<usize> {
+    fn recover(&mut self, base: usize, form: FoundForm, fault: Unreadable, mark: Option<Mark>) -> Option<usize> {
         if matches!(fault, Unreadable::UnterminatedString | Unreadable::UnterminatedBar) {
             let earlier = self.forms[base..].iter().position(|form| form.missing_delimiter.is_some());
             if let Some((index, missing_delimiter)) =
@@ -180,7 +180,7 @@ impl<'a> Pass<'a> {
             (Some(mark), missing_delimiter)
                 if missing_delimiter.is_none_or(|missing_delimiter| mark.at < missing_delimiter.resume) =>
             {
-                self.forms.push(Found {
+                self.forms.push(FoundForm {
                     end: mark.before,
                     fault: Some(Unreadable::UnclosedList),
                     missing_delimiter: None,
@@ -190,7 +190,7 @@ impl<'a> Pass<'a> {
             }
             (_, Some(missing_delimiter)) => Some(self.cut_in_text(form.start, missing_delimiter)),
             (_, None) => {
-                self.forms.push(Found { fault: Some(fault), ..form });
+                self.forms.push(FoundForm { fault: Some(fault), ..form });
                 None
             }
         }
@@ -202,11 +202,11 @@ impl<'a> Pass<'a> {
         missing_delimiter.resume
     }
 
-    fn ended_by(&self, start: usize, missing_delimiter: MissingDelimiter) -> Found {
+    fn ended_by(&self, start: usize, missing_delimiter: MissingDelimiter) -> FoundForm {
         let string = self.text.as_bytes().get(missing_delimiter.opening) == Some(&b'"');
         let fault = if string { Unreadable::UnterminatedString } else { Unreadable::UnterminatedBar };
         let end = start + self.text.get(start..missing_delimiter.resume).map_or(0, |text| text.trim_ascii_end().len());
-        Found { start, end, fault: Some(fault), missing_delimiter: None }
+        FoundForm { start, end, fault: Some(fault), missing_delimiter: None }
     }
 
     /// Finds one form. `strict`: cuts it at the first mark or missing delimiter.
@@ -226,7 +226,7 @@ impl<'a> Pass<'a> {
             let first = *start.get_or_insert(token.start);
             if let Some(fault) = fault_of(token.unterminated) {
                 let missing_delimiter = missing_delimiter.or_else(|| self.scanner.take_missing_delimiter());
-                let form = Found { start: first, end: token.end, fault: None, missing_delimiter };
+                let form = FoundForm { start: first, end: token.end, fault: None, missing_delimiter };
                 return Step::Swallowed { form, fault, mark };
             }
             let mut done = false;
@@ -236,7 +236,7 @@ impl<'a> Pass<'a> {
                         && let Some(here) = self.mark(token, last_end)
                     {
                         let mark = *mark.get_or_insert(here);
-                        let unclosed = Found {
+                        let unclosed = FoundForm {
                             start: first,
                             end: mark.before,
                             fault: Some(Unreadable::UnclosedList),
@@ -274,10 +274,10 @@ impl<'a> Pass<'a> {
                     if depth == 0 {
                         if first == token.start {
                             let fault = Some(Unreadable::ExtraClose);
-                            return Step::Form(Found { start: first, end: token.end, fault, missing_delimiter });
+                            return Step::Form(FoundForm { start: first, end: token.end, fault, missing_delimiter });
                         }
                         self.scanner.seek(token.start);
-                        return Step::Form(Found { start: first, end: last_end, fault, missing_delimiter });
+                        return Step::Form(FoundForm { start: first, end: last_end, fault, missing_delimiter });
                     }
                     self.frames.pop();
                     depth -= 1;
@@ -298,20 +298,20 @@ impl<'a> Pass<'a> {
             }
             last_end = token.end;
             if done && self.datum_ends() {
-                return Step::Form(Found { start: first, end: token.end, fault, missing_delimiter });
+                return Step::Form(FoundForm { start: first, end: token.end, fault, missing_delimiter });
             }
         }
         let Some(start) = start else { return Step::End };
-        let form = Found { start, end: last_end, fault, missing_delimiter };
+        let form = FoundForm { start, end: last_end, fault, missing_delimiter };
         if depth > 0 {
             return Step::Swallowed {
-                form: Found { end: self.text.len(), ..form },
+                form: FoundForm { end: self.text.len(), ..form },
                 fault: Unreadable::UnclosedList,
                 mark,
             };
         }
         let dangling = self.frames.iter().any(|frame| !frame.lenient);
-        Step::Form(Found { fault: fault.or(dangling.then_some(Unreadable::DanglingPrefix)), ..form })
+        Step::Form(FoundForm { fault: fault.or(dangling.then_some(Unreadable::DanglingPrefix)), ..form })
     }
 
     fn push_prefix(&mut self, token: Token, before: usize, takes: u8) {

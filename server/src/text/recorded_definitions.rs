@@ -90,7 +90,7 @@ pub fn definitions(text: &str) -> Vec<Definition> {
                 around.push(next);
             }
             around.retain(|(span, _)| span.end > one.span.start);
-            let Some(mut made) = made(&document, one, package.as_deref(), whole) else { continue };
+            let Some(mut made) = recorded_definition(&document, one, package.as_deref(), whole) else { continue };
             made.guards = around.iter().map(|(_, written)| written.clone()).collect();
             found.push(made);
         }
@@ -115,7 +115,12 @@ fn digest(text: &str) -> u64 {
     hasher.finish().max(1)
 }
 
-fn made(document: &Document, one: &Defined, package: Option<&str>, (top, digest): (Span, u64)) -> Option<Definition> {
+fn recorded_definition(
+    document: &Document,
+    one: &Defined,
+    package: Option<&str>,
+    (top, digest): (Span, u64),
+) -> Option<Definition> {
     // A quoted name is the argument of a call, as in `(definitions-of 'f)`.
     if one.name.start > 0 && document.text().char(one.name.start - 1) == '\'' {
         return None;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use ropey::Rope;
 
 use super::Span;
-use super::pass::{Found, MAX_RECOVERIES, Outcome, Pass, Reuse};
+use super::pass::{FoundForm, MAX_RECOVERIES, Outcome, Pass, Reuse};
 use super::top_form::Edited;
 pub use super::top_form::{TopForm, Unreadable};
 
@@ -150,7 +150,7 @@ fn equals_one_scan(forms: &[TopForm], kept: usize) -> bool {
 
 /// Converts forms in bytes of `part` to forms of the text, in which the part begins at `from_byte`
 /// and `from_char`.
-fn in_chars(part: &str, found: &[Found], from_byte: usize, from_char: usize) -> Vec<TopForm> {
+fn in_chars(part: &str, found: &[FoundForm], from_byte: usize, from_char: usize) -> Vec<TopForm> {
     let ascii = found.last().is_none_or(|last| part.as_bytes()[..last.end].is_ascii());
     let (mut byte, mut char) = (0, 0);
     let mut char_at = |at: usize| {
@@ -158,7 +158,7 @@ fn in_chars(part: &str, found: &[Found], from_byte: usize, from_char: usize) -> 
         byte = at;
         char + from_char
     };
-    let form = |found: &Found| TopForm {
+    let form = |found: &FoundForm| TopForm {
         span: Span { start: char_at(found.start), end: char_at(found.end) },
         fault: found.fault,
         bytes: Span { start: found.start + from_byte, end: found.end + from_byte },

@@ -42,7 +42,7 @@ pub(super) fn one_exceeds(head: Pid, limit: u64) -> bool {
 /// fork, which later processes share. Pages that the image has written since the fork are no longer
 /// shared with the image. The estimate is then at least what the image and the chain take together,
 /// less the image's memory.
-pub(super) fn taken(head: Pid, image: Pid) -> u64 {
+pub(super) fn memory_beyond_image(head: Pid, image: Pid) -> u64 {
     let all = processes(head);
     let sum = |of: fn(Pid) -> Option<u64>| all.iter().filter_map(|pid| of(*pid)).sum::<u64>();
     let most = all.iter().filter_map(|pid| resident(*pid)).max().unwrap_or(0);
@@ -123,7 +123,7 @@ mod tests {
             }
         };
         assert_eq!((all[0], all.len()), (head, 2));
-        assert!(!one_exceeds(head, 1 << 40) && taken(head, rustix::process::getpid()) > 0);
+        assert!(!one_exceeds(head, 1 << 40) && memory_beyond_image(head, rustix::process::getpid()) > 0);
         rustix::process::kill_process(all[1], rustix::process::Signal::KILL).unwrap();
         child.wait().unwrap();
     }

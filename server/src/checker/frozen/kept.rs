@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::requests::{Ask, Connection};
+use super::requests::{Connection, Request};
 use crate::checker::scratch::Scratch;
 use crate::image::runtime::Runtime;
 use crate::locked::lock;
@@ -27,7 +27,7 @@ pub(in crate::checker) struct Failures {
 pub(super) struct State {
     /// The socket to which the copies connect, once one was wanted.
     pub(super) listening: Option<Listening>,
-    kept: Vec<Kept>,
+    kept: Vec<KeptFailure>,
     /// The receivers of connections that are expected.
     expected: HashMap<u32, oneshot::Sender<Connection>>,
     /// The connections of copies of which the image has not told yet.
@@ -49,16 +49,16 @@ impl Drop for Listening {
 }
 
 /// A frozen failure that is kept.
-struct Kept {
+struct KeptFailure {
     failure: Failure,
     since: Instant,
-    asks: mpsc::Sender<Ask>,
+    asks: mpsc::Sender<Request>,
     end: CancellationToken,
 }
 
 /// The ends of a frozen failure for the task that serves it.
 pub(super) struct Served {
-    pub(super) asked: mpsc::Receiver<Ask>,
+    pub(super) asked: mpsc::Receiver<Request>,
     pub(super) connection: oneshot::Receiver<Connection>,
     pub(super) end: CancellationToken,
     /// True when no task watches the memory of frozen failures yet.
@@ -106,7 +106,7 @@ impl Failures {
             Some(arrived) => drop(sender.send(arrived)), // its receiver is below
             None => drop(state.expected.insert(failure.pid, sender)),
         }
-        state.kept.push(Kept { failure, since: Instant::now(), asks, end: end.clone() });
+        state.kept.push(KeptFailure { failure, since: Instant::now(), asks, end: end.clone() });
         let is_first = !std::mem::replace(&mut state.watched, true);
         Served { asked, connection, end, is_first }
     }
@@ -119,7 +119,7 @@ impl Failures {
     }
 
     /// Returns the sender of requests to the frozen failure of this number.
-    pub(super) fn asks(&self, number: u64) -> Option<mpsc::Sender<Ask>> {
+    pub(super) fn asks(&self, number: u64) -> Option<mpsc::Sender<Request>> {
         let state = lock(&self.state);
         state.kept.iter().find(|kept| kept.failure.number == number).map(|kept| kept.asks.clone())
     }

@@ -36,7 +36,7 @@ pub(super) struct Connection {
 }
 
 /// A request to a frozen failure.
-pub(super) struct Ask {
+pub(super) struct Request {
     pub(super) op: &'static str,
     pub(super) params: Value,
     /// Seconds that the attempt may take.
@@ -46,7 +46,7 @@ pub(super) struct Ask {
 
 /// The line that says how an attempt ended; its answer is the next line, if it `answered`.
 #[derive(Deserialize)]
-struct Ended {
+struct EndLine {
     id: u64,
     answered: bool,
     #[serde(default)]
@@ -102,7 +102,7 @@ pub(super) async fn run(
     instance: &Instance,
     pid: u32,
     connection: oneshot::Receiver<Connection>,
-    mut asked: mpsc::Receiver<Ask>,
+    mut asked: mpsc::Receiver<Request>,
     memory: u64,
 ) {
     let process = Process::new(instance, pid);
@@ -117,7 +117,7 @@ pub(super) async fn run(
             // The process has ended, or sends lines without a request and is not to be trusted.
             _ = connection.lines.next() => None,
         };
-        let Some(Ask { op, params, seconds, mut reply }) = ask else { return };
+        let Some(Request { op, params, seconds, mut reply }) = ask else { return };
         number += 1;
         let request = json!({"id": number, "op": op, "params": params, "timeout": seconds});
         let served = serve(&mut connection, &process, number, &request, seconds, memory, &mut reply).await;
@@ -153,7 +153,7 @@ async fn serve(
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut stopping = None;
-    let ended: Ended = loop {
+    let ended: EndLine = loop {
         let stop = tokio::select! {
             biased;
             line = connection.lines.next() => break serde_json::from_slice(line.ok()??).ok()?,
@@ -186,7 +186,7 @@ async fn serve(
 }
 
 /// Returns why there is no answer.
-fn refused(ended: &Ended, seconds: f64, memory: u64) -> ImageError {
+fn refused(ended: &EndLine, seconds: f64, memory: u64) -> ImageError {
     let same = "The frozen failure is as it was.";
     let (kind, message) = match (ended.why.as_deref(), ended.signal, ended.exit) {
         (Some("timeout"), ..) => ("timeout", format!("It took longer than {seconds} s and was ended. {same}")),
@@ -216,7 +216,7 @@ mod tests {
             (json!({"id": 1, "answered": false, "why": null, "signal": 11}), "failed", "signal 11"),
             (json!({"id": 1, "answered": false, "exit": 72}), "failed", "exit code 72"),
         ] {
-            let ended: Ended = serde_json::from_value(line.clone()).unwrap();
+            let ended: EndLine = serde_json::from_value(line.clone()).unwrap();
             let error = refused(&ended, 2.0, 64 << 20);
             assert!(error.kind() == kind && error.to_string().contains(words), "{line}: {error}");
             assert!(!error.to_string().contains('\u{1b}'));

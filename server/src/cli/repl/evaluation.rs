@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::eval::{Code, not_read};
 use super::super::output::{Failure, print_error_as_it_is};
-use super::super::packages::{self, Asked};
+use super::super::packages::{self, PromptKind};
 use super::debugger;
 use super::fields::{elements, text};
 use super::reading::is_sound;
@@ -103,7 +103,7 @@ impl Repl {
             unread: error["unread"].as_u64().and_then(|at| Some(within.start + usize::try_from(at).ok()?)),
             ..EvalError::new(text(&error["typeName"]), text(&error["message"]))
         };
-        let near = |package: &str| packages::near(self.link.borrow().place(), package, Asked::InLisp);
+        let near = |package: &str| packages::near(self.link.borrow().place(), package, PromptKind::InLisp);
         match not_read(&within.code, &error, near) {
             Some(rendered) => self.print_rendered(&rendered)?,
             None => self.screen.print_error(&report(&body), ERROR)?,

@@ -28,7 +28,7 @@ use consort::host::election::Place;
 use consort::shown;
 
 use super::output::{Failure, ProgressLine, width};
-use super::packages::Asked;
+use super::packages::PromptKind;
 use super::{WorkspaceArg, packages, trust};
 use entry::Entry;
 use link::Link;
@@ -102,7 +102,7 @@ fn begin(repl: &mut Repl, package: Option<&str>) -> Result<(), Failure> {
     progress.clear()?;
     match (begun, package) {
         (Err(error), Some(package)) => {
-            let near = packages::near(repl.link.borrow().place(), package, Asked::InShell).unwrap_or_default();
+            let near = packages::near(repl.link.borrow().place(), package, PromptKind::InShell).unwrap_or_default();
             Err(Failure::cannot(format!("{error}{near}")))
         }
         (begun, _) => begun.map_err(Failure::cannot),

@@ -160,7 +160,7 @@ impl Bridge {
             _ => {}
         }
         if !self.expect_answer(&peek) {
-            return self.refuse(&peek, &lost());
+            return self.refuse(&peek, &host_lost_message());
         }
         if peek.method.as_deref() == Some("notifications/cancelled")
             && let Some(id) = cancelled(line)
@@ -189,7 +189,7 @@ impl Bridge {
             return self.refuse(&peek, &message);
         }
         if !self.expect_answer(&peek) {
-            return self.refuse(&peek, &lost());
+            return self.refuse(&peek, &host_lost_message());
         }
         // A second failure in a row is answered by the other direction.
         let _ = self.host.as_mut().map(|host| host.write_all(&whole));
@@ -392,7 +392,7 @@ fn copy_down(
             shared.lock().pending.remove(id);
         }
     }
-    let why = if is_host() { CUT.into() } else { lost() };
+    let why = if is_host() { CUT.into() } else { host_lost_message() };
     let mut link = shared.lock();
     withdraw(&mut link, number, stdout);
     if link.number != number {
@@ -430,7 +430,7 @@ const ENDED: &str = "the connection to the Consort host ended";
 const CUT: &str = "The connection to the Consort host broke while it worked on this; the host and the image go on. The call may have been carried \
                    out: look before you repeat it. The next call connects again.";
 
-fn lost() -> String {
+fn host_lost_message() -> String {
     "The Consort host ended while it worked on this, and the Lisp image with it. Definitions and values that exist only in the image are lost; files \
      are as they were. The next call starts a new host and image: load what you need again, then repeat the call."
         .into()

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::matching::Pattern;
 use super::position::ExpectedName;
-use super::rank::{self, Known, Source};
+use super::rank::{self, CandidateFacts, Source};
 use super::words::Used;
 use crate::ide::name_index::{EXTERNAL, NameIndex, Package, Symbol};
 use crate::ide::partial_name::Local;
@@ -54,7 +54,7 @@ pub(super) struct Sources<'a> {
 }
 
 /// A candidate while it is merged from its sources.
-struct Found<'a> {
+struct MergedCandidate<'a> {
     label: Option<&'a str>,
     fit: f32,
     source: Source,
@@ -74,10 +74,10 @@ pub(super) fn candidates<'a>(
 ) -> Vec<Candidate<'a>> {
     let mut texts = of_texts(sources, pattern, wanted);
     let mut found = of_package(sources, pattern);
-    let mut all: Vec<(Found<'a>, f32)> = Vec::with_capacity(found.len() + texts.len());
-    let mut finish = |lower: &str, mut one: Found<'a>| {
+    let mut all: Vec<(MergedCandidate<'a>, f32)> = Vec::with_capacity(found.len() + texts.len());
+    let mut finish = |lower: &str, mut one: MergedCandidate<'a>| {
         one.symbol = one.symbol.map(|(symbol, package)| (at_home(sources.index, symbol), package));
-        let known = Known {
+        let known = CandidateFacts {
             fit: one.fit,
             source: one.source,
             operator: one.operator,
@@ -149,7 +149,7 @@ fn is_meant(operator: Option<bool>, wanted: &ExpectedName) -> bool {
 }
 
 /// Returns true if a local name is not what a place wants, and the image's symbol is.
-fn is_other(local: &Found<'_>, known: &Found<'_>, wanted: &ExpectedName) -> bool {
+fn is_other(local: &MergedCandidate<'_>, known: &MergedCandidate<'_>, wanted: &ExpectedName) -> bool {
     let wanted_of = |symbol: &Symbol| match wanted {
         ExpectedName::Operator => symbol.function != b'-',
         _ => symbol.variable != b'-',
@@ -162,12 +162,12 @@ fn of_texts<'a>(
     sources: &'a Sources<'a>,
     pattern: &Pattern,
     wanted: &ExpectedName,
-) -> HashMap<Cow<'a, str>, Found<'a>> {
-    let mut texts: HashMap<Cow<'a, str>, Found<'a>> = HashMap::new();
+) -> HashMap<Cow<'a, str>, MergedCandidate<'a>> {
+    let mut texts: HashMap<Cow<'a, str>, MergedCandidate<'a>> = HashMap::new();
     let mut add = |local: &'a Local, source: Source| {
         let lower = local.label.to_lowercase();
         let Some(fit) = pattern.score(&lower) else { return };
-        let one = Found {
+        let one = MergedCandidate {
             label: Some(&local.label),
             fit,
             source,
@@ -198,7 +198,7 @@ fn of_texts<'a>(
         let fit =
             pattern.score(word).or_else(|| pattern.score(&word[name..]).filter(|_| name > 0).map(|fit| fit - 80.0));
         let Some(fit) = fit else { continue };
-        texts.entry(Cow::Borrowed(word)).or_insert(Found {
+        texts.entry(Cow::Borrowed(word)).or_insert(MergedCandidate {
             label: Some(&used.written),
             fit,
             source: Source::Word,
@@ -212,8 +212,8 @@ fn of_texts<'a>(
 }
 
 /// The matching symbols of the current package and of those that it uses, by their lower case.
-fn of_package<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<&'a str, Found<'a>> {
-    let mut found: HashMap<&str, Found<'a>> = HashMap::new();
+fn of_package<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<&'a str, MergedCandidate<'a>> {
+    let mut found: HashMap<&str, MergedCandidate<'a>> = HashMap::new();
     let Some(package) = sources.package else { return found };
     let mut take = |package: &'a Package, needed: u64, source: Source| {
         for (symbol, letters) in package.symbols.iter().zip(&package.letters) {
@@ -221,7 +221,7 @@ fn of_package<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<&'a st
                 continue;
             }
             let Some(fit) = pattern.score(symbol.lower()) else { continue };
-            let one = Found {
+            let one = MergedCandidate {
                 label: None,
                 fit,
                 source,
@@ -263,7 +263,8 @@ fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedN
                 let used = sources.words.get(symbol.lower());
                 let home = symbol.home().and_then(|home| sources.index.package(home, None));
                 let system = home.map_or(package.system, |home| home.system);
-                let known = Known { symbol: Some(symbol), used, system, ..Known::of(fit, Source::Elsewhere) };
+                let known =
+                    CandidateFacts { symbol: Some(symbol), used, system, ..CandidateFacts::of(fit, Source::Elsewhere) };
                 fitting.push((rank::score(&known, wanted), package, symbol));
             }
         }

@@ -137,9 +137,9 @@ pub(super) fn slots<B: Backend>(cursor: &Cursor<B>, scope: (&NameIndex, Option<&
     of_classes(cursor, scope, class, initargs::slots_in_document, of_image, |one| &one.slots)
 }
 
-/// The initargs that a class has by its definition, with those of the superclasses that the texts define.
-/// `of_text`: of a class in a document, and the superclasses; `of_image`: of a class in the image;
-/// `of_file`: of a class in another file.
+/// The initargs that a class has by its definition, with those of the superclasses that the texts
+/// define. `of_text`: of a class in a document, and the superclasses; `of_image`: of a class in the
+/// image; `of_file`: of a class in another file.
 fn of_classes<B: Backend>(
     cursor: &Cursor<B>,
     (index, package): (&NameIndex, Option<&Package>),

@@ -24,7 +24,7 @@ pub(in crate::ide) enum ExpectedName {
 
 /// Returns the kind of name expected at `start`, the offset of the partial name. `typed`: false if
 /// the partial name is empty.
-pub(in crate::ide) fn wanted(form: &Form, start: usize, typed: bool) -> ExpectedName {
+pub(in crate::ide) fn expected_name(form: &Form, start: usize, typed: bool) -> ExpectedName {
     let path = form.path(if typed { start + 1 } else { start });
     let current = path.last().filter(|node| node.kind == Kind::Atom && node.span.start == start).copied();
     let lists: Vec<&Node> =
@@ -236,7 +236,7 @@ mod tests {
             let at = source.chars().position(|char| char == '‸').expect("a caret");
             let document = Document::new(&source.replace('‸', ""), 0);
             let form = Form::at(&document, at).expect("a form");
-            assert_eq!(wanted(&form, at, source.contains("‸fo")), expected, "{source}");
+            assert_eq!(expected_name(&form, at, source.contains("‸fo")), expected, "{source}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::matching::Pattern;
 use super::position::ExpectedName;
-use super::rank::{self, Known, Source};
+use super::rank::{self, CandidateFacts, Source};
 use super::words::Used;
 use super::{Item, symbol_item, workspace};
 use crate::ide::index::Snapshot;
@@ -43,7 +43,7 @@ pub(super) fn symbols(
             let home = symbol.home().and_then(|home| index.package(home, None));
             let described = home.and_then(|home| home.symbol(symbol.name())).unwrap_or(symbol);
             let source = if target.name == "COMMON-LISP" { Source::Standard } else { Source::Own };
-            let known = Known { symbol: Some(described), used, ..Known::of(fit, source) };
+            let known = CandidateFacts { symbol: Some(described), used, ..CandidateFacts::of(fit, source) };
             let score = rank::score(&known, wanted) + of_prefix(used);
             scored.push(((label, described, home.unwrap_or(target)), score));
             labels.insert(lower);
@@ -65,7 +65,7 @@ pub(super) fn symbols(
                 continue;
             }
             let used = words.get(&label.to_lowercase());
-            let known = Known { used, ..Known::of(fit, Source::Workspace) };
+            let known = CandidateFacts { used, ..CandidateFacts::of(fit, Source::Workspace) };
             let score = rank::score(&known, wanted) + of_prefix(used);
             labels.insert(label.to_lowercase());
             let detail = format!("symbol of {named}");
@@ -79,7 +79,7 @@ pub(super) fn symbols(
     let typed = Pattern::new(typed);
     for (word, used) in words.iter().filter(|(word, _)| word.starts_with(&prefix.to_lowercase())) {
         if let Some(fit) = typed.score(word).filter(|_| !labels.contains(word.as_str())) {
-            let known = Known { used: Some(used), ..Known::of(fit, Source::Word) };
+            let known = CandidateFacts { used: Some(used), ..CandidateFacts::of(fit, Source::Word) };
             found.push((
                 Item { label: used.written.clone(), kind: "symbol".into(), ..Item::default() },
                 rank::score(&known, wanted) + of_prefix(Some(used)),

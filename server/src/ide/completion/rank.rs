@@ -33,7 +33,7 @@ pub(super) enum Source {
 
 /// The facts about a candidate.
 #[derive(Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct CandidateFacts<'a> {
     /// The score of the match with the pattern.
     pub(super) fit: f32,
     /// The origin of the candidate.
@@ -52,10 +52,19 @@ pub(super) struct Known<'a> {
     pub(super) loaded: bool,
 }
 
-impl Known<'_> {
+impl CandidateFacts<'_> {
     /// A candidate with no other facts than these.
     pub(super) fn of(fit: f32, source: Source) -> Self {
-        Known { fit, source, operator: None, class: false, symbol: None, used: None, system: false, loaded: true }
+        CandidateFacts {
+            fit,
+            source,
+            operator: None,
+            class: false,
+            symbol: None,
+            used: None,
+            system: false,
+            loaded: true,
+        }
     }
 }
 
@@ -69,11 +78,11 @@ pub(super) fn keep_best<T>(found: &mut Vec<(T, f32)>, most: usize) {
 }
 
 /// Returns the score of a candidate; higher is better.
-pub(super) fn score(known: &Known, wanted: &ExpectedName) -> f32 {
+pub(super) fn score(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
     known.fit + of_source(known) + of_role(known, wanted) + of_use(known, wanted)
 }
 
-fn of_source(known: &Known) -> f32 {
+fn of_source(known: &CandidateFacts) -> f32 {
     match known.source {
         Source::Elsewhere if known.system => -190.0,
         Source::Elsewhere => -130.0,
@@ -89,7 +98,7 @@ fn of_source(known: &Known) -> f32 {
     }
 }
 
-fn of_role(known: &Known, wanted: &ExpectedName) -> f32 {
+fn of_role(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
     let (function, variable, class) = known.symbol.map_or((false, false, false), |symbol| {
         (symbol.function != b'-', symbol.variable != b'-', symbol.class != b'-')
     });
@@ -124,7 +133,7 @@ fn of_role(known: &Known, wanted: &ExpectedName) -> f32 {
     }
 }
 
-fn of_use(known: &Known, wanted: &ExpectedName) -> f32 {
+fn of_use(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
     let operator = *wanted == ExpectedName::Operator;
     let near = known.used.map_or(0.0, |used| {
         let (same, other) = if operator { (used.operator, used.other) } else { (used.other, used.operator) };

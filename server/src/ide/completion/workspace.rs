@@ -9,7 +9,7 @@ use crate::ide::partial_name::Local;
 /// The matching names that the files of the workspace, except the file `own`, define: those of the
 /// current package, those that it imports, and those exported by the packages that it uses.
 pub(super) fn names(workspace: &Snapshot, own: &str, package: &str, pattern: &Pattern) -> Vec<Local> {
-    let seen = Seen::of(workspace, package);
+    let seen = VisiblePackages::of(workspace, package);
     let mut found = Vec::new();
     for file in workspace.files.iter().filter(|file| file.uri != own) {
         let (mut before, mut of_package) = (None, None);
@@ -75,7 +75,7 @@ fn is_operator(kind: &str) -> bool {
 }
 
 /// The packages whose names are visible in a package.
-struct Seen<'a> {
+struct VisiblePackages<'a> {
     packages: HashMap<&'a str, Visible<'a>>,
 }
 
@@ -88,8 +88,8 @@ enum Visible<'a> {
     Imports(&'a PackageText, &'a PackageText),
 }
 
-impl<'a> Seen<'a> {
-    fn of(workspace: &'a Snapshot, name: &'a str) -> Seen<'a> {
+impl<'a> VisiblePackages<'a> {
+    fn of(workspace: &'a Snapshot, name: &'a str) -> VisiblePackages<'a> {
         let mut packages = HashMap::from([(name, Visible::All)]);
         let mut sees = |one: &'a PackageText, how: Visible<'a>| packages.extend(names_of(one).map(|name| (name, how)));
         let all = || workspace.files.iter().flat_map(|file| &file.packages);
@@ -104,7 +104,7 @@ impl<'a> Seen<'a> {
             }
             sees(here, Visible::All);
         }
-        Seen { packages }
+        VisiblePackages { packages }
     }
 
     fn package(&self, name: &str) -> Option<Visible<'a>> {

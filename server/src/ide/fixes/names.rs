@@ -12,7 +12,7 @@ use crate::text::{Span, scanner::Scanner, scanner::TokenKind};
 const OFFERED: usize = 4;
 
 /// The kinds that a name may have, by the code of the finding; an empty list means any kind.
-fn wanted(code: &str) -> Option<&'static [&'static str]> {
+fn accepted_kinds(code: &str) -> Option<&'static [&'static str]> {
     match code {
         "undefined-function" => Some(&["function", "macro", "special-operator"]),
         "undefined-variable" => Some(&["variable", "constant"]),
@@ -46,7 +46,7 @@ pub(super) fn token(document: &Document, item: &Diagnostic) -> Option<Token> {
 }
 
 pub(super) fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<FindName> {
-    wanted(&item.code)?;
+    accepted_kinds(&item.code)?;
     let token = token(document, item)?;
     let package = package_at(document, item.span.start).unwrap_or_else(|| first_package.to_owned());
     Some(FindName { name: token.name.to_uppercase(), package })
@@ -65,7 +65,7 @@ pub(super) fn fixes(
     found: &FoundName,
     others: &[(String, Document)],
 ) -> Vec<Fix> {
-    let (Some(kinds), Some(token)) = (wanted(&item.code), token(document, item)) else { return Vec::new() };
+    let (Some(kinds), Some(token)) = (accepted_kinds(&item.code), token(document, item)) else { return Vec::new() };
     let fits = |offer: &&Offer| kinds.is_empty() || offer.kinds.iter().any(|kind| kinds.contains(&kind.as_str()));
     let offers: Vec<&Offer> = found.offers.iter().filter(fits).collect();
     let definition = |package: &str| {

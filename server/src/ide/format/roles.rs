@@ -25,7 +25,7 @@ pub enum Role {
 
 /// The computed facts about a node.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct NodeFacts {
     /// For a list: the index of its operator's name, from 1; 0 when it has none.
     operator: u32,
     /// True if a quote around the node makes it data.
@@ -37,7 +37,7 @@ struct Known {
 #[derive(Debug)]
 pub struct Roles<'a> {
     tree: &'a Tree<'a>,
-    known: Vec<Known>,
+    known: Vec<NodeFacts>,
     names: Vec<String>,
     /// For `defmethod` and `:method`: the index of the lambda list, [`usize::MAX`] without one.
     lambda_lists: HashMap<NodeId, usize>,
@@ -58,7 +58,7 @@ impl<'a> Roles<'a> {
                 }),
             };
             let quoted = roles.quoted_in(tree.node(id).parent);
-            roles.known.push(Known { operator, quoted, role: Role::Code });
+            roles.known.push(NodeFacts { operator, quoted, role: Role::Code });
             if tree.node(id).kind == Kind::List && id != ROOT {
                 let from = match roles.operator(id) {
                     Some("defmethod") => Some(2),

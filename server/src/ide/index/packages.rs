@@ -132,7 +132,7 @@ impl<'a> Packages<'a> {
 
     /// The name of the package that a prefix denotes in package `here`; the name as given if no
     /// text defines the package.
-    pub fn named(&self, prefix: &str, here: &str) -> String {
+    pub fn package_name(&self, prefix: &str, here: &str) -> String {
         let local = self.get(here).and_then(|here| here.local.get(prefix));
         let name = local.map_or(prefix, String::as_str);
         self.get(name).map_or_else(|| name.to_owned(), |package| package.name.clone())
@@ -148,7 +148,7 @@ impl<'a> Packages<'a> {
         const MAX_DEPTH: usize = 16;
         let Some(known) = self.get(package).filter(|_| depth < MAX_DEPTH) else { return package.to_owned() };
         if let Some(from) = known.imports.get(name) {
-            return self.home_within(&self.named(from, package), name, depth + 1);
+            return self.home_within(&self.package_name(from, package), name, depth + 1);
         }
         if known.shadows.contains(name) {
             return known.name.clone();

@@ -31,7 +31,7 @@ const OLD: Duration = Duration::from_secs(10);
 /// The index of a workspace. Clones share its state.
 #[derive(Debug, Clone, Default)]
 pub struct Store {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<IndexedFiles>>,
     last: Arc<Mutex<Last>>,
 }
 
@@ -44,7 +44,7 @@ struct Last {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct IndexedFiles {
     files: HashMap<PathBuf, (FileStamp, Arc<FileEntry>)>,
     open: HashMap<PathBuf, (String, i32, Arc<FileEntry>)>,
 }

@@ -40,7 +40,7 @@ fn a_symbol_s_home_is_told_by_the_texts() {
     {
         assert_eq!(packages.home(package, name), home, "{package}::{name}");
     }
-    assert_eq!(packages.named("X", "B"), "A");
+    assert_eq!(packages.package_name("X", "B"), "A");
 }
 
 #[test]

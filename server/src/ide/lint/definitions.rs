@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::workspace::{Found, Whole};
+use super::workspace::{Whole, WorkspaceFinding};
 use crate::ide::index::Indexed;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::definitions::structure_functions;
@@ -41,7 +41,7 @@ struct Suspect {
 
 /// Definitions that nothing in the workspace mentions outside of themselves, in packages of the
 /// workspace that do not export them.
-pub(super) fn unused_definitions(whole: &Whole) -> Vec<Found> {
+pub(super) fn unused_definitions(whole: &Whole) -> Vec<WorkspaceFinding> {
     // Roswell calls the `main` of a script (`.ros`).
     let script = whole.path.and_then(|path| path.extension()).is_some_and(|extension| extension == "ros");
     if !whole.is_known() || script {
@@ -62,7 +62,7 @@ pub(super) fn unused_definitions(whole: &Whole) -> Vec<Found> {
                 "Nothing in the workspace uses {}, and its package does not export it.",
                 one.written.to_lowercase()
             );
-            Found { span: one.span, message }
+            WorkspaceFinding { span: one.span, message }
         })
         .collect()
 }
@@ -129,7 +129,7 @@ fn used_here(whole: &Whole, wanted: &HashSet<&str>, definitions: &[Indexed]) -> 
 }
 
 /// Local functions with the name of a global function or macro that the workspace defines.
-pub(super) fn shadowed_functions(whole: &Whole) -> Vec<Found> {
+pub(super) fn shadowed_functions(whole: &Whole) -> Vec<WorkspaceFinding> {
     let mut globals: HashSet<(String, String)> = HashSet::new();
     for one in whole.index.files.iter().flat_map(|file| &file.definitions) {
         if matches!(one.kind(), "function" | "generic function" | "macro")
@@ -159,7 +159,7 @@ pub(super) fn shadowed_functions(whole: &Whole) -> Vec<Found> {
             if symbol.is_some_and(|symbol| globals.contains(&resolved(whole, &symbol, &here))) {
                 let shown = form.text(name).to_lowercase();
                 let message = format!("Within this form {shown} is not the global function of that name.");
-                found.push(Found { span: name.span, message });
+                found.push(WorkspaceFinding { span: name.span, message });
             }
         }
     }
@@ -169,7 +169,7 @@ pub(super) fn shadowed_functions(whole: &Whole) -> Vec<Found> {
 /// The home package and the name of a symbol.
 fn resolved(whole: &Whole, symbol: &names::Symbol, here: &str) -> (String, String) {
     let package =
-        symbol.package.as_deref().map_or_else(|| here.to_owned(), |prefix| whole.packages.named(prefix, here));
+        symbol.package.as_deref().map_or_else(|| here.to_owned(), |prefix| whole.packages.package_name(prefix, here));
     (whole.packages.home(&package, &symbol.name), symbol.name.clone())
 }
 

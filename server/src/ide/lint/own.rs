@@ -46,7 +46,7 @@ impl<'p, 'a> Look<'p, 'a> {
     fn home(&self, symbol: &Symbol) -> String {
         let prefix = symbol.package.as_deref();
         let package =
-            prefix.map_or_else(|| self.package.to_owned(), |prefix| self.packages.named(prefix, self.package));
+            prefix.map_or_else(|| self.package.to_owned(), |prefix| self.packages.package_name(prefix, self.package));
         self.packages.home(&package, &symbol.name)
     }
 }

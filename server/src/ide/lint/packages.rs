@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::workspace::{Found, Whole};
+use super::workspace::{Whole, WorkspaceFinding};
 use crate::ide::index::{PackageText, designated};
 use crate::ide::package_lists::{names, sorted};
 use crate::ide::package_uses::{Uses, names_in};
@@ -11,7 +11,7 @@ use crate::ide::package_uses::{Uses, names_in};
 const LONG: usize = 10;
 
 /// Long clauses whose names are not in alphabetical order.
-pub(super) fn unsorted_names(whole: &Whole) -> Vec<Found> {
+pub(super) fn unsorted_names(whole: &Whole) -> Vec<WorkspaceFinding> {
     let (definitions, _) = names_in(whole.document, &[]);
     let mut found = Vec::new();
     for definition in &definitions {
@@ -21,7 +21,7 @@ pub(super) fn unsorted_names(whole: &Whole) -> Vec<Found> {
             let unsorted = names.len() >= LONG && sorted(&definition.form, names).is_ok_and(|moved| !moved.is_empty());
             if let Some(head) = clause.elements().first().filter(|_| unsorted) {
                 let message = format!("These {} names are in no alphabetical order.", names.len());
-                found.push(Found { span: head.span, message });
+                found.push(WorkspaceFinding { span: head.span, message });
             }
         }
     }
@@ -30,7 +30,7 @@ pub(super) fn unsorted_names(whole: &Whole) -> Vec<Found> {
 
 /// Exports that no other package of the workspace uses, of packages with another export that is
 /// used.
-pub(super) fn unused_exports(whole: &Whole) -> Vec<Found> {
+pub(super) fn unused_exports(whole: &Whole) -> Vec<WorkspaceFinding> {
     let Some(path) = whole.path.filter(|_| whole.is_known()) else { return Vec::new() };
     let (definitions, wanted) = names_in(whole.document, &[(":export", 1)]);
     if wanted.is_empty() {
@@ -47,7 +47,7 @@ pub(super) fn unused_exports(whole: &Whole) -> Vec<Found> {
                 used += 1;
             } else {
                 let message = format!("No other package of the workspace uses {}.", name.to_lowercase());
-                unused.push(Found { span: node.span, message });
+                unused.push(WorkspaceFinding { span: node.span, message });
             }
         }
         if used > 0 {
@@ -58,7 +58,7 @@ pub(super) fn unused_exports(whole: &Whole) -> Vec<Found> {
 }
 
 /// Imports that no text of the package uses.
-pub(super) fn unused_imports(whole: &Whole) -> Vec<Found> {
+pub(super) fn unused_imports(whole: &Whole) -> Vec<WorkspaceFinding> {
     let Some(path) = whole.path.filter(|_| whole.is_known()) else { return Vec::new() };
     let (definitions, wanted) = names_in(whole.document, &[(":import-from", 2)]);
     if wanted.is_empty() {
@@ -75,7 +75,7 @@ pub(super) fn unused_imports(whole: &Whole) -> Vec<Found> {
                 let Some(name) = designated(&definition.form, node) else { continue };
                 if !uses.import(package, &name) {
                     let message = format!("No text of the package uses {}.", name.to_lowercase());
-                    unused.push(Found { span: node.span, message });
+                    unused.push(WorkspaceFinding { span: node.span, message });
                 }
             }
             // The clause alone has the other file loaded in systems whose files are packages.
@@ -88,7 +88,7 @@ pub(super) fn unused_imports(whole: &Whole) -> Vec<Found> {
 }
 
 /// Uses by which packages use each other or themselves, directly or by way of others.
-pub(super) fn package_cycles(whole: &Whole) -> Vec<Found> {
+pub(super) fn package_cycles(whole: &Whole) -> Vec<WorkspaceFinding> {
     let (definitions, _) = names_in(whole.document, &[]);
     if definitions.is_empty() {
         return Vec::new();
@@ -99,20 +99,20 @@ pub(super) fn package_cycles(whole: &Whole) -> Vec<Found> {
         let Some(group) = groups.get(definition.name.as_str()) else { continue };
         for node in definition.clauses(":use").flat_map(|clause| clause.elements().iter().skip(1)) {
             let Some(used) = designated(&definition.form, node) else { continue };
-            let used = whole.packages.named(&used, "");
+            let used = whole.packages.package_name(&used, "");
             if groups.get(used.as_str()) != Some(group) {
                 continue;
             }
             let (one, other) = (definition.name.to_lowercase(), used.to_lowercase());
             let directly = whole.packages.get(&used).is_some_and(|package| {
-                package.uses.iter().any(|back| whole.packages.named(back, "") == definition.name)
+                package.uses.iter().any(|back| whole.packages.package_name(back, "") == definition.name)
             });
             let message = match (used == definition.name, directly) {
                 (true, _) => format!("{one} uses itself."),
                 (_, true) => format!("{one} and {other} use each other."),
                 _ => format!("{other} uses {one} too, by way of other packages."),
             };
-            found.push(Found { span: node.span, message });
+            found.push(WorkspaceFinding { span: node.span, message });
         }
     }
     found
@@ -128,7 +128,7 @@ fn groups<'a>(whole: &Whole<'a>) -> HashMap<&'a str, usize> {
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); all.len()];
     for (from, package) in all.iter().enumerate() {
         for to in &package.uses {
-            if let Some(to) = at.get(whole.packages.named(to, "").as_str()) {
+            if let Some(to) = at.get(whole.packages.package_name(to, "").as_str()) {
                 used[from].push(*to);
                 users[*to].push(from);
             }

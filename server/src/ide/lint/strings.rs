@@ -44,7 +44,7 @@ fn bodies<'a>(form: &Form, list: &'a Node) -> Vec<Body<'a>> {
 
 /// The strings of a body whose values are unused, each with true if it is probably a misplaced
 /// docstring.
-fn lost<'a>(form: &Form, body: &Body<'a>) -> Vec<(&'a Node, bool)> {
+fn unused_strings<'a>(form: &Form, body: &Body<'a>) -> Vec<(&'a Node, bool)> {
     let Some((_, forms)) = body.forms.split_last() else { return Vec::new() };
     let (mut begins, mut documented) = (true, false);
     let mut found = Vec::new();
@@ -64,14 +64,14 @@ fn lost<'a>(form: &Form, body: &Body<'a>) -> Vec<(&'a Node, bool)> {
 
 /// A string in a body whose value is unused.
 pub(super) fn unused_string(form: &Form, list: &Node) -> Vec<(Span, String)> {
-    let found = bodies(form, list).into_iter().flat_map(|body| lost(form, &body));
+    let found = bodies(form, list).into_iter().flat_map(|body| unused_strings(form, &body));
     let message = "The value of this string is thrown away.";
     found.filter(|(_, documentation)| !documentation).map(|(one, _)| (one.span, message.to_owned())).collect()
 }
 
 /// A string after the first code of a definition that has no docstring.
 pub(super) fn misplaced_docstring(form: &Form, list: &Node) -> Vec<(Span, String)> {
-    let found = bodies(form, list).into_iter().flat_map(|body| lost(form, &body));
+    let found = bodies(form, list).into_iter().flat_map(|body| unused_strings(form, &body));
     let message = "This string is no documentation, and its value is thrown away: a docstring stands before the code.";
     found.filter(|(_, documentation)| *documentation).map(|(one, _)| (one.span, message.to_owned())).collect()
 }

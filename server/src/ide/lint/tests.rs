@@ -10,12 +10,12 @@ fn found(text: &str, rules: &[&str]) -> Vec<String> {
     among(&[("/no/a.lisp", text)], &wanted(rules))
 }
 
-fn wanted(rules: &[&str]) -> Wanted {
-    Wanted { names: rules.iter().map(|rule| (*rule).to_owned()).collect(), own: Vec::new() }
+fn wanted(rules: &[&str]) -> EnabledRules {
+    EnabledRules { names: rules.iter().map(|rule| (*rule).to_owned()).collect(), own: Vec::new() }
 }
 
 /// The findings in the first of some files.
-fn among(files: &[(&str, &str)], wanted: &Wanted) -> Vec<String> {
+fn among(files: &[(&str, &str)], wanted: &EnabledRules) -> Vec<String> {
     let (path, text) = files[0];
     let document = Document::new(text, 0);
     let shown = |one: Diagnostic| {

@@ -16,7 +16,7 @@ pub(super) struct Whole<'a> {
 }
 
 /// A finding of such a rule.
-pub(super) struct Found {
+pub(super) struct WorkspaceFinding {
     pub(super) span: Span,
     pub(super) message: String,
 }

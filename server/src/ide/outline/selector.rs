@@ -103,7 +103,7 @@ fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
 type Method<'a> = (&'a str, &'a str, &'a [String], &'a [String]);
 
 /// Definitions by their search keys.
-struct Found<'a> {
+struct DefinitionsByKey<'a> {
     definitions: &'a [Definition],
     /// The indices of the definitions, by operator.
     all: HashMap<&'a str, Vec<usize>>,
@@ -115,8 +115,8 @@ struct Found<'a> {
     specialized: HashMap<Method<'a>, Vec<usize>>,
 }
 
-impl<'a> Found<'a> {
-    fn new(definitions: &'a [Definition], tree: &Tree) -> Found<'a> {
+impl<'a> DefinitionsByKey<'a> {
+    fn new(definitions: &'a [Definition], tree: &Tree) -> DefinitionsByKey<'a> {
         let (mut all, mut named): (HashMap<_, Vec<usize>>, HashMap<_, Vec<usize>>) = Default::default();
         let (mut qualified, mut specialized): (HashMap<_, Vec<usize>>, HashMap<_, Vec<usize>>) = Default::default();
         for (index, one) in definitions.iter().enumerate() {
@@ -132,7 +132,7 @@ impl<'a> Found<'a> {
                 specialized.entry(key).or_default().push(index);
             }
         }
-        Found { definitions, all, named, qualified, specialized }
+        DefinitionsByKey { definitions, all, named, qualified, specialized }
     }
 
     /// The indices of the matches of [`DefinitionSelector::among`], ignoring a number.
@@ -190,7 +190,7 @@ fn is_plain(name: &str) -> bool {
 /// A name for each definition that, with its operator, selects it alone: its name, the name with
 /// specializers, or with a number behind it.
 pub fn selectors(definitions: &[Definition], tree: &Tree) -> Vec<String> {
-    let found = Found::new(definitions, tree);
+    let found = DefinitionsByKey::new(definitions, tree);
     (0..definitions.len())
         .map(|index| if cancellation::should_stop() { String::new() } else { found.selector(index) })
         .collect()

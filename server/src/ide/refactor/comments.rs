@@ -52,7 +52,7 @@ fn block(text: &str) -> usize {
 /// The text in place of the code between two bytes of the form: the comments there, each behind
 /// what is before it or on its own line, as they are; or `blank` if there is none. `next` is the
 /// byte of what follows them.
-pub(super) fn kept(site: &Site, from: usize, to: usize, next: usize, blank: &str) -> String {
+pub(super) fn kept_comments(site: &Site, from: usize, to: usize, next: usize, blank: &str) -> String {
     let text = site.between(from, to);
     let comments = all(text);
     let Some(last) = comments.last() else { return blank.to_owned() };

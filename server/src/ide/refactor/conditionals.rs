@@ -1,6 +1,6 @@
 //! `if`, `when`, `unless` and `cond`, each as another.
 
-use super::comments::{self, first_line, kept};
+use super::comments::{self, first_line, kept_comments};
 use super::site::{Edit, Site};
 use super::{Group, Refactoring};
 use crate::text::datum::{Kind, Node};
@@ -125,7 +125,7 @@ impl Conditional<'_> {
             let gap = self.site.between(from, self.element(2).start());
             // Its comments are among those that are kept.
             let blank = Some(&gap[gap.trim_end().len()..]).filter(|blank| !blank.is_empty()).unwrap_or(" ");
-            edits.push(self.site.edit(from, to, kept(self.site, from, to, to, blank)));
+            edits.push(self.site.edit(from, to, kept_comments(self.site, from, to, to, blank)));
             edits.extend(self.spliced(self.element(3)));
         } else {
             edits.push(self.without(self.element(2).end(), self.element(3).end()));
@@ -136,7 +136,7 @@ impl Conditional<'_> {
 
     /// The edit that removes code up to the end of a list, and keeps the comments before it.
     fn without(&self, from: usize, to: usize) -> Edit {
-        self.site.edit(from, to, kept(self.site, from, to, to, ""))
+        self.site.edit(from, to, kept_comments(self.site, from, to, to, ""))
     }
 
     fn invert(&self) -> Result<Vec<Edit>, String> {
@@ -196,7 +196,11 @@ impl Conditional<'_> {
                         && matches!(no.elements().len(), 3 | 4);
                     if nested {
                         let condition = no.elements()[1].start();
-                        edits.push(site.edit(no.start(), condition, kept(site, no.start(), condition, condition, "")));
+                        edits.push(site.edit(
+                            no.start(),
+                            condition,
+                            kept_comments(site, no.start(), condition, condition, ""),
+                        ));
                         let last = no.elements().last()?;
                         edits.push(self.without(last.end(), no.end()));
                         list = no;
@@ -237,7 +241,7 @@ impl Conditional<'_> {
                 ending.push(')');
             }
             if otherwise {
-                let comments = kept(site, clause.start(), first.start(), first.start(), "");
+                let comments = kept_comments(site, clause.start(), first.start(), first.start(), "");
                 let opening = if all.len() > 2 { self.progn(first, first, end).text } else { String::new() };
                 edits.push(site.edit(clause.start(), first.start(), comments + &opening));
             } else {
@@ -258,7 +262,7 @@ impl Conditional<'_> {
             if last {
                 ending.push_str(&closing);
             }
-            let comments = kept(site, end.end(), clause.end(), clause.end(), "");
+            let comments = kept_comments(site, end.end(), clause.end(), clause.end(), "");
             edits.push(site.edit(end.end(), clause.end(), ending + &comments));
         }
         let kinds = clauses.iter().all(|clause| clause.kind == Kind::List);
@@ -273,7 +277,7 @@ impl Conditional<'_> {
         let line = first_line(gap);
         let own = if line < gap.len() { gap[..line].trim_end() } else { "" };
         let at = condition.end() + own.len();
-        let comments = kept(site, from, condition.start(), at, "");
+        let comments = kept_comments(site, from, condition.start(), at, "");
         if comments.is_empty() {
             return None;
         }

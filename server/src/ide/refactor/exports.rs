@@ -87,19 +87,19 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
 /// package, or by a name that is another symbol without it, as in a package that uses this one.
 fn check_not_needed(site: &Site, package: &str, name: &str) -> Result<(), String> {
     let packages = site.index.packages();
-    let package = packages.named(package, "");
+    let package = packages.package_name(package, "");
     let mut changed = packages.get(&package).cloned().unwrap_or_default();
     changed.exports.remove(name);
     let after = packages.with(&changed);
     let changes = |from: &str| packages.home(from, name) != after.home(from, name);
     for (document, top) in elsewhere::forms(site, name)? {
-        let here = package_at(document, top.start).map(|here| packages.named(&here, ""));
+        let here = package_at(document, top.start).map(|here| packages.package_name(&here, ""));
         let here = here.as_deref().unwrap_or_default();
         for (written, prefix) in elsewhere::symbols(document, top, name) {
             let needed = match prefix.as_deref() {
                 Some("") => false,
                 Some(prefix) => {
-                    let named = packages.named(prefix, here);
+                    let named = packages.package_name(prefix, here);
                     (named == package && !written.contains("::")) || changes(&named)
                 }
                 None => !written.starts_with("#:") && changes(here),

@@ -55,7 +55,7 @@ impl Facts {
             return None;
         }
         let span = top.span;
-        let mut others: Vec<(String, Document)> = cursor.context.others(&cursor.uri);
+        let mut others: Vec<(String, Document)> = cursor.context.other_documents(&cursor.uri);
         let open = others.len();
         let (for_thread, package) = (document.clone(), package_at(&document, span.start));
         if let Some(package) = &package {

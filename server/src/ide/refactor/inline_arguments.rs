@@ -27,7 +27,7 @@ enum Class {
 }
 
 /// A variable and its value in place of a call.
-pub(super) struct Bound<'a> {
+pub(super) struct ArgumentBinding<'a> {
     /// The name in the lambda list.
     pub(super) name: &'a Node,
     pub(super) value: Value<'a>,
@@ -48,10 +48,10 @@ pub(super) enum Value<'a> {
 /// The bindings in place of a call.
 pub(super) struct Bindings<'a> {
     /// The arguments in the order of the call: their values do not see the parameters.
-    pub(super) arguments: Vec<Bound<'a>>,
+    pub(super) arguments: Vec<ArgumentBinding<'a>>,
     /// The parameters without an argument in the order of the lambda list: each default sees the
     /// parameters before it.
-    pub(super) defaults: Vec<Bound<'a>>,
+    pub(super) defaults: Vec<ArgumentBinding<'a>>,
 }
 
 impl<'a> Bindings<'a> {
@@ -130,20 +130,20 @@ impl<'a> LambdaList<'a> {
                 Class::Aux => None,
             };
             let supplied = parameter.supplied.filter(|name| is_used(own, name));
-            let flag = |given| supplied.map(|name| Bound { name, value: Value::Supplied(given) });
+            let flag = |given| supplied.map(|name| ArgumentBinding { name, value: Value::Supplied(given) });
             match value {
                 Some(value) => {
                     let at = match &value {
                         Value::Argument(argument) => argument.start(),
                         _ => usize::MAX,
                     };
-                    order.push((at, [Some(Bound { name: parameter.name, value }), flag(true)]));
+                    order.push((at, [Some(ArgumentBinding { name: parameter.name, value }), flag(true)]));
                 }
                 None => {
                     if let Some(default) = parameter.default {
                         self.check_default(own, index, default)?;
                     }
-                    defaults.push(Bound { name: parameter.name, value: Value::Default(parameter.default) });
+                    defaults.push(ArgumentBinding { name: parameter.name, value: Value::Default(parameter.default) });
                     defaults.extend(flag(false));
                 }
             }

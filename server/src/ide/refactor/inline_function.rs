@@ -5,7 +5,7 @@ use super::effects::changing;
 use super::evaluated::CONTEXT_DEPENDENT;
 use super::extract_function::check_movable;
 use super::inline::{is_declaration, without_binding};
-use super::inline_arguments::{Bindings, Bound, LambdaList, Value, mentions};
+use super::inline_arguments::{ArgumentBinding, Bindings, LambdaList, Value, mentions};
 use super::place::steps;
 use super::site::{Edit, Operator, Site};
 use super::{Group, Refactoring};
@@ -175,7 +175,7 @@ fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) ->
         [only] => format!("{}{newline}{code}", own.form.written(only)),
     };
     let (changing_here, changing_there) = (changing(site), changing(own));
-    let same = |bound: &&Bound| {
+    let same = |bound: &&ArgumentBinding| {
         let Value::Argument(argument) = bound.value else { return false };
         let name = own.form.name(bound.name);
         let stays = |scopes: &Scopes, at: &Node, changing: &std::collections::HashSet<usize>| {
@@ -188,8 +188,8 @@ fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) ->
             && stays(&site.scopes, argument, &changing_here)
             && stays(&own.scopes, bound.name, &changing_there)
     };
-    let arguments: Vec<&Bound> = bindings.arguments.iter().filter(|bound| !same(bound)).collect();
-    let text = |bound: &Bound| {
+    let arguments: Vec<&ArgumentBinding> = bindings.arguments.iter().filter(|bound| !same(bound)).collect();
+    let text = |bound: &ArgumentBinding| {
         let value = match bound.value {
             Value::Argument(argument) => site.form.written(argument).to_owned(),
             Value::Rest([first, .., last]) => {
@@ -228,8 +228,8 @@ fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) ->
 }
 
 /// Returns true if the arguments have the same meaning where the variables before them are bound.
-fn is_serial(site: &Site, own: &Site, arguments: &[&Bound]) -> bool {
-    fn values<'a>(bound: &Bound<'a>) -> &'a [Node] {
+fn is_serial(site: &Site, own: &Site, arguments: &[&ArgumentBinding]) -> bool {
+    fn values<'a>(bound: &ArgumentBinding<'a>) -> &'a [Node] {
         match bound.value {
             Value::Argument(argument) => std::slice::from_ref(argument),
             Value::Rest(all) => all,

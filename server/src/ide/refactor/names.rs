@@ -133,7 +133,7 @@ fn other_names(packages: &Packages, written: &[&str], package: Option<&str>) -> 
             (Some(_), _) => has_other_prefix(atom),
             (None, Some(here)) => {
                 let imported = here.imports.get(&symbol.name);
-                let foreign = |from: &String| !STANDARD.contains(&packages.named(from, &here.name).as_str());
+                let foreign = |from: &String| !STANDARD.contains(&packages.package_name(from, &here.name).as_str());
                 let home = packages.home(&here.name, &symbol.name);
                 let inherits = here.uses.iter().any(|used| STANDARD.contains(&used.as_str()));
                 match imported {

@@ -91,11 +91,11 @@ fn meaning<'a>(packages: &Packages, known: &'a NameIndex, here: Option<&str>, wr
     let here_name = here.unwrap_or_default();
     let text = here.and_then(|here| packages.get(here));
     let from: Vec<String> = match (&symbol.package, text) {
-        (Some(prefix), _) => vec![packages.named(prefix, here_name)],
+        (Some(prefix), _) => vec![packages.package_name(prefix, here_name)],
         (None, Some(text)) => match text.imports.get(&symbol.name) {
-            Some(from) => vec![packages.named(from, here_name)],
+            Some(from) => vec![packages.package_name(from, here_name)],
             None if text.shadows.contains(&symbol.name) => Vec::new(),
-            None => text.uses.iter().map(|used| packages.named(used, here_name)).collect(),
+            None => text.uses.iter().map(|used| packages.package_name(used, here_name)).collect(),
         },
         (None, None) => Vec::new(),
     };

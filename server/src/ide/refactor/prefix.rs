@@ -132,9 +132,9 @@ fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &
 /// Refuses a name that a text of the workspace has without a prefix in the package.
 fn check_free(site: &Site, here: &str, name: &str, bare: &str) -> Result<(), String> {
     let packages = site.index.packages();
-    let here = packages.named(here, "");
+    let here = packages.package_name(here, "");
     for (document, top) in elsewhere::forms(site, name)? {
-        if package_at(document, top.start).is_some_and(|package| packages.named(&package, "") == here)
+        if package_at(document, top.start).is_some_and(|package| packages.package_name(&package, "") == here)
             && elsewhere::symbols(document, top, name)
                 .iter()
                 .any(|(written, prefix)| prefix.is_none() && !written.starts_with("#:"))
@@ -149,7 +149,7 @@ fn check_free(site: &Site, here: &str, name: &str, bare: &str) -> Result<(), Str
 /// definitions in the texts: the package uses the other, or imports the name.
 fn is_accessible(site: &Site, here: &str, prefix: &str, name: &str) -> bool {
     let packages = site.index.packages();
-    let home = packages.home(&packages.named(prefix, here), name);
+    let home = packages.home(&packages.package_name(prefix, here), name);
     packages.get(here).is_some_and(|here| here.name != home && packages.home(&here.name, name) == home)
 }
 
@@ -168,12 +168,12 @@ fn cuts(all: &[Occurrence], package: &str) -> Vec<Edit> {
 fn with_nickname(site: &Site, here: &str, prefix: &str) -> Option<Refactoring> {
     let packages = site.index.packages();
     let known = packages.get(here)?;
-    let meant = packages.named(prefix, here);
+    let meant = packages.package_name(prefix, here);
     if known.local.contains_key(prefix) {
         return None;
     }
     let mut nicknames: Vec<&String> =
-        known.local.keys().filter(|nickname| packages.named(nickname, here) == meant).collect();
+        known.local.keys().filter(|nickname| packages.package_name(nickname, here) == meant).collect();
     nicknames.sort();
     let nickname = names::as_written(nicknames.first()?);
     let title = format!("Write {nickname}: for {}: throughout this file", prefix.to_lowercase());
@@ -191,7 +191,7 @@ fn with_prefix(site: &Site, here: &str, name: &str) -> Option<Refactoring> {
     let package = imported_from(&definition, name)?;
     let packages = site.index.packages();
     let is_internal = |package: &PackageText| !package.exports.contains(name) && package.reexports.is_empty();
-    let colons = if packages.get(&packages.named(&package, here)).is_some_and(is_internal) { "::" } else { ":" };
+    let colons = if packages.get(&packages.package_name(&package, here)).is_some_and(is_internal) { "::" } else { ":" };
     let prefix = format!("{}{colons}", package.to_lowercase());
     let title = format!("Write {prefix}{} throughout this file", name.to_lowercase());
     if site.scopes.resolve(site.selection.start).is_some() {

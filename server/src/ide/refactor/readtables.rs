@@ -34,7 +34,7 @@ pub(in crate::ide) fn first_reader(document: &Document, until: usize) -> Option<
         return None;
     }
     let forms: Vec<Form> = before().map(|top| Form::of(document, top.span)).collect();
-    let known = Known::of(&forms);
+    let known = ReaderChanges::of(&forms);
     forms.iter().find_map(|form| {
         let reader = form.nodes.iter().find_map(|node| known.evaluated(form, node))?;
         Some((form.span.start, reader))
@@ -61,7 +61,7 @@ impl Definition {
         }
         let mut mentioned = HashSet::new();
         visit(form, node, &mut mentioned);
-        let reader = Known::default().mentioned(form, &mut vec![node], true);
+        let reader = ReaderChanges::default().mentioned(form, &mut vec![node], true);
         Definition { name: defined(form, node), is_macro, mentioned, reader }
     }
 
@@ -82,13 +82,13 @@ impl Definition {
 /// The definitions of a text that change how text is read when they are called, also through one
 /// another; each with the operator or variable by which it does.
 #[derive(Default)]
-struct Known {
+struct ReaderChanges {
     functions: HashMap<String, &'static str>,
     macros: HashMap<String, &'static str>,
 }
 
-impl Known {
-    fn of(forms: &[Form]) -> Known {
+impl ReaderChanges {
+    fn of(forms: &[Form]) -> ReaderChanges {
         let mut definitions = Vec::new();
         for form in forms {
             form.nodes.iter().for_each(|node| Definition::add_all(form, node, &mut definitions));
@@ -101,7 +101,7 @@ impl Known {
         }
         let direct = definitions.iter().filter_map(|definition| Some((definition, definition.reader?)));
         let mut changing: VecDeque<(&Definition, &'static str)> = direct.collect();
-        let mut known = Known::default();
+        let mut known = ReaderChanges::default();
         while let Some((definition, reader)) = changing.pop_front() {
             let Some(name) = &definition.name else { continue };
             let same = if definition.is_macro { &mut known.macros } else { &mut known.functions };

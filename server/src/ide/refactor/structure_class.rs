@@ -171,15 +171,15 @@ fn slot_edits(site: &Site, slot: &Slot, prefix: &str) -> Vec<Edit> {
 }
 
 /// A definition that the class needs beside it.
-struct Made {
+struct AddedDefinition {
     /// The name of a function that `defstruct` made.
     name: Option<String>,
     code: String,
 }
 
-impl Made {
-    fn function(name: &str, code: String) -> Made {
-        Made { name: Some(name.to_owned()), code }
+impl AddedDefinition {
+    fn function(name: &str, code: String) -> AddedDefinition {
+        AddedDefinition { name: Some(name.to_owned()), code }
     }
 }
 
@@ -191,7 +191,7 @@ fn functions(
     structure: &Structure,
     slots: &[Slot],
     prefix: &str,
-) -> Result<Vec<Made>, String> {
+) -> Result<Vec<AddedDefinition>, String> {
     let (bare, n) = (class.bare(site), site.newline);
     let written = site.form.text(class.name);
     let mut code = Vec::new();
@@ -228,25 +228,25 @@ fn functions(
                 keyword_constructor(site, class, name, &keywords.join(" "))
             }
         };
-        code.push(Made::function(name, constructor));
+        code.push(AddedDefinition::function(name, constructor));
     }
     let used = |name: &String| site.index.mentioning(&name.to_lowercase()).next().is_some();
     let object = site.fresh("object", true);
     if let Some(name) = predicate.filter(used) {
-        code.push(Made::function(&name, format!("(defun {name} ({object}){n}(typep {object} '{written}))")));
+        code.push(AddedDefinition::function(&name, format!("(defun {name} ({object}){n}(typep {object} '{written}))")));
     }
     if let Some(name) = copier.filter(used) {
         let parts: Vec<String> =
             slots.iter().map(|slot| format!("{n}:{0} ({prefix}{0} {object})", slot.name.to_lowercase())).collect();
         let copies = format!("(defun {name} ({object}){n}(make-instance '{written}{}))", parts.concat());
-        code.push(Made::function(&name, copies));
+        code.push(AddedDefinition::function(&name, copies));
     }
     if let Some(function) = printed {
         let stream = site.fresh("stream", true);
         let prints = format!(
             "(defmethod print-object (({object} {written}) {stream}){n}(funcall #'{function} {object} {stream}))"
         );
-        code.push(Made { name: None, code: prints });
+        code.push(AddedDefinition { name: None, code: prints });
     }
     Ok(code)
 }

@@ -66,7 +66,7 @@ fn used_in(document: &Document, package: &PackageText, packages: &Packages, used
     let tree = Tree::of(&text, document.scan());
     let mut ids = tree.ids().skip(1).peekable();
     for top in document.scan().forms() {
-        let here = package_at(document, top.span.start).map(|here| packages.named(&here, ""));
+        let here = package_at(document, top.span.start).map(|here| packages.package_name(&here, ""));
         // The text may be loaded in any package.
         let inside = here.as_ref().is_none_or(|here| *here == package.name);
         let defines = defines_package(document, top, packages);
@@ -82,7 +82,9 @@ fn used_in(document: &Document, package: &PackageText, packages: &Packages, used
                     let Some(symbol) = names::symbol(written) else { continue };
                     let is_it = match symbol.package.as_deref() {
                         None => inside || written.starts_with("#:"),
-                        Some(prefix) => packages.named(prefix, here.as_deref().unwrap_or_default()) == package.name,
+                        Some(prefix) => {
+                            packages.package_name(prefix, here.as_deref().unwrap_or_default()) == package.name
+                        }
                     };
                     used.extend(is_it.then_some(symbol.name));
                 }
@@ -107,7 +109,7 @@ fn removed(site: &Site, list: &Node, package: &PackageText, packages: &Packages,
         package.exports.contains(name)
             || !package.reexports.is_empty()
             || packages.all().iter().any(|other| {
-                other.imports.get(name).is_some_and(|from| packages.named(from, &other.name) == package.name)
+                other.imports.get(name).is_some_and(|from| packages.package_name(from, &other.name) == package.name)
             })
     };
     let mut edits = Vec::new();

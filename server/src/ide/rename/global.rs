@@ -44,7 +44,7 @@ pub async fn rename<B: Backend>(
     let Some(new_symbol) = names::symbol(new) else { return Refusal::of(format!("{new} is no name.")) };
     let here = package_of(cursor, &packages);
     let package = match &symbol.package {
-        Some(prefix) => packages.named(prefix, &here),
+        Some(prefix) => packages.package_name(prefix, &here),
         None => here.clone(),
     };
     let home = packages.home(&package, &symbol.name);

@@ -55,7 +55,7 @@ impl Mentions<'_> {
         symbol.name == keyword.constructor
             && found.here.iter().any(|here| {
                 let package = match symbol.package.as_deref() {
-                    Some(prefix) => self.packages.named(prefix, here),
+                    Some(prefix) => self.packages.package_name(prefix, here),
                     None => here.clone(),
                 };
                 self.packages.home(&package, &symbol.name) == keyword.home

@@ -180,7 +180,7 @@ impl Mentions<'_> {
         let denotes_target = |candidate: &Target, here: &String| {
             let package = match symbol.package.as_deref() {
                 Some("") => return false,
-                Some(prefix) => self.packages.named(prefix, here),
+                Some(prefix) => self.packages.package_name(prefix, here),
                 None => here.clone(),
             };
             self.packages.home(&package, &symbol.name) == candidate.home

@@ -55,7 +55,7 @@ impl<'a> Structures<'a> {
         let symbol = names::symbol(written)?;
         let here = one.package.as_deref().unwrap_or("COMMON-LISP-USER");
         let package = match symbol.package.as_deref() {
-            Some(prefix) => self.packages.named(prefix, here),
+            Some(prefix) => self.packages.package_name(prefix, here),
             None => here.to_owned(),
         };
         Some((self.packages.home(&package, &symbol.name), symbol.name))

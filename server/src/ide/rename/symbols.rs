@@ -15,7 +15,7 @@ pub(super) fn denotes(
 ) -> bool {
     let current = current.unwrap_or("COMMON-LISP-USER");
     let package =
-        written.package.as_deref().map_or_else(|| current.to_owned(), |prefix| packages.named(prefix, current));
+        written.package.as_deref().map_or_else(|| current.to_owned(), |prefix| packages.package_name(prefix, current));
     written.name == name && packages.home(&package, name) == home
 }
 

@@ -157,8 +157,8 @@ pub struct Report {
     pub stale: Vec<String>,
     /// Classes and structures with a changed instance layout.
     pub layouts: Vec<String>,
-    /// The errors of forms that were loaded all the same ([`CompileOptions::anyway`]), each with its
-    /// place.
+    /// The errors of forms that were loaded all the same ([`CompileOptions::anyway`]), each with
+    /// its place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
 }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tower_lsp::jsonrpc::{Error, Result};
 
-use super::eval::{News, follow};
+use super::eval::{Reports, follow};
 use super::{Command, seconds};
 use crate::ide::evaluate_part::comment;
 use crate::lsp::connection::{Connection, no_document};
@@ -206,9 +206,9 @@ async fn evaluate(
         threads: true,
         ..EvalRequest::default()
     };
-    let news = options.output_token.map(|token| News::of(token, &mut request));
+    let reports = options.output_token.map(|token| Reports::of(token, &mut request));
     let answer = Box::pin(connection.session.evaluate_part(connection.client, request, uri.as_str(), part));
-    match follow(connection, answer, news, &bar).await? {
+    match follow(connection, answer, reports, &bar).await? {
         Some((selected, Ok(outcome))) => Ok(Some((selected, outcome))),
         Some((_, Err(error))) => Err(to_proto::error(&error)),
         None => Ok(None),

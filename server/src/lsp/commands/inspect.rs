@@ -123,20 +123,20 @@ pub(super) struct Set;
 /// The argument of `consort.inspectSet`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Given {
+pub(super) struct SetArgument {
     reference: u64,
     part: usize,
     code: String,
 }
 
 impl Command for Set {
-    type Argument = Given;
+    type Argument = SetArgument;
     const NAME: &'static str = "consort.inspectSet";
     const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = r#"[{"reference": number, "part": number, "code": "..."}]"#;
 
-    async fn execute(connection: &Connection, given: Given, _: Option<ProgressToken>) -> Result<Value> {
-        let Given { reference, part, code } = given;
+    async fn execute(connection: &Connection, given: SetArgument, _: Option<ProgressToken>) -> Result<Value> {
+        let SetArgument { reference, part, code } = given;
         answered(connection.session.at_stop(InspectSet { reference, part, code, timeout: None }).await.map(outcome))
     }
 }

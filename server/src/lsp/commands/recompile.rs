@@ -41,7 +41,7 @@ impl Command for RecompileCallers {
         r#"[{"name": "...", "package"?: "..."}] or [{"uri": "file:///...", "position": {"line", "character"}}]"#;
 
     async fn execute(connection: &Connection, argument: Argument, token: Option<ProgressToken>) -> Result<Value> {
-        let named = named(connection, argument).await?;
+        let named = definition_in_question(connection, argument).await?;
         let title = format!("Compiling what uses {}", named.name);
         let bar = connection.bars.begin(token, connection.negotiated().progress, &title, true);
         let (progress, steps) = mpsc::unbounded_channel();
@@ -56,7 +56,7 @@ impl Command for RecompileCallers {
     }
 }
 
-async fn named(connection: &Connection, argument: Argument) -> Result<Named> {
+async fn definition_in_question(connection: &Connection, argument: Argument) -> Result<Named> {
     match argument {
         Argument { name: Some(name), package, .. } => Ok(Named { name, package }),
         Argument { uri: Some(uri), position: Some(position), .. } => {

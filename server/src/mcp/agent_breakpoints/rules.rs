@@ -35,7 +35,7 @@ impl Rules {
     }
 
     /// The notice for the agent about refused breakpoints; `None` if there are none.
-    fn told(&self, refused: &[String]) -> Option<String> {
+    fn notice(&self, refused: &[String]) -> Option<String> {
         let (class, found) = if self.points >= Setting::Copy {
             (Class::ModifyRunningCode, self.points)
         } else {
@@ -69,11 +69,11 @@ impl AgentBreakpoints {
         for (file, points) in kept {
             let refuses = |point: &KeptPoint| rules.refuses(point.condition.as_ref());
             let (out, stay): (Vec<KeptPoint>, Vec<KeptPoint>) = points.into_iter().partition(refuses);
-            refused.extend(named(workspace, &file, out.iter().map(|point| point.line)));
+            refused.extend(lines_in_words(workspace, &file, out.iter().map(|point| point.line)));
             if stay.is_empty() || self.lock().files.contains_key(&file) {
                 continue;
             }
-            told.extend(named(workspace, &file, stay.iter().map(|point| point.line)));
+            told.extend(lines_in_words(workspace, &file, stay.iter().map(|point| point.line)));
             let point = |point: KeptPoint| RequestedBreakpoint {
                 line: Some(point.line),
                 condition: point.condition,
@@ -89,7 +89,7 @@ impl AgentBreakpoints {
                 listed(&told)
             )
         });
-        self.lock().notify(kept.into_iter().chain(rules.told(&refused)));
+        self.lock().notify(kept.into_iter().chain(rules.notice(&refused)));
         files
     }
 
@@ -101,12 +101,12 @@ impl AgentBreakpoints {
             let refuses = |point: &mut RequestedBreakpoint| rules.refuses(point.condition.as_ref());
             let out: Vec<RequestedBreakpoint> = points.extract_if(.., refuses).collect();
             if !out.is_empty() {
-                refused.extend(named(workspace, file, out.iter().filter_map(|point| point.line)));
+                refused.extend(lines_in_words(workspace, file, out.iter().filter_map(|point| point.line)));
                 files.push(file.clone());
             }
         }
         state.files.retain(|_, points| !points.is_empty());
-        state.notify(rules.told(&refused));
+        state.notify(rules.notice(&refused));
         files
     }
 
@@ -166,7 +166,7 @@ fn listed(files: &[String]) -> String {
 }
 
 /// Names breakpoints in a file; nothing if there are none.
-fn named(workspace: &Path, file: &Path, lines: impl Iterator<Item = usize>) -> Option<String> {
+fn lines_in_words(workspace: &Path, file: &Path, lines: impl Iterator<Item = usize>) -> Option<String> {
     let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
     let file = file.strip_prefix(workspace).unwrap_or(file).display().to_string();
     (!lines.is_empty()).then(|| format!("{}, line {}", line(&file), lines.join(", ")))

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
-use crate::ide::apropos::{self, AproposQuery, Found};
+use crate::ide::apropos::{self, AproposQuery, AproposResult};
 
 /// The tool `apropos`.
 pub(crate) struct Apropos;
@@ -29,7 +29,7 @@ pub(crate) struct Input {
 
 impl Tool for Apropos {
     type Input = Input;
-    type Output = Found;
+    type Output = AproposResult;
 
     const NAME: &'static str = "apropos";
     const RUNS_CODE: bool = false;
@@ -37,7 +37,7 @@ impl Tool for Apropos {
 an empty pattern with a package: all it has.";
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
 
-    async fn call(call: Call, input: Input) -> Reply<Found> {
+    async fn call(call: Call, input: Input) -> Reply<AproposResult> {
         let Input { pattern, package, external, limit } = input;
         let wanted = AproposQuery { pattern, package: package.clone(), external: external.unwrap_or(false), limit };
         match apropos::find(&call.session, wanted).await {
@@ -47,8 +47,8 @@ an empty pattern with a package: all it has.";
     }
 }
 
-impl FromFailure for Found {
+impl FromFailure for AproposResult {
     fn from_failure(failure: Failure) -> Self {
-        Found::failed(failure.into())
+        AproposResult::failed(failure.into())
     }
 }

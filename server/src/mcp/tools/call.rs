@@ -47,8 +47,8 @@ pub(crate) struct Call {
     pub(crate) partial_answers: Arc<Mutex<Kept>>,
     /// The client's breakpoints, and its evaluation that waits at one.
     pub(crate) breakpoints: Arc<AgentBreakpoints>,
-    /// The grant, for a tool whose [`Tool::required_approval`](super::Tool::required_approval) names a class: see
-    /// [`Call::allowed_file`].
+    /// The grant, for a tool whose [`Tool::required_approval`](super::Tool::required_approval)
+    /// names a class: see [`Call::allowed_file`].
     pub(crate) permit: Option<Grant>,
     /// The interrupt that this call made when it arrived.
     pub(crate) interrupt: Option<Interrupt>,

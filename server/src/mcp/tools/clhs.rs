@@ -23,7 +23,7 @@ pub(crate) struct Input {
 
 /// The page.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct ManualPage {
     #[serde(skip_serializing_if = "Option::is_none")]
     manual: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub(crate) struct Found {
 
 impl Tool for Clhs {
     type Input = Input;
-    type Output = Found;
+    type Output = ManualPage;
 
     const NAME: &'static str = "clhs";
     const RUNS_CODE: bool = false;
@@ -43,7 +43,7 @@ impl Tool for Clhs {
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;
 
-    async fn call(call: Call, Input { symbol }: Input) -> Reply<Found> {
+    async fn call(call: Call, Input { symbol }: Input) -> Reply<ManualPage> {
         let manuals = Manuals::new(&call.session.settings(call.client).await.hyperspec);
         let Some(page) = manual_page::find(&call.session, &manuals, &symbol, None).await else {
             return Failure { kind: ErrorKind::NOT_FOUND, message: manual_page::none(&symbol) }.into();
@@ -54,13 +54,13 @@ impl Tool for Clhs {
         };
         let address = format!("{}: {}", page.manual, page.url);
         let text = text.map_or(address.clone(), |text| format!("{address}\n\n{text}"));
-        let facts = Found { manual: Some(page.manual), url: Some(page.url), error: None };
+        let facts = ManualPage { manual: Some(page.manual), url: Some(page.url), error: None };
         Reply { text, facts, failed: false, full: None }
     }
 }
 
-impl FromFailure for Found {
+impl FromFailure for ManualPage {
     fn from_failure(failure: Failure) -> Self {
-        Found { error: Some(failure.into()), ..Found::default() }
+        ManualPage { error: Some(failure.into()), ..ManualPage::default() }
     }
 }

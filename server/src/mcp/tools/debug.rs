@@ -220,7 +220,7 @@ pub(super) async fn approval_of(
 pub(super) async fn approved_stop(call: &Call, number: u64, action: &StopAction) -> Result<Stop, Failure> {
     let (stop, told) = action.at(&call.session, number).await.map_err(failed)?;
     let own = call.breakpoints.waits_in(number);
-    if !own && call.permit.as_ref().is_none_or(|permit| permit.what() != told) {
+    if !own && call.permit.as_ref().is_none_or(|permit| permit.description() != told) {
         let message = format!("Stop {number} is not the one that approval was asked for any more; look at it again.");
         return Err(Failure { kind: ErrorKind::STALE, message });
     }

@@ -77,7 +77,7 @@ impl MinSeverity {
 
 /// The answer.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct DiagnosticsAnswer {
     errors: usize,
     warnings: usize,
     style_warnings: usize,
@@ -125,7 +125,7 @@ struct Finding {
 
 impl Tool for Diagnostics {
     type Input = Input;
-    type Output = Found;
+    type Output = DiagnosticsAnswer;
 
     const NAME: &'static str = "diagnostics";
     const RUNS_CODE: bool = true;
@@ -135,8 +135,8 @@ impl Tool for Diagnostics {
     const HINTS: Hints = Hints { read_only: true, destructive: false, idempotent: true, open_world: false };
     const NEEDS_IMAGE: bool = false;
 
-    async fn call(call: Call, input: Input) -> Reply<Found> {
-        let wanted = match wanted(&call.session, input.path.as_deref()).await {
+    async fn call(call: Call, input: Input) -> Reply<DiagnosticsAnswer> {
+        let wanted = match requested_files(&call.session, input.path.as_deref()).await {
             Ok(wanted) => wanted,
             Err(message) => return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into(),
         };
@@ -149,15 +149,15 @@ impl Tool for Diagnostics {
     }
 }
 
-impl FromFailure for Found {
+impl FromFailure for DiagnosticsAnswer {
     fn from_failure(failure: Failure) -> Self {
-        Found { error: Some(failure.into()), ..Found::default() }
+        DiagnosticsAnswer { error: Some(failure.into()), ..DiagnosticsAnswer::default() }
     }
 }
 
 /// The files of the call, links resolved, without duplicates. All are in the workspace or open in
 /// an editor.
-async fn wanted(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathBuf>, String> {
+async fn requested_files(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathBuf>, String> {
     let workspace = session.workspace().to_owned();
     let named: Vec<PathBuf> = match paths {
         Some(paths) if !paths.is_empty() => paths.iter().map(|path| workspace.join(path)).collect(),
@@ -214,7 +214,7 @@ async fn check(
     client: ClientId,
     wanted: Vec<PathBuf>,
     least: MinSeverity,
-) -> Result<Found, ImageError> {
+) -> Result<DiagnosticsAnswer, ImageError> {
     // If several editors have a file open, an unsaved text takes precedence.
     let mut open = BTreeMap::new();
     let mut documents = session.compared_documents().await;
@@ -245,7 +245,7 @@ async fn check(
             Err(error) => tracing::debug!(%error, "changed files could not be checked together"),
         }
     }
-    let mut found = Found::default();
+    let mut found = DiagnosticsAnswer::default();
     let workspace = session.workspace();
     let workspace = tokio::fs::canonicalize(workspace).await.unwrap_or_else(|_| workspace.to_owned());
     for path in wanted {
@@ -339,7 +339,7 @@ fn finding(text: &Rope, item: &Diagnostic) -> Finding {
     Finding { line: at.line, column: at.column, severity, code, message, fix: fixes::title(item) }
 }
 
-fn render(found: &Found) -> String {
+fn render(found: &DiagnosticsAnswer) -> String {
     let mut text = format!("Errors: {}\nWarnings: {}\n", found.errors, found.warnings);
     if found.style_warnings > 0 {
         text.push_str(&format!("Style warnings: {}\n", found.style_warnings));

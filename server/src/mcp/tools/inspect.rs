@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::json;
 
-use arguments::{Doing, Input, Show, Source};
+use arguments::{Input, Show, Source, ValueAction};
 
 use super::facts::Facts;
 use super::{Call, CodeContext, Failure, Hints, Reply, Tool, debug, evaluate_lisp};
@@ -50,7 +50,7 @@ fn nothing(message: &str) -> Failure {
 }
 
 /// A value that was shown, or a part of it, with its first part.
-async fn look(call: &Call, reference: u64, path: &[usize]) -> Result<Inspected, Failure> {
+async fn inspect_one(call: &Call, reference: u64, path: &[usize]) -> Result<Inspected, Failure> {
     call.session.query(Parts { reference, path: path.to_vec(), start: 0, count: 1 }).await.map_err(failed)
 }
 
@@ -70,7 +70,7 @@ impl Work<'_> {
         let (doing, path, part) = match self {
             Work::Evaluate => return Ok("Evaluate code on".into()),
             Work::Describe([]) => return Ok("Describe".into()),
-            Work::Describe(path) => ("Describe", path, look(call, value, path).await?.value.text),
+            Work::Describe(path) => ("Describe", path, inspect_one(call, value, path).await?.value.text),
             Work::Set(path) => {
                 let (number, outer) = path.split_last().unwrap_or((&0, &[]));
                 let asked = Parts { reference: value, path: outer.to_vec(), start: *number, count: 1 };
@@ -88,7 +88,7 @@ impl Work<'_> {
 /// What is to be approved for code on a value: an evaluation; of a value of a person's stop what
 /// code in its frame needs.
 async fn on_value(call: &Call, value: u64, work: Work<'_>, code: Option<String>) -> Result<(Class, Subject), Failure> {
-    let looked = look(call, value, &[]).await?;
+    let looked = inspect_one(call, value, &[]).await?;
     let at = stop_of(call, looked.stop).await?;
     let place = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
     let doing = work.described(call, value).await?;
@@ -107,7 +107,7 @@ async fn stop_of(call: &Call, stop: Option<u64>) -> Result<Option<String>, Failu
         return Ok(None);
     }
     let stops = stops::all(&call.session).await.map_err(failed)?;
-    Ok(stops.iter().find(|stop| stop.number == number).map(stops::named))
+    Ok(stops.iter().find(|stop| stop.number == number).map(stops::in_words))
 }
 
 impl Tool for Inspect {
@@ -132,8 +132,8 @@ impl Tool for Inspect {
             (Source::Frame(Stack::Stop(stop), frame, code), _) if !inspect::is_variable(&code) => {
                 return debug::approval_of(call, stop, &StopAction::Eval { frame, code }).await;
             }
-            (Source::Number(value), Doing::Set(new)) => on_value(call, value, Work::Set(path), Some(new)).await?,
-            (Source::Number(value), Doing::Show(Show::Describe)) => {
+            (Source::Number(value), ValueAction::Set(new)) => on_value(call, value, Work::Set(path), Some(new)).await?,
+            (Source::Number(value), ValueAction::Show(Show::Describe)) => {
                 on_value(call, value, Work::Describe(path), None).await?
             }
             _ => return Ok(None),
@@ -168,7 +168,7 @@ impl Tool for Inspect {
                     }
                 }
                 (Source::Frame(stack, frame, code), _) => in_frame(&call, &input, (stack, frame, code), path).await,
-                (Source::Number(reference), Doing::Show(Show::Parts)) => {
+                (Source::Number(reference), ValueAction::Show(Show::Parts)) => {
                     let asked = Parts { reference, path, start, count };
                     let looked = call.session.query(asked).await.map_err(failed)?;
                     Ok(reply(inspect::page(&looked, start, true)))
@@ -177,7 +177,7 @@ impl Tool for Inspect {
                 (Source::Variable(name), doing) => {
                     let shown = variable(&call, name, &input).await?;
                     match (doing, shown.reference) {
-                        (Doing::Show(Show::Parts), _) => parts(&call, &input, &shown).await,
+                        (ValueAction::Show(Show::Parts), _) => parts(&call, &input, &shown).await,
                         (_, 0) => Err(nothing("The value has no parts.")),
                         (doing, value) => with_value(&call, &input, value, path, doing).await,
                     }
@@ -238,7 +238,7 @@ fn rest_of(done: &ActionOutcome) -> String {
 
 /// Runs an operation on a value: in the thread of its stop, or as the agent's own work.
 async fn run<O: Operation + Clone>(call: &Call, input: &Input, value: u64, operation: O) -> Result<O::Answer, Failure> {
-    if look(call, value, &[]).await?.stop.is_some() {
+    if inspect_one(call, value, &[]).await?.stop.is_some() {
         return at_stop(call, input, operation).await;
     }
     let what = format!("inspecting the value {value}");
@@ -272,7 +272,7 @@ fn too_long(deadline: Duration) -> Failure {
 async fn check_unchanged(call: &Call, value: u64, work: Work<'_>) -> Result<(), Failure> {
     let Some(permit) = &call.permit else { return Ok(()) };
     let (_, subject) = on_value(call, value, work, None).await?;
-    if permit.what() == subject.what {
+    if permit.description() == subject.what {
         return Ok(());
     }
     let message = format!("The value {value} is not the one that approval was asked for any more; look at it again.");
@@ -375,27 +375,27 @@ async fn with_value(
     input: &Input,
     value: u64,
     mut path: Vec<usize>,
-    doing: Doing,
+    doing: ValueAction,
 ) -> Result<Reply<Facts>, Failure> {
     let session = &call.session;
     let whole = input.path.as_deref().unwrap_or_default();
-    let last = if matches!(doing, Doing::Set(_)) { path.pop() } else { None };
-    let reference = if path.is_empty() { value } else { look(call, value, &path).await?.value.reference };
+    let last = if matches!(doing, ValueAction::Set(_)) { path.pop() } else { None };
+    let reference = if path.is_empty() { value } else { inspect_one(call, value, &path).await?.value.reference };
     if reference == 0 {
         return Err(nothing("That part has no parts of its own: look at what it is a part of."));
     }
     let (start, count) = input.page();
     match doing {
-        Doing::Show(Show::Table) => {
+        ValueAction::Show(Show::Table) => {
             let table = session.query(InspectTable { reference, start, count }).await.map_err(failed)?;
             Ok(reply(inspect::table(&table, start)))
         }
-        Doing::Show(Show::Definition) => {
+        ValueAction::Show(Show::Definition) => {
             let context = session.context(call.client).await;
             let found = value_definition::of(&context, reference).await.map_err(failed)?;
             Ok(reply(inspect::definitions(&found, session.workspace())))
         }
-        Doing::Show(Show::Describe) => {
+        ValueAction::Show(Show::Describe) => {
             check_unchanged(call, value, Work::Describe(whole)).await?;
             let Printed { text, error } = run(call, input, reference, InspectDescribe { reference }).await?.into();
             let text = clip(&text, LIMIT).text;
@@ -405,15 +405,15 @@ async fn with_value(
             };
             Ok(Reply::new(shown, Facts::new(json!({"description": text, "error": error})), error.is_some()))
         }
-        Doing::Find(text) => {
+        ValueAction::Find(text) => {
             let asked = InspectFind { reference, path: Vec::new(), text, start, count };
-            Ok(reply(inspect::found(&session.query(asked).await.map_err(failed)?, start)))
+            Ok(reply(inspect::matching_parts(&session.query(asked).await.map_err(failed)?, start)))
         }
-        Doing::Compare(other) => {
+        ValueAction::Compare(other) => {
             let compared = session.query(InspectCompare { reference, other }).await.map_err(failed)?;
             Ok(reply(inspect::comparison(&compared)))
         }
-        Doing::Set(code) => {
+        ValueAction::Set(code) => {
             check_unchanged(call, value, Work::Set(whole)).await?;
             let part = last.unwrap_or_default();
             Ok(debug::reply_of_action(
@@ -421,7 +421,7 @@ async fn with_value(
                 "value",
             ))
         }
-        Doing::Show(Show::Parts) => Err(nothing("Its parts are looked at otherwise.")),
+        ValueAction::Show(Show::Parts) => Err(nothing("Its parts are looked at otherwise.")),
     }
 }
 

@@ -4,13 +4,13 @@ use serde_json::Value;
 
 use super::*;
 
-fn meaning(arguments: Value) -> Result<(Source, Doing), Failure> {
+fn meaning(arguments: Value) -> Result<(Source, ValueAction), Failure> {
     serde_json::from_value::<Input>(arguments).unwrap().meaning()
 }
 
 #[test]
 fn a_call_names_one_value() {
-    let shown = Doing::Show(Show::Parts);
+    let shown = ValueAction::Show(Show::Parts);
     for (arguments, source) in [
         (json!({}), Source::Variable("*".into())),
         (json!({"code": " shop::*cart* "}), Source::Variable("shop::*cart*".into())),
@@ -22,10 +22,10 @@ fn a_call_names_one_value() {
     ] {
         assert_eq!(meaning(arguments.clone()).unwrap(), (source, shown.clone()), "{arguments}");
     }
-    assert_eq!(meaning(json!({"value": 3, "show": "table"})).unwrap().1, Doing::Show(Show::Table));
-    assert_eq!(meaning(json!({"value": 3, "path": [0], "new": "1"})).unwrap().1, Doing::Set("1".into()));
-    assert_eq!(meaning(json!({"value": 3, "other": 4})).unwrap().1, Doing::Compare(4));
-    assert_eq!(meaning(json!({"code": "shop::*cart*", "find": "tea"})).unwrap().1, Doing::Find("tea".into()));
+    assert_eq!(meaning(json!({"value": 3, "show": "table"})).unwrap().1, ValueAction::Show(Show::Table));
+    assert_eq!(meaning(json!({"value": 3, "path": [0], "new": "1"})).unwrap().1, ValueAction::Set("1".into()));
+    assert_eq!(meaning(json!({"value": 3, "other": 4})).unwrap().1, ValueAction::Compare(4));
+    assert_eq!(meaning(json!({"code": "shop::*cart*", "find": "tea"})).unwrap().1, ValueAction::Find("tea".into()));
 }
 
 #[test]

@@ -81,7 +81,7 @@ lisp-edit-form takes; those you name in full.";
         let mut facts = Output { path: file.relative.clone(), unsaved, ..Output::default() };
         let note = match file.held_by {
             _ if unsaved => " (an editor's text, with changes that are not saved)".to_owned(),
-            Some(process) => format!(" (the text on disk. {})", file.held(process)),
+            Some(process) => format!(" (the text on disk. {})", file.owner_in_words(process)),
             None => String::new(),
         };
         let mut text;
@@ -97,7 +97,7 @@ lisp-edit-form takes; those you name in full.";
                 Ok(found) => found,
                 Err(too_long) => return Failure::from(too_long).into(),
             };
-            text = format!("{}{note}: {}\n", file.relative, counted("top-level form", offset, forms.len(), total));
+            text = format!("{}{note}: {}\n", file.relative, range_line("top-level form", offset, forms.len(), total));
             for form in &forms {
                 let _ = write!(text, "\nL{}-{} {}", form.line, form.end_line, form.text);
             }
@@ -116,14 +116,14 @@ lisp-edit-form takes; those you name in full.";
                 Err(too_long) => return Failure::from(too_long).into(),
             };
             let count = if shown.is_empty() { 0 } else { shown.split('\n').count() };
-            text = format!("{}{note}: {}\n\n{shown}", file.relative, counted("line", offset, count, total));
+            text = format!("{}{note}: {}\n\n{shown}", file.relative, range_line("line", offset, count, total));
             (facts.total, facts.text) = (Some(total), Some(shown));
         }
         Reply { text, facts, failed: false, full: None }
     }
 }
 
-fn counted(what: &str, offset: usize, shown: usize, total: usize) -> String {
+fn range_line(what: &str, offset: usize, shown: usize, total: usize) -> String {
     let s = if total == 1 { "" } else { "s" };
     if shown == total {
         format!("{total} {what}{s}")

@@ -113,11 +113,11 @@ fn failed(kind: &'static str, message: String) -> Failure {
 }
 
 fn files(count: usize) -> String {
-    counted(count, "file")
+    number_of(count, "file")
 }
 
 /// A number of things: `1 place`, `2 places`.
-fn counted(count: usize, what: &str) -> String {
+fn number_of(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -260,7 +260,7 @@ async fn work(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     };
     let left = match planned.left.len() {
         0 => String::new(),
-        count => format!("\n{}, left as it was:\n{}", counted(count, "unsure place"), planned.left.join("\n")),
+        count => format!("\n{}, left as it was:\n{}", number_of(count, "unsure place"), planned.left.join("\n")),
     };
     let places: usize = facts.files.iter().map(|(_, count)| count).sum();
     let what = format!(
@@ -268,7 +268,7 @@ async fn work(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
         planned.kind,
         planned.old,
         planned.new,
-        counted(places, "place"),
+        number_of(places, "place"),
         files(planned.files.len())
     );
     if input.dry_run == Some(true) {

@@ -80,7 +80,7 @@ const LEFT_OUT: [&str; 58] = [
 /// and unknown names are still checked, and reported if they matter.
 pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
     let mut schema = accepted.clone();
-    each(&mut schema, &mut |schema| {
+    for_each_schema(&mut schema, &mut |schema| {
         for name in ["additionalProperties", "default", "minimum", "maximum", "minLength"] {
             schema.remove(name);
         }
@@ -100,7 +100,7 @@ pub(crate) fn output() -> JsonObject {
 
 fn tidied(schema: &JsonObject) -> JsonObject {
     let mut schema = schema.clone();
-    each(&mut schema, &mut tidy);
+    for_each_schema(&mut schema, &mut tidy);
     for name in ["$schema", "title", "description"] {
         schema.remove(name);
     }
@@ -154,7 +154,7 @@ fn constants(schema: &mut JsonObject) {
 }
 
 /// Applies a function to a schema and to every schema in it.
-fn each(schema: &mut JsonObject, act: &mut impl FnMut(&mut JsonObject)) {
+fn for_each_schema(schema: &mut JsonObject, act: &mut impl FnMut(&mut JsonObject)) {
     act(schema);
     for (key, value) in schema.iter_mut() {
         match value {
@@ -163,11 +163,11 @@ fn each(schema: &mut JsonObject, act: &mut impl FnMut(&mut JsonObject)) {
             Value::Object(named) if key == "properties" || key == "$defs" => {
                 for (_, one) in named.iter_mut() {
                     if let Value::Object(one) = one {
-                        each(one, act);
+                        for_each_schema(one, act);
                     }
                 }
             }
-            Value::Object(inner) if key == "items" || key == "additionalProperties" => each(inner, act),
+            Value::Object(inner) if key == "items" || key == "additionalProperties" => for_each_schema(inner, act),
             _ => {}
         }
     }

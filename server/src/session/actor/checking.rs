@@ -150,7 +150,7 @@ impl Actor {
         request.timeout = request.timeout.map(|wanted| self.deadline(client, Some(wanted)));
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
         // A single form, which an agent has compiled, is not checked by the lint rules.
-        let rules = if request.mode == CheckMode::File { wanted_rules(&config) } else { lint::Wanted::default() };
+        let rules = if request.mode == CheckMode::File { wanted_rules(&config) } else { lint::EnabledRules::default() };
         let rules = self.rules(rules);
         self.jobs.start_stoppable(Job::new(client, Kind::Other, what), reply, async move {
             let (text, path) = (request.text.clone(), request.path.clone());
@@ -175,7 +175,7 @@ impl Actor {
     }
 
     /// Returns the wanted lint rules, with the texts that they need; without rules, no texts.
-    fn rules(&self, wanted: lint::Wanted) -> Rules {
+    fn rules(&self, wanted: lint::EnabledRules) -> Rules {
         if wanted.is_empty() {
             return Rules::default();
         }
@@ -293,14 +293,14 @@ pub(super) async fn with_uses_marked(document: Document, mut report: CheckReport
 /// The lint rules of a check, and the workspace's texts, which they need.
 #[derive(Debug, Default)]
 struct Rules {
-    wanted: lint::Wanted,
+    wanted: lint::EnabledRules,
     index: Store,
     workspace: PathBuf,
     open: Vec<OpenText>,
 }
 
-fn wanted_rules(config: &Config) -> lint::Wanted {
-    lint::Wanted { names: config.lint_rules.clone(), own: config.lint_own.clone() }
+fn wanted_rules(config: &Config) -> lint::EnabledRules {
+    lint::EnabledRules { names: config.lint_rules.clone(), own: config.lint_own.clone() }
 }
 
 /// Returns the report with the findings of the lint rules added.

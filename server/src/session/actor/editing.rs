@@ -48,7 +48,7 @@ impl Actor {
                 let now = Instant::now();
                 open.changed(now + debounce);
                 if whole {
-                    open.saved.found();
+                    open.saved.text_found();
                 }
                 open.edited_at = applied.last_place().unwrap_or(open.edited_at);
                 if chained {
@@ -84,7 +84,7 @@ impl Actor {
                 if !open.saved.is_lost() {
                     lost.push(name.clone());
                 }
-                open.saved.lost();
+                open.saved.text_lost();
             }
         }
         if let Some(uri) = uri

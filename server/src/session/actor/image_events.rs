@@ -67,7 +67,7 @@ impl Actor {
                 }
             }
             ImageEvent::StopLeft { stop } => {
-                self.clients.values_mut().for_each(|client| client.sessions.left(stop));
+                self.clients.values_mut().for_each(|client| client.sessions.stop_left(stop));
             }
             ImageEvent::Trace { session, text } => {
                 if let Some(client) = self.clients.values().find(|client| is_session_of(&client.session, &session)) {

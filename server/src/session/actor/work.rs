@@ -110,7 +110,7 @@ impl Actor {
                 if outcome.status != EvalStatus::Ok {
                     making.made_by = MadeBy::Operation(format!("{how}, which did not come to its end"));
                 }
-                redefinitions::tell(outcome, making.client.info.frontend);
+                redefinitions::add_warning(outcome, making.client.info.frontend);
                 provenance.made_of(&image, found, making).await;
             }
             result

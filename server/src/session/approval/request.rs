@@ -171,7 +171,7 @@ pub struct Grant {
 
 impl Grant {
     /// Returns the permitted operation in a few words, as a person was shown it.
-    pub fn what(&self) -> &str {
+    pub fn description(&self) -> &str {
         &self.request.subject.what
     }
 

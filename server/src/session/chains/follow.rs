@@ -36,7 +36,7 @@ pub(super) async fn follow(
         Ok(chain) => chain,
         Err(end) => return tell(ChainEvent::Ended(end)),
     };
-    tell(ChainEvent::Ready { taken: chain.taken() });
+    tell(ChainEvent::Ready { taken: chain.memory_used() });
     if let Err(end) = chain.cursor(cursor).await {
         return tell(ChainEvent::Ended(end));
     }

@@ -56,7 +56,7 @@ impl Session {
     /// Records the provenance of the reloaded definitions.
     pub(super) async fn note_makers(&self, client: ClientId, made: ProvenanceSource, outcome: &ReloadOutcome) {
         let (image, provenance, who) = (&self.inner.image, &self.inner.provenance, self.maker(client));
-        let how = log::doing().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
+        let how = log::current().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
         let until = std::time::SystemTime::now();
         let report = outcome.report.clone().unwrap_or_default();
         let files = || report.files.iter().map(PathBuf::from).collect();
@@ -69,7 +69,7 @@ impl Session {
                 for ReloadedText { code, package, origin } in texts {
                     let (client, made_by) = (who.clone(), MadeBy::Operation(how.clone()));
                     let entry = ProvenanceEntry { client, made_by, package, origin, file: None };
-                    provenance.made(image, &code, entry).await;
+                    provenance.record_text(image, &code, entry).await;
                 }
             }
             ProvenanceSource::Files => provenance.files(image, files(), &MadeBy::Operation(how), who, until).await,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use super::{Due, FoundInFile, Kept, Pause, World};
+use super::{Due, FileFindings, FoundInFile, Pause, World};
 use crate::bounded_file::{self, SOURCE_LIMIT};
 use crate::checker::copies_at_once;
 use crate::ide::context::Backend;
@@ -51,7 +51,7 @@ pub struct Pass {
 
 /// A file that is to be checked.
 #[derive(Debug, Clone)]
-struct Wanted {
+struct FileToCheck {
     path: PathBuf,
     related: u64,
     due: Due,
@@ -147,11 +147,11 @@ impl Session {
         changed: Vec<PathBuf>,
         (snapshot, unsaved): (Snapshot, HashMap<PathBuf, String>),
         world: World,
-    ) -> Vec<Wanted> {
+    ) -> Vec<FileToCheck> {
         let (checks, provenance) = (self.inner.workspace_checks.clone(), self.inner.provenance.clone());
         compute_all(move || {
             let changed = names_changed_in(changed, &snapshot, &unsaved, &provenance);
-            let kept = checks.kept().clone();
+            let kept = checks.findings().clone();
             let group = group(&kept, &BTreeMap::new(), &snapshot, &unsaved);
             let mut recent: HashMap<u64, Option<HashSet<String>>> = HashMap::new();
             let one = |file: &Arc<FileEntry>| {
@@ -162,7 +162,7 @@ impl Session {
                         names.as_ref().map(|names| names.iter().any(|name| snapshot.has(file, name)))
                     })
                 });
-                (due != Due::No).then(|| Wanted { path: file.path.clone(), related, due })
+                (due != Due::No).then(|| FileToCheck { path: file.path.clone(), related, due })
             };
             closed.iter().filter_map(one).collect()
         })
@@ -172,7 +172,7 @@ impl Session {
     /// Returns the time at which files that are only perhaps outdated are checked, if there are
     /// any.
     fn next_pass(&self, closed: &[Arc<FileEntry>], pause: &Pause, world: World) -> Option<Instant> {
-        let kept = self.inner.workspace_checks.kept();
+        let kept = self.inner.workspace_checks.findings();
         let outdated = |file: &Arc<FileEntry>| kept.get(&file.path).is_some_and(|kept| kept.world.any != world.any);
         pause.until.filter(|_| closed.iter().any(outdated))
     }
@@ -233,7 +233,7 @@ impl Session {
 }
 
 /// Files of systems that are not loaded, by their system, each with the result of its check alone.
-type Unloaded = BTreeMap<String, Vec<(Wanted, Checked)>>;
+type Unloaded = BTreeMap<String, Vec<(FileToCheck, Checked)>>;
 
 /// A pass that checks files.
 struct RunningPass<'a, F> {
@@ -259,12 +259,18 @@ impl<F: FnMut(Step)> RunningPass<'_, F> {
         (self.told)(Step { done: self.done, of: self.of, file: Some(path.to_owned()) });
     }
 
-    /// Reports and keeps the findings of a file. `system`: see [`Kept::system`].
+    /// Reports and keeps the findings of a file. `system`: see [`FileFindings::system`].
     fn keep(&mut self, path: PathBuf, related: u64, checked: Checked, system: Option<(String, u64)>) {
         self.step(&path);
         let (changes, world) = (self.changes, self.world);
         let checks = &self.session.inner.workspace_checks;
-        checks.keep(path, checked.digest, checked.items, |found| Kept { found, related, changes, world, system });
+        checks.keep(path, checked.digest, checked.items, |found| FileFindings {
+            found,
+            related,
+            changes,
+            world,
+            system,
+        });
     }
 
     /// Checks the files that changed since they were loaded, with those that use them. Returns the
@@ -272,8 +278,8 @@ impl<F: FnMut(Step)> RunningPass<'_, F> {
     async fn check_changed(
         &mut self,
         joint: Vec<CheckSystemRequest>,
-        mut wanted: Vec<Wanted>,
-    ) -> Result<Vec<Wanted>, ImageError> {
+        mut wanted: Vec<FileToCheck>,
+    ) -> Result<Vec<FileToCheck>, ImageError> {
         let with_changed: HashMap<PathBuf, u64> =
             wanted.iter().filter(|one| one.related != 0).map(|one| (one.path.clone(), one.related)).collect();
         for mut request in joint {
@@ -293,7 +299,7 @@ impl<F: FnMut(Step)> RunningPass<'_, F> {
     }
 
     /// Checks files one by one, several at once. Returns those of systems that are not loaded.
-    async fn check_alone(&mut self, wanted: Vec<Wanted>) -> Result<Unloaded, ImageError> {
+    async fn check_alone(&mut self, wanted: Vec<FileToCheck>) -> Result<Unloaded, ImageError> {
         let mut unloaded = Unloaded::new();
         let mut waiting = wanted.into_iter();
         let mut running = JoinSet::new();
@@ -322,7 +328,7 @@ impl<F: FnMut(Step)> RunningPass<'_, F> {
     /// Checks the files of each system that is not loaded together.
     async fn check_unloaded(&mut self, unloaded: Unloaded) -> Result<(), ImageError> {
         let fresh = unloaded.values().flatten().map(|(one, checked)| (one.path.clone(), checked.digest)).collect();
-        let group = group(&self.session.inner.workspace_checks.kept(), &fresh, &self.snapshot, &self.texts);
+        let group = group(&self.session.inner.workspace_checks.findings(), &fresh, &self.snapshot, &self.texts);
         for (system, files) in unloaded {
             let texts = self.texts.iter().map(|(path, text)| FileText { path: path.clone(), text: text.clone() });
             let request = CheckSystemRequest {
@@ -397,7 +403,7 @@ fn related(file: &FileEntry, snapshot: &Snapshot, changed: &HashMap<PathBuf, (u6
 /// that were checked alone just now (`fresh`), and, in the directories of their system definitions,
 /// these definitions and the open files without unsaved text.
 fn group(
-    kept: &BTreeMap<PathBuf, Kept>,
+    kept: &BTreeMap<PathBuf, FileFindings>,
     fresh: &BTreeMap<PathBuf, u64>,
     snapshot: &Snapshot,
     unsaved: &HashMap<PathBuf, String>,

@@ -21,7 +21,7 @@ impl HostRequests {
     pub(super) fn line_for_client(&mut self, number: u64, line: &[u8]) -> Option<Vec<u8>> {
         let peek = Peek::of(line)?;
         if let Some((id, _)) = peek.request() {
-            let known = known(number, id);
+            let known = id_for_client(number, id);
             self.0.insert(known.clone(), (number, id.clone()));
             return changed(line, |message| message["id"] = known.into());
         }
@@ -30,7 +30,7 @@ impl HostRequests {
         }
         changed(line, |message| {
             let id = &mut message["params"]["requestId"];
-            let known = known(number, id);
+            let known = id_for_client(number, id);
             if self.0.remove(&known).is_some() {
                 *id = known.into();
             }
@@ -59,7 +59,7 @@ impl HostRequests {
 }
 
 /// Returns the id by which the client knows a request of the host.
-fn known(number: u64, id: &Value) -> String {
+fn id_for_client(number: u64, id: &Value) -> String {
     format!("{number}-{id}")
 }
 

@@ -27,12 +27,12 @@ fn lists_that_match_are_told_and_rewritten() {
         ("/no/p.lisp", "(defpackage :a (:use :cl))\n(defpackage :b (:use :cl) (:export #:get-it))"),
     ];
     let own = vec![rule("no-first", "(first ?x)", Some("(car ?x)")), rule("own", "(b:get-it ?*)", None)];
-    let rules = Wanted { names: Vec::new(), own };
+    let rules = EnabledRules { names: Vec::new(), own };
     assert_eq!(
         among(&files, &rules),
         ["5 lint-own first", "5 lint-own first", "6 lint-own b:get-it", "7 lint-own first", "10 lint-own b::get-it"]
     );
-    let off = Wanted { names: vec!["-no-first".into()], ..rules.clone() };
+    let off = EnabledRules { names: vec!["-no-first".into()], ..rules.clone() };
     assert_eq!(among(&files, &off).len(), 2);
     let document = Document::new(text, 0);
     let all = check(&document, None, &rules, &snapshot(&files));
@@ -46,6 +46,6 @@ fn lists_that_match_are_told_and_rewritten() {
 #[test]
 fn a_rule_that_is_everywhere_ends() {
     let text = format!("(defun f ()\n{})", "(g 1)\n".repeat(3_000));
-    let rules = Wanted { names: Vec::new(), own: vec![rule("own", "(g ?x)", Some("(h ?x)"))] };
+    let rules = EnabledRules { names: Vec::new(), own: vec![rule("own", "(g ?x)", Some("(h ?x)"))] };
     assert_eq!(among(&[("/no/a.lisp", &text)], &rules).len(), super::super::own::MAX_FINDINGS);
 }

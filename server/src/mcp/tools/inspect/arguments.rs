@@ -91,7 +91,7 @@ pub(super) enum Source {
 
 /// The action on the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Doing {
+pub(super) enum ValueAction {
     Show(Show),
     Set(String),
     Compare(u64),
@@ -103,7 +103,7 @@ impl Input {
     ///
     /// # Errors
     /// The arguments contradict each other, or name no value.
-    pub(super) fn meaning(&self) -> Result<(Source, Doing), Failure> {
+    pub(super) fn meaning(&self) -> Result<(Source, ValueAction), Failure> {
         let bad = |why: &str| {
             Err(Failure { kind: ErrorKind::BAD_ARGUMENTS, message: format!("Bad arguments for inspect: {why}.") })
         };
@@ -131,22 +131,22 @@ impl Input {
             return bad("`package` is for code in the session alone");
         }
         let doing = match (&self.new, self.other, &self.find, self.show) {
-            (None, None, None, show) => Doing::Show(show.unwrap_or_default()),
-            (Some(new), None, None, None) => Doing::Set(new.clone()),
-            (None, Some(other), None, None) => Doing::Compare(other),
-            (None, None, Some(text), None | Some(Show::Parts)) => Doing::Find(text.clone()),
+            (None, None, None, show) => ValueAction::Show(show.unwrap_or_default()),
+            (Some(new), None, None, None) => ValueAction::Set(new.clone()),
+            (None, Some(other), None, None) => ValueAction::Compare(other),
+            (None, None, Some(text), None | Some(Show::Parts)) => ValueAction::Find(text.clone()),
             _ => return bad("give one of `show`, `find`, `new` and `other`"),
         };
-        if matches!(&doing, Doing::Set(_)) && self.path.as_deref().unwrap_or_default().is_empty() {
+        if matches!(&doing, ValueAction::Set(_)) && self.path.as_deref().unwrap_or_default().is_empty() {
             return bad("`path` is missing: it must lead to the part that is set to the value of `new`");
         }
         let fits = matches!(
             (&source, &doing),
             (Source::Number(_), _)
-                | (_, Doing::Show(Show::Parts))
+                | (_, ValueAction::Show(Show::Parts))
                 | (
                     Source::Variable(_),
-                    Doing::Compare(_) | Doing::Find(_) | Doing::Show(Show::Table | Show::Definition)
+                    ValueAction::Compare(_) | ValueAction::Find(_) | ValueAction::Show(Show::Table | Show::Definition)
                 )
         );
         if !fits {
