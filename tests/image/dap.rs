@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use consort::config::Config;
 use consort::dap;
-use consort::image::StopEvent;
+use consort::model::stop::StopEvent;
 use consort::session::Session;
 use consort_tests::framing::{Framing, framed};
 use consort_tests::patience::PATIENCE;

@@ -1,6 +1,5 @@
 //! Stopped programs, as the host sees them.
 
-use consort::image::StopEvent;
 use consort::image::api::EvalParams;
 use consort::image::api::debug::{
     DebugAbort, DebugContinue, DebugEval, DebugFrames, DebugLocals, DebugPause, DebugRestart, DebugStops, Inspect,
@@ -9,6 +8,7 @@ use consort::model::action_outcome::ActionStatus;
 use consort::model::evaluation::EvalStatus;
 use consort::model::image::ImageError;
 use consort::model::stop::Stop;
+use consort::model::stop::StopEvent;
 use consort_tests::patience::AMPLE;
 use consort_tests::stops::FAILS;
 use tokio::sync::broadcast::Receiver;

@@ -22,7 +22,7 @@ pub enum AttemptFacts {
         /// `tried`.
         status: &'static str,
         /// The outcome that the evaluation would have had.
-        outcome: Evaluation,
+        outcome: Box<Evaluation>,
     },
 }
 
@@ -51,7 +51,7 @@ pub fn outcome(tried: AttemptOutcome) -> (String, AttemptFacts, bool) {
         "; Tried in a copy: this is what the evaluation would have answered. The image is as it was.\n\n{}",
         evaluate::render(&evaluation)
     );
-    (text, AttemptFacts::WentOn { status: "tried", outcome: evaluation }, failed)
+    (text, AttemptFacts::WentOn { status: "tried", outcome: Box::new(evaluation) }, failed)
 }
 
 #[cfg(test)]

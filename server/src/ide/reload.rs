@@ -23,7 +23,7 @@ pub struct Failure {
     /// The message, one sentence.
     pub message: String,
     /// The details.
-    pub data: FailureData,
+    pub data: Box<FailureData>,
 }
 
 /// The details of a failure.
@@ -64,7 +64,7 @@ impl Failure {
     /// A failure without a location.
     pub fn new(kind: impl Into<ErrorKind>, message: impl Into<String>) -> Failure {
         let data = FailureData { kind: kind.into().of_contract(), ..FailureData::default() };
-        Failure { code: -32000, message: message.into(), data }
+        Failure { code: -32000, message: message.into(), data: Box::new(data) }
     }
 
     /// The error kind, from the contract's spelling in `data.type`.
@@ -80,7 +80,7 @@ impl Failure {
         let location = Location { file: file.map(|file| file.to_string_lossy().into_owned()), line, column };
         let location = Some(location).filter(|location| *location != Location::default());
         let data = FailureData { kind, message: Some(message), location, unreadable, not_undone: Vec::new() };
-        Failure { code: -32000, message: "Compilation failed".into(), data }
+        Failure { code: -32000, message: "Compilation failed".into(), data: Box::new(data) }
     }
 
     /// For a person: the message, the compiler's output, and the location.

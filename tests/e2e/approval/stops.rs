@@ -2,10 +2,10 @@
 //! person allows.
 
 use consort::config::Config;
-use consort::image::StopEvent;
 use consort::image::api::EvalParams;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
 use consort::model::image::ImageError;
+use consort::model::stop::StopEvent;
 use consort_tests::agent::{Agent, text};
 use consort_tests::lone_image::evaluation;
 use consort_tests::lsp::Editor;
