@@ -21,6 +21,7 @@ use crate::model::stack_frame;
 use crate::model::testing::TestToDebug;
 use crate::session::EvalRequest;
 use crate::session::debug::DebugEval;
+use crate::text::position::Position;
 
 /// The deadline of an evaluation, in seconds: long, since a person sees it run and can end it.
 const DEADLINE: f64 = 86_400.0;

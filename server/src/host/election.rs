@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::hello::{self, Ack, Hello};
-use super::runtime_base::named;
+use super::runtime_base::with_path;
 use super::runtime_dir::RuntimeDir;
 use super::whereabouts;
 use crate::fault::{self, Call};
@@ -173,7 +173,7 @@ impl Place {
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
                 return Err(ConnectError::Absent);
             }
-            Err(error) => return Err(named(error, &self.runtime.socket()).into()),
+            Err(error) => return Err(with_path(error, &self.runtime.socket()).into()),
         };
         let line = hello::line(hello)?;
         let said = fault::point(Call::Write).and_then(|()| stream.write_all(&line)).and_then(|()| {

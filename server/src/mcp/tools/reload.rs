@@ -16,7 +16,7 @@ use crate::model::error_kind::ErrorKind;
 use crate::model::image::{OutputChunk, Progress};
 use crate::session::approval::{Class, Subject};
 use crate::session::kept_definitions::not_of_the_files;
-use crate::session::reload::{Compilation, Reload, home_of};
+use crate::session::reload::{Reload, home_of};
 use crate::session::unsaved_sources::not_loaded;
 
 /// The data of a reload. Only one of `report` and `error` is present.
