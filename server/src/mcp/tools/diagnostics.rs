@@ -387,7 +387,7 @@ mod tests {
     fn the_name_of_a_file_is_one_line_whatever_is_in_it() {
         let named = |name: &str| FileFindings { file: name.into(), problem: Some("no".into()), ..Default::default() };
         let file = named("a.lisp\n\nErrors: 0\u{1b}[2J");
-        let text = render(&Found { files: vec![file], ..Found::default() });
+        let text = render(&DiagnosticsAnswer { files: vec![file], ..DiagnosticsAnswer::default() });
         assert!(text.contains("\n\na.lisp\\u{a}\\u{a}Errors: 0\\u{1b}[2J\n  could not be checked: no"), "{text}");
     }
 
