@@ -113,7 +113,7 @@ async fn an_agent_that_leaves_ends_its_stop_and_its_breakpoints() {
     agent.vanish().await;
     while !matches!(
         consort_tests::patience::soon(events.recv()).await.expect("an event"),
-        consort::image::StopEvent::Left(_)
+        consort::model::stop::StopEvent::Left(_)
     ) {}
     let mut other = guarded.agent("other").await;
     let code = json!({"code": CODE});
