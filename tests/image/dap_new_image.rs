@@ -16,7 +16,13 @@ async fn the_first_evaluation_in_an_image_stops_at_breakpoints() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("init.lisp");
     let text = "(in-package :cl-user)\n(defun price (n)\n  (list :price n))\n";
-    std::fs::write(&file, format!("(load {:?})", place.path().join("shop.lisp").display().to_string())).unwrap();
+    // The next image starts once something is written into this FIFO, which the first one has not.
+    let gate = place.path().join("gate");
+    let init = format!(
+        "(load {:?}) (when (probe-file {gate:?}) (with-open-file (gate {gate:?}) (read-line gate)))",
+        place.path().join("shop.lisp")
+    );
+    std::fs::write(&file, init).unwrap();
     std::fs::write(place.path().join("shop.lisp"), text).unwrap();
     let config = LispConfig { init_file: InitFile::File(file), ..config() };
     let workspace = tempfile::tempdir().unwrap();
@@ -36,6 +42,7 @@ async fn the_first_evaluation_in_an_image_stops_at_breakpoints() {
 
     // An evaluation that waits for the next image is ended before it begins.
     soon(image.eval(params("other", "(defvar cl-user::*ran* nil)", 60.0), None)).await.unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &gate, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
     let restarted = tokio::spawn({
         let image = image.clone();
         async move { image.restart().await }
@@ -45,7 +52,9 @@ async fn the_first_evaluation_in_an_image_stops_at_breakpoints() {
     let waiting = client.send("evaluate", json!({"expression": "(defvar cl-user::*ran* t)"})).await;
     client.ask("terminate", json!({})).await;
     assert_eq!(client.answer(waiting).await["message"], "cancelled");
+    let opened = tokio::task::spawn_blocking(move || std::fs::write(gate, "go\n"));
     soon(restarted).await.unwrap().unwrap();
+    opened.await.unwrap().unwrap();
     let ran = soon(image.eval(params("other", "(boundp 'cl-user::*ran*)", 60.0), None)).await.unwrap();
     assert_eq!(ran.values[0].text, "NIL");
     client.leave().await;

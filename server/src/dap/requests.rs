@@ -262,7 +262,14 @@ async fn terminate(connection: &Connection) -> Answer {
         // A stop that was left meanwhile needs no abort.
         let _ = connection.session.at_stop(DebugAbort { stop: stop.number }).await;
     }
-    connection.session.interrupt(connection.client, false).await.map_err(text)?;
+    // An image that is starting answers no interrupt. An evaluation that waits for it has ended then.
+    tokio::select! {
+        biased;
+        interrupted = connection.session.interrupt(connection.client, false) => {
+            interrupted.map_err(text)?;
+        }
+        () = connection.evaluations_ended(&stops) => {}
+    }
     // Clients leave at `terminated`: what cleanup forms print comes before.
     if crate::steady::timeout(END_TIMEOUT, connection.evaluations_ended(&stops)).await.is_err() {
         connection.print_in_console("The evaluation has not ended yet.\n");
