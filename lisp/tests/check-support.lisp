@@ -43,7 +43,7 @@
 (defun await-connection (listener pid)
   "Wait until somebody connects to LISTENER; an error when the process PID ends before."
   (loop until (wait-until-fd-usable (sb-bsd-sockets:socket-file-descriptor listener) :input 0.5 nil)
-        do (multiple-value-bind (ended status) (sb-posix:waitpid pid sb-posix:wnohang)
+        do (multiple-value-bind (ended status) (sb-posix:waitpid pid (logior sb-posix:wnohang +any-child+))
              (when (eql ended pid)
                (error "The copy ended, with status ~D, before it connected." status)))))
 

@@ -23,7 +23,7 @@ async function recompile({ server, documents }: Features, place: object | undefi
   }
 }
 
-/** Offers to compile the `count` users that still hold the old code of the definition at `place`. */
+/** Offers to compile the `count` users that hold the old code of the definition at `place`. */
 async function offerUsers(features: Features, count: number, place: object): Promise<void> {
   const again = 'Compile Them'
   const still = count === 1 ? '1 definition still holds the old code.' : `${count} definitions still hold the old code.`
