@@ -262,7 +262,7 @@ async fn terminate(connection: &Connection) -> Answer {
         // A stop that was left meanwhile needs no abort.
         let _ = connection.session.at_stop(DebugAbort { stop: stop.number }).await;
     }
-    // An image that is starting answers no interrupt. An evaluation that waits for it has ended then.
+    // An image that is starting answers no interrupt; what waits for it ends without one.
     tokio::select! {
         biased;
         interrupted = connection.session.interrupt(connection.client, false) => {
