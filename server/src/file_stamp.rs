@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 /// The resolution of a file's times: the kernel's ticks.
 const COARSE: Duration = Duration::from_millis(50);
 
-/// The identity, size and times of a file, and when they were looked at. Time of modification and
-/// size alone are equal for another content that was put in the file's place with its time; the
-/// time of the last change of any fact is set by the system alone.
+/// The identity, size and times of a file, and when they were looked at. Another file with the same
+/// size and a copied modification time would look the same, but for the time of the last change of
+/// any fact (ctime), which only the system sets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileStamp {
     facts: (u64, u64, u64, (i64, i64), (i64, i64)),

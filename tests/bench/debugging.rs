@@ -179,6 +179,7 @@ fn frozen(report: &Report, megabytes: usize, aim: f64) -> Result<()> {
 fn memory_of_failures(place: &Place) -> Result<f64> {
     let status = place.status()?.context("no host runs")?;
     let failures = status["failures"].as_array().context("consort status --json does not tell of failures")?;
+    ensure!(!failures.is_empty(), "no failure is kept");
     let mut bytes = 0.0;
     for failure in failures {
         let pid = failure["pid"].as_u64().with_context(|| format!("a failure without a process: {failure}"))?;

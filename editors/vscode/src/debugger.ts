@@ -55,11 +55,8 @@ export class Debugger implements vscode.Disposable {
     shown: async () => {
       const stop = this.shownStop()
       // A stop that was left meanwhile has none.
-      return stop === undefined ? [] : this.restartsOf(stop).then(({ restarts }) => restarts, () => [])
-    },
-    take: async (restart) => {
-      const stop = this.shownStop()
-      if (stop !== undefined) await this.invoke(stop, restart)
+      const restarts = stop === undefined ? [] : await this.restartsOf(stop).then(({ restarts }) => restarts, () => [])
+      return { restarts, take: async (restart) => (stop === undefined ? undefined : this.invoke(stop, restart)) }
     },
   })
   private readonly subscriptions: vscode.Disposable[]

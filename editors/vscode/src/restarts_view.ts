@@ -7,16 +7,21 @@ import { Tree } from './trees.js'
 
 const VIEW = 'consort.restarts'
 
-/** Where the view reads the restarts, and what takes one. */
-export interface Restarts {
-  /** The restarts of the stop that is shown; none where nothing is stopped. */
-  shown(): Promise<readonly Restart[]>
-  /** Takes one that was shown. */
+/** The restarts of one stop. */
+export interface StopRestarts {
+  readonly restarts: readonly Restart[]
+  /** Takes one of them, in the program that stopped there. */
   take(restart: Restart): Promise<void>
 }
 
+/** Where the view reads the restarts. */
+export interface Restarts {
+  /** The restarts of the stop that is shown; none where nothing is stopped. */
+  shown(): Promise<StopRestarts>
+}
+
 export class RestartsView extends Tree<Restart> {
-  private rows: readonly Restart[] = []
+  private stop: StopRestarts = { restarts: [], take: () => Promise.resolve() }
   /** The number of the last reading: an earlier one that ends later does not count. */
   private reading = 0
   private readonly subscriptions: vscode.Disposable[]
@@ -27,7 +32,7 @@ export class RestartsView extends Tree<Restart> {
       vscode.window.createTreeView<Restart>(VIEW, { treeDataProvider: this }),
       vscode.debug.onDidChangeActiveStackItem(() => void this.read()),
       vscode.commands.registerCommand('consort.editor.invokeRestart', (restart: Restart) => this.take(restart)),
-      vscode.commands.registerCommand('consort.editor.invokeRestartNumber', (number: number) => this.take(this.rows.find(({ index }) => index === number))),
+      vscode.commands.registerCommand('consort.editor.invokeRestartNumber', (number: number) => this.take(this.stop.restarts.find(({ index }) => index === number))),
     ]
   }
   override dispose(): void {
@@ -35,16 +40,17 @@ export class RestartsView extends Tree<Restart> {
     super.dispose()
   }
 
+  /** Takes a restart that is shown; one that was shown before is of another stop. */
   private async take(restart: Restart | undefined): Promise<void> {
-    if (restart !== undefined) await this.restarts.take(restart).catch(complain)
+    if (restart !== undefined && this.stop.restarts.includes(restart)) await this.stop.take(restart).catch(complain)
   }
 
   /** Reads the restarts again: the stop that is shown may be another. */
   async read(): Promise<void> {
     const mine = ++this.reading
-    const rows = await this.restarts.shown()
+    const stop = await this.restarts.shown()
     if (mine !== this.reading) return
-    this.rows = rows
+    this.stop = stop
     this.refresh()
   }
 
@@ -56,6 +62,6 @@ export class RestartsView extends Tree<Restart> {
     return item
   }
   getChildren(of?: Restart): Restart[] {
-    return of === undefined ? [...this.rows] : []
+    return of === undefined ? [...this.stop.restarts] : []
   }
 }

@@ -278,7 +278,7 @@
         (unwind-protect
              (multiple-value-prog1 (progn (report-waiting waiting)
                                           (funcall (the function function) t))
-               (setf (unit-made unit) (definitions-made unit)
+               (setf (unit-made unit) (with-own-settings () (ignore-errors (definitions-made unit)))
                      done t))
           (unless done
             (withdraw-unit unit)

@@ -26,12 +26,12 @@
       (and (proper-list-p name) (= 2 (length name)) (eq (first name) 'setf) (symbolp (second name)))))
 
 (defun defines-method-p (form method)
-  "Returns true if FORM, a DEFMETHOD, defines METHOD."
+  "Returns true if FORM, a DEFMETHOD, is known to define METHOD. Evaluates nothing."
   (ignore-errors
    (multiple-value-bind (qualifiers lambda-list required) (method-parts form)
      (declare (ignore lambda-list))
      (and (equal qualifiers (method-qualifiers method))
-          (equal (mapcar #'parameter-specializer required) (sb-mop:method-specializers method))))))
+          (equal (mapcar (lambda (parameter) (parameter-specializer parameter :evaluate nil)) required) (sb-mop:method-specializers method))))))
 
 (defun span-of-definition (unit name object)
   "(START . END) of the list in the form of UNIT that defines OBJECT as NAME: the largest that is
@@ -78,7 +78,7 @@
                                (unit-made unit))))
     (and around
          (notany (lambda (made) (eq (funcall (made-current made)) (made-object made))) around)
-         (mapcar #'made-name around))))
+         (remove-duplicates (mapcar #'made-name around) :test #'equal :from-end t))))
 
 (defun refuse-replaced (unit site)
   "Signals a refusal if the code of UNIT at SITE was replaced by definitions elsewhere."

@@ -113,7 +113,7 @@
          (let ((generic (and (fboundp name) (fdefinition name))))
            (multiple-value-bind (qualifiers lambda-list required) (method-parts form)
              (declare (ignore lambda-list))
-             (let ((specializers (mapcar #'parameter-specializer required)))
+             (let ((specializers (mapcar (lambda (parameter) (parameter-specializer parameter :evaluate (not *for-agent*))) required)))
                (defined :method name (and (typep generic 'generic-function) (notany #'null specializers)
                                           (find-method generic qualifiers specializers nil)))))))
         (t (refuse-before-evaluation form))))))

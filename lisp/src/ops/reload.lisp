@@ -160,13 +160,24 @@
   "The form of CODE, which was compiled in PACKAGE."
   (let ((*package* package)) (read-from-string code)))
 
-(defun parameter-specializer (parameter)
+(defun literal-value (form)
+  "The value of FORM, if that is known without an evaluation; second value: true if it is."
+  (cond ((consp form)
+         (if (and (eq (first form) 'quote) (consp (rest form))) (values (second form) t) (values nil nil)))
+        ((symbolp form) (if (constantp form) (values (symbol-value form) t) (values nil nil)))
+        (t (values form t))))
+
+(defun parameter-specializer (parameter &key (evaluate t))
   "Returns the specializer of a required PARAMETER of a DEFMETHOD; NIL for a class that is not
-  there, and for what is unknown."
+  there, and for what is unknown. Without EVALUATE, the object of an EQL specializer is known only
+  if it is written as a literal."
   (let ((specializer (if (consp parameter) (second parameter) t)))
     (cond ((typep specializer 'sb-mop:specializer) specializer)
           ((symbolp specializer) (find-class specializer nil))
-          ((and (consp specializer) (eq (first specializer) 'eql)) (sb-mop:intern-eql-specializer (eval (second specializer)))))))
+          ((and (consp specializer) (eq (first specializer) 'eql))
+           (multiple-value-bind (object known) (literal-value (second specializer))
+             (cond (known (sb-mop:intern-eql-specializer object))
+                   (evaluate (sb-mop:intern-eql-specializer (eval (second specializer))))))))))
 
 (defun method-parts (form)
   "The qualifiers, the lambda list and the required parameters of a DEFMETHOD."

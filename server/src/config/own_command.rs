@@ -39,7 +39,7 @@ pub(super) fn is_qlot_of_workspace(command: &[String], workspace: &Path) -> bool
 }
 
 /// Returns a word of a command, and the words within it: `--core=FILE`, `exec ./lisp.sh`,
-/// `cd x&&./lisp.sh`, `(load "dev/init.lisp")`.
+/// `true&&./lisp.sh`, `(load "dev/init.lisp")`.
 fn parts(word: &str) -> impl Iterator<Item = &str> {
     let ends = |char: char| char.is_whitespace() || "=:;,\"'`()[]{}<>|&$".contains(char);
     std::iter::once(word).chain(word.split(ends))

@@ -37,6 +37,8 @@ const OUTPUT: Duration = Duration::from_secs(1);
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of texts that are kept for clients to read.
 const TEXTS: usize = 50;
+/// The maximum number of loaded forms whose text is kept: those of a page of frames.
+const MAX_LOADED: usize = super::answers::MAX_PAGE;
 /// The reference of the first form that is kept as it was loaded; the requests whose texts are kept
 /// have smaller numbers.
 const LOADED: u64 = 1_500_000_000;
@@ -394,11 +396,16 @@ impl Connection {
         }
     }
 
+    /// Keeps a text. The oldest of its kind gives way: evaluated texts do not push out loaded forms.
     fn keep_text(&self, text: KeptText) {
+        let is_loaded = |text: &KeptText| text.reference >= LOADED;
+        let (kind, max) = (is_loaded(&text), if is_loaded(&text) { MAX_LOADED } else { TEXTS });
         let mut texts = lock(&self.texts);
         texts.push_back(text);
-        if texts.len() > TEXTS {
-            texts.pop_front();
+        if texts.iter().filter(|one| is_loaded(one) == kind).count() > max
+            && let Some(oldest) = texts.iter().position(|one| is_loaded(one) == kind)
+        {
+            texts.remove(oldest);
         }
     }
 

@@ -118,8 +118,9 @@ async fn defined_at(
     Ok(Some(TestToDebug { name: definition.name, package, framework: None }))
 }
 
-/// Evaluates the definition of a test, given by its name and perhaps its package, where breakpoints
-/// in it wait for that: a test that was loaded has none.
+/// Evaluates the definition of a test again if it has breakpoints that are not in force: those in a
+/// test take effect only when its definition is evaluated. The test is given by its name and perhaps
+/// its package.
 ///
 /// # Errors
 /// The definition cannot be evaluated to its end.
@@ -128,7 +129,7 @@ async fn define_with_breakpoints(
     terminations: &watch::Receiver<u64>,
     asked: (&str, Option<&str>),
 ) -> Result<(), String> {
-    // Whether they wait is known once they were set.
+    // Only after setting them is it known which are not in force.
     new_image::wait_until_set(connection).await.map_err(|error| error.to_string())?;
     let waiting = lock(&connection.wanted).waiting();
     if waiting.is_empty() {

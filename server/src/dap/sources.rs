@@ -39,7 +39,9 @@ pub(super) async fn place(
         return match frame_places::place(frame, page, files).await {
             Some(FramePlace::Exact(text, span)) => located(source, text.document.text(), (span.start, span.end)),
             Some(FramePlace::Definition(text, span)) => {
-                source["origin"] = json!("changed since it was loaded: the definition as it is now");
+                if place.changed || place.loaded.is_some() {
+                    source["origin"] = json!("changed since it was loaded: the definition as it is now");
+                }
                 let (line, column) = position(text.document.text(), span.start);
                 json!({"source": source, "line": line, "column": column})
             }

@@ -154,7 +154,7 @@ fn is_asd(path: &Path) -> bool {
 }
 
 /// A directory's `.asd` files, shortest name first (`foo.asd` before `foo-tests.asd`), and the
-/// subdirectories worth searching; of both those whose names are UTF-8. Both are empty for a
+/// subdirectories worth searching. Names that are not UTF-8 are left out. Both are empty for a
 /// directory that cannot be read. A link counts if its target is below `root`: a copy may read what
 /// is beside a system's definition.
 fn in_directory(directory: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
@@ -163,7 +163,7 @@ fn in_directory(directory: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let path = entry.path();
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        // The image cannot be told a name that is not UTF-8, nor one list with such a name in it.
+        // A request with a name that is not UTF-8 cannot be sent to the image.
         if path.to_str().is_none() || is_foreign_owned(&path) {
             continue;
         }

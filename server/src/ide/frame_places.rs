@@ -13,7 +13,7 @@ use crate::text::definitions::{self, Hint};
 pub enum FramePlace {
     /// The form, as exactly as it is known.
     Exact(Arc<Text>, Span),
-    /// The text has not the form that was loaded, but a definition of that name.
+    /// The form that was loaded is not in the text; a definition of the same name is.
     Definition(Arc<Text>, Span),
     /// The text has neither; the form that was loaded, and the span in it.
     Loaded(String, Span),

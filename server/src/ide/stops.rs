@@ -228,8 +228,9 @@ async fn add_place(
     };
     let (shown, changed) = match frame_places::place(frame, page, texts).await {
         Some(FramePlace::Exact(known, span)) => (line_of(&known, span), false),
-        Some(FramePlace::Definition(known, span)) => (line_of(&known, span), true),
-        Some(FramePlace::Loaded(..) | FramePlace::Unknown) | None => (line(&name), place.changed),
+        Some(FramePlace::Definition(known, span)) => (line_of(&known, span), place.changed || place.loaded.is_some()),
+        Some(FramePlace::Loaded(..)) => (line(&name), true),
+        Some(FramePlace::Unknown) | None => (line(&name), place.changed),
     };
     let _ = write!(text, "  ({shown}{})", if changed { ", changed since it was loaded" } else { "" });
     if changed {

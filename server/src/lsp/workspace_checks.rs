@@ -19,6 +19,7 @@ use crate::locked::lock;
 use crate::model::image::ImageState;
 use crate::session::{FoundInFile, Level, Pass, Step, digest_of, uri_of_path};
 use crate::text::decode;
+use crate::text::encoding::without_mark;
 
 /// The time without changes after which the workspace is checked: changes come in bursts.
 const DEBOUNCE: Duration = Duration::from_secs(1);
@@ -169,7 +170,7 @@ fn percentage(done: usize, of: usize) -> Option<u32> {
 pub(super) async fn text_of(path: &Path, digest: u64) -> Option<Rope> {
     let bytes = bounded_file::read_blocking(path.to_owned(), SOURCE_LIMIT).await.ok()?;
     let text = decode(bytes);
-    (digest_of(&text) == digest).then(|| Rope::from_str(&text))
+    (digest_of(without_mark(&text).unwrap_or(&text)) == digest).then(|| Rope::from_str(&text))
 }
 
 /// The findings that the client has of files that it does not have open.

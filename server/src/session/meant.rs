@@ -19,6 +19,7 @@ impl Session {
     pub async fn meant(&self, text: &str, path: &Path, items: &[Diagnostic]) -> Vec<Vec<String>> {
         let document = Document::new(text, 0);
         let mut known: Vec<(Complete, Completions)> = Vec::new();
+        let mut answers = true;
         let mut meant = Vec::with_capacity(items.len());
         for item in items {
             let Some(question) = meant::question(&document, item, first_package(Some(path))) else {
@@ -32,8 +33,10 @@ impl Session {
                     continue;
                 }
                 None => {
-                    // Without an image, only the names of the text are known.
-                    let found = self.query(question.clone()).await.unwrap_or_default();
+                    // Without an image that answers, only the names of the text are known.
+                    let found = if answers { self.query(question.clone()).await.ok() } else { None };
+                    answers = found.is_some();
+                    let found = found.unwrap_or_default();
                     known.push((question, found));
                     known.len() - 1
                 }

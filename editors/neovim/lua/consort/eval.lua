@@ -150,7 +150,7 @@ local function call_at(line, column)
   local before = line:sub(1, column - 1)
   local open = before:match('^.*()%([^%s()\'"`,;|]*$')
   local name = open and line:sub(open + 1):match('^[^%s()\'"`,;|]+')
-  if not name or open + #name < column or name:match('^%*.*%*$') or before:sub(1, open - 1):match("['`#\\]$") then return end
+  if not name or open + #name < column or name:match('^%*.*%*$') or before:sub(1, open - 1):match("['`#\\(]$") then return end
   return open
 end
 

@@ -31,7 +31,8 @@ pub(super) struct Token {
 
 pub(super) fn token(document: &Document, item: &Diagnostic) -> Option<Token> {
     let text = document.text();
-    let written = text.slice(item.span.start..item.span.end.min(text.len_chars())).to_string();
+    // The text may be another than the one that was checked.
+    let written = text.get_slice(item.span.start..item.span.end.min(text.len_chars()))?.to_string();
     let mut tokens = Scanner::inside(&written);
     let whole = tokens.next().is_some_and(|token| token.kind == TokenKind::Atom && token.end == written.len());
     // Names with escapes or `#` are not handled.

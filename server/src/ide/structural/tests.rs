@@ -102,6 +102,7 @@ fn raising_splicing_and_wrapping() {
             ("#+x (a ‸b)", "#+x ‸b"),
             ("(a '(b ‸'c))", "(a '‸'c)"),
             ("x(‸a)y", "x ‸a y"),
+            ("(#\\((‸a b))", "(#\\( ‸a)"),
             ("‸a", ""),
         ],
     );

@@ -101,7 +101,7 @@ impl ApprovalRequest {
     ) -> ApprovalRequest {
         let text = arguments.to_string();
         let written = (text.chars().take(WRITTEN).collect(), text.chars().count());
-        let file = subject.file.as_deref().map(|file| BoundFile::of(workspace, file).map(BoundFile::with_content));
+        let file = subject.file.as_deref().map(|file| BoundFile::of(workspace, file));
         let (file, mut impossible) = match file.transpose() {
             Ok(file) => (file, None),
             Err(why) => (None, Some(why)),
@@ -110,6 +110,8 @@ impl ApprovalRequest {
             let why = outside_workspace::message(&outside.named, &outside.path, workspace);
             impossible = Some(format!("{why} It cannot be written"));
         }
+        // A file that will not be touched is not read.
+        let file = if impossible.is_none() { file.map(BoundFile::with_content) } else { file };
         let digest = digest(tool, class, &text);
         let agent = String::new();
         ApprovalRequest { client, agent, class, tool, subject, arguments, lasting, digest, written, file, impossible }

@@ -22,6 +22,7 @@ use crate::model::image::{ImageError, ImageState};
 use crate::session::provenance::ProvenanceStore;
 use crate::session::requests::compute_all;
 use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Session};
+use crate::text::encoding::without_mark;
 use crate::text::{decode, recorded_definitions};
 
 /// The maximum number of files.
@@ -182,7 +183,8 @@ impl Session {
     async fn checked_alone(&self, client: ClientId, path: &Path) -> Result<Option<Checked>, ImageError> {
         let Ok(bytes) = bounded_file::read_blocking(path.to_owned(), SOURCE_LIMIT).await else { return Ok(None) };
         let text = decode(bytes);
-        let digest = digest_of(&text);
+        // The index has the text without its mark, which the image counts.
+        let digest = digest_of(without_mark(&text).unwrap_or(&text));
         let request =
             CheckRequest { text, path: Some(path.to_owned()), mode: CheckMode::File, package: None, timeout: None };
         match self.check(client, request).await {
