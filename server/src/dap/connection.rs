@@ -396,7 +396,7 @@ impl Connection {
         }
     }
 
-    /// Keeps a text. The oldest of its kind gives way: evaluated texts do not push out loaded forms.
+    /// Keeps a text, in place of the oldest of its kind: an evaluated text, or a loaded form.
     fn keep_text(&self, text: KeptText) {
         let is_loaded = |text: &KeptText| text.reference >= LOADED;
         let (kind, max) = (is_loaded(&text), if is_loaded(&text) { MAX_LOADED } else { TEXTS });

@@ -119,8 +119,8 @@ async fn defined_at(
 }
 
 /// Evaluates the definition of a test again if it has breakpoints that are not in force: those in a
-/// test take effect only when its definition is evaluated. The test is given by its name and perhaps
-/// its package.
+/// test take effect only when its definition is evaluated. The test is given by its name, and maybe
+/// by its package.
 ///
 /// # Errors
 /// The definition cannot be evaluated to its end.

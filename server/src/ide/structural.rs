@@ -289,8 +289,8 @@ impl Editor<'_> {
         self.elements(self.container()).into_iter().rev().find(|id| self.span(*id).start < self.at())
     }
 
-    /// Returns true if what is put behind `at` is a token of its own. A blank or parenthesis behind a
-    /// backslash may be a part of the token before: `#\(`.
+    /// Returns true if what is put behind `at` is a token of its own. A blank or parenthesis behind
+    /// a backslash may be a part of the token before: `#\(`.
     fn blank_before(&self, at: usize) -> bool {
         let mut before = self.tree.text[..at].chars().rev();
         before.next().is_none_or(|char| char.is_ascii_whitespace() || char == '(') && before.next() != Some('\\')

@@ -33,7 +33,8 @@ impl BoundFile {
     }
 
     /// Binds the content too. Times do not tell all changes: they count in ticks of the kernel's
-    /// clock, and a write through a memory map changes the content before the times. Reads the file.
+    /// clock, and a write through a memory map changes the content before the times. Reads the
+    /// file.
     #[must_use]
     pub fn with_content(mut self) -> BoundFile {
         self.digest = self.identity.and_then(|_| digest_of(&self.path).ok());
