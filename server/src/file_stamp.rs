@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
 /// The resolution of a file's times: the kernel's ticks.
-const COARSE: Duration = Duration::from_millis(50);
+pub(crate) const COARSE: Duration = Duration::from_millis(50);
 
 /// The identity, size and times of a file, and when they were looked at. Another file with the same
 /// size and a copied modification time would look the same, but for the time of the last change of

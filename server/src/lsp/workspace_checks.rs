@@ -170,7 +170,7 @@ fn percentage(done: usize, of: usize) -> Option<u32> {
 pub(super) async fn text_of(path: &Path, digest: u64) -> Option<Rope> {
     let bytes = bounded_file::read_blocking(path.to_owned(), SOURCE_LIMIT).await.ok()?;
     let text = decode(bytes);
-    (digest_of(without_mark(&text).unwrap_or(&text)) == digest).then(|| Rope::from_str(&text))
+    (digest_of(without_mark(&text)) == digest).then(|| Rope::from_str(&text))
 }
 
 /// The findings that the client has of files that it does not have open.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use crate::file_stamp::COARSE;
 use similar::{ChangeTag, TextDiff};
 
 /// The maximum size of all texts together, in bytes.
@@ -15,9 +16,6 @@ const MAX_BYTES: usize = 32 << 20;
 const MAX_SHOWN_BYTES: usize = 6_000;
 /// The time limit for comparing two texts.
 const COMPARING: Duration = Duration::from_millis(500);
-
-/// The resolution of a file's time: the kernel's ticks.
-const COARSE: Duration = Duration::from_millis(50);
 
 /// The table of loaded texts.
 #[derive(Debug, Default)]

@@ -17,12 +17,12 @@ pub fn decode(bytes: Vec<u8>) -> String {
 /// Returns the text of a file as editors have it: without its byte order mark.
 pub(crate) fn decode_as_edited(bytes: Vec<u8>) -> String {
     let text = decode(bytes);
-    without_mark(&text).map(str::to_owned).unwrap_or(text)
+    text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text)
 }
 
-/// Returns a text without its byte order mark; `None`: it has none.
-pub(crate) fn without_mark(text: &str) -> Option<&str> {
-    text.strip_prefix(BOM)
+/// Returns a file's text as editors have it: without its byte order mark.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix(BOM).unwrap_or(text)
 }
 
 /// Returns the bytes of a text, given without a byte order mark, in the encoding of a file with

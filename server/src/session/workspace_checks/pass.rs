@@ -184,7 +184,7 @@ impl Session {
         let Ok(bytes) = bounded_file::read_blocking(path.to_owned(), SOURCE_LIMIT).await else { return Ok(None) };
         let text = decode(bytes);
         // The index has the text without its mark, which the image counts.
-        let digest = digest_of(without_mark(&text).unwrap_or(&text));
+        let digest = digest_of(without_mark(&text));
         let request =
             CheckRequest { text, path: Some(path.to_owned()), mode: CheckMode::File, package: None, timeout: None };
         match self.check(client, request).await {
