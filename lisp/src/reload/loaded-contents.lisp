@@ -12,7 +12,7 @@
   write, to the SHA-256 of what was loaded of it last; NIL when that is not known.")
 
 (define-global *compiled-contents* (make-hash-table :test #'equal :synchronized t)
-  "From the facts of a fasl that was compiled in this image to the FILE-STATE of its source then.")
+  "From the facts of a fasl that was compiled in this image to the SOURCE-STATE of its source then.")
 
 (defun keep-content (key content table)
   (when (or (nth-value 1 (gethash key table)) (< (hash-table-count table) +contents-kept+))
@@ -27,28 +27,63 @@
   not known."
   (values (gethash (cons name written) *loaded-contents*)))
 
-(defun state-of-source (name)
-  "The FILE-STATE of the source file NAME; NIL when it cannot be read or is too long."
-  (let ((facts (and name (not *in-copy*) (ignore-errors (file-facts name)))))
-    (and facts (<= (first facts) +source-limit+) (state-of-file name))))
-
-(defun same-digest-p (state other)
-  (and state other (equal (file-state-digest state) (file-state-digest other))))
+(defun times-of-file (name)
+  "Two values of the file NAME, in nanoseconds of Unix time, which only the system sets: when it, or a
+  fact about it, was last changed, in whole seconds where the system does not tell more; and when it
+  was made, NIL where the system does not tell."
+  #+linux
+  (let ((octets (sb-ext:string-to-octets name :null-terminate t))
+        (facts (make-array 32 :element-type '(unsigned-byte 64) :initial-element 0))
+        (here (ldb (byte 64 0) -100)) (change #x80) (birth #x800))
+    ;; struct statx begins with the mask of what it has; a time is 64 bits of seconds and 32 of
+    ;; nanoseconds.
+    (flet ((time-at (octet)
+             (let ((word (floor octet 8)))
+               (+ (* 1000000000 (aref facts word)) (ldb (byte 32 0) (aref facts (1+ word)))))))
+      (with-pinned-objects (octets facts)
+        (when (and *machine*
+                   (zerop (system-call (number-here '(statx 332 291)) here (sap-integer (vector-sap octets)) 0
+                                       (logior change birth) (sap-integer (vector-sap facts)))))
+          (return-from times-of-file
+            (values (time-at 96) (and (logtest birth (ldb (byte 32 0) (aref facts 0))) (time-at 80))))))))
+  (values (* 1000000000 (third (file-facts name))) nil))
 
 (defun change-time (name)
-  "The time at which the file NAME, or a fact about it, was last changed, in nanoseconds of Unix time;
-  in whole seconds where the system does not tell more. Only the system sets it."
-  (or #+linux
-      (let ((octets (sb-ext:string-to-octets name :null-terminate t))
-            (facts (make-array 32 :element-type '(unsigned-byte 64) :initial-element 0)))
-        (with-pinned-objects (octets facts)
-          (let ((here (ldb (byte 64 0) -100)) (change #x80))
-            (when (and *machine*
-                       (zerop (system-call (number-here '(statx 332 291)) here (sap-integer (vector-sap octets)) 0 change
-                                           (sap-integer (vector-sap facts)))))
-              ;; struct statx has the time at 96: 64 bits of seconds, 32 of nanoseconds.
-              (+ (* 1000000000 (aref facts 12)) (ldb (byte 32 0) (aref facts 13)))))))
-      (* 1000000000 (third (file-facts name)))))
+  (values (times-of-file name)))
+
+(defconstant +tick+ 20000000
+  "Nanoseconds, more than the kernel's clock of files goes on at once: of two changes within that the
+  times can be the same.")
+
+(defun settled-change-time (name)
+  "The CHANGE-TIME of the file NAME if every later change has another; waits for that when the file
+  was just written. NIL when it was written within the second and the system tells whole seconds only."
+  (loop repeat 8
+        do (let ((time (change-time name)))
+             (multiple-value-bind (second microsecond) (sb-ext:get-time-of-day)
+               (when (< (+ time (if (zerop (mod time 1000000000)) 1000000000 +tick+))
+                        (+ (* 1000000000 second) (* 1000 microsecond)))
+                 (return time))))
+           (sleep 0.005)))
+
+(defstruct (source-state (:include file-state) (:constructor make-source-state (digest facts second change)))
+  "The FILE-STATE of a source file, and its SETTLED-CHANGE-TIME before it was read."
+  (change nil :type (or null integer)))
+
+(defun state-of-source (name)
+  "The SOURCE-STATE of the source file NAME; NIL when it cannot be read or is too long."
+  (let ((facts (and name (not *in-copy*) (ignore-errors (file-facts name)))))
+    (when (and facts (<= (first facts) +source-limit+))
+      (let* ((change (ignore-errors (settled-change-time name))) (state (state-of-file name)))
+        (and state
+             (make-source-state (file-state-digest state) (file-state-facts state) (file-state-second state) change))))))
+
+(defun unchanged-since-p (name state)
+  "Returns true if nothing has written the source file NAME since it had the SOURCE-STATE STATE, not
+  even the same text again."
+  (and (source-state-change state)
+       (ignore-errors
+        (and (equal (file-facts name) (file-state-facts state)) (eql (change-time name) (source-state-change state))))))
 
 (defun facts-of-fasl (fasl)
   "Returns facts about the file FASL, a native name, that moving it does not change."
@@ -57,9 +92,9 @@
     (list size written inode)))
 
 (defun note-compiled (fasl name before)
-  "Records that FASL was compiled from the source file NAME, which had the FILE-STATE BEFORE before
-  that, unless it has changed since."
-  (when (same-digest-p before (current-state name before))
+  "Records that FASL was compiled from the source file NAME, which had the SOURCE-STATE BEFORE before
+  that, unless it was written since."
+  (when (unchanged-since-p name before)
     (ignore-errors (keep-content (facts-of-fasl (native-true-name fasl)) before *compiled-contents*))))
 
 (defun with-directory (file)
@@ -76,17 +111,20 @@
       (values-list values))))
 
 (defun compiled-content (fasl name)
-  "Two values: the FILE-STATE of the source file NAME of FASL, a native name, and whether that is what
-  FASL was compiled from: it was compiled here, or NAME was last changed before FASL was."
+  "Two values: the SOURCE-STATE of the source file NAME of FASL, a native name, and whether that is what
+  FASL was compiled from: it was compiled here, or NAME was last changed before FASL was made, which
+  the compiler does before it reads; before FASL was changed, where the system does not tell that."
   (let ((here (ignore-errors (gethash (facts-of-fasl fasl) *compiled-contents*)))
         (now (state-of-source name)))
     (cond (here (values here t))
-          (now (values now (ignore-errors (< (change-time name) (change-time fasl))))))))
+          (now (values now (ignore-errors
+                            (multiple-value-bind (changed made) (times-of-file fasl)
+                              (< (change-time name) (or made changed)))))))))
 
 (declaim (ftype function fasl-p file-to-load source-of-fasl))
 (defun content-to-load (file)
   "Three values about FILE, what LOAD is given: the native true name of its source, that file's
-  FILE-STATE, and for a fasl whether that is what it was compiled from, else :SOURCE. NIL where there
+  SOURCE-STATE, and for a fasl whether that is what it was compiled from, else :SOURCE. NIL where there
   is no such file."
   (let* ((path (and (not *in-copy*)
                     (if (typep file 'file-stream) (ignore-errors (probe-file (pathname file))) (file-to-load file))))
@@ -108,4 +146,4 @@
           (with-own-settings ()
             (note-loaded name before
                          (and completed
-                              (if (eq from :source) (same-digest-p before (current-state name before)) from)))))))))
+                              (if (eq from :source) (unchanged-since-p name before) from)))))))))
