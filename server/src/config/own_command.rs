@@ -14,6 +14,8 @@ use crate::bounded_file;
 
 /// The files of a workspace that `qlot exec` follows.
 const QLOT: [&str; 2] = [".qlot/setup.lisp", "qlfile.lock"];
+/// The limit of the directories in which the words of a command are looked up.
+const DIRECTORIES: usize = 16;
 /// The size limit of a file that is trusted by its contents, in bytes: a core may be large.
 const LIMIT: u64 = 1 << 30;
 
@@ -55,6 +57,23 @@ fn names_for_load(name: &Path) -> Vec<PathBuf> {
     names
 }
 
+/// Returns the directories in which a command may look its words up: the workspace, which is the
+/// current directory of the start, and those of it that the words name: `cd dev && ./lisp.sh`.
+fn directories<'a>(words: impl Iterator<Item = &'a str>, workspace: &Path) -> Vec<PathBuf> {
+    let mut directories = vec![workspace.to_owned()];
+    for word in words {
+        // A word may be meant from each of them: `cd dev; cd scripts`.
+        for at in 0..directories.len() {
+            let Ok(directory) = directories[at].join(word).canonicalize() else { continue };
+            let is_new = directory.starts_with(workspace) && !directories.contains(&directory) && directory.is_dir();
+            if is_new && directories.len() < DIRECTORIES {
+                directories.push(directory);
+            }
+        }
+    }
+    directories
+}
+
 /// Returns the files of the workspace that a start with these settings runs or loads by name, as
 /// keys and values that the person has to trust: the init file, files among the words of the
 /// command, and those that Qlot follows.
@@ -63,19 +82,22 @@ pub(super) fn files_of_workspace(lisp: &LispConfig, workspace: &Path) -> Vec<(St
         InitFile::File(file) => Some(file.as_path()),
         InitFile::Default | InitFile::None => None,
     };
-    let words = lisp.command.iter().flat_map(|word| parts(word));
+    let words = || lisp.command.iter().flat_map(|word| parts(word));
     // A program's name without a slash is looked up on PATH.
     let program = lisp.command.first().filter(|program| !program.contains('/'));
-    let named = words.filter(|word| program.is_none_or(|program| word != program)).map(Path::new).chain(init_file);
+    let named = words().filter(|word| program.is_none_or(|program| word != program)).map(Path::new).chain(init_file);
+    let named: Vec<PathBuf> = named.flat_map(names_for_load).collect();
     let mut files: Vec<(String, Value)> = Vec::new();
-    for name in named.flat_map(names_for_load) {
-        // The workspace is the current directory of the start.
-        let file = workspace.join(&name);
-        let (Ok(facts), Ok(canonical)) = (file.metadata(), file.canonicalize()) else { continue };
-        let name = name.to_string_lossy().into_owned();
-        let is_of_workspace = file.starts_with(workspace) || canonical.starts_with(workspace);
-        if facts.is_file() && is_of_workspace && files.iter().all(|(other, _)| *other != name) {
-            files.push((name, Value::String(digest(&file))));
+    for directory in directories(words(), workspace) {
+        let prefix = directory.strip_prefix(workspace).unwrap_or(Path::new(""));
+        for name in &named {
+            let file = directory.join(name);
+            let (Ok(facts), Ok(canonical)) = (file.metadata(), file.canonicalize()) else { continue };
+            let name = prefix.join(name).to_string_lossy().into_owned();
+            let is_of_workspace = file.starts_with(workspace) || canonical.starts_with(workspace);
+            if facts.is_file() && is_of_workspace && files.iter().all(|(other, _)| *other != name) {
+                files.push((name, Value::String(digest(&file))));
+            }
         }
     }
     if is_qlot_of_workspace(&lisp.command, workspace) {
@@ -161,6 +183,9 @@ mod tests {
             ("command = [\"sbcl\", \"--core=my.core\"]", "my.core"),
             ("command = [\"sh\", \"-c\", \"exec ./lisp.sh --x\"]", "./lisp.sh"),
             ("command = [\"sh\", \"-c\", \"true&&./lisp.sh|cat\"]", "./lisp.sh"),
+            ("command = [\"sh\", \"-c\", \"cd dev&&./lisp.sh\"]", "dev/./lisp.sh"),
+            ("command = [\"sh\", \"-c\", \"cd dev; cd bin; exec sh lisp.sh\"]", "dev/bin/lisp.sh"),
+            ("command = [\"env\", \"-C\", \"dev\", \"./lisp.sh\"]", "dev/./lisp.sh"),
             ("command = [\"sbcl\", \"--eval\", \"(load 'dev/init.lisp)\"]", "dev/init.lisp"),
             ("command = [\"sbcl\", \"--load\", \"dev/init\"]", "dev/init.lisp"),
             ("command = [\"env\", \"qlot\", \"exec\", \"sbcl\"]", ".qlot/setup.lisp"),
