@@ -322,41 +322,45 @@ impl ForkedCheck {
                 ending_since = Some(Instant::now());
             }
         }
+        let awaited = awaits_exit(&findings);
+        let output = self.output(findings, passed, end.as_ref(), awaited);
+        self.end = end;
+        output
+    }
+
+    /// Returns the result of a check whose copy is done, has ended, or has passed a limit.
+    /// `awaited`: whether the copy's end shows that the check is complete.
+    fn output(
+        &self,
+        mut findings: Findings,
+        passed: Option<(Limit, String)>,
+        end: Option<&CopyEnd>,
+        awaited: bool,
+    ) -> Result<CheckOutput, Failed> {
         let answer = findings.take_answer();
-        let mut stopped = None;
-        let mut stop = |findings: Findings, limit, reason| {
-            stopped = Some(limit);
-            findings.stopped(limit, reason)
-        };
-        let reports = match passed {
-            Some((limit, reason)) => stop(findings, limit, reason),
-            None if findings.is_done() && awaits_exit(&findings) && !left_well(end.as_ref()) => {
-                let why =
-                    || resource_shortage(Some(&self.runtime.private), &self.instance).or_else(|| own_error(&findings));
-                let (limit, reason) = explain(end.as_ref(), why);
-                stop(findings, limit, reason)
+        let shortage = || resource_shortage(Some(&self.runtime.private), &self.instance);
+        let (limit, reason) = match passed {
+            Some(passed) => passed,
+            None if findings.is_done() && awaited && !left_well(end) => {
+                explain(end, || shortage().or_else(|| own_error(&findings)))
             }
-            None if findings.is_done() => findings.complete(),
-            None if is_locked_out(end.as_ref()) => {
-                self.end = end;
-                return Err(Failed::Locked(locked_out(findings.lock())));
+            None if findings.is_done() => {
+                return Ok(CheckOutput { reports: findings.complete(), answer, stopped: None });
             }
+            None if is_locked_out(end) => return Err(Failed::Locked(locked_out(findings.lock()))),
             // The copy was killed because the image is being ended.
             None if self.instance.ending().is_some() => return Err(Failed::Gone(self.instance.clone())),
             None => {
                 // The text is not the cause: the check can run when memory is available again.
-                if end.as_ref().is_some_and(|end| end.exit.is_some())
-                    && let Some(why) = resource_shortage(Some(&self.runtime.private), &self.instance)
+                if end.is_some_and(|end| end.exit.is_some())
+                    && let Some(why) = shortage()
                 {
-                    self.end = end;
                     return Err(Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: {why}"))));
                 }
-                let (limit, reason) = explain(end.as_ref(), || own_error(&findings));
-                stop(findings, limit, reason)
+                explain(end, || own_error(&findings))
             }
         };
-        self.end = end;
-        Ok(CheckOutput { reports, answer, stopped })
+        Ok(CheckOutput { reports: findings.stopped(limit, reason), answer, stopped: Some(limit) })
     }
 
     /// Returns true if the copy is one of this image.

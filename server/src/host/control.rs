@@ -291,7 +291,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
                     result(answer)
                 }
                 Request::Meant { text, path, items } => {
-                    result(Ok::<_, ImageError>(session.meant(&text, &path, &items).await))
+                    result(Ok::<_, ImageError>(session.meant(text, &path, items).await))
                 }
                 Request::TrustChanged => result(session.trust_changed(client).await),
                 Request::Status | Request::Stop => Reply::Error("not work".into()),

@@ -189,31 +189,14 @@ async fn accept(
                 let here = changed.is_ok() && now > 0;
                 deadline = if here { None } else { linger.map(|linger| Instant::now() + linger) };
             }
-            () = folders.changed() => match elected.record_folders(folders.now()).await {
-                Ok(recorded) => {
-                    let apart = tokio::task::spawn_blocking(move || super::folders::hosts_of_folders_message(&recorded));
-                    services.apart(apart.await.unwrap_or_default());
-                }
-                Err(error) => tracing::warn!("the folders of editors could not be recorded: {error}"),
-            },
+            () = folders.changed() => record_folders(elected, services, &mut folders).await,
             _ = look.tick() => {
                 resident.release_unused(give_back > 0);
                 give_back = give_back.saturating_sub(1);
-                match elected.look_after().await {
-                Ok(State::InPlace) => services.directory(None, false),
-                Ok(State::Restored) => {
-                    listener = UnixListener::from_std(elected.listener()?)?;
-                    tracing::warn!("the runtime directory was removed by somebody else: it was made again");
-                    services.directory(None, true);
-                }
-                Ok(State::Taken) => {
+                place = look_after(elected, services, &mut listener).await?;
+                if place == State::Taken {
                     tracing::error!("the runtime directory was removed, and another host or another user has its place: leaving");
-                    place = State::Taken;
                     break;
-                }
-                Err(error) => {
-                    services.directory(Some(not_looked_after(elected.runtime(), &error)), false);
-                }
                 }
             },
             () = lonely => {
@@ -236,6 +219,46 @@ async fn accept(
     elected.retract(ordered && place != State::Taken);
     connections.shutdown().await;
     Ok(())
+}
+
+/// Records the folders of the editors, and reports those that have other hosts.
+async fn record_folders(elected: &mut Elected, services: &Arc<dyn Services>, folders: &mut OpenFolders) {
+    match elected.record_folders(folders.now()).await {
+        Ok(recorded) => {
+            let apart = tokio::task::spawn_blocking(move || super::folders::hosts_of_folders_message(&recorded));
+            services.apart(apart.await.unwrap_or_default());
+        }
+        Err(error) => tracing::warn!("the folders of editors could not be recorded: {error}"),
+    }
+}
+
+/// Looks after the runtime directory, and listens anew when it had to be made again. Returns the
+/// directory's state; one that cannot be checked counts as in place.
+///
+/// # Errors
+/// An I/O error of the new socket.
+async fn look_after(
+    elected: &mut Elected,
+    services: &Arc<dyn Services>,
+    listener: &mut UnixListener,
+) -> io::Result<State> {
+    let state = match elected.look_after().await {
+        Ok(state) => state,
+        Err(error) => {
+            services.directory(Some(not_looked_after(elected.runtime(), &error)), false);
+            return Ok(State::InPlace);
+        }
+    };
+    match state {
+        State::InPlace => services.directory(None, false),
+        State::Restored => {
+            *listener = UnixListener::from_std(elected.listener()?)?;
+            tracing::warn!("the runtime directory was removed by somebody else: it was made again");
+            services.directory(None, true);
+        }
+        State::Taken => {}
+    }
+    Ok(state)
 }
 
 /// Says why the host's directory is not in order, as far as it is known.

@@ -63,7 +63,7 @@ pub(crate) struct Hints {
 /// A tool of the contracts.
 pub(crate) trait Tool {
     /// The tool's arguments. Doc comments of the fields are the arguments' descriptions.
-    type Input: DeserializeOwned + JsonSchema + Send + 'static;
+    type Input: DeserializeOwned + JsonSchema + Send + Sync + 'static;
     /// The data of the tool's answer, as `structuredContent`.
     type Output: Serialize + FromFailure + Send + 'static;
 

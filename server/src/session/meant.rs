@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Session;
 use super::documents::first_package;
+use super::requests::compute_all;
 use crate::ide::context::Backend as _;
 use crate::ide::fixes::meant;
 use crate::image::api::symbols::{Complete, Completions};
@@ -16,33 +17,44 @@ const MAX_QUERIES: usize = 20;
 impl Session {
     /// Returns, for each diagnostic of a text, the texts that are meant in place of the unknown
     /// name that it is about.
-    pub async fn meant(&self, text: &str, path: &Path, items: &[Diagnostic]) -> Vec<Vec<String>> {
-        let document = Document::new(text, 0);
-        let mut known: Vec<(Complete, Completions)> = Vec::new();
-        let mut answers = true;
-        let mut meant = Vec::with_capacity(items.len());
-        for item in items {
-            let Some(question) = meant::question(&document, item, first_package(Some(path))) else {
-                meant.push(Vec::new());
-                continue;
-            };
-            let at = match known.iter().position(|(asked, _)| *asked == question) {
-                Some(at) => at,
-                None if known.len() == MAX_QUERIES => {
-                    meant.push(Vec::new());
-                    continue;
-                }
-                None => {
-                    // Without an image that answers, only the names of the text are known.
-                    let found = if answers { self.query(question.clone()).await.ok() } else { None };
-                    answers = found.is_some();
-                    let found = found.unwrap_or_default();
-                    known.push((question, found));
-                    known.len() - 1
-                }
-            };
-            meant.push(meant::names(&document, item, &known[at].1.items));
+    pub async fn meant(&self, text: String, path: &Path, items: Vec<Diagnostic>) -> Vec<Vec<String>> {
+        let first = first_package(Some(path));
+        let (document, questions, asked) = compute_all(move || {
+            let document = Document::new(&text, 0);
+            // The index of each diagnostic's question.
+            let (mut questions, mut asked): (Vec<Complete>, Vec<_>) = Default::default();
+            for item in items {
+                let question = meant::question(&document, &item, first);
+                let index = question.and_then(|question| {
+                    let known = questions.iter().position(|other| *other == question);
+                    known.or_else(|| {
+                        (questions.len() < MAX_QUERIES).then(|| {
+                            questions.push(question);
+                            questions.len() - 1
+                        })
+                    })
+                });
+                asked.push((item, index));
+            }
+            (document, questions, asked)
+        })
+        .await;
+        let mut answers: Vec<Completions> = Vec::new();
+        for question in questions {
+            // Without an image that answers, only the names of the text are known.
+            let Ok(answer) = self.query(question).await else { break };
+            answers.push(answer);
         }
-        meant
+        compute_all(move || {
+            let names = |(item, index): &(Diagnostic, Option<usize>)| match index {
+                Some(index) => {
+                    let known = answers.get(*index).map(|answer| answer.items.as_slice());
+                    meant::names(&document, item, known.unwrap_or_default())
+                }
+                None => Vec::new(),
+            };
+            asked.iter().map(names).collect()
+        })
+        .await
     }
 }

@@ -1,103 +1,39 @@
 //! One call of a tool: its arguments, the approval that it needs, its work and its answer.
 
-use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, JsonObject};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult, JsonObject};
 use serde_json::Value;
 
-use super::{BeforeApproval, Call, Failure, Reply, Tool};
+use super::reply::FromFailure;
+use super::{BeforeApproval, Call, CodeContext, Failure, Reply, Tool};
 use crate::mcp::answer;
 use crate::mcp::arguments;
 use crate::mcp::consent::Consent;
 use crate::model::error_kind::ErrorKind;
-use crate::session::approval::Subject;
+use crate::session::approval::{Class, Subject};
 use crate::session::log::{self, LogContext, Status};
+
+/// The end of a call without its work.
+enum Ended<T> {
+    /// The answer.
+    Reply(Reply<T>),
+    /// The client must ask the user and repeat the call.
+    AskFirst(Box<InputRequiredResult>),
+}
+
+impl<T: FromFailure> From<Failure> for Ended<T> {
+    fn from(failure: Failure) -> Ended<T> {
+        Ended::Reply(failure.into())
+    }
+}
 
 /// Calls a tool: checks its arguments against the schema `accepts`, asks for approval where the
 /// tool needs it, and shortens the answer to the tool's limits.
-pub(super) async fn tool<T: Tool>(accepts: &JsonObject, mut call: Call, mut arguments: JsonObject) -> CallToolResponse {
-    let mut other_names = Vec::new();
-    for (other, name) in T::ALIASES {
-        if !arguments.contains_key(*name)
-            && let Some(value) = arguments.remove(*other)
-        {
-            arguments.insert((*name).to_owned(), value);
-            other_names.push((*other, *name));
-        }
-    }
-    let given = Value::Object(arguments.clone());
+pub(super) async fn tool<T: Tool>(accepts: &JsonObject, call: Call, arguments: JsonObject) -> CallToolResponse {
     let kept = call.partial_answers.clone();
-    let input = match T::argument_error(&arguments) {
-        Some(failure) => Err(failure),
-        None => arguments::parse(T::NAME, accepts, arguments).map_err(|message| {
-            // The message uses the argument names of the call.
-            let message = other_names
-                .iter()
-                .fold(message, |message, (other, name)| message.replace(&format!("`{name}` "), &format!("`{other}` ")));
-            Failure { kind: ErrorKind::BAD_ARGUMENTS, message }
-        }),
+    let Reply { text, facts, failed, full } = match reply::<T>(accepts, call, arguments).await {
+        Ok(reply) | Err(Ended::Reply(reply)) => reply,
+        Err(Ended::AskFirst(question)) => return CallToolResponse::InputRequired(*question),
     };
-    let refused = |message| Reply::from(Failure { kind: ErrorKind::REFUSED, message });
-    // From before the file is read until it is written.
-    let _turn = match input.as_ref().ok().and_then(T::edits) {
-        Some(path) => Some(call.session.edit_turn(path).await),
-        None => None,
-    };
-    let reply = match input {
-        Err(failure) => failure.into(),
-        Ok(input) => match T::required_approval_async(&call, &input).await {
-            Err(failure) => failure.into(),
-            Ok(asked) => {
-                let doing = asked.as_ref().map(|(_, subject)| LogContext {
-                    tool: T::NAME.into(),
-                    code: subject.code.clone(),
-                    package: given["package"].as_str().map(str::to_owned),
-                    file: subject.file.clone(),
-                    about: ["system", "function", "symbol"]
-                        .into_iter()
-                        .find_map(|key| given[key].as_str().map(str::to_owned)),
-                });
-                let must_ask = match &asked {
-                    Some((class, _)) => call.session.would_ask(call.client, *class, T::NAME).await,
-                    None => false,
-                };
-                let before_approval =
-                    if must_ask { T::before_approval(&call, &input).await } else { BeforeApproval::Nothing };
-                let (before_approval, tried) = match before_approval {
-                    BeforeApproval::Answer(reply) => (Some(reply), None),
-                    BeforeApproval::Tried(tried) => (None, Some(tried)),
-                    BeforeApproval::Nothing => (None, None),
-                };
-                let asked = asked.map(|(class, subject)| (class, Subject { tried, ..subject }));
-                let context = if must_ask { T::code_context(&input) } else { None };
-                let asked = match (asked, &context) {
-                    (Some((class, subject)), Some(context)) if subject.code.is_some() => {
-                        let (by, package) = context.place(call.client);
-                        let reading = call.session.reading(by, package).await;
-                        Some((class, Subject { reading, ..subject }))
-                    }
-                    (asked, _) => asked,
-                };
-                let consent = match asked {
-                    _ if before_approval.is_some() => Consent::Given(None),
-                    Some(operation) => call.asker.ask(&call.session, call.client, T::NAME, operation, given).await,
-                    None => Consent::Given(None),
-                };
-                match (consent, before_approval) {
-                    (_, Some(reply)) => reply,
-                    (Consent::Given(permit), None) => {
-                        call.permit = permit;
-                        match (call.check_read_as_approved(context.as_ref()).await, doing) {
-                            (Err(why), _) => refused(format!("Refused: {why}.")),
-                            (Ok(()), Some(doing)) => logged::<T>(doing, call, input).await,
-                            (Ok(()), None) => T::call(call, input).await,
-                        }
-                    }
-                    (Consent::Refused(message), None) => refused(message),
-                    (Consent::AskFirst(question), None) => return CallToolResponse::InputRequired(*question),
-                }
-            }
-        },
-    };
-    let Reply { text, facts, failed, full } = reply;
     let facts = serde_json::to_value(&facts).unwrap_or_else(|error| {
         tracing::error!(%error, tool = T::NAME, "a tool's facts could not be written");
         Value::Null
@@ -109,10 +45,100 @@ pub(super) async fn tool<T: Tool>(accepts: &JsonObject, mut call: Call, mut argu
     result.into()
 }
 
+async fn reply<T: Tool>(
+    accepts: &JsonObject,
+    mut call: Call,
+    mut arguments: JsonObject,
+) -> Result<Reply<T::Output>, Ended<T::Output>> {
+    let aliases = rename_aliases::<T>(&mut arguments);
+    let given = Value::Object(arguments.clone());
+    let input = parse::<T>(accepts, arguments, &aliases)?;
+    // From before the file is read until it is written.
+    let _turn = match T::edits(&input) {
+        Some(path) => Some(call.session.edit_turn(path).await),
+        None => None,
+    };
+    let Some((class, subject)) = T::required_approval_async(&call, &input).await? else {
+        return Ok(T::call(call, input).await);
+    };
+    let context = LogContext {
+        tool: T::NAME.into(),
+        code: subject.code.clone(),
+        package: given["package"].as_str().map(str::to_owned),
+        file: subject.file.clone(),
+        about: ["system", "function", "symbol"].into_iter().find_map(|key| given[key].as_str().map(str::to_owned)),
+    };
+    approve::<T>(&mut call, &input, class, subject, given).await?;
+    Ok(logged::<T>(context, call, input).await)
+}
+
+/// Gives arguments under older names their names of today. Returns the pairs of the older name and
+/// the name.
+fn rename_aliases<T: Tool>(arguments: &mut JsonObject) -> Vec<(&'static str, &'static str)> {
+    let mut renamed = Vec::new();
+    for (other, name) in T::ALIASES {
+        if !arguments.contains_key(*name)
+            && let Some(value) = arguments.remove(*other)
+        {
+            arguments.insert((*name).to_owned(), value);
+            renamed.push((*other, *name));
+        }
+    }
+    renamed
+}
+
+fn parse<T: Tool>(accepts: &JsonObject, arguments: JsonObject, aliases: &[(&str, &str)]) -> Result<T::Input, Failure> {
+    if let Some(failure) = T::argument_error(&arguments) {
+        return Err(failure);
+    }
+    arguments::parse(T::NAME, accepts, arguments).map_err(|message| {
+        // The message uses the argument names of the call.
+        let message = aliases
+            .iter()
+            .fold(message, |message, (other, name)| message.replace(&format!("`{name}` "), &format!("`{other}` ")));
+        Failure { kind: ErrorKind::BAD_ARGUMENTS, message }
+    })
+}
+
+/// Asks for the approval that a call needs, and gives the call its permit.
+///
+/// # Errors
+/// The end of a call that is refused, whose outcome is known before anybody is asked, or whose
+/// client must ask.
+async fn approve<T: Tool>(
+    call: &mut Call,
+    input: &T::Input,
+    class: Class,
+    mut subject: Subject,
+    given: Value,
+) -> Result<(), Ended<T::Output>> {
+    let refused = |message| Failure { kind: ErrorKind::REFUSED, message };
+    let mut context: Option<CodeContext> = None;
+    if call.session.would_ask(call.client, class, T::NAME).await {
+        subject.tried = match T::before_approval(call, input).await {
+            BeforeApproval::Answer(reply) => return Err(Ended::Reply(reply)),
+            BeforeApproval::Tried(tried) => Some(tried),
+            BeforeApproval::Nothing => None,
+        };
+        context = T::code_context(input);
+        if let Some(context) = context.as_ref().filter(|_| subject.code.is_some()) {
+            let (by, package) = context.place(call.client);
+            subject.reading = call.session.reading(by, package).await;
+        }
+    }
+    match call.asker.ask(&call.session, call.client, T::NAME, (class, subject), given).await {
+        Consent::Given(permit) => call.permit = permit,
+        Consent::Refused(message) => return Err(refused(message).into()),
+        Consent::AskFirst(question) => return Err(Ended::AskFirst(question)),
+    }
+    let read = call.check_read_as_approved(context.as_ref()).await;
+    read.map_err(|why| refused(format!("Refused: {why}.")).into())
+}
+
 /// Calls a tool that changes something, and adds the call to the session's log.
-async fn logged<T: Tool>(doing: LogContext, call: Call, input: T::Input) -> Reply<T::Output> {
-    let running = call.session.log().begin(call.client, doing.clone());
-    let reply = log::within(doing, T::call(call, input)).await;
+async fn logged<T: Tool>(context: LogContext, call: Call, input: T::Input) -> Reply<T::Output> {
+    let running = call.session.log().begin(call.client, context.clone());
+    let reply = log::within(context, T::call(call, input)).await;
     running.end(if reply.failed { Status::Error } else { Status::Ok }, &reply.text);
     reply
 }
