@@ -10,7 +10,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("ide/asd.rs", 2, "the list of definitions, whose callers read directories on a thread of their own"),
     ("ide/files.rs", 1, "the walk of a directory, on a thread of its own"),
     ("ide/index/store.rs", 3, "the index, on a thread of its own"),
-    ("ide/texts.rs", 2, "`of_blocking`, and `spawn_blocking`"),
+    ("ide/texts.rs", 2, "`resolve` and `get`, of `spawn_blocking`"),
     ("mcp/tools/diagnostics.rs", 1, "`real`, of `spawn_blocking`"),
     ("session/bound_file.rs", 3, "`BoundFile` says that it blocks"),
     ("session/changed_files.rs", 1, "`spawn_blocking`"),

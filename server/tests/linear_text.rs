@@ -137,7 +137,7 @@ fn insertions(document: &Document, every: usize) -> Vec<Edit> {
 
 fn texts(document: &Document) -> Texts {
     let (uri, path) = ("file:///no/a.lisp".into(), Some(PathBuf::from("/no/a.lisp")));
-    Texts::of_blocking(vec![OpenText { uri, own: true, path, document: document.clone() }])
+    Texts::of(vec![OpenText { uri, own: true, path, document: document.clone() }])
 }
 
 type Feature = (&'static str, fn(&Document, &str));
@@ -257,9 +257,10 @@ const FEATURES: &[Feature] = &[
         recorded_definitions::definitions(text);
     }),
     ("places of definitions", |document, _| {
-        let texts = texts(document);
+        let mut texts = texts(document);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         for name in ["f", "m", "c"] {
-            places::defined_in_texts(name, Some("P1"), &texts);
+            runtime.block_on(places::defined_in_texts(name, Some("P1"), &mut texts));
             initargs::in_document(name, document);
             initargs::slots_in_document(name, document);
         }

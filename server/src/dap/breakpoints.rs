@@ -68,7 +68,7 @@ async fn send(
 
 /// The text of a file as an editor has it open, else as on disk; empty if there is none.
 async fn text_of(connection: &Connection, file: &Path) -> String {
-    let mut texts = connection.session.context(connection.client).await.texts().await;
+    let mut texts = connection.session.context(connection.client).await.texts();
     texts.get(file).await.map_or_else(String::new, |text| text.document.text().to_string())
 }
 

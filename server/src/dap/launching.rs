@@ -109,7 +109,7 @@ async fn defined_at(
     (file, line): (&Path, usize),
 ) -> Result<Option<TestToDebug>, String> {
     let context: Context<Session> = connection.session.context(connection.client).await;
-    let Some(text) = context.texts().await.get(file).await else {
+    let Some(text) = context.texts().get(file).await else {
         return Err(format!("The file {} cannot be read.", file.display()));
     };
     let Some(definition) = testing::test_on_line(&text.document, line) else { return Ok(None) };
@@ -135,7 +135,7 @@ async fn define_with_breakpoints(
     if waiting.is_empty() {
         return Ok(());
     }
-    let mut texts = connection.session.context(connection.client).await.texts().await;
+    let mut texts = connection.session.context(connection.client).await.texts();
     let mut evaluated: Vec<(PathBuf, usize)> = Vec::new();
     for (file, line) in waiting {
         let Some(text) = texts.get(&file).await else { continue };

@@ -163,7 +163,7 @@ pub(super) async fn page_of_frames(
     let page = DebugFrames { stop, start: wanted.start_frame, count };
     let page = backend.query(page).await.map_err(text)?;
     let texts = connection.texts();
-    let mut files = connection.session.context(connection.client).await.texts().await;
+    let mut files = connection.session.context(connection.client).await.texts();
     let mut frames = Vec::new();
     for frame in &page.frames {
         let keep = |text| connection.keep_loaded(text);

@@ -97,7 +97,7 @@ mod tests {
         let texts: Vec<&str> = loaded.into_iter().collect();
         let page: Frames = serde_json::from_value(json!({"total": 1, "frames": [frame], "texts": texts})).unwrap();
         let evaluated = [KeptText { reference: 7, text: "(list\n (f 1))".into() }];
-        let (mut files, mut kept) = (Texts::of(Vec::new()).await, None);
+        let (mut files, mut kept) = (Texts::of(Vec::new()), None);
         let keep = |text| {
             kept = Some(text);
             99

@@ -136,8 +136,8 @@ impl<B: Backend> Context<B> {
 
     /// Returns the texts of files as they are now: open ones from the snapshot, others from the
     /// disk.
-    pub async fn texts(&self) -> Texts {
-        Texts::of(self.open.clone()).await
+    pub fn texts(&self) -> Texts {
+        Texts::of(self.open.clone())
     }
 }
 

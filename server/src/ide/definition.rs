@@ -54,7 +54,7 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     };
     let known =
         cursor.context.symbol(&written, package.as_deref(), &[SymbolPart::Definitions, SymbolPart::Systems]).await;
-    let mut texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     // A string may name a package or a system only.
     let meant = |one: &Defined| !is_string || matches!(one.kind.as_str(), "package" | "system");
     let mut defined = places::defined_where(known.as_ref().ok(), &written, package.as_deref(), &mut texts, meant).await;

@@ -81,7 +81,7 @@ pub async fn symbol<B: Backend>(
     // The places of more methods are not shown, and each would have its file read.
     let query = Symbol { name: symbol.clone(), package: package.clone(), strict: true, want, methods: Some(MAX_SHOWN) };
     let known = context.query(query).await?;
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     let defined = places::defined(&known, &mut texts).await;
     let mut facts = Description { made_by: context.made_by(&known), ..describe(&symbol, &known, &defined) };
     if let Some(references) = &known.references {

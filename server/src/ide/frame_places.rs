@@ -110,7 +110,7 @@ mod tests {
         let files: Vec<(&str, &str)> = text.map(|text| ("shop.lisp", text)).into_iter().collect();
         let context = context(FakeImage::empty(), &files);
         run(async {
-            let mut texts = context.texts().await;
+            let mut texts = context.texts();
             let part = |text: &Text, span: Span| text.document.text().slice(span.start..span.end).to_string();
             match super::place(&page.frames[0], &page, &mut texts).await.unwrap() {
                 FramePlace::Exact(text, span) => format!("{} at {}", part(&text, span), span.start),

@@ -67,7 +67,7 @@ pub(super) struct Lookup<'a, B> {
 
 impl<'a, B: Backend> Lookup<'a, B> {
     pub(super) async fn into(context: &'a Context<B>, index: &'a Snapshot) -> Lookup<'a, B> {
-        Lookup { context, index, texts: context.texts().await, unavailable: false }
+        Lookup { context, index, texts: context.texts(), unavailable: false }
     }
 
     /// The image's knowledge of a symbol; nothing if it does not answer.

@@ -77,7 +77,7 @@ fn local<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String> {
 async fn global<B: Backend>(cursor: &Cursor<B>, here: &SymbolHere, manuals: &Manuals) -> Option<String> {
     let (context, written, package) = (&cursor.context, here.written.as_str(), &here.package);
     let known = context.symbol(written, package.as_deref(), &[SymbolPart::Facts, SymbolPart::Definitions]).await;
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     if let Ok(known) = &known {
         let defined = places::defined(known, &mut texts).await;
         let made_by = context.made_by(known);
@@ -96,7 +96,7 @@ async fn global<B: Backend>(cursor: &Cursor<B>, here: &SymbolHere, manuals: &Man
     }
     // The texts may leave the package of a name open.
     if defined.is_empty() {
-        defined = places::defined_in_texts(written, package.as_deref(), &texts);
+        defined = places::defined_in_texts(written, package.as_deref(), &mut texts).await;
     }
     let Some(one) = defined.first() else {
         // The image knows nothing of declarations and the like, and it may be absent.

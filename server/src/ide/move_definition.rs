@@ -127,7 +127,7 @@ pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved
     }
     let document = match &to.open {
         Some(document) => document.clone(),
-        None => match cursor.context.texts().await.get(&to.path).await {
+        None => match cursor.context.texts().get(&to.path).await {
             Some(text) => text.document.clone(),
             None => return Err(Refusal(format!("{name} cannot be read."))),
         },

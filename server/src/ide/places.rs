@@ -156,7 +156,7 @@ pub async fn defined_where(
     };
     found.retain(&meant);
     if found.is_empty() {
-        found = defined_in_texts(written, package, texts);
+        found = defined_in_texts(written, package, texts).await;
         found.retain(&meant);
     }
     found
@@ -164,10 +164,10 @@ pub async fn defined_where(
 
 /// The definitions of a name as written in the texts known so far, those in `package` first. Used
 /// without an image.
-pub fn defined_in_texts(written: &str, package: Option<&str>, texts: &Texts) -> Vec<Defined> {
+pub async fn defined_in_texts(written: &str, package: Option<&str>, texts: &mut Texts) -> Vec<Defined> {
     let key = definitions::key(written);
     let mut found: Vec<(bool, Defined)> = Vec::new();
-    for text in texts.known() {
+    for text in texts.known().await {
         for one in definitions::named(&text.document, &key) {
             let elsewhere = definitions::package(&text.document, &one).as_deref() != package;
             let defined = Defined {

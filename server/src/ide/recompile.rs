@@ -54,7 +54,7 @@ pub struct Users {
 pub async fn users<B: Backend>(context: &Context<B>, named: &Named) -> Result<Users, ImageError> {
     let named = &Named { name: symbol_of(&named.name).to_owned(), package: named.package.clone() };
     let index = context.texts_index().await;
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     let known = context.symbol(&named.name, named.package.as_deref(), &[SymbolPart::Facts]).await?;
     let meant = TextSymbol::of(&index, named);
     let is_type = is_type(&index, &meant, &known);

@@ -69,7 +69,7 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Optio
             return Some(spans.map(|span| cursor.target(span)).collect());
         }
     }
-    let mut texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     let found = of_name(&cursor.context, &here.written, here.package.as_deref(), &mut texts).await;
     let references = found.references.iter().filter(|one| with_declaration || one.kind != Kind::Defines);
     // A set, because a text may have as many definitions of the name as references to it.
@@ -101,7 +101,7 @@ pub async fn of_kinds<B: Backend>(
     package: Option<&str>,
     kinds: &[Kind],
 ) -> Vec<Referred> {
-    let mut found = of_name(context, written, package, &mut context.texts().await).await.references;
+    let mut found = of_name(context, written, package, &mut context.texts()).await.references;
     found.retain(|one| one.kind != Kind::Defines && (kinds.is_empty() || kinds.contains(&one.kind)));
     found.sort_by(|one, other| (&one.text.path, one.span).cmp(&(&other.text.path, other.span)));
     found

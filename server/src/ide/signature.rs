@@ -114,7 +114,7 @@ pub(super) async fn parameters<B: Backend>(
         return open;
     }
     let named = Named { name: site.operator.clone(), package: package.map(str::to_owned) };
-    let mut texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     let found = indexed_definitions::find(&cursor.context, &named, &mut texts).await;
     let list = found.into_iter().find_map(|one| one.lambda_list)?;
     Some(Parameters { names: parts(&list), documentation: None })

@@ -81,7 +81,7 @@ pub async fn find<B: Backend>(
         Err(error @ ImageError::Refused { .. }) => return Err(error),
         Err(error) => Err(error),
     };
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     let mut defined = places::defined_anywhere(known.as_ref().ok(), symbol, package, &mut texts).await;
     let (known, absent) = match known {
         Ok(known) => (Some(known), None),

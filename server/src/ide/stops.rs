@@ -188,7 +188,7 @@ pub async fn frames<B: Backend>(
     workspace: &Path,
 ) -> Result<(String, FramesFacts), ImageError> {
     let page = context.query(DebugFrames { stop: stack.stop(), start: 0, count: PAGE }).await?;
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     let mut text = format!("{}, {} frames:", stack.name(), page.total);
     let mut frames = Vec::new();
     for frame in &page.frames {

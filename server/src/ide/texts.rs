@@ -42,6 +42,8 @@ pub struct OpenText {
 /// Texts by file.
 #[derive(Debug)]
 pub struct Texts {
+    /// The open texts whose links are not resolved yet.
+    open: Vec<OpenText>,
     known: HashMap<PathBuf, Option<Arc<Text>>>,
     /// The real paths of files, by the paths that were asked for.
     links: HashMap<PathBuf, PathBuf>,
@@ -49,29 +51,17 @@ pub struct Texts {
 
 impl Texts {
     /// Returns the texts with the open ones. If a file is open more than once, its last text
-    /// counts. Links are resolved on a thread that may wait for the disk.
-    pub async fn of(open: Vec<OpenText>) -> Texts {
-        match tokio::task::spawn_blocking(|| Texts::of_blocking(open)).await {
-            Ok(texts) => texts,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // Only the end of the runtime cancels the task.
-            Err(_) => Texts::of_blocking(Vec::new()),
-        }
-    }
-
-    /// Acts as [`Texts::of`] on this thread, which may wait for the disk.
-    pub fn of_blocking(open: Vec<OpenText>) -> Texts {
-        let mut known: HashMap<PathBuf, Option<Arc<Text>>> = HashMap::new();
-        for OpenText { uri, path, document, .. } in open {
-            let Some(path) = path else { continue };
-            let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
-            known.insert(real, Some(Arc::new(Text { uri, path, document })));
-        }
-        Texts { known, links: HashMap::new() }
+    /// counts.
+    pub fn of(open: Vec<OpenText>) -> Texts {
+        Texts { open, known: HashMap::new(), links: HashMap::new() }
     }
 
     /// All texts known so far: at first the open ones.
-    pub fn known(&self) -> impl Iterator<Item = &Arc<Text>> {
+    pub async fn known(&mut self) -> impl Iterator<Item = &Arc<Text>> {
+        if !self.open.is_empty() {
+            let open = std::mem::take(&mut self.open);
+            self.known.extend(blocking(|| resolve(open)).await);
+        }
         self.known.values().flatten()
     }
 
@@ -82,13 +72,15 @@ impl Texts {
         }
         // A single thread does all file system queries: switching threads takes longer than most
         // queries.
-        let wanted = path.to_owned();
-        let found = tokio::task::spawn_blocking(move || {
+        let (wanted, open) = (path.to_owned(), std::mem::take(&mut self.open));
+        let (opened, real, document) = blocking(move || {
+            let opened = resolve(open);
             let real = std::fs::canonicalize(&wanted).unwrap_or(wanted);
-            let document = read(&real);
-            (real, document)
-        });
-        let (real, document) = found.await.ok()?;
+            let document = if opened.contains_key(&real) { None } else { read(&real) };
+            (opened, real, document)
+        })
+        .await;
+        self.known.extend(opened);
         self.links.insert(path.to_owned(), real.clone());
         if let Some(known) = self.known.get(&real).cloned() {
             return known;
@@ -96,6 +88,27 @@ impl Texts {
         let text = document.map(|document| Arc::new(Text { uri: uri_of_path(path), path: path.to_owned(), document }));
         self.known.insert(real, text.clone());
         text
+    }
+}
+
+/// Returns the open texts by their real paths.
+fn resolve(open: Vec<OpenText>) -> HashMap<PathBuf, Option<Arc<Text>>> {
+    let mut known = HashMap::new();
+    for OpenText { uri, path, document, .. } in open {
+        let Some(path) = path else { continue };
+        let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        known.insert(real, Some(Arc::new(Text { uri, path, document })));
+    }
+    known
+}
+
+/// Runs `work` on a thread that may wait for the disk.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => value,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // Only the end of the runtime cancels the task, and this one with it.
+        Err(_) => std::future::pending().await,
     }
 }
 

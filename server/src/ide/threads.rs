@@ -137,7 +137,7 @@ pub async fn stack<B: Backend>(
     workspace: &Path,
 ) -> Result<(String, StackFacts), ImageError> {
     let stack = context.query(ThreadStack { number }).await?;
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     let places: Vec<Reference> = stack
         .frames
         .iter()

@@ -13,7 +13,7 @@ use crate::image::api::symbols::SymbolPart;
 pub async fn type_definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     let Some(SymbolHere { written, package, .. }) = cursor.symbol_here() else { return Vec::new() };
     let context = &cursor.context;
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     let (names, want) = match types::of_local(&cursor.document, cursor.offset) {
         Some(TypeOf::Unknown) => return Vec::new(),
         Some(TypeOf::Named(names)) => (names, SymbolPart::Definitions),

@@ -13,7 +13,7 @@ use crate::model::image::ImageError;
 /// The value is gone, or the image does not answer.
 pub async fn of<B: Backend>(context: &Context<B>, reference: u64) -> Result<Vec<Defined>, ImageError> {
     let answer = context.query(InspectDefinition { reference }).await?;
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     let mut found: Vec<Defined> = Vec::new();
     for definition in &answer.definitions {
         let Some(one) = places::locate(definition, &answer.features, &mut texts).await else { continue };

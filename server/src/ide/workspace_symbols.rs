@@ -30,7 +30,7 @@ pub async fn symbols<B: Backend>(context: &Context<B>, query: &str) -> Vec<Symbo
     let question =
         Apropos { pattern: query, package: None, external: false, system: false, limit: LIMIT, definitions: true };
     let Ok(answer) = context.query(question).await else { return Vec::new() };
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     let mut loaded: Vec<Defined> = Vec::new();
     for symbol in answer.symbols.into_iter().filter(|symbol| symbol.package != "COMMON-LISP") {
         let known = Known { definitions: symbol.definitions, features: answer.features.clone(), ..Known::default() };

@@ -273,7 +273,7 @@ impl AgentBreakpoints {
                 let text = if points.is_empty() {
                     String::new()
                 } else {
-                    let mut texts = session.context(client).await.texts().await;
+                    let mut texts = session.context(client).await.texts();
                     texts.get(&file).await.map_or_else(String::new, |text| text.document.text().to_string())
                 };
                 let refusals = edited::refusals(&session, &file, &text, &points).await;

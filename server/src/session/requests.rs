@@ -290,7 +290,7 @@ pub async fn compute_all<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
 }
 
 /// The size in bytes up to which a text takes no noticeable time.
-const SMALL: usize = 2 << 10;
+pub(super) const SMALL: usize = 2 << 10;
 
 /// [`compute_all`] on a text of `size` bytes; a small text is processed at once.
 pub async fn compute_all_of<T: Send + 'static>(size: usize, work: impl FnOnce() -> T + Send + 'static) -> T {

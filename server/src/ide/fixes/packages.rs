@@ -56,7 +56,7 @@ pub(in crate::ide) async fn closed_definers<B: Backend>(
         file.open.is_none() && file.packages.iter().any(|package| packages.contains(&package.name))
     };
     let mut found = Vec::new();
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     for file in index.files.iter().filter(|file| defines(file)).take(MAX_FILES) {
         found.extend(texts.get(&file.path).await.map(|text| (text.uri.clone(), text.document.clone())));
     }

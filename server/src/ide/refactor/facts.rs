@@ -202,7 +202,7 @@ async fn macros_of_others<B: Backend>(
     })
     .await;
     let mut found: Vec<(String, Option<usize>)> = Vec::new();
-    let mut texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     let mut files = 0;
     for file in &index.files {
         let mut named: Vec<String> = Vec::new();
@@ -248,7 +248,7 @@ async fn closed_definers<B: Backend>(
     let key = definitions::key(&written);
     let defines = |definition: &Indexed| definition.key == key && definition.kind() == "function";
     let mut found = Vec::new();
-    let mut texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     for file in index.files.iter().filter(|file| file.open.is_none() && file.definitions.iter().any(defines)) {
         if found.len() == MAX_FILES {
             break;
@@ -275,7 +275,7 @@ async fn users<B: Backend>(cursor: &Cursor<B>, facts: &Facts, names: &[String]) 
     let uris = std::iter::once(&cursor.uri).chain(facts.others.iter().map(|(uri, _)| uri));
     let known: HashSet<&str> = uris.map(String::as_str).collect();
     let index = &facts.index;
-    let mut texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     for file in index.files.iter().filter(|file| names.iter().any(|name| index.has(file, name))) {
         if file.open.is_none() && known.contains(uri_of_path(&file.path).as_str()) {
             continue;

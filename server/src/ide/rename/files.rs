@@ -20,7 +20,7 @@ pub(super) async fn changed_files<B: Backend>(
     names: &[&str],
     find: impl Fn(&Document, &FileEntry) -> Result<Vec<Change>, Refusal>,
 ) -> Result<Vec<FileChanges>, Refusal> {
-    let mut texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     let mut files = Vec::new();
     let mut count = 0;
     for file in &index.files {

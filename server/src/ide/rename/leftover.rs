@@ -89,7 +89,7 @@ async fn is_mentioned<B: Backend>(
     let targets = [target];
     let options = Options::default();
     let mentions = Mentions { packages, targets: &targets, keywords: &[], old_as_written: name, options };
-    let mut texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     for file in index.mentioning(name) {
         let document = match &file.open {
             Some(document) => document.clone(),

@@ -18,7 +18,7 @@ pub(crate) struct Input {
     /// Its name: pkg:name or name
     #[schemars(length(min = 1))]
     symbol: String,
-    /// Read in it
+    /// Package for reading the name
     #[serde(default)]
     package: Option<String>,
     /// Also who uses it; slower

@@ -17,7 +17,7 @@ pub(crate) struct Input {
     /// pkg:name, name, (setf name), a package
     #[schemars(length(min = 1))]
     symbol: String,
-    /// Read in it
+    /// Package for reading the name
     #[serde(default)]
     package: Option<String>,
     #[schemars(

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::config::approval::Class;
 use crate::image::api::reading::Reading;
 use crate::session::bound_file::BoundFile;
+use crate::session::requests;
 use crate::session::sources::Sources;
 use crate::session::{ClientId, outside_workspace};
 
@@ -67,7 +68,8 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// Acts as [`ApprovalRequest::new`] on a thread that may wait for the disk.
+    /// Acts as [`ApprovalRequest::new`] on a thread that may wait for the disk, where there is a
+    /// file; a short text without one is processed at once.
     pub async fn new_off_thread(
         workspace: &Path,
         client: ClientId,
@@ -76,6 +78,10 @@ impl ApprovalRequest {
         arguments: Value,
         lasting: bool,
     ) -> ApprovalRequest {
+        let is_short = operation.1.code.as_deref().is_some_and(|code| code.len() <= requests::SMALL);
+        if is_short && operation.1.file.is_none() {
+            return ApprovalRequest::new(workspace, client, tool, operation, arguments, lasting);
+        }
         let workspace = workspace.to_owned();
         let made = tokio::task::spawn_blocking(move || {
             ApprovalRequest::new(&workspace, client, tool, operation, arguments, lasting)

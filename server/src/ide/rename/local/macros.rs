@@ -86,9 +86,10 @@ pub(super) async fn possible_macros<B: Backend>(
     for node in &form.nodes {
         visit(form, node, key, within, &mut found);
     }
-    let texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     let defined: HashSet<String> = texts
         .known()
+        .await
         .flat_map(|text| found.iter().flat_map(|name| definitions::named(&text.document, name)))
         .filter(|one| one.operator == "defmacro")
         .map(|one| one.key)
