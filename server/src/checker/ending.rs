@@ -1,4 +1,4 @@
-//! The end of a copy without a report, and its reason, in words for the user.
+//! Reasons why a copy ended without a report, in words for the user.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::image::link::CallError;
 use crate::image::process::{PidHandle, describe_signal};
 use crate::model::image::ImageError;
 
-/// The number of descriptors that a copy needs for its work.
+/// The number of free file descriptors that a copy needs for its work.
 const SPARE_DESCRIPTORS: usize = 8;
 
 /// The exit code of a copy that would have waited for ever for a lock (lisp/src/copy-locks.lisp).
@@ -38,7 +38,10 @@ pub(super) enum Failed {
     Error(ImageError),
 }
 
-/// Returns the limit that a copy has passed, if any.
+/// Returns the limit that a copy has passed, with the reason for the user. `late` is true if the
+/// time limit `within` is over. The memory limit is `memory` bytes, plus the `had` bytes that the
+/// copy had at its start, less the `files` bytes that it takes outside its process. `what`
+/// describes the job, such as `a check`.
 pub(super) fn passed_limit(
     pid_handle: Option<&PidHandle>,
     late: bool,
@@ -61,7 +64,7 @@ pub(super) fn no_socket(error: std::io::Error) -> Failed {
     Failed::Error(ImageError::Unavailable(format!("Nothing can be checked: the copy's socket failed: {error}")))
 }
 
-/// Converts an answer that came before the copy had connected, or that is an error.
+/// Converts the end of a copy that had not connected, or the error that the image answered.
 pub(super) fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -> Failed {
     match end {
         Ok(_) if instance.ending().is_some() => Failed::Gone(instance.clone()),
@@ -86,7 +89,7 @@ pub(super) fn is_locked_out(end: Option<&CopyEnd>) -> bool {
     end.is_some_and(|end| end.exit == Some(LOCKED_OUT))
 }
 
-/// Explains that a copy would have waited for ever for the lock of that name.
+/// Explains that a copy would have waited for ever for the lock `lock`.
 pub(super) fn locked_out(lock: Option<&str>) -> String {
     let lock = lock.map_or("a lock".to_owned(), |name| format!("the lock {name:?}"));
     format!(
@@ -94,8 +97,8 @@ pub(super) fn locked_out(lock: Option<&str>) -> String {
     )
 }
 
-/// Explains the end of a copy that did not report that it was done. `cause` is called for a copy
-/// that exited by itself and returns the reason, if it is known.
+/// Explains the end of a copy that did not report that it was done. `cause` returns the reason, if
+/// it is known, and is called only for a copy that exited by itself.
 pub(super) fn explain(end: Option<&CopyEnd>, cause: impl FnOnce() -> Option<String>) -> (Limit, String) {
     match end {
         Some(CopyEnd { signal: Some(signal), .. }) if *signal == Signal::XCPU.as_raw() => {
@@ -109,7 +112,7 @@ pub(super) fn explain(end: Option<&CopyEnd>, cause: impl FnOnce() -> Option<Stri
     }
 }
 
-/// Describes the error because of which a copy left, if it could send it.
+/// Describes the error that a copy sent before it exited, if it could send one.
 pub(super) fn own_error(findings: &Findings) -> Option<String> {
     let error = findings.failure()?;
     Some(format!(

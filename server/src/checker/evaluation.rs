@@ -16,12 +16,13 @@ use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::model::trial::Trial;
 
-/// The greatest number in an answer: sums of what fits a line do not overflow.
+/// The greatest number that an answer may have. Sums of the numbers that fit a line do not
+/// overflow.
 const NUMBER_LIMIT: f64 = (1_u64 << 44) as f64;
 
 /// The limits of work in a copy.
 struct Limits {
-    /// Seconds after which the copy itself leaves the code.
+    /// Seconds after which the copy itself stops the code.
     timeout: f64,
     /// Seconds after which the host ends the copy.
     deadline: f64,
@@ -62,14 +63,14 @@ pub(super) async fn work<O: Operation>(runner: &Runner, params: WorkInCopyParams
     let limits = Limits { timeout, deadline, memory, threads };
     match answer(runner, "eval-in-copy", params, limits).await? {
         Ok(answer) => Ok(answer),
-        // Every answer is an outcome, with fields of its own that may be missing.
+        // Every answer has the fields of an outcome. Its own fields may be missing.
         Err(ended) => serde_json::to_value(ended)
             .and_then(serde_json::from_value)
             .map_err(|error| ImageError::Unavailable(format!("The copy of the image gave no answer: {error}"))),
     }
 }
 
-/// Returns the answer of a copy, or the outcome that tells why there is none.
+/// Returns the answer of a copy, or an outcome that explains why there is none.
 async fn answer<P: Serialize, A: DeserializeOwned>(
     runner: &Runner,
     op: &'static str,
@@ -81,11 +82,11 @@ async fn answer<P: Serialize, A: DeserializeOwned>(
     Ok(answer_of(runner.run(&job, Queue::Work).await?, limits.timeout))
 }
 
-/// Returns the answer in the output of a copy, or the outcome that tells why there is none.
-/// `timeout`: seconds after which the copy should have left the code.
+/// Returns the answer in the output of a copy, or an outcome that explains why there is none.
+/// `timeout` is the time in seconds after which the copy should have stopped the code.
 pub(super) fn answer_of<A: DeserializeOwned>(mut output: CheckOutput, timeout: f64) -> Result<A, Box<EvalOutcome>> {
-    // Evaluated code may forge this by writing to the copy's socket; the answer is only about that
-    // code.
+    // Evaluated code may forge the report by writing to the copy's socket. The report is only about
+    // that code.
     let report = output.reports.pop().map(|(_, report)| report);
     let meaningless = match output.answer {
         Some(answer) if !numbers_are_bounded(&answer) => Some("a number in it is out of range".to_owned()),
@@ -109,7 +110,7 @@ pub(super) fn answer_of<A: DeserializeOwned>(mut output: CheckOutput, timeout: f
     }))
 }
 
-/// Returns true if no number of an answer is negative or greater than what a copy can mean.
+/// Returns true if every number of an answer is between 0 and [`NUMBER_LIMIT`].
 pub(super) fn numbers_are_bounded(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.as_f64().is_some_and(|number| (0.0..=NUMBER_LIMIT).contains(&number)),
@@ -119,7 +120,7 @@ pub(super) fn numbers_are_bounded(value: &Value) -> bool {
     }
 }
 
-/// Returns the outcome of an evaluation of which the copy told nothing.
+/// Returns the outcome of an evaluation about which the copy reported nothing.
 pub(super) fn ended(kind: &str, message: String) -> EvalOutcome {
     EvalOutcome::empty(EvalStatus::Error, Some(EvalError::new(kind, message)))
 }

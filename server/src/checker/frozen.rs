@@ -1,5 +1,6 @@
-//! Frozen failures: copies of the image that failing evaluations leave behind, in which their
-//! stacks live on (docs/wire.md, "A frozen failure"). Each connects to the host by itself.
+//! Frozen failures: copies of the image that failing evaluations leave behind, and that keep the
+//! stack of the failure (docs/wire.md, "A frozen failure"). Each copy connects to the host by
+//! itself.
 
 mod kept;
 mod requests;
@@ -30,9 +31,9 @@ use crate::model::frozen::{Failure, Frozen};
 use crate::model::image::ImageError;
 use crate::steady::{sleep, timeout};
 
-/// Seconds for which a frozen failure is kept.
+/// The time for which a frozen failure is kept, in seconds.
 const RETENTION_S: f64 = 600.0;
-/// Seconds that an attempt may take.
+/// The time limit of one operation on a frozen failure, in seconds.
 const ATTEMPT: f64 = 20.0;
 /// The pause before connections are accepted again after an error.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -53,8 +54,8 @@ fn not_found(number: u64) -> ImageError {
     ImageError::Refused { kind: ErrorKind::STALE, message }
 }
 
-/// Returns the parameters with which an error is frozen, and opens the socket for that at first
-/// use; see [`super::Checker::freeze`].
+/// Returns the parameters with which an error is frozen; see [`super::Checker::freeze`]. The first
+/// call opens the socket to which frozen failures connect.
 pub(super) fn freeze_params(failures: &Arc<Failures>, keep: usize) -> Option<Freeze> {
     let config = failures.runtime.config();
     if keep == 0 || config.copies == Copies::Process {
@@ -98,7 +99,8 @@ async fn accept(failures: Weak<Failures>, scratch: Arc<Scratch>) {
     }
 }
 
-/// Reads the first line of a connection, and closes it if no evaluation reports the failure.
+/// Checks the first line of a connection, and hands the connection over. Closes it after
+/// [`CONNECT`] if no evaluation has reported the failure.
 async fn greet(failures: Weak<Failures>, token: String, stream: UnixStream, pid: u32) {
     let (read, orders) = stream.into_split();
     let mut lines = Lines::new(read, LINE_LIMIT);

@@ -1,10 +1,10 @@
-//! The amount of memory of a copy that is not shared with the image.
+//! The memory that a process has to itself, in particular a copy of the image.
 
 use rustix::process::Pid;
 
 /// Returns true if the process has more than `limit` bytes of memory to itself: private memory,
-/// swapped memory and page tables. `None`: unknown (the process is gone, or the system is not
-/// Linux).
+/// swapped memory and page tables. Returns `None` if that is unknown: the process is gone, or the
+/// system is not Linux.
 #[cfg(target_os = "linux")]
 pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
@@ -30,15 +30,15 @@ const RESIDENT: &[&str] = &["RssAnon:", "RssShmem:"];
 #[cfg(target_os = "linux")]
 const BESIDE: &[&str] = &["VmSwap:", "VmPTE:"];
 
-/// Returns the bytes of resident memory that no file on a disk backs, private or shared, together
-/// with those that [`inherited`] counts. `None` as above.
+/// Returns the bytes of resident memory that no file on a disk backs, private or shared, plus the
+/// bytes that [`inherited`] returns. `None` as above.
 #[cfg(target_os = "linux")]
 pub(super) fn resident(pid: Pid) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
     Some(sum(&status, RESIDENT)?.saturating_add(sum(&status, BESIDE)?))
 }
 
-/// Returns the bytes of swapped memory and of page tables. A copy begins with as many as its image
+/// Returns the bytes of swapped memory and of page tables. A copy begins with as many as the image
 /// has. `None` as above.
 #[cfg(target_os = "linux")]
 pub(super) fn inherited(pid: Pid) -> Option<u64> {
@@ -104,8 +104,8 @@ pub(super) fn private(_pid: Pid) -> Option<u64> {
     None
 }
 
-/// See the Linux version: elsewhere there is no cheap way to know, and the copy's heap is the only
-/// limit.
+/// See the Linux version. Other systems have no cheap way to know, so the size of the copy's heap
+/// is the only limit.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn exceeds(_pid: Pid, _limit: u64) -> Option<bool> {
     None

@@ -1,5 +1,5 @@
-//! Throw-away copies of the image: checks and macro expansions run in them and have no side effects
-//! on the image. docs/architecture.md describes each file.
+//! Throw-away copies of the image, in which checks, macro expansions and evaluations run without
+//! side effects on the image. docs/architecture.md describes each file.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 
@@ -52,10 +52,11 @@ pub use recordings::ExpectedRecording;
 use recordings::Recordings;
 pub use turn::copies_at_once;
 
-/// The maker of throw-away copies of one image. Clones share their limits.
+/// Runs checks, expansions and evaluations in throw-away copies of one image. Clones share the
+/// limits of the copies.
 ///
-/// A task that outlives its request shares some of these fields, but not the image's handle: the
-/// task does not keep the image alive.
+/// A task that outlives its request may share the other fields, but not `image`, so that it does
+/// not keep the image alive.
 #[derive(Clone)]
 pub struct Checker {
     image: Image,
@@ -83,13 +84,15 @@ impl Checker {
         }
     }
 
-    /// Returns the way in which copies of this image are made; `None` while there is no image.
+    /// Returns how copies of this image are made: by a fork, or as a second process. Returns `None`
+    /// while there is no image.
     pub fn copies(&self) -> Option<Copies> {
         let Phase::Ready(instance) = &*self.runner.forker.runtime.phase.borrow() else { return None };
         Some(if self.runner.forker.workers.is_needed(instance) { Copies::Process } else { Copies::Fork })
     }
 
-    /// Returns true if the system limits what a copy may read; `None` while there is no image.
+    /// Returns true if the system can restrict what a copy reads (Landlock). Returns `None` while
+    /// there is no image.
     pub fn limits_reading(&self) -> Option<bool> {
         let Phase::Ready(instance) = &*self.runner.forker.runtime.phase.borrow() else { return None };
         Some(instance.ready.features.landlock > 0)
@@ -98,13 +101,13 @@ impl Checker {
     /// Checks a text in a throw-away copy. Dropping the future kills the copy.
     ///
     /// # Errors
-    /// When there is no image or no copy can be made of it.
+    /// There is no image, or no copy can be made of it.
     pub async fn check(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
         self.runner.check(params, Priority::None).await
     }
 
-    /// Acts as [`Checker::check`] for one of several checks: a copy is kept ready for the next
-    /// check, which then waits for no fork.
+    /// Checks a text as [`Checker::check`] does, and keeps a copy ready for the next check, which
+    /// then does not wait for a fork.
     ///
     /// # Errors
     /// As [`Checker::check`].
@@ -112,8 +115,8 @@ impl Checker {
         self.runner.check(params, Priority::More).await
     }
 
-    /// Acts as [`Checker::check_repeated`] for a text that is being edited: the check does not wait
-    /// for those of agents and terminals.
+    /// Checks a text that is being edited, as [`Checker::check_repeated`] does. The check does not
+    /// wait for those of agents and terminals.
     ///
     /// # Errors
     /// As [`Checker::check`].
@@ -121,17 +124,18 @@ impl Checker {
         self.runner.check(params, Priority::Edited).await
     }
 
-    /// Checks a text in a copy that leaves a chain behind, which answers edits of the text.
-    /// Dropping the future, or the chain, kills all its processes.
+    /// Checks a text in a copy that leaves a chain behind: processes that check later edits of the
+    /// text (docs/architecture.md, "A chain"). Dropping the future, or the chain, kills all of
+    /// them.
     ///
     /// # Errors
-    /// When there can be no chain for this text now.
+    /// The reason why there can be no chain for this text now.
     pub async fn chain(&self, params: CheckParams) -> Result<Chain, ChainEnd> {
         chain::start(&self.runner, params).await
     }
 
-    /// Checks the files of a system in a throw-away copy, in which they and their dependencies are
-    /// loaded. Returns each file's report, in the order of the build. `lookup` is asked for each
+    /// Checks the files of a system in a throw-away copy, into which they and their dependencies
+    /// are loaded. Returns each file's report, in the order of the build. `lookup` is called for a
     /// file when its turn comes. Dropping the future kills the copy.
     ///
     /// # Errors
@@ -146,10 +150,10 @@ impl Checker {
     }
 
     /// Returns the directories in which checks find sources: those that the image knows, and the
-    /// one below which copies have their scratch directories.
+    /// directory of the copies' scratch directories.
     ///
     /// # Errors
-    /// When there is no image.
+    /// There is no image.
     pub async fn source_directories(&self) -> Result<Vec<PathBuf>, ImageError> {
         let mut places = self.image.query_when_ready(&SourceDirectories {}).await?.directories;
         places.push(self.runner.forker.runtime.private.clone());
@@ -206,8 +210,8 @@ impl Checker {
         Ok(self.image.run(params, None, None, progress, None).await?.call)
     }
 
-    /// Has a confined copy keep a call that was recorded in the image, for questions. Dropping the
-    /// future kills the copy.
+    /// Keeps a call that was recorded in the image, in a confined copy that answers questions about
+    /// it. Dropping the future kills the copy.
     ///
     /// # Errors
     /// As [`Checker::check`].
@@ -255,11 +259,11 @@ impl Checker {
         evaluation::work(&self.runner, params).await
     }
 
-    /// Expands macros, in the image where no code of the user's can run, else in a throw-away copy.
-    /// Dropping the future kills the copy.
+    /// Expands macros: in the image if no code of the user's can run, otherwise in a throw-away
+    /// copy. Dropping the future kills the copy.
     ///
     /// # Errors
-    /// As [`Checker::check`], and when the expansion passed a limit.
+    /// As [`Checker::check`]; also if the expansion passed a limit.
     pub async fn expand(&self, params: ExpandParams) -> Result<ExpandAnswer, ImageError> {
         // An error of this query is not reported: the expansion in a copy reports its own.
         if params.request.is_plain()
@@ -271,15 +275,16 @@ impl Checker {
         self.runner.expand(params).await
     }
 
-    /// Returns the parameters with which an evaluation freezes its error; `keep` frozen failures
-    /// are kept. `None`: the error is only reported.
+    /// Returns the parameters with which an evaluation freezes the error that ends it. `keep` is
+    /// the number of frozen failures that are kept, with this one. Returns `None` if errors are
+    /// only reported.
     pub fn freeze(&self, keep: usize) -> Option<Freeze> {
         frozen::freeze_params(&self.failures, keep)
     }
 
-    /// Keeps a frozen failure; returns its number, 0 if there is no image. `session`: the session
-    /// of the evaluation that ended with `error`, or a description of the thread or test that did.
-    /// `memory`: the limit of each attempt's private memory, in bytes.
+    /// Keeps a frozen failure, and returns its number, or 0 if there is no image. `session` is the
+    /// session of the evaluation that ended with `error`, or describes the thread or test that did.
+    /// `memory` is the limit of each attempt's private memory, in bytes.
     pub fn keep_failure(&self, frozen: &Frozen, session: &str, error: Option<&EvalError>, memory: u64) -> u64 {
         frozen::keep(&self.failures, frozen, session, error, memory)
     }

@@ -13,35 +13,35 @@ use tokio::time::Instant;
 
 use super::chain::memory::processes;
 
-/// The bytes that the files of one check may take.
+/// The limit of the bytes that the files of one check take.
 const BYTES: u64 = 2 << 30;
-/// The number of files and directories of one check.
+/// The limit of the number of files and directories of one check.
 const ENTRIES: usize = 50_000;
-/// The bytes that a removed file may have of which only a mapping is left: RLIMIT_FSIZE of a copy
-/// (lisp/src/confine/privileges.lisp).
+/// The number of bytes that a removed file counts if only a mapping of it is left: the limit of the
+/// size of a copy's files, RLIMIT_FSIZE (lisp/src/confine/privileges.lisp).
 const MAPPED: u64 = 256 << 20;
 /// The number of a file system in memory (`statfs`).
 const TMPFS: i64 = 0x0102_1994;
-/// The interval between two looks.
+/// The pause between two measurements.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The result of one look.
+/// The result of one measurement.
 #[derive(Debug, Default)]
 struct Usage {
-    /// The limit that is passed.
+    /// A description of the limit that is exceeded, if one is.
     over: Option<String>,
     /// The bytes that the files take.
     bytes: u64,
 }
 
-/// Looks again and again at a scratch directory, off the caller's thread.
+/// Measures a scratch directory at intervals, off the caller's thread.
 #[derive(Debug)]
 pub(super) struct Watch {
     directory: PathBuf,
-    /// The process of the copy; its descendants count too.
+    /// The process of the copy. Files that its descendants have open count, too.
     head: Option<Pid>,
     in_memory: bool,
-    /// The bytes that the last look found.
+    /// The bytes that the last measurement found.
     bytes: u64,
     next: Instant,
     look: Option<JoinHandle<Usage>>,
@@ -54,18 +54,19 @@ impl Watch {
         Watch { directory: directory.to_owned(), head, in_memory, bytes: 0, next, look: None }
     }
 
-    /// Returns the bytes of memory that the files took at the last look: 0 on a disk.
+    /// Returns the bytes of memory that the files took at the last measurement, or 0 if they are on
+    /// a disk.
     pub(super) fn memory(&self) -> u64 {
         if self.in_memory { self.bytes } else { 0 }
     }
 
-    /// Returns the limit that the last look found exceeded, to follow "it was stopped:". Starts the
-    /// next look when due, and never waits for one.
+    /// Returns the limit that the last measurement found exceeded, as words to follow "it was
+    /// stopped:". Starts the next measurement when it is due, and never waits for one.
     pub(super) async fn over(&mut self) -> Option<String> {
         match self.look.take_if(|look| look.is_finished()) {
             Some(look) => {
                 self.next = Instant::now() + POLL_INTERVAL;
-                let found = look.await.unwrap_or_default(); // fails only when the host leaves
+                let found = look.await.unwrap_or_default(); // fails only when the host ends
                 self.bytes = found.bytes;
                 found.over
             }
@@ -81,7 +82,7 @@ impl Watch {
 
 #[cfg(target_os = "linux")]
 fn is_in_memory(directory: &Path) -> bool {
-    #[allow(clippy::unnecessary_cast, clippy::cast_possible_wrap)] // of other types on other machines
+    #[allow(clippy::unnecessary_cast, clippy::cast_possible_wrap)] // the types differ between machines
     rustix::fs::statfs(directory).is_ok_and(|facts| facts.f_type as i64 == TMPFS)
 }
 
@@ -91,8 +92,9 @@ fn is_in_memory(_directory: &Path) -> bool {
     false
 }
 
-/// Returns the bytes that the contents of `root` take, with what `head` and its descendants have
-/// open of it, and the limit that they pass. Links are not followed.
+/// Measures the files below `root`, and the removed ones that `head` or a descendant still has open
+/// or mapped. The result names the limit that they exceed: `bytes` or `entries`. Symbolic links are
+/// not followed.
 fn used(root: &Path, head: Option<Pid>, bytes: u64, entries: usize) -> Usage {
     let over = |over: String, bytes| Usage { over: Some(over), bytes };
     let mut taken = head.map_or(0, |head| removed(root, head));
@@ -107,7 +109,7 @@ fn used(root: &Path, head: Option<Pid>, bytes: u64, entries: usize) -> Usage {
             Err(error) if error.kind() == std::io::ErrorKind::InvalidFilename => {
                 return over("it made directories too deep to be looked into".into(), taken);
             }
-            // The directory was removed, or given a mode with which the copy cannot use it either.
+            // The directory was removed, or has a mode with which the copy cannot use it either.
             Err(_) => continue,
         };
         for entry in listed.flatten() {
@@ -115,7 +117,7 @@ fn used(root: &Path, head: Option<Pid>, bytes: u64, entries: usize) -> Usage {
             if found > entries {
                 return over(format!("it made more than {entries} files and directories"), taken);
             }
-            // The path of a file may be too long although its directory's is not.
+            // The path of a file may be too long even if the path of its directory is not.
             if let Ok(facts) = entry.metadata() {
                 taken = taken.saturating_add(facts.blocks().saturating_mul(512));
                 if facts.is_dir() {
@@ -130,8 +132,9 @@ fn used(root: &Path, head: Option<Pid>, bytes: u64, entries: usize) -> Usage {
     Usage { over: None, bytes: taken }
 }
 
-/// Returns the bytes of the files of `root` that were removed and that `head` or a descendant still
-/// has open or mapped, each file once. The system ends their names with ` (deleted)`.
+/// Returns the bytes of the files below `root` that were removed, but that `head` or a descendant
+/// still has open or mapped. Each file counts once. The kernel ends the names of removed files with
+/// ` (deleted)`.
 fn removed(root: &Path, head: Pid) -> u64 {
     let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let (mut open, mut mapped) = (HashSet::new(), HashSet::new());
@@ -143,7 +146,8 @@ fn removed(root: &Path, head: Pid) -> u64 {
             if !std::fs::read_link(entry.path()).is_ok_and(|name| name.starts_with(&root)) {
                 continue;
             }
-            // The file itself, whatever has its name by now; nothing is opened.
+            // This follows the descriptor to the file itself, even if another file has its name by
+            // now. Nothing is opened.
             if let Ok(facts) = std::fs::metadata(entry.path())
                 && facts.nlink() == 0
                 && open.insert(facts.ino())
@@ -160,7 +164,7 @@ fn removed(root: &Path, head: Pid) -> u64 {
     bytes.saturating_add(only_mapped.saturating_mul(MAPPED))
 }
 
-/// Returns the inode of a line of /proc/PID/maps that is of a removed file of `root`.
+/// Returns the inode of a line of /proc/PID/maps if the line is about a removed file below `root`.
 fn removed_mapping(line: &str, root: &Path) -> Option<u64> {
     let mut fields = line.splitn(6, ' ');
     let inode = fields.nth(4)?.parse().ok()?;
@@ -220,7 +224,7 @@ mod tests {
             file
         };
         let ours = rustix::process::getpid();
-        // The test's process stands for the copy, and has a file twice.
+        // The test's process stands in for the copy, and has the file open twice.
         let file = removed_file(&root.join("removed"));
         let again = file.as_fd().try_clone_to_owned().unwrap();
         let others = removed_file(&beside);
@@ -229,11 +233,11 @@ mod tests {
         assert!((1 << 20..2 << 20).contains(&found.bytes), "{}", found.bytes);
         assert!(used(&root, Some(ours), 1 << 19, 10).over.unwrap().contains("wrote more"));
         assert_eq!(used(&root, None, 1 << 19, 10).over, None);
-        // Another process has it alone.
+        // Only another process has the file open.
         let mut command = std::process::Command::new("sh");
         command.args(["-c", "echo; exec sleep 3600"]).stdin(file.try_clone().unwrap());
         let mut child = Ended(command.stdout(std::process::Stdio::piped()).spawn().unwrap());
-        // The command has it open as well.
+        // The command has the file open, too.
         drop(command);
         drop((file, again, others));
         let mut line = String::new();

@@ -1,8 +1,8 @@
-//! A second process instead of a copy, where the image cannot be forked. The process starts from
-//! the same core, loads the contents of a new image (`restore.rs`), receives one check or
-//! expansion, then acts like a forked copy, and exits. Definitions that were only evaluated are
-//! missing in it. A process is kept ready while a text is edited, as long as nothing was loaded
-//! since.
+//! Worker processes: second SBCL processes that do the work of copies where the image cannot be
+//! forked. A worker starts from the image's core and loads what a new image would (`restore.rs`).
+//! It receives one check or expansion, acts like a forked copy, and exits. Definitions that were
+//! only evaluated are missing in it. While a text is edited, one worker is kept ready, to be used
+//! if nothing was loaded since.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,7 +27,8 @@ use crate::model::image::ImageError;
 /// The time for which a process is kept without a check.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The requests for the process that is kept ready.
+/// The channel to the process that is kept ready. A request is the sender through which the process
+/// is handed over.
 type Claims = mpsc::Sender<oneshot::Sender<Box<WorkerProcess>>>;
 
 /// The second processes beside one image. Clones share the one that is kept ready.
@@ -43,16 +44,16 @@ pub(super) struct WorkerProcess {
     running: Option<Running>,
     /// The link to the process.
     instance: Option<Arc<Instance>>,
-    /// The image that the process replaces, and with which it ends.
+    /// The image that the process stands in for. The process ends when the image does.
     image: Arc<Instance>,
     /// The revision of the plan that was loaded (`Plan::revision`).
     revision: u64,
-    /// The host does not exit before the process has.
+    /// Keeps the host from exiting before the process has.
     _token: TaskTrackerToken,
 }
 
 impl Workers {
-    /// Creates the state of an image without second processes.
+    /// Creates the state of an image that has no second processes yet.
     pub(super) fn new(runtime: Arc<Runtime>) -> Workers {
         Workers { runtime, ready: Arc::default() }
     }
@@ -124,7 +125,7 @@ impl Workers {
         Ok(worker)
     }
 
-    /// Has a process made ready for the next check, unless there is one.
+    /// Starts a process for the next check in the background, unless one is kept or is starting.
     pub(super) fn prepare(&self, image: Arc<Instance>) {
         let (claims, mut claimed) = mpsc::channel(1);
         {
@@ -141,13 +142,13 @@ impl Workers {
                     tokio::select! {
                         biased;
                         claim = claimed.recv() => if let Some(Err(unclaimed)) = claim.map(|claim| claim.send(worker)) {
-                            unclaimed.finish().await; // whoever wanted it has gone
+                            unclaimed.finish().await; // its claimant has gone
                         },
                         _ = worker.end(None) => worker.finish().await,
                         () = sleep(IDLE_TIMEOUT) => worker.finish().await,
                     }
                 }
-                // Unless the slot was taken by another process meanwhile.
+                // The slot may belong to another process by now.
                 let mut slot = lock(&workers.ready);
                 if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
                     *slot = None;
@@ -164,8 +165,11 @@ impl WorkerProcess {
         self.instance.as_ref()
     }
 
-    /// Returns how the process ended, when it has; `Gone` when the image has. `call` is the
-    /// request, which is answered only by a refusal. May be dropped and called again.
+    /// Waits for the end of the process, and returns how it ended. `call` is the request, whose
+    /// only possible answer is a refusal. The future may be dropped, and the method called again.
+    ///
+    /// # Errors
+    /// The refusal, or `Gone` if the image has ended.
     pub(super) async fn end(&mut self, call: Option<&mut Call>) -> Result<CopyEnd, CallError> {
         let Some(running) = &mut self.running else { return Err(CallError::Gone) };
         let ended = async {

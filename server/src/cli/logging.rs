@@ -8,7 +8,7 @@ use consort::host::log::Log;
 use consort::shown;
 use tracing_subscriber::EnvFilter;
 
-/// The log filter: CONSORT_LOG, then RUST_LOG, then `default`.
+/// Returns the filter of CONSORT_LOG, else of RUST_LOG, else `default`.
 fn filter(default: &str) -> EnvFilter {
     let wanted = ["CONSORT_LOG", "RUST_LOG"]
         .into_iter()
@@ -42,13 +42,15 @@ pub(crate) fn to_file(log: Log) {
     std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
 }
 
-/// Standard error, with the escape sequences of the log's own colours, if it has any, and no
-/// others: a line of the log has names that somebody else chose.
+/// Standard error without control characters of others. The escape sequences of the log's own
+/// colours are passed on if `colour` is true; all other control characters are escaped, because a
+/// line of the log has names that somebody else chose.
 struct TerminalWriter {
     colour: bool,
 }
 
-/// The sequences that [`tracing_subscriber`] writes: dim, bold, italic, the levels' colours.
+/// The sequences that [`tracing_subscriber`] writes: reset, dim, bold, italic, and the levels'
+/// colours.
 const COLOURS: [&str; 9] =
     ["\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[3m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[35m"];
 

@@ -1,5 +1,6 @@
-//! Operations that run code in the live image: evaluation and the loading of systems, each of which
-//! ends whatever the code does.
+//! Operations that run code in the live image: evaluations, loads of systems, and other operations
+//! that run the user's code. Code that passes its deadline, or whose request is dropped, is
+//! interrupted. If it does not stop then, the image is ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,34 +23,33 @@ use crate::model::image::{ImageError, OutputChunk, Progress};
 use crate::model::input::InputTarget;
 use crate::model::stop::StopEvent;
 
-/// The time that interrupted code has to stop.
+/// The time that an interrupted evaluation has to stop.
 const GRACE: Duration = Duration::from_secs(2);
-/// The time that an interrupted load, or another operation than an evaluation, has to stop; it may
-/// be compiling.
+/// The time that any other interrupted operation has to stop. A load may be compiling.
 const LOAD_GRACE: Duration = Duration::from_secs(10);
-/// The additional time for which the whole image may stand still (a collection) before the code is
-/// considered stuck.
+/// The additional time that the whole image may be paused, as by a garbage collection, before the
+/// code is considered stuck.
 const COLLECTION_GRACE: Duration = Duration::from_secs(10);
-/// The pause before each interrupt that repeats one which found nothing running.
+/// The pause before each repeated interrupt of a request that was not found running.
 const INTERRUPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// The time for an answer that was on its way when the image was found to respond.
+/// The time limit of the last wait for an answer, which may already be on its way.
 const LATE: Duration = Duration::from_millis(500);
 
-/// A request that runs the user's code. When it is dropped before its answer, the request is
-/// interrupted, and the image is ended if that does not help.
+/// A request that runs the user's code. Dropping it before its answer interrupts the code, and ends
+/// the image if the code does not stop.
 struct Work {
     runtime: Arc<Runtime>,
     instance: Arc<Instance>,
     call: Option<Call>,
     grace: Duration,
-    /// Keeps output on descriptors 1 and 2.
+    /// The capture of output on descriptors 1 and 2.
     capture: Option<Capture>,
     turn: Option<Turn>,
     answered: bool,
 }
 
 impl Work {
-    /// Returns the work of a request that captures no output and waits for no turn.
+    /// Creates the work of a request that captures no output and takes no turn.
     fn new(runtime: &Arc<Runtime>, instance: &Arc<Instance>, call: Call) -> Work {
         Work {
             runtime: runtime.clone(),
@@ -62,8 +62,9 @@ impl Work {
         }
     }
 
-    /// Returns the answer. `within`: the code's own deadline, in running time, and a receiver of
-    /// stops that was created before the request was sent.
+    /// Waits for the answer. `within` has the code's own deadline, counted in running time, and a
+    /// receiver of stop events that was created before the request was sent. Without `within` the
+    /// wait has no limit.
     async fn answer<T: DeserializeOwned>(
         &mut self,
         within: Option<(Duration, broadcast::Receiver<StopEvent>)>,
@@ -99,8 +100,8 @@ impl Work {
     }
 }
 
-/// Waits for a call whose code was interrupted and has used up its grace period: a little longer if
-/// the whole image stands still, then ends the image.
+/// Waits for a call whose interrupted code has used up its grace period, then ends the image for
+/// `reason`. The wait is longer while the whole image is paused.
 async fn end_unless_answered<T: DeserializeOwned>(
     instance: &Instance,
     call: &mut Call,
@@ -120,8 +121,8 @@ async fn end_unless_answered<T: DeserializeOwned>(
     }
 }
 
-/// Repeats the interrupt until the request is found running: a request may have been read but not
-/// yet begun. Never returns.
+/// Repeats the interrupt until the request is found running, and never returns. A request that the
+/// image has read may not have begun yet.
 async fn interrupt_until_running(instance: &Instance, id: u64) {
     loop {
         crate::steady::sleep(INTERRUPT_RETRY_INTERVAL).await;
@@ -139,8 +140,7 @@ impl Drop for Work {
         }
         let (instance, grace) = (self.instance.clone(), self.grace);
         let (turn, capture) = (self.turn.take(), self.capture.take());
-        // The interrupt is sent now, and not when the task first runs, so that it precedes the next
-        // evaluation.
+        // Sent here and not in the task, so that the interrupt precedes the next evaluation.
         instance.link.interrupt(call.id(), "cancel");
         let stop = async move {
             type Any = serde::de::IgnoredAny;
@@ -176,7 +176,7 @@ impl Capture {
         Capture { instance: instance.clone(), id }
     }
 
-    /// Returns what was captured on 1 and on 2.
+    /// Ends the capture. Returns the output on descriptor 1, then that on descriptor 2.
     fn end(self) -> (Clipped, Clipped) {
         self.instance.pipes.end(self.id)
     }
@@ -211,9 +211,10 @@ pub(crate) async fn eval(
     let listener = output.clone().map_or(Listener::None, |sender| Listener::Output(sender, 0));
     let stops = runtime.stops.subscribe();
     let id = instance.link.number();
-    // Both precede the request: the code may have printed, and ended, before this task runs on.
+    // The number and the capture must exist before the request is sent: the code may print, and
+    // end, before this task runs on.
     if let Some(sent) = &params.sent {
-        // Fails only for parameters that were sent before.
+        // This fails only for parameters that were sent before.
         let _ = sent.set(SentEvaluation { number: id, session: params.session.clone() });
     }
     let capture = Capture::begin(&instance, id, output);
@@ -227,7 +228,8 @@ pub(crate) async fn eval(
             biased;
             answer = &mut answer => answer,
             () = &mut stopped => {
-                // The image reads the two frames in order, so it knows the evaluation.
+                // The image reads frames in order, so it has read the evaluation before the
+                // interrupt.
                 instance.link.interrupt(id, "cancel");
                 answer.await
             }
@@ -282,10 +284,10 @@ pub(crate) async fn load_system(
 /// Waits for the session's turn.
 ///
 /// # Errors
-/// The session's evaluation is stopped in the debugger, or stops meanwhile.
+/// `busy`: the session's evaluation is stopped in the debugger, or stops during the wait.
 async fn turn_or_stop(runtime: &Arc<Runtime>, session: &str) -> Result<Turn, ImageError> {
     let turn = runtime.turns.take(session);
-    // Begins only if the turn has to be waited for.
+    // This begins only if the turn is not free at once.
     let stopped = async {
         let mut events = runtime.stops.subscribe();
         let mut stop = stop_of(runtime, session).await;
@@ -314,7 +316,8 @@ async fn turn_or_stop(runtime: &Arc<Runtime>, session: &str) -> Result<Turn, Ima
     }
 }
 
-/// Returns the number of a stop of the session's evaluation.
+/// Returns the number of the stop at which the session's evaluation is. Returns `None` if it is at
+/// none, or if the image does not answer.
 async fn stop_of(runtime: &Arc<Runtime>, session: &str) -> Option<u64> {
     let instance = runtime.instance().await.ok()?;
     let call = instance.link.call(DebugStops::NAME, &DebugStops {}, None, Listener::None);

@@ -1,8 +1,9 @@
-//! Cancellation of a computation on a text whose answer is no longer needed, or that has taken too
-//! long. The computation polls for it in its loops.
+//! Cancellation of computations on a text, because the answer is no longer needed or a deadline has
+//! passed. A computation polls for its cancellation in its loops.
 //!
-//! A computation whose result so far is of use polls [`should_stop`] and returns that. Every loop
-//! over a text polls [`point`], which leaves a computation that is wanted as a whole or not at all.
+//! A computation whose partial result is of use polls [`should_stop`] and returns that result.
+//! Every loop over a text polls [`point`], which unwinds from a computation whose partial result is
+//! of no use.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,8 +16,8 @@ use super::thread_time::Limit;
 #[derive(Debug, Clone)]
 pub struct Cancellation {
     cancelled: Arc<AtomicBool>,
-    /// The deadline was found to have passed. Not shared with other deadlines of the same token: a
-    /// computation within another must not end that.
+    /// True once the deadline was found to have passed. Tokens from [`Cancellation::with_deadline`]
+    /// do not share it: a nested computation that is late must not end the outer one.
     late: Arc<AtomicBool>,
     deadline: Option<Limit>,
     all_or_nothing: bool,
@@ -28,13 +29,13 @@ impl Cancellation {
         Cancellation { cancelled: Arc::default(), late: Arc::default(), deadline, all_or_nothing: false }
     }
 
-    /// Returns a token without a deadline, for a computation of which a part is of no use:
-    /// [`point`] leaves it.
+    /// Returns a token without a deadline for a computation whose partial result is of no use.
+    /// [`point`] unwinds from that computation.
     pub fn all_or_nothing() -> Cancellation {
         Cancellation { all_or_nothing: true, ..Cancellation::new(None) }
     }
 
-    /// Returns the same token with another deadline.
+    /// Returns a token with another deadline that is cancelled together with this one.
     pub fn with_deadline(&self, deadline: Option<Limit>) -> Cancellation {
         Cancellation { deadline, late: Arc::default(), ..self.clone() }
     }
@@ -44,13 +45,13 @@ impl Cancellation {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if the computation must end early.
+    /// Returns true if the token was cancelled, or if a poll found that its deadline had passed.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed) || self.late.load(Ordering::Relaxed)
     }
 }
 
-/// The number of polls for each reading of the clock.
+/// The number of calls of [`should_stop`] and [`point`] for each check of the token and the clock.
 const POLLS_PER_CLOCK_READ: u32 = 64;
 
 thread_local! {
@@ -58,7 +59,8 @@ thread_local! {
     static POLLS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// Computes something that [`should_stop`] may end early.
+/// Runs `compute` on this thread, with `cancellation` as the token that [`should_stop`] and
+/// [`point`] poll.
 pub fn run<T>(cancellation: &Cancellation, compute: impl FnOnce() -> T) -> T {
     struct Before(Option<Cancellation>);
     impl Drop for Before {
@@ -73,11 +75,11 @@ pub fn run<T>(cancellation: &Cancellation, compute: impl FnOnce() -> T) -> T {
 /// The payload with which [`point`] unwinds.
 struct Left;
 
-/// Computes something as a whole, with a token of [`Cancellation::all_or_nothing`]. `None`: the
-/// computation was ended early.
+/// Runs `compute` with a token of [`Cancellation::all_or_nothing`]. Returns `None` if it was
+/// cancelled, even if `compute` returned a value.
 pub fn run_all_or_nothing<T>(cancellation: &Cancellation, compute: impl FnOnce() -> T) -> Option<T> {
-    // Unfinished state is dropped with the computation, or guarded by a mutex whose users expect
-    // it.
+    // Unfinished state is dropped with the computation, or is behind a mutex whose users expect
+    // such state.
     match catch_unwind(AssertUnwindSafe(|| run(cancellation, compute))) {
         Ok(value) => (!cancellation.is_cancelled()).then_some(value),
         Err(payload) if payload.is::<Left>() => None,
@@ -85,7 +87,7 @@ pub fn run_all_or_nothing<T>(cancellation: &Cancellation, compute: impl FnOnce()
     }
 }
 
-/// Returns true if the computation on this thread must end now, with the results so far. Cheap
+/// Returns true if the computation on this thread must end now and return its partial result. Cheap
 /// enough for the innermost loops.
 #[inline]
 pub fn should_stop() -> bool {
@@ -96,8 +98,8 @@ pub fn should_stop() -> bool {
     })
 }
 
-/// Unwinds from the computation on this thread if it must end now and is wanted as a whole. As
-/// cheap as [`should_stop`].
+/// Unwinds from the computation on this thread if it must end now and its token is one of
+/// [`Cancellation::all_or_nothing`]. As cheap as [`should_stop`].
 #[inline]
 pub fn point() {
     POLLS.with(|polls| {
@@ -109,12 +111,13 @@ pub fn point() {
     });
 }
 
-/// Returns true if a poll has ended the computation on this thread early.
+/// Returns true if the computation on this thread was cancelled, or was found to be late.
 pub fn was_cancelled() -> bool {
     CURRENT.with(|current| current.borrow().as_ref().is_some_and(Cancellation::is_cancelled))
 }
 
-/// `None`: the computation goes on; else whether it is wanted as a whole.
+/// Checks the token of this thread and its deadline. Returns `None` if the computation may
+/// continue. Otherwise returns true if its partial result is of no use.
 #[cold]
 fn poll() -> Option<bool> {
     CURRENT.with(|current| {
@@ -178,7 +181,7 @@ mod tests {
             run_all_or_nothing(&Cancellation::all_or_nothing(), || (0..1_000).inspect(|_| point()).count()),
             Some(1_000)
         );
-        // Others are not left.
+        // A computation with another token is not unwound.
         run(&Cancellation::new(Some(Limit::after(Duration::ZERO))), || (0..1_000).for_each(|_| point()));
         assert!(
             std::panic::catch_unwind(|| run_all_or_nothing(&Cancellation::all_or_nothing(), || resume_unwind(

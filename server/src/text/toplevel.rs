@@ -1,11 +1,13 @@
-//! Top-level forms: the span of each, and the broken ones.
+//! Top-level forms of a text: their spans, and the faults of those that cannot be read.
 //!
 //! A form's span is the text that SBCL's reader consumes for it, from its first prefix or `#+`
-//! guard to its end; a guard belongs to the datum it guards, whatever the features. While the text
-//! balances, the reader's rule alone decides. Otherwise the form that includes the rest of the
-//! text is cut at the first line that begins with `(` inside it, and the text behind the cut is
-//! scanned afresh, so that one missing parenthesis breaks only one form. A string (or `|...|`)
-//! in which a definition begins at the start of a line is treated as the one without an end.
+//! guard to its end. A guard belongs to the datum that it guards, whatever the features are.
+//!
+//! In a text that balances, the reader's rule alone decides. In another text, the form that would
+//! include the rest of the text is cut at the first line inside it that begins with `(`. The text
+//! behind the cut is scanned anew, so that one missing parenthesis breaks only one form. If a
+//! definition begins at the start of a line within a string (or `|...|`), the end of that string is
+//! taken to be missing.
 
 use std::sync::Arc;
 
@@ -19,17 +21,17 @@ pub use super::top_form::{TopForm, Unreadable};
 /// The top-level forms of a text, in order and disjoint.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scan {
-    /// Shared with every copy of the document, of which each request has one.
+    /// Shared by all clones of the document. Each request has a clone.
     forms: Arc<[TopForm]>,
 }
 
-/// Returns the top-level forms of a text, each as it is written. A text that cannot be read as a
-/// whole is one form, so that its errors are about all of it.
+/// Returns the source text of each top-level form. A text of which a form cannot be read is
+/// returned as one form, so that its errors are about all of it.
 pub fn written_forms(text: &str) -> Vec<String> {
     placed_forms(text).into_iter().map(|(_, form)| form).collect()
 }
 
-/// Returns the forms that [`written_forms`] returns, each with the character at which it begins.
+/// Returns the forms of [`written_forms`], each with the character offset at which it begins.
 pub fn placed_forms(text: &str) -> Vec<(usize, String)> {
     let scan = Scan::of(text);
     if scan.broken().next().is_some() {
@@ -46,7 +48,8 @@ pub fn placed_forms(text: &str) -> Vec<(usize, String)> {
     scan.forms().iter().map(form).collect()
 }
 
-/// The number of bytes an update scans beyond the damage before it scans the rest of the text.
+/// The number of bytes behind an edit that an update scans at first. If they do not decide all
+/// forms, it scans the rest of the text.
 const WINDOW: usize = 16 * 1024;
 
 impl Scan {
@@ -57,25 +60,26 @@ impl Scan {
         Scan { forms: in_chars(text, &pass.forms, 0, 0).into() }
     }
 
-    /// The top-level forms, broken ones among them.
+    /// Returns all top-level forms, broken ones included.
     pub fn forms(&self) -> &[TopForm] {
         &self.forms
     }
 
-    /// The forms that cannot be read.
+    /// Returns the forms that cannot be read.
     pub fn broken(&self) -> impl Iterator<Item = &TopForm> {
         self.forms.iter().filter(|form| form.fault.is_some())
     }
 
-    /// The form around or next to `offset` (in characters); of two that touch it, the one that
-    /// begins there.
+    /// Returns the form that contains or touches `offset` (in characters). If two forms touch it,
+    /// returns the one that begins there.
     pub fn form_at(&self, offset: usize) -> Option<&TopForm> {
         let after = self.forms.partition_point(|form| form.span.start <= offset);
         self.forms[..after].last().filter(|form| offset <= form.span.end)
     }
 
-    /// Updates the scan to `text`. The result equals `Scan::of` the new text; the time depends
-    /// mostly on the size of the change.
+    /// Updates the scan after an edit. `text` is the new text; `bytes` and `chars` are the edited
+    /// range in either unit. The result equals `Scan::of` the new text. The time depends mostly on
+    /// the size of the edit.
     pub(super) fn update(&mut self, text: &Rope, bytes: Edited, chars: Edited) {
         let kept = self.kept_before(bytes.start);
         let near = text.char_to_byte(text.byte_to_char((bytes.new_end + WINDOW).min(text.len_bytes())));
@@ -89,16 +93,18 @@ impl Scan {
         }
     }
 
-    /// The number of forms before the damage that are valid if nothing behind them fails. The last
-    /// one is not counted: it may be a prefix that awaits its datum. Neither is any from the first
-    /// one that was cut in a string or comment: only a scan of the rest can confirm those.
+    /// Returns the number of forms before byte `start` that an update keeps, if [`equals_one_scan`]
+    /// confirms them. The last form before `start` is not kept: it may be a prefix whose datum
+    /// follows. A form that was cut in a string or comment is not kept, and none behind it: only a
+    /// scan of the rest can confirm them.
     fn kept_before(&self, start: usize) -> usize {
         let before = self.forms.partition_point(|form| form.bytes.end < start).saturating_sub(1);
         let first_lexical = self.forms[..before].iter().position(|form| form.fault.is_some_and(is_lexical));
         first_lexical.unwrap_or(before)
     }
 
-    /// The new forms, if the text up to byte `until` is sufficient to decide.
+    /// Scans the new text behind the first `kept` forms, up to byte `until`, and returns all new
+    /// forms. Returns `None` if the text up to `until` does not decide them.
     fn updated(&self, text: &Rope, bytes: Edited, chars: Edited, kept: usize, until: usize) -> Option<Vec<TopForm>> {
         let prefix = &self.forms[..kept];
         let (from_byte, from_char) = prefix.last().map_or((0, 0), |form| (form.bytes.end, form.span.end));
@@ -131,10 +137,10 @@ fn is_lexical(fault: Unreadable) -> bool {
     matches!(fault, Unreadable::UnterminatedString | Unreadable::UnterminatedBar | Unreadable::UnterminatedComment)
 }
 
-/// Returns true if forms combined from an old and a new scan surely equal those of one scan of the
-/// whole text. Broken forms that were kept must still be broken: no `)` behind them may close their
-/// lists. No string before an unterminated one may be the likelier cause. The limit of recoveries
-/// may not be reached.
+/// Returns true if forms that were combined from an old and a new scan surely equal one scan of the
+/// whole text. Kept forms with an unclosed list must still be unclosed: no `)` behind them may
+/// close their lists. No string before an unterminated one may be the likelier cause. The number of
+/// cut forms must be below the limit of recoveries.
 fn equals_one_scan(forms: &[TopForm], kept: usize) -> bool {
     let cut = |form: &&TopForm| form.fault.is_some_and(|fault| is_lexical(fault) || fault == Unreadable::UnclosedList);
     if forms.iter().filter(cut).count() >= MAX_RECOVERIES {
@@ -148,8 +154,8 @@ fn equals_one_scan(forms: &[TopForm], kept: usize) -> bool {
     still_unclosed && culprit
 }
 
-/// Converts forms in bytes of `part` to forms of the text, in which the part begins at `from_byte`
-/// and `from_char`.
+/// Converts forms with byte offsets in `part` to forms with offsets in the whole text. `part`
+/// begins at byte `from_byte` and character `from_char` of the text.
 fn in_chars(part: &str, found: &[FoundForm], from_byte: usize, from_char: usize) -> Vec<TopForm> {
     let ascii = found.last().is_none_or(|last| part.as_bytes()[..last.end].is_ascii());
     let (mut byte, mut char) = (0, 0);

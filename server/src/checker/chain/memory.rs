@@ -6,15 +6,15 @@ use rustix::process::Pid;
 
 use crate::checker::memory::{exceeds, private, resident, shared, tables};
 
-/// The maximum number of processes that are looked at. A chain has at most 48 checkpoints, a keeper
+/// The maximum number of processes that are listed. A chain has at most 48 checkpoints, a keeper
 /// and two more.
 const PROCESSES: usize = 64;
-/// The maximum share of the last ten seconds, in percent, during which some process of the machine
-/// waited for memory.
+/// The highest memory pressure of a machine with memory to spare: the percentage of the last ten
+/// seconds during which some process waited for memory.
 const STALLED: f64 = 10.0;
-/// The least memory that must be available, in bytes, and the divisor of all memory that gives
-/// another such minimum.
+/// The least memory that must be available, in bytes.
 const AVAILABLE: u64 = 256 << 20;
+/// The least memory that must be available, as a part of all memory: one `SHARE`th.
 const SHARE: u64 = 16;
 
 /// Returns the processes of the chain that begins with `head`, `head` first. If a process ends
@@ -32,16 +32,18 @@ pub(in crate::checker) fn processes(head: Pid) -> Vec<Pid> {
     all
 }
 
-/// Returns true if a process of the chain has more than `limit` bytes for itself.
+/// Returns true if a process of the chain has more than `limit` bytes to itself.
 pub(super) fn one_exceeds(head: Pid, limit: u64) -> bool {
     processes(head).into_iter().any(|pid| exceeds(pid, limit) == Some(true))
 }
 
 /// Returns an estimate of the bytes that the chain takes beyond the memory that it shares with
-/// `image`: the private memory and page tables of each process, and the memory allocated since the
-/// fork, which later processes share. Pages that the image has written since the fork are no longer
-/// shared with the image. The estimate is then at least what the image and the chain take together,
-/// less the image's memory.
+/// `image`: the page tables of its processes, and the greater of two sums.
+///
+/// The first sum is the private memory of each process, plus the memory allocated since the fork,
+/// which later processes share. The second is the memory that the image and the chain take
+/// together, less the image's. It includes pages that the chain no longer shares with the image,
+/// because the image has written them since the fork.
 pub(super) fn memory_beyond_image(head: Pid, image: Pid) -> u64 {
     let all = processes(head);
     let sum = |of: fn(Pid) -> Option<u64>| all.iter().filter_map(|pid| of(*pid)).sum::<u64>();
@@ -63,8 +65,9 @@ pub(in crate::checker) fn shortage(image: Pid) -> Option<String> {
     short(&read("pressure/memory"), &read("meminfo"), resident(image).unwrap_or(0))
 }
 
-/// Returns the reason for a shortage by the contents of `pressure/memory` and `meminfo` in `/proc`,
-/// and by the image's memory in bytes. Empty contents, of a file that does not exist, show none.
+/// Returns the reason for a shortage, or `None`. `pressure` and `memory` are the contents of
+/// `pressure/memory` and `meminfo` in `/proc`; `image` is the image's memory in bytes. Empty
+/// contents, as of a file that does not exist, show no shortage.
 fn short(pressure: &str, memory: &str, image: u64) -> Option<String> {
     // `some avg10=0.00 avg60=0.00 avg300=0.00 total=0` (Documentation/accounting/psi.rst).
     let some = pressure.lines().find_map(|line| line.strip_prefix("some "));
@@ -100,7 +103,7 @@ mod tests {
             (psi("35.21"), memory(8000, 4000), 100 << 20, true),
             (psi("0.00"), memory(8000, 400), 100 << 20, true),
             (psi("0.00"), memory(1000, 200), 10 << 20, true),
-            // A heap of more than half of what is available.
+            // An image of more than half of the available memory.
             (psi("0.00"), memory(8000, 4000), 2100 << 20, true),
             // A kernel without one of the two files.
             (String::new(), memory(8000, 4000), 100 << 20, false),

@@ -1,5 +1,6 @@
-//! The memory that frozen failures take beyond what they share with the image. The oldest is ended
-//! when that is too much, and all when the machine is short of memory.
+//! The limit on the memory that frozen failures take beyond the memory that they share with the
+//! image. The oldest failure is ended when they take too much, and all are ended when the machine
+//! is short of memory.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::steady::sleep;
 
 /// The interval between two checks of the memory.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
-/// Bytes that all of them may take.
+/// The limit of the bytes that all frozen failures take together.
 const MEMORY: u64 = 512 << 20;
 
 /// The frozen failures that are to end.
@@ -35,7 +36,7 @@ pub(super) async fn run(failures: Weak<Failures>) {
             Phase::Ready(instance) => pid_of(instance.ready.pid),
             _ => None,
         };
-        let Some(image) = image else { continue }; // they end with it
+        let Some(image) = image else { continue }; // the failures end with the image
         let excess = tokio::task::spawn_blocking(move || excess(image, &copies)).await;
         match excess.unwrap_or(Excess::None) {
             Excess::None => {}
@@ -55,8 +56,8 @@ fn excess(image: Pid, copies: &[Pid]) -> Excess {
     if beyond(of_image, &of_copies) > MEMORY { Excess::Oldest } else { Excess::None }
 }
 
-/// Returns the memory of copies beyond what they share with the image. Each process is given as its
-/// resident memory and its share of it: pages that several have count in parts.
+/// Returns the memory of copies beyond the memory that they share with the image. Each process is
+/// given as its resident memory and its proportional set size, in the same unit.
 fn beyond((resident, share): (u64, u64), copies: &[(u64, u64)]) -> u64 {
     let all = copies.iter().fold(share, |sum, (_, share)| sum.saturating_add(*share));
     all.saturating_sub(resident)
@@ -70,7 +71,7 @@ mod tests {
     fn what_is_shared_with_the_image_does_not_count() {
         assert_eq!(beyond((100, 50), &[(100, 50)]), 0);
         assert_eq!(beyond((100, 34), &[(100, 33), (100, 33)]), 0);
-        // After a full collection the copies share their pages among each other alone.
+        // After a full collection the copies share pages with each other, but none with the image.
         assert_eq!(beyond((100, 100), &[(100, 50), (100, 50)]), 100);
     }
 }

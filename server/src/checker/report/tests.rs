@@ -1,4 +1,4 @@
-//! Tests of the findings of a copy.
+//! Tests of the lines that a copy sends, and of the findings in them.
 
 use super::text::{DIAGNOSTICS_LIMIT, FRAME, MESSAGE_LIMIT, TEXT_LIMIT};
 use super::*;
@@ -25,11 +25,11 @@ fn a_copy_that_is_done_too_early_is_not_believed() {
         (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,70]}"#, r#"{"done":{"forms":2,"read":2}}"#], false),
         (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,70]}"#, r#"{"done":{"forms":2}}"#], true),
         (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,70]}"#, r#"{"done":{"forms":9,"read":9}}"#], true),
-        // The last form alone, all forms at once, and places that the text does not have.
+        // Only the last form, all forms at once, and a place outside the text.
         (vec![r#"{"at":[60,70]}"#, r#"{"done":{"forms":9,"read":9}}"#], true),
         (vec![r#"{"at":[0,100]}"#, r#"{"done":{"forms":9,"read":9}}"#], true),
         (vec![r#"{"at":[0,5]}"#, r#"{"at":[60,9000]}"#, r#"{"done":{"forms":9,"read":9}}"#], true),
-        // Text that could not be read has a diagnostic.
+        // A diagnostic accounts for text that could not be read.
         (
             vec![
                 r#"{"diagnostic":{"span":[1,2],"severity":"error","code":"x","message":"m"}}"#,

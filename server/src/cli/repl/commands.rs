@@ -1,11 +1,11 @@
-//! Commands of the prompt: keywords that mean nothing as Lisp, and the numbers of restarts.
+//! Commands of the prompt: keywords that are of no use as Lisp code, and the numbers of restarts.
 
-/// A line that was typed.
+/// The meaning of a line that was typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Command {
     /// Lisp code.
     Code,
-    /// The list of the commands.
+    /// Lists the commands.
     Help,
     /// Leaves the program.
     Quit,
@@ -21,15 +21,15 @@ pub(super) enum Command {
     Down,
     /// Lists the variables of the current frame.
     Locals,
-    /// Ends the evaluation with its report.
+    /// Ends the evaluation; its report is shown.
     Abort,
     /// Goes on where the program stopped.
     Continue,
-    /// Returns the value of a form from the current frame.
+    /// Returns the values of a form from the current frame.
     Return(String),
     /// Calls the function of the current frame again.
     RestartFrame,
-    /// Takes a step: the name of the request.
+    /// Takes a step. The string is the command of the request: `stepIn`, `next` or `stepOut`.
     Step(&'static str),
 }
 
@@ -56,12 +56,13 @@ const STOPPED: &str = "\
   :abort             ends the evaluation (:a, Ctrl-D)
 ";
 
-/// The text of `:help`, for a terminal of this width.
+/// Returns the text of `:help`, for a terminal of `width` columns.
 pub(super) fn help(stopped: bool, width: usize) -> String {
     fitted(&if stopped { format!("{STOPPED}{ALWAYS}") } else { ALWAYS.to_owned() }, width)
 }
 
-/// Returns a table as it stands, or, for a narrower terminal, each command above what it does.
+/// Returns a table as it is if it fits the width. Otherwise puts each command on a line above its
+/// description.
 fn fitted(table: &str, width: usize) -> String {
     if table.lines().all(|line| line.chars().count() <= width) {
         return table.to_owned();
@@ -85,10 +86,10 @@ fn fitted(table: &str, width: usize) -> String {
     shown
 }
 
-/// The line before the end of the program when [`is_quit`].
+/// The message before the program ends because of [`is_quit`].
 pub(super) const IMAGE_STAYS: &str = "; the image stays, for editors and agents: `consort stop` ends it\n";
 
-/// Returns true for the call that leaves other REPLs, where it would end Lisp.
+/// Returns true if a line is a call such as `(quit)`, which ends the Lisp process in other REPLs.
 pub(super) fn is_quit(line: &str) -> bool {
     let call = line.trim().to_lowercase();
     let name = call.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).map(str::trim);
@@ -99,27 +100,27 @@ pub(super) fn is_quit(line: &str) -> bool {
     })
 }
 
-/// The line before the evaluation of [`is_word`].
+/// The message before the evaluation of a line for which [`is_word`] is true.
 pub(super) const WORD: &str = "; :help lists the commands, :quit leaves\n";
 
-/// Returns true for a word by which a newcomer asks for help or leaves.
+/// Returns true if a line is a word with which newcomers ask for help or leave.
 pub(super) fn is_word(line: &str) -> bool {
     matches!(line.trim().to_lowercase().as_str(), "help" | "quit" | "exit" | "bye" | "?")
 }
 
-/// The line behind the value of a keyword that looks like a command.
+/// The message after the value of a line for which [`is_like_one`] is true.
 pub(super) const NOT_ONE: &str = "; :help lists the commands\n";
 
-/// Returns true for a keyword alone: as code it is of no use, so a command may have been meant.
+/// Returns true if a line is a keyword alone. As code it is of no use, so a command may be meant.
 pub(super) fn is_like_one(line: &str) -> bool {
     let line = line.trim();
     line.len() > 1 && line.starts_with(':') && line[1..].chars().all(|char| char.is_alphanumeric() || char == '-')
 }
 
-/// Reads a line that was typed. `stopped`: a program is stopped.
+/// Parses a line that was typed. `stopped` is true if a program is stopped in the debugger.
 ///
 /// # Errors
-/// The message about a command that cannot be understood.
+/// The message for the user, if a command is malformed or not possible now.
 pub(super) fn parse(line: &str, stopped: bool) -> Result<Command, String> {
     let line = line.trim();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));

@@ -32,11 +32,11 @@ use super::reading::{indentation, is_whole};
 
 /// The number of entries that the history keeps.
 const MAX_HISTORY: usize = 10_000;
-/// The time limit of completion: a key is not to wait for a host that is busy.
+/// The time limit of completion: a key must not wait for a host that is busy.
 const COMPLETION: Duration = Duration::from_secs(2);
 const PROMPT: &str = "1";
 
-/// The editor, with the history that all terminals of the user share.
+/// The line editor. The user's terminals share its history.
 pub(super) struct LineEditor {
     editor: Editor<InputHelper, FileHistory>,
     history: Option<PathBuf>,
@@ -108,7 +108,8 @@ impl LineEditor {
     }
 }
 
-/// The file of the history, in a directory that exists; `None` when there can be none.
+/// Returns the history file, in a directory that exists. Returns `None` if there can be no such
+/// file.
 fn history_file() -> Option<PathBuf> {
     let directory = consort::config::state_directory()?;
     fs::create_dir_all(&directory).ok()?;
@@ -184,7 +185,8 @@ impl Completer for InputHelper {
     }
 }
 
-/// Enter: ends an entry that is whole, else begins a line with its indentation.
+/// The handler of Enter: ends an entry that is complete, otherwise begins a line with its
+/// indentation.
 struct Enter {
     is_code: Arc<AtomicBool>,
 }

@@ -19,14 +19,12 @@ use crate::session::kept_definitions::not_of_the_files;
 use crate::session::reload::{Reload, home_of};
 use crate::session::unsaved_sources::not_loaded;
 
-/// The data of a reload. Only one of `report` and `error` is present.
+/// The data of an answer about a reload. It has either `report` or `error`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Reloaded {
     /// True if the reload took place.
     success: bool,
-    /// Files, redefined, new, gone, stale, layouts, warnings, undoable; unsaved: files with unsaved
-    /// changes in an editor, which were not loaded; kept: definitions that are not those of
-    /// unchanged files.
+    /// The effects of the reload.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<ReloadFacts>,
     /// The contract's error object.
@@ -46,7 +44,7 @@ impl FromFailure for Reloaded {
     }
 }
 
-/// The steps of a reload, as lines for progress notifications.
+/// Converts the steps of a reload to lines for progress notifications.
 pub(super) fn lines_of(mut steps: mpsc::UnboundedReceiver<Progress>) -> mpsc::UnboundedReceiver<OutputChunk> {
     let (lines, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -90,7 +88,8 @@ async fn perform(call: Call, what: Reload, timeout: Option<f64>) -> Reply<Reload
     }
 }
 
-/// The answer of a reload of code that the compiler rejects.
+/// Compiles the code of a reload before its approval is requested. Returns the answer for code that
+/// the compiler rejects.
 async fn precheck(call: &Call, what: Reload) -> BeforeApproval<Reloaded> {
     match call.session.precheck(call.client, &what).await {
         Ok(_) => BeforeApproval::Nothing,
@@ -102,7 +101,8 @@ fn asking(class: Class, what: String, file: Option<&str>, code: Option<&str>) ->
     Some((class, Subject { what, file: file.map(PathBuf::from), code: code.map(str::to_owned), ..Subject::default() }))
 }
 
-/// The subject of the approval of a reload of files: their current contents.
+/// Returns the subject of the approval of a reload of files. The subject has their current
+/// contents.
 async fn asking_of(call: &Call, what: String, reload: &Reload) -> Result<Option<(Class, Subject)>, Failure> {
     match call.session.sources_of(reload).await {
         Ok(sources) => {
