@@ -1,4 +1,5 @@
-//! A copy, from its request to its end: connected, followed, and killed when it is dropped.
+//! One copy, from its request to its end: it connects, its output is read within limits, and it is
+//! killed when it is dropped.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ use crate::steady::{sleep, timeout};
 
 /// The time limit of a fork by the image, which has a shorter limit of its own.
 const FORK: Duration = Duration::from_secs(15);
-/// The upper bound of a deadline, so that it can be added to the time of day.
+/// The upper bound of a deadline, so that it can be added to an [`Instant`].
 const MAX_DEADLINE: Duration = Duration::from_secs(365 * 86_400);
 /// The interval between checks of the limits.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -44,13 +45,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 enum ChildHandle {
     /// The image's answer: the image reaps its copy.
     Image(Call),
-    /// The second process that becomes the copy; the call is answered only when it refuses.
+    /// The second process that does the work of the copy. The call is answered only by a refusal.
     Process(Box<WorkerProcess>, Call),
 }
 
 impl ChildHandle {
-    /// Returns how the copy ended, when it has. May be dropped and called again until it resolved
-    /// once.
+    /// Waits for the end of the copy, and returns how it ended. The future may be dropped and the
+    /// method called again, until it has resolved once.
     async fn end(&mut self) -> Result<CopyEnd, CallError> {
         match self {
             ChildHandle::Image(call) => call.result().await,
@@ -83,8 +84,8 @@ pub(super) struct ForkedCheck {
     copied: Option<oneshot::Receiver<u32>>,
     pid_handle: Option<Arc<PidHandle>>,
     pid: u32,
-    /// Bytes that do not count for the check: those that a second process had before it began, and
-    /// the swapped memory and page tables of the image in a copy of it.
+    /// Bytes of memory that do not count for the check: in a second process, those that it had
+    /// before it began; in a forked copy, the swapped memory and page tables of the image.
     baseline_memory: u64,
     /// The end of the copy, when known; the copy was then reaped.
     end: Option<CopyEnd>,
@@ -98,7 +99,8 @@ impl Forker {
         Forker { workers: Workers::new(runtime.clone()), runtime }
     }
 
-    /// Requests a copy; `by_process`: from a second process, even if the image can be forked.
+    /// Requests a copy. `by_process` requests it from a second process even if the image can be
+    /// forked.
     pub(super) async fn start<P: Serialize>(
         &self,
         job: &CheckJob<P>,
@@ -181,8 +183,8 @@ async fn take_line(
     }
 }
 
-/// Returns the limit that a copy has exceeded, with the reason. `late`: the time that it had, if
-/// that is over. `baseline_memory`: the memory that it had at its start.
+/// Returns the limit that a copy has exceeded, with the reason. `late` is the time limit of the
+/// copy, if it is over. `baseline_memory` is the memory in bytes that the copy had at its start.
 async fn limit_exceeded<P>(
     job: &CheckJob<P>,
     pid_handle: Option<&PidHandle>,
@@ -204,7 +206,7 @@ async fn limit_exceeded<P>(
 }
 
 impl ForkedCheck {
-    /// Waits for the fork and for the copy to connect.
+    /// Waits for the fork, then up to `limit` for the copy to connect.
     pub(super) async fn connection(&mut self, limit: Duration) -> Result<UnixStream, Failed> {
         let (Some(child), Some(copied), Some(scratch)) = (&mut self.child, &mut self.copied, &mut self.scratch) else {
             return Err(Failed::Unresponsive("The copy is gone.".into()));
@@ -215,7 +217,7 @@ impl ForkedCheck {
             end = child.end() => Err(early(end, &self.instance)),
             () = sleep(FORK) => {
                 let message = format!("The image could not be copied within {} s: a thread of it cannot be stopped.", FORK.as_secs());
-                return Err(Failed::Unforkable(message)); // what comes of it yet is killed
+                return Err(Failed::Unforkable(message)); // a copy that still comes is killed
             }
         };
         self.copied = None;
@@ -245,9 +247,12 @@ impl ForkedCheck {
         accepted.map_err(no_socket)
     }
 
-    /// Reads the copy's findings until it is done or has ended, within its limits. A copy that is
-    /// done is not awaited: freeing its memory takes as long as checking a small text. `begin`: the
-    /// time limit for the copy to come to its work; it may hang before, in the C library.
+    /// Reads the copy's findings until the copy is done or has ended. Kills a copy that exceeds a
+    /// limit. `within` is the time limit of the job. `begin` is the time limit for the copy to
+    /// begin its work: before that it may hang in the C library.
+    ///
+    /// The exit of a copy that is done is not awaited in general, because freeing its memory takes
+    /// as long as checking a small text.
     pub(super) async fn follow<P>(
         &mut self,
         lines: &mut Lines<OwnedReadHalf>,
@@ -275,7 +280,7 @@ impl ForkedCheck {
         // Code under check can send the message that the check is done. For a text without findings
         // the message counts only when the copy has exited normally.
         let awaits_exit = |findings: &Findings| job.until_exit && findings.is_clean();
-        // Later bytes show that the message was none of the checker's.
+        // Bytes after the message show that the checker did not send it.
         while (!findings.is_done() || awaits_exit(&findings)) && (open || end.is_none()) {
             let mut over: Option<(Limit, String)> = None;
             tokio::select! {
@@ -383,17 +388,17 @@ impl ForkedCheck {
         self.scratch.as_ref().map_or(Path::new(""), Scratch::path)
     }
 
-    /// Returns the bytes that do not count for the check.
+    /// Returns the bytes of memory that do not count for the check.
     pub(super) fn baseline_memory(&self) -> u64 {
         self.baseline_memory
     }
 
-    /// Returns the process id of the copy; 0 before it has connected.
+    /// Returns the process id of the copy, or 0 until it is known.
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Lets another copy be made while this one stays.
+    /// Gives up the permit, so that another copy can be made while this one stays.
     pub(super) fn release(&mut self) {
         self.permit = None;
     }
@@ -403,8 +408,8 @@ impl ForkedCheck {
         self.permit = Some(permit);
     }
 
-    /// Resolves when the copy or the image has ended: to true if it was the copy alone. May be
-    /// dropped and called again until it resolved once.
+    /// Waits for the end of the copy or the image. Returns true if only the copy has ended. The
+    /// future may be dropped and the method called again, until it has resolved once.
     pub(super) async fn ended(&mut self) -> bool {
         let Some(child) = &mut self.child else { return true };
         child.end().await.is_ok() && self.instance.ending().is_none()
@@ -443,8 +448,8 @@ impl Drop for ForkedCheck {
                             _ = call.result::<IgnoredAny>() => {}
                         }
                     }
-                    // Waits until the copy was reaped or the image is gone. An answer that came
-                    // already comes as an error.
+                    // Waits until the copy was reaped or the image is gone. An answer that was
+                    // received before is an error here.
                     let _ = call.result::<IgnoredAny>().await;
                 }
                 ChildHandle::Process(worker, call) => {

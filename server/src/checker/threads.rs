@@ -1,24 +1,25 @@
-//! The threads and sockets of a copy for code under test (`eval.in_copy`), held against limits. The
-//! kernel counts the memory of sockets to no process.
+//! Limits on the threads and sockets of a copy that runs code under test (`eval.in_copy`). The
+//! memory of its sockets is counted here, because the kernel counts it to no process.
 
 use std::os::unix::fs::MetadataExt;
 
 use rustix::process::Pid;
 
-/// The number of threads of one copy.
+/// The limit of the number of threads of one copy.
 const THREADS: u64 = 512;
-/// The bytes that the buffers of a socket may take: those that the copy sets for its network
-/// (lisp/src/confine/threads.lisp), for both directions.
+/// The limit of the bytes that the buffers of a socket take, in both directions together. The copy
+/// sets this limit for its network (lisp/src/confine/threads.lisp).
 const SOCKET: u64 = 512 << 10;
 
-/// Returns the limit that a copy passes, to be read after "it was stopped:".
+/// Returns the limit that a copy exceeds, as words to follow "it was stopped:".
 pub(super) fn over(pid: Pid) -> Option<String> {
     // A directory has a link for each directory in it, and two of its own.
     let threads = std::fs::metadata(format!("/proc/{}/task", pid.as_raw_nonzero())).ok()?.nlink().saturating_sub(2);
     (threads > THREADS).then(|| format!("it started more than {THREADS} threads"))
 }
 
-/// Returns the bytes that the sockets of a copy may take; 0 while its network is the host's own.
+/// Returns the bytes that the sockets of a copy may take, or 0 while the copy uses the host's
+/// network.
 pub(super) fn memory(pid: Pid) -> u64 {
     let network = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
     let process = pid.as_raw_nonzero().to_string();
@@ -31,8 +32,8 @@ pub(super) fn memory(pid: Pid) -> u64 {
     sockets.saturating_mul(SOCKET)
 }
 
-/// Returns the number of TCP and UDP sockets of a table of /proc/PID/net: also those that no
-/// descriptor is left of.
+/// Returns the number of TCP and UDP sockets in a table of /proc/PID/net, including those to which
+/// no descriptor is left.
 fn in_use(table: &str) -> u64 {
     let count = |line: &str| {
         let mut words = line.split_whitespace();

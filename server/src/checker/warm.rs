@@ -25,12 +25,13 @@ use crate::image::runtime::Phase;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for a copy to become ready for its text, and to accept it.
 const READY: Duration = Duration::from_secs(5);
-/// The approximate memory that compilation takes, bytes a character, and the bounds of the memory
-/// that is prepared.
+/// The approximate memory that compilation takes, in bytes per byte of text.
 const ROOM: u64 = 1400;
+/// The least and the greatest memory that is prepared, in bytes.
 const ROOM_BOUNDS: (u64, u64) = (16 << 20, 96 << 20);
 
-/// The requests for the warm copy.
+/// The channel to the warm copy that is kept ready. A request is the sender through which the copy
+/// is handed over.
 type Claims = mpsc::Sender<oneshot::Sender<WarmCopy>>;
 
 /// The warm copies of one image. Clones share the one that is kept ready.
@@ -62,7 +63,7 @@ struct WarmParams {
 /// The parameters of `world`.
 #[derive(Serialize)]
 struct WorldParams<'a> {
-    /// The package in which a check begins; without the package there is nothing to check.
+    /// The package in which a check begins. If the image does not have it, the answer has no state.
     #[serde(skip_serializing_if = "Option::is_none")]
     package: Option<&'a str>,
 }
@@ -73,7 +74,7 @@ struct World {
     world: Option<u64>,
 }
 
-/// The message of a warm copy before it waits.
+/// A line that a warm copy sends before it waits for its text.
 #[derive(Deserialize)]
 struct StartLine {
     token: Option<String>,
@@ -82,20 +83,21 @@ struct StartLine {
     confined: Option<serde_json::Value>,
 }
 
-/// Returns the state of the image, as a number that changes with it. `None`: the image is not at
-/// rest, or it has no such package.
+/// Returns the state of the image, as a number that changes with it. Returns `None` if the image is
+/// not at rest, has no such package, or does not answer.
 pub(super) async fn world(instance: &Instance, package: Option<&str>) -> Option<u64> {
     let asked = timeout(READY, instance.link.ask::<World>("world", &WorldParams { package })).await;
     asked.ok()?.ok()?.world
 }
 
 impl WarmCopies {
-    /// Creates the state of an image without warm copies.
+    /// Creates the state of an image that has no warm copies yet.
     pub(super) fn new(forker: Forker) -> WarmCopies {
         WarmCopies { forker, ready: Arc::default() }
     }
 
-    /// Returns the warm copy, with its text sent; `None` when there is no usable one.
+    /// Sends the text to the warm copy, and returns the copy. Returns `None` if there is no usable
+    /// one.
     pub(super) async fn claim(
         &self,
         params: &CheckParams,
@@ -124,7 +126,7 @@ impl WarmCopies {
         Some((forked, lines, answers))
     }
 
-    /// Prepares the copy that follows a check with these parameters.
+    /// Returns a guard that prepares the warm copy for the check after one with these parameters.
     pub(super) fn after(&self, params: &CheckParams) -> Next {
         let room = (params.text.len() as u64 * ROOM).clamp(ROOM_BOUNDS.0, ROOM_BOUNDS.1);
         let room = (room * 2 <= params.memory).then_some(room);
@@ -152,7 +154,7 @@ impl WarmCopies {
                 if let Some(warm) = copies.warm_up(&job).await {
                     keep(warm, claimed).await;
                 }
-                // Unless the slot was taken by another copy meanwhile.
+                // The slot may belong to another copy by now.
                 let mut slot = lock(&copies.ready);
                 if slot.as_ref().is_some_and(|other| other.same_channel(&claims)) {
                     *slot = None;
@@ -162,7 +164,7 @@ impl WarmCopies {
         self.forker.runtime.tasks.spawn_on(keep, &self.forker.runtime.handle);
     }
 
-    /// Makes a warm copy. `None`: a warm copy is of no use now.
+    /// Makes a warm copy. Returns `None` if none can be made or used now.
     async fn warm_up(&self, job: &CheckJob<WarmParams>) -> Option<WarmCopy> {
         let instance = self.forker.runtime.instance().await.ok()?;
         world(&instance, None).await?;
@@ -187,12 +189,13 @@ impl WarmCopies {
     }
 }
 
-/// When dropped, has a warm copy made for the next check, which will probably have the same
-/// parameters; also when this check was cancelled because the text changed.
+/// A guard that prepares a warm copy for the next check when it is dropped, also if its own check
+/// was cancelled because the text changed. The next check will probably have the same parameters.
 pub(super) struct Next {
     copies: WarmCopies,
     confine: bool,
-    /// Bytes of memory to prepare; `None`: more than a check may take.
+    /// Bytes of memory to prepare. `None` if that is more than half of the memory of a check; no
+    /// copy is prepared then.
     room: Option<u64>,
 }
 
@@ -209,7 +212,7 @@ async fn keep(mut warm: WarmCopy, mut claimed: mpsc::Receiver<oneshot::Sender<Wa
     tokio::select! {
         biased;
         claim = claimed.recv() => if let Some(claim) = claim {
-            let _ = claim.send(warm); // whoever wanted it may have gone
+            let _ = claim.send(warm); // its claimant may have gone
         },
         _ = warm.forked.ended() => {}
         () = sleep(IDLE_TIMEOUT) => {}

@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         match reply {
             Reply::Progress { message, .. } if !terminal.is_used() => line.show(&message),
             Reply::Output { text, stderr } => terminal.write(&text, stderr).map_err(|error| {
-                // Recorded apart from a failure of the connection.
+                // A failure of the terminal is kept apart from a failure of the connection.
                 failed = Some(error);
                 io::ErrorKind::Other.into()
             }),
@@ -148,7 +148,7 @@ fn answer_input(question: u64, mut connection: UnixStream) {
     });
 }
 
-/// The output of the evaluation so far.
+/// The output streams, after the output so far.
 #[derive(Default)]
 struct Written {
     stdout: Stream,
@@ -159,7 +159,7 @@ struct Written {
 #[derive(Default)]
 struct Stream {
     used: bool,
-    /// The last line has no line break yet.
+    /// True if the last line has no line break yet.
     open: bool,
 }
 
@@ -177,8 +177,8 @@ impl Written {
         self.stdout.used || self.stderr.used
     }
 
-    /// Notes that a line of input is read: all output before it was streamed, and a person's Enter
-    /// ends its last line. The outcome also has the line that was typed, which is not printed.
+    /// Notes that a line of input is read. All output before it was streamed, so the output of the
+    /// outcome, which also has the typed line, is not printed. A person's Enter ends the last line.
     fn on_input_question(&mut self) {
         self.stdout.used = true;
         self.stdout.open &= !io::stdin().is_terminal();
@@ -202,18 +202,18 @@ fn values(outcome: &EvalOutcome) -> String {
     outcome.values.iter().map(|value| format!("=> {}\n", value.text)).collect()
 }
 
-/// A line about values that are too long to be printed whole.
+/// Returns a line about values that are too long to be printed whole.
 fn missing_values(outcome: &EvalOutcome) -> Option<String> {
     let omitted: usize = outcome.values.iter().map(|value| value.omitted).sum();
     (omitted > 0).then(|| format!("; the values were too long: {omitted} characters are not shown\n"))
 }
 
-/// The values for a program, each on lines of its own.
+/// Returns the values for a program, each on lines of its own.
 fn raw_values(outcome: &EvalOutcome) -> String {
     outcome.values.iter().map(|value| format!("{}\n", unquoted(&value.text))).collect()
 }
 
-/// Returns the contents of a printed string; anything else as it is.
+/// Returns the contents of a printed string, or any other printed value as it is.
 fn unquoted(printed: &str) -> String {
     let Some(inside) = printed.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) else {
         return printed.to_owned();
@@ -234,21 +234,22 @@ pub(super) const STANDARD_INPUT: &str = "standard input";
 /// Code that is evaluated, with its place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Code<'a> {
-    /// The name of where it is from.
+    /// The name of the source of the code.
     pub(super) name: &'a str,
     pub(super) text: &'a str,
-    /// The number of the lines there that stand before it.
+    /// The number of lines before the code in that source.
     pub(super) lines_before: usize,
 }
 
-/// Returns why code was not read, as `consort check` shows it, with the packages that `near` finds
-/// for one that does not exist; `None` for an error of an evaluation.
+/// Returns the errors in code that could not be read, rendered as `consort check` renders them.
+/// `near` names packages like one that does not exist. Returns `None` for an error of the
+/// evaluation.
 pub(super) fn not_read(code: &Code<'_>, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
     unread(code, &error.kind).or_else(|| unreadable(code, error, near))
 }
 
-/// Returns the structural errors of code that the reader did not read, as `consort check` shows
-/// them. `kind`: the type of the evaluation's error.
+/// Returns the structural errors in code that could not be read, rendered as `consort check`
+/// renders them. `kind` is the type of the evaluation's error.
 pub(super) fn unread(code: &Code<'_>, kind: &str) -> Option<String> {
     let reader = kind.contains("END-OF-FILE") || kind.contains("READER");
     let structure = structure::check(&Document::new(code.text, 0));
@@ -264,8 +265,8 @@ fn rendered(code: &Code<'_>, diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(|one| format!("{}\n", terminal.render(&source, one, None))).collect()
 }
 
-/// Returns the error of code that the reader did not read, as `consort check` shows it, with the
-/// packages that `near` finds for one that does not exist; `None` for any other error.
+/// Returns the reader's error in code, rendered as `consort check` renders it. `near` names
+/// packages like one that does not exist. Returns `None` for any other error.
 fn unreadable(source: &Code<'_>, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
     let span = token(&Rope::from_str(source.text), error.unread?);
     let message = error.message_without_stream();
@@ -282,7 +283,7 @@ fn unreadable(source: &Code<'_>, error: &EvalError, near: impl Fn(&str) -> Optio
     Some(rendered(source, &[Diagnostic::new(span, Severity::Error, code, message)]))
 }
 
-/// The span of the token that the reader has read, or begun to read, at a character.
+/// Returns the span of the token that the reader had read, or begun to read, at character `at`.
 fn token(text: &Rope, at: usize) -> Span {
     let ends = |at: usize| text.get_char(at).is_none_or(|char| char.is_whitespace() || "()\"';`,".contains(char));
     let before = (0..at.min(text.len_chars())).rev();

@@ -236,7 +236,8 @@ pub(crate) fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    /// Paragraphs are wrapped by the terminal's width; what is indented stands as it is written.
+    /// Paragraphs are wrapped at the terminal's width. Indented lines are printed as they are
+    /// written.
     #[test]
     fn help_has_no_line_that_would_be_broken_in_its_middle() {
         const WIDTH: usize = 76;

@@ -43,7 +43,7 @@ impl Failure {
     }
 }
 
-/// Removes the numbers of the operating system's errors, which stand behind their words.
+/// Removes the error numbers of the operating system, such as ` (os error 2)`, from a message.
 pub(crate) fn without_numbers(message: &str) -> String {
     const BEFORE: &str = " (os error ";
     let mut parts = message.split(BEFORE);
@@ -152,7 +152,7 @@ impl ProgressLine {
         }
     }
 
-    /// A line that is not shown.
+    /// Creates a line that is not shown.
     pub(crate) fn hidden() -> ProgressLine {
         ProgressLine { visible: false, shown: Cell::new(false) }
     }

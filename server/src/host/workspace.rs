@@ -7,10 +7,10 @@ use super::folders::{self, Served};
 use super::whereabouts;
 use crate::config::ownership;
 
-/// Returns the workspace that contains `start`: the nearest directory from `start` upwards with
-/// `.git`, an `.asd` file or `consort.toml`; without any, `start` itself (its directory, when it
-/// is a file). The search ends below a `consort.toml` that another user could have written. The
-/// path is canonical.
+/// Returns the workspace that contains `start`, as a canonical path: the nearest directory from
+/// `start` upwards that has `.git`, an `.asd` file or `consort.toml`. If there is none, returns
+/// `start`, or its directory if it is a file. The search ends before a directory whose
+/// `consort.toml` another user could have written.
 ///
 /// # Errors
 /// Fails when `start` does not exist or cannot be read.
@@ -21,10 +21,11 @@ pub fn find(start: &Path) -> io::Result<PathBuf> {
     Ok(marked.unwrap_or(&start).to_path_buf())
 }
 
-/// Returns the workspace for a client in `start` without a given root (an agent, the command
-/// line). A running host for `start`, or for a directory above it within the same repository (the
-/// nearest `.git`), comes first: an agent in a subdirectory finds the editor's host. A host whose
-/// editor has `start` in another of its folders comes next. Otherwise it is that of [`find`].
+/// Returns the workspace of a client in `start` that was given no root, such as an agent or the
+/// command line. The workspace of a running host comes first: one for `start`, or for a directory
+/// above it in the same repository (the nearest `.git`), so that an agent in a subdirectory finds
+/// the editor's host. The workspace of a host whose editor has `start` in another of its folders
+/// comes next. The workspace of [`find`] comes last.
 ///
 /// # Errors
 /// The errors of [`find`].
@@ -33,8 +34,8 @@ pub fn find_running(start: &Path) -> io::Result<PathBuf> {
     Ok(host_by_other_folder(&own).map_or(own, |served| served.workspace))
 }
 
-/// Acts as [`find_running`], but for a directory in another folder of an editor returns that
-/// folder, not the workspace of the editor's host.
+/// Returns the workspace of [`find_running`], except for a directory in another folder of an
+/// editor: for that, returns the folder, not the workspace of the editor's host.
 ///
 /// # Errors
 /// The errors of [`find`].
@@ -42,11 +43,13 @@ pub fn find_own(start: &Path) -> io::Result<PathBuf> {
     find_where(start, runs, |start| folders::serving(start).map(|served| served.folder))
 }
 
-/// Returns the workspace of a file or directory that a command run in `from` was given. When `from`
-/// is in a workspace that contains the file, it is that one, as for the other commands, or one
-/// between with a host or a `.git`, or, while no host runs for it, with a `consort.toml`: an `.asd`
-/// file nearer to the file counts for nothing. Otherwise it is that of [`find_running`] for the
-/// file.
+/// Returns the workspace of `path`, which was given to a command run in `from`.
+///
+/// If the workspace of `from` contains `path`, returns that workspace, as the other commands do. A
+/// directory between the two takes precedence if it has a host or a `.git`, or, while no host runs
+/// for the workspace of `from`, a `consort.toml`. An `.asd` file there has no effect.
+///
+/// Otherwise returns the workspace of [`find_running`] for `path`.
 ///
 /// # Errors
 /// The errors of [`find`].
@@ -106,7 +109,7 @@ fn find_given_where(
     Ok(nearest.unwrap_or(outer))
 }
 
-/// Returns `path`, canonical; its parent when it is a file.
+/// Returns the canonical path of `path`, or of its parent if `path` is a file.
 ///
 /// # Errors
 /// Fails when `path` does not exist or cannot be read.
@@ -170,8 +173,8 @@ mod tests {
         assert_eq!(file, root.join("shared/consort.toml"));
         assert!(fault.contains("every user"), "{fault}");
         assert_eq!(ownership::ignored_above(&root.join("shared/own")), None);
-        // The person named this directory; its settings file is ignored with a message of its
-        // own.
+        // A directory that a person names is used even so. A message of its own says that its
+        // settings file is ignored.
         assert_eq!(find(&root.join("shared")).unwrap(), root.join("shared"));
         set(0o755);
     }
@@ -246,12 +249,12 @@ mod tests {
             ("mono/liba/a.lisp", "mono/doc", "-", "mono"),
             ("mono/liba", "mono", "-", "mono"),
             ("mono/liba/a.lisp", "", "-", "mono"),
-            // In another system, and in the system itself.
+            // Run in another system, and in the system itself.
             ("mono/liba/a.lisp", "mono/app", "-", "mono/liba"),
             ("mono/liba/a.lisp", "mono/liba", "-", "mono/liba"),
             // A project within the project.
             ("mono/app/sys/b.lisp", "mono", "-", "mono/app"),
-            // Hosts.
+            // With a host that runs.
             ("mono/app/sys/b.lisp", "mono", "mono", "mono"),
             ("mono/liba/a.lisp", "mono", "mono/liba", "mono/liba"),
             ("plain/libc/c.lisp", "plain", "plain", "plain"),

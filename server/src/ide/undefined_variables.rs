@@ -1,6 +1,6 @@
-//! The places of undefined variables. SBCL names the variable and the form around it, but not
-//! which of several occurrences it means: in `(dolist (item item) ...)` the first one is a binding.
-//! The bindings of the text decide.
+//! The places of undefined variables. SBCL names the variable and the form around it, but not which
+//! of several occurrences it means. In `(dolist (item item) ...)` the first occurrence is a
+//! binding. The bindings in the text decide which occurrence is marked.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,15 +14,15 @@ use crate::text::scopes::Scopes;
 /// The code of the diagnostics that [`mark_uses`] moves.
 const CODE: &str = "undefined-variable";
 
-/// Returns true if [`mark_uses`] has something to look at.
+/// Returns true if there are diagnostics that [`mark_uses`] may move.
 pub fn are_among(diagnostics: &[Diagnostic]) -> bool {
     diagnostics.iter().any(|diagnostic| diagnostic.code == CODE)
 }
 
-/// Moves the marks of undefined variables that are at a wrong place: at a local binding, where one
-/// is in force, or where a function of that name is called. The new place is the first use of the
-/// name in the same top-level form that means no local binding and is not marked yet. Without such
-/// a use the mark stays.
+/// Moves diagnostics about undefined variables that are at a wrong occurrence of the name: at a
+/// local binding or a use of one, or at a call of a function of that name. Such a diagnostic moves
+/// to the first use of the name in the same top-level form that means no local binding and has no
+/// such diagnostic yet. Without such a use it stays.
 pub fn mark_uses(document: &Document, diagnostics: &mut [Diagnostic]) {
     let undefined = || diagnostics.iter().filter(|diagnostic| diagnostic.code == CODE);
     let mut marked: HashSet<Span> = undefined().map(|diagnostic| diagnostic.span).collect();

@@ -1,4 +1,4 @@
-//! The completions of a name: which of those that the host knows are offered.
+//! The choice of the completions that are offered for a name.
 
 use consort::shown;
 use serde_json::Value;
@@ -6,14 +6,15 @@ use serde_json::Value;
 /// The names that can replace the one before the cursor.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Completed {
-    /// The first byte of the name.
+    /// The byte offset of the name that is replaced.
     pub(super) start: usize,
     /// The names, best first.
     pub(super) names: Vec<String>,
 }
 
-/// Reads the answer to `completions` for `line` with the cursor at a byte. Names that begin with
-/// what is typed are offered alone, if there are any: then Tab completes what they have in common.
+/// Reads the answer to the request `completions` for `line`, with the cursor at byte `at`. If some
+/// of the names begin with the typed text, only those are offered, so that Tab completes their
+/// common prefix.
 pub(super) fn completed(line: &str, at: usize, answer: &Value) -> Completed {
     let targets = answer["targets"].as_array().map(Vec::as_slice).unwrap_or_default();
     let unit = targets.first().and_then(|target| target["start"].as_u64()).unwrap_or(u64::MAX);
@@ -32,7 +33,7 @@ pub(super) fn completed(line: &str, at: usize, answer: &Value) -> Completed {
     Completed { start, names }
 }
 
-/// The byte at which a number of UTF-16 code units ends.
+/// Returns the byte offset behind the first `units` UTF-16 code units of a line.
 fn byte_of(line: &str, units: usize) -> usize {
     let mut before = 0;
     for (byte, char) in line.char_indices() {

@@ -20,8 +20,8 @@ const FIRST: usize = 5;
 const PAGE: usize = 20;
 const LEFT: &str = "The program is not stopped there any more.\n";
 
-/// Returns true if the reader has stopped in the code of the evaluation itself. There is nothing to
-/// look at or to go on with then, and the evaluation is ended.
+/// Ends an evaluation whose own code could not be read, and returns true if it did. A stop in the
+/// reader offers nothing to inspect and no way to go on.
 pub(super) fn left_the_reader(repl: &mut Repl) -> Result<bool, ReplError> {
     let Some(thread) = repl.stop.as_ref().filter(|stop| stop.level == 1).map(|stop| stop.thread) else {
         return Ok(false);
@@ -31,7 +31,7 @@ pub(super) fn left_the_reader(repl: &mut Repl) -> Result<bool, ReplError> {
         return Ok(false);
     }
     let Ok(trace) = repl.ask("stackTrace", json!({"threadId": thread, "levels": 2}))? else { return Ok(false) };
-    // An error that code reads has the frames of that code.
+    // If the code reads by itself, the stack has the frames of that code.
     if trace["totalFrames"] != 1 || text(&trace["stackFrames"][0]["name"]) != "READ" {
         return Ok(false);
     }
@@ -45,7 +45,7 @@ pub(super) fn left_the_reader(repl: &mut Repl) -> Result<bool, ReplError> {
     Ok(true)
 }
 
-/// Shows the stop, and does what the person wants until the program goes on.
+/// Shows the stop, and executes the person's commands until the program goes on.
 pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
     let Some(mut prompt) = Prompt::show(repl)? else { return Ok(()) };
     while repl.is_still_stopped() {
@@ -53,7 +53,8 @@ pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
         let entry = repl.read_code(Some(frame))?;
         repl.drain()?;
         if !repl.is_still_stopped() {
-            // Another client has left the stop. A number is not to be evaluated as code.
+            // Another client has left the stop. The entry is not evaluated, because it may be the
+            // number of a restart.
             repl.screen.print_error(LEFT, ERROR)?;
             break;
         }
@@ -72,8 +73,8 @@ pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
     Ok(())
 }
 
-/// Evaluates code at the present stop, and waits for its answer. Where it stops itself, the person
-/// is at that stop first. Ctrl-C cancels it.
+/// Evaluates code at the current stop, and waits for the answer. If the code stops in turn, the
+/// person handles that stop first. Ctrl-C cancels the code.
 fn evaluate_at_stop(repl: &mut Repl, arguments: Value) -> Result<Result<Value, String>, ReplError> {
     let level = repl.stop.as_ref().map_or(1, |stop| stop.level);
     let request = repl.link.borrow_mut().send("evaluate", arguments)?;
@@ -91,8 +92,8 @@ fn evaluate_at_stop(repl: &mut Repl, arguments: Value) -> Result<Result<Value, S
     };
     repl.at_stops.retain(|one| one.request != request);
     let answer = answer?;
-    // Its own stop, if it had one, is left: the event that tells of the stop around it may come
-    // later.
+    // The stop of the code itself, if there was one, has been left. The event about the outer stop
+    // may come later.
     repl.await_level(level)?;
     Ok(answer)
 }
@@ -108,7 +109,8 @@ struct Prompt {
 }
 
 impl Prompt {
-    /// Shows condition, restarts and the innermost frames. `None`: the stop was left meanwhile.
+    /// Shows condition, restarts and the innermost frames. Returns `None` if the stop was left
+    /// meanwhile.
     fn show(repl: &mut Repl) -> Result<Option<Prompt>, ReplError> {
         let Some(stop) = &mut repl.stop else { return Ok(None) };
         stop.is_new = false;
@@ -157,7 +159,7 @@ impl Prompt {
         }
     }
 
-    /// Sends a request that lets the program go on, and says why if it does not.
+    /// Sends a request that lets the program go on. Prints the reason if the request fails.
     fn leave(&self, repl: &mut Repl, command: &str, arguments: Value) -> Result<(), ReplError> {
         if let Err(why) = repl.ask(command, arguments)? {
             return Ok(repl.screen.print_error(&format!("{why}\n"), ERROR)?);
@@ -188,7 +190,7 @@ impl Prompt {
         self.leave(repl, "consort/invokeRestart", wanted)
     }
 
-    /// Makes a frame the current one. Returns false when there is none of that number.
+    /// Makes a frame the current one. Returns false if there is no frame of that number.
     fn go_to(&mut self, repl: &mut Repl, frame: usize) -> Result<bool, ReplError> {
         let wanted = json!({"threadId": self.thread, "startFrame": frame, "levels": 1});
         let answer = repl.ask("stackTrace", wanted)?.unwrap_or_default();
@@ -229,7 +231,8 @@ impl Prompt {
 
     fn evaluate(&self, repl: &mut Repl, code: &str) -> Result<(), ReplError> {
         for form in written_forms(code) {
-            // A stop in the reader is of no use: the error's place in the text is shown instead.
+            // A stop in the reader is of no use, so code that cannot be read is evaluated without
+            // stops. The place of the error is shown instead.
             let context = if is_sound(&form) { "repl" } else { "watch" };
             let wanted = json!({"expression": form, "frameId": self.number, "context": context});
             match evaluate_at_stop(repl, wanted)? {

@@ -1,4 +1,4 @@
-//! The evaluation of what a person entered, with its stops and its end.
+//! The evaluation of an entry, with its stops and its end.
 
 use std::io;
 
@@ -15,15 +15,15 @@ use super::reading::is_sound;
 use super::screen::ERROR;
 use super::session::{Awaited, Repl, ReplError, report};
 
-/// The entry of a form that is evaluated.
+/// The entry that contains the form under evaluation.
 struct Entered<'a> {
     code: Code<'a>,
-    /// The character at which the form begins.
+    /// The character offset of the form in the entry.
     start: usize,
 }
 
 impl Repl {
-    /// Evaluates the forms of a text one by one, up to one that fails. Returns false when one does.
+    /// Evaluates the forms of a text one by one, until one fails. Returns false if one did.
     pub(super) fn run(&mut self, text: &str) -> Result<bool, Failure> {
         let (name, lines_before) = self.reader.origin();
         for (start, form) in placed_forms(text) {
@@ -51,7 +51,8 @@ impl Repl {
             self.screen.print_error(&format!("{why}\n"), ERROR)?;
             return Ok(false);
         }
-        // A stop in the reader is of no use: the error's place in the text is shown instead.
+        // A stop in the reader is of no use, so code that cannot be read is evaluated without
+        // stops. The place of the error is shown instead.
         let mut stops = self.reader.is_person() && is_sound(code);
         let mut is_unread = false;
         let mut number = self.link.borrow_mut().send("consort/evaluate", json!({"code": code, "stops": stops}))?;
@@ -78,7 +79,7 @@ impl Repl {
         }
     }
 
-    /// Shows the end of an evaluation. Returns true if it has values.
+    /// Shows the end of an evaluation. Returns true if the evaluation returned normally.
     fn show_end(&mut self, within: &Entered<'_>, answer: Result<Value, String>) -> io::Result<bool> {
         let body = match answer {
             Ok(body) => body,
@@ -111,7 +112,7 @@ impl Repl {
         Ok(false)
     }
 
-    /// Prints errors of code as `consort check` renders them.
+    /// Prints errors in code, rendered as `consort check` renders them.
     pub(super) fn print_rendered(&mut self, rendered: &str) -> io::Result<()> {
         self.screen.fresh_line()?;
         print_error_as_it_is(rendered)

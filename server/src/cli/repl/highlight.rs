@@ -1,10 +1,11 @@
-//! Colours of what is typed, by its text alone.
+//! Colours of an entry while it is typed, by its text alone.
 
 use std::borrow::Cow;
 
 use consort::text::scanner::{Scanner, Token, TokenKind};
 
-/// A longer entry is not coloured, bytes: it is scanned again at every key.
+/// The length in bytes up to which an entry is coloured. The whole entry is scanned again at every
+/// key.
 const COLOURED: usize = 64 << 10;
 
 const STRING: &str = "32";
@@ -14,7 +15,8 @@ const NUMBER: &str = "33";
 const OPERATOR: &str = "35";
 const BRACKET: &str = "1;4";
 
-/// Operators of the standard that are not called like functions, apart from those that define.
+/// Names of the standard that are coloured as operators, in order. Names that begin with `def` are
+/// coloured, too.
 const OPERATORS: [&str; 56] = [
     "and",
     "assert",
@@ -74,8 +76,8 @@ const OPERATORS: [&str; 56] = [
     "with-slots",
 ];
 
-/// The text with control characters as the pictures that Unicode has for them (U+2400): pasted text
-/// must not act on the terminal.
+/// Returns the text with each control character replaced by Unicode's picture of it (U+2400),
+/// except line breaks and tabs: pasted text must not act on the terminal.
 pub(super) fn escape_controls(text: &str) -> Cow<'_, str> {
     let commands = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
     if !text.contains(commands) {
@@ -89,8 +91,8 @@ pub(super) fn escape_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|char| if commands(char) { picture(char) } else { char }).collect())
 }
 
-/// The text with colours as ANSI escapes. `cursor`: the place of the cursor in bytes, at which the
-/// two brackets of a list are marked.
+/// Returns the text with colours as ANSI escapes, and with control characters replaced. The two
+/// brackets of the list at byte `cursor` are marked.
 pub(super) fn coloured(text: &str, cursor: usize) -> String {
     if text.len() > COLOURED {
         return escape_controls(text).into_owned();
@@ -138,7 +140,8 @@ fn is_operator(written: &str) -> bool {
     name.starts_with("def") || OPERATORS.binary_search(&name).is_ok()
 }
 
-/// The bracket at the cursor, or else before it, and its counterpart, as indices of `tokens`.
+/// Returns the bracket at the cursor and its counterpart, as indices of `tokens`. If there is no
+/// bracket at the cursor, a closing one before it counts.
 fn brackets(tokens: &[Token], cursor: usize) -> [Option<usize>; 2] {
     let mut open = Vec::new();
     let mut found = [None, None];
@@ -165,7 +168,7 @@ fn brackets(tokens: &[Token], cursor: usize) -> [Option<usize>; 2] {
 mod tests {
     use super::*;
 
-    /// The coloured text with the escapes as `<32:...>`.
+    /// Returns the coloured text with the escapes as `<32:...>`.
     fn shown(text: &str, cursor: usize) -> String {
         coloured(text, cursor).replace("\x1b[0m", ">").replace("\x1b[", "<").replace('m', ":")
     }

@@ -1,5 +1,6 @@
-//! `consort repl`: a person at a terminal, or a pipe, in the workspace's image. A client of the
-//! host's debugger, as editors' are: evaluations stop at errors with the stack alive.
+//! `consort repl`: a REPL in the workspace's image, for a person at a terminal or for a pipe. The
+//! REPL is a client of the host's debugger, like editors: an evaluation stops at an error and keeps
+//! its stack.
 
 mod commands;
 mod completing;
@@ -90,11 +91,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         repl.screen.fresh_line()?;
     }
     repl.leave();
-    // A person has seen what failed.
+    // A person has seen the failure. A script learns of it by the exit code.
     Ok(if failed && !person { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Starts the image, and goes to the package.
+/// Starts the image, and enters the package.
 fn begin(repl: &mut Repl, package: Option<&str>) -> Result<(), Failure> {
     let progress = ProgressLine::new();
     progress.show("starting the Lisp image ...")?;

@@ -15,13 +15,14 @@ use super::plain;
 pub(super) enum Reader {
     /// A terminal in which lines can be edited.
     Editor(Box<LineEditor>),
-    /// A person at a terminal that shows lines only.
+    /// A person whose lines cannot be edited: the terminal is dumb, or standard output is no
+    /// terminal.
     Lines,
-    /// No person.
+    /// Standard input that is no terminal.
     Pipe {
-        /// The lines that were read.
+        /// The number of lines that were read.
         lines: usize,
-        /// The lines before the last entry.
+        /// The number of lines before the last entry.
         before: usize,
     },
 }
@@ -43,8 +44,8 @@ impl Reader {
         !matches!(self, Reader::Pipe { .. })
     }
 
-    /// Returns the name of where the last entry is from, and the number of the lines before it
-    /// there.
+    /// Returns the name of the source of the last entry, and the number of lines before the entry
+    /// in that source.
     pub(super) fn origin(&self) -> (&'static str, usize) {
         match self {
             Reader::Editor(_) | Reader::Lines => (THE_CODE, 0),
@@ -52,12 +53,12 @@ impl Reader {
         }
     }
 
-    /// Reads an entry. `frame`: the debugger's number of the frame whose variables may be
+    /// Reads an entry. `frame` is the debugger's number of the frame whose variables may be
     /// completed.
     pub(super) fn read(&mut self, prompt: &str, kind: Kind, frame: Option<u64>) -> io::Result<Entry> {
         match self {
             Reader::Editor(editor) => editor.read(prompt, kind, frame),
-            // A line for the program is typed behind what the program has printed.
+            // A line for the program is typed behind the program's own output, without a prompt.
             Reader::Lines => Ok(plain::read(Some(if kind == Kind::Line { "" } else { prompt }), kind)?.0),
             Reader::Pipe { lines, before } => {
                 let (entry, more) = plain::read(None, kind)?;

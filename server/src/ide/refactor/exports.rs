@@ -1,4 +1,4 @@
-//! Exporting the name of a definition, and no longer exporting it.
+//! Refactorings that export the name of a definition, or remove its export.
 
 use super::elsewhere;
 use super::site::{Edit, Site};
@@ -31,13 +31,13 @@ struct Exportable {
     /// The symbol name.
     name: String,
     package: String,
-    /// The text of the package's definition, as [`Edit::other`] has it.
+    /// The document with the package's definition, as [`Edit::other`] names it.
     other: Option<usize>,
     definition: Definition,
 }
 
 impl Exportable {
-    /// The definition whose name is selected.
+    /// Returns the definition whose name is selected.
     fn at(site: &Site) -> Option<Exportable> {
         let at = site.selection;
         let touches = |one: &definitions::Defined| one.name.start <= at.start && at.end <= one.name.end;
@@ -63,7 +63,8 @@ impl Exportable {
     }
 }
 
-/// The name whose uses in other texts decide whether it must stay exported.
+/// Returns the selected name, if it is exported. Uses in other texts decide whether it must stay
+/// so.
 pub(super) fn name_used_elsewhere(site: &Site) -> Option<String> {
     let one = Exportable::at(site)?;
     (one.add().is_none() && one.remove().is_some()).then_some(one.name)
@@ -83,8 +84,9 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     Some(Refactoring::new("do-not-export", Group::Rewrite, title, result))
 }
 
-/// Refuses to remove an export that a text of the workspace needs: with one colon behind the
-/// package, or by a name that is another symbol without it, as in a package that uses this one.
+/// Checks that no text of the workspace needs the export of `name`. A text needs it if the name
+/// stands behind the package with one colon, or if the name would mean another symbol without the
+/// export, as in a package that uses this one.
 fn check_not_needed(site: &Site, package: &str, name: &str) -> Result<(), String> {
     let packages = site.index.packages();
     let package = packages.package_name(package, "");
@@ -113,8 +115,8 @@ fn check_not_needed(site: &Site, package: &str, name: &str) -> Result<(), String
     Ok(())
 }
 
-/// The definition of a package: in this text (`None`), or in another one (its index in
-/// [`Site::others`]).
+/// Returns the definition of a package, with the text that has it: `None` for this text, or the
+/// index of another one in [`Site::others`].
 pub(super) fn package_definition(site: &Site, package: &str) -> Option<(Option<usize>, Definition)> {
     if let Some(here) = Definition::find(site.document, package) {
         return Some((None, here));

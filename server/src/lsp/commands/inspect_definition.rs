@@ -1,5 +1,5 @@
-//! `consort.inspectDefinition` and `consort.inspectDescribe`: where a value of the inspector is
-//! defined, and what `describe` prints of it.
+//! `consort.inspectDefinition` and `consort.inspectDescribe`: the definitions of a value in the
+//! inspector, and the text that `describe` prints about it.
 
 use lsp_types::ProgressToken;
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::session::debug::InspectDescribe;
 
-/// The argument of both.
+/// The argument of both commands: the reference of a value in the inspector.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Of {

@@ -19,7 +19,7 @@ impl Actor {
                     return;
                 }
                 self.chains.end_all();
-                // The image before may have told of a stop after its end was known.
+                // The previous image may have reported a stop after its end was known.
                 self.clients.values_mut().for_each(|client| client.sessions.image_ended());
                 match &state {
                     ImageState::Dead { reason, is_final } => {

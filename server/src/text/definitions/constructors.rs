@@ -1,4 +1,4 @@
-//! The prefix of a structure's accessors, and how its constructors are called.
+//! The prefix of a structure's accessors, and the parameters of its constructors.
 
 use super::structure::Structure;
 use crate::text::Span;
@@ -25,12 +25,13 @@ pub struct Constructor {
     pub written: String,
     /// The number of parameters before the keywords.
     pub positional: usize,
-    /// The parameters whose keywords have their names; `None`: each slot is one.
+    /// The names of the parameters whose keywords have the same names. `None` if each slot is such
+    /// a parameter.
     pub keys: Option<Vec<String>>,
 }
 
-/// Returns the naming of the structure that is defined at `span`; `None` for another form, and for
-/// a structure whose prefix cannot be read.
+/// Returns the naming of the structure that is defined at `span`. Returns `None` for another form,
+/// and for a structure whose prefix cannot be read.
 pub fn structure_naming(form: &Form, span: Span) -> Option<StructureNaming> {
     let structure = form.node_at(span).and_then(Structure::of)?;
     let written = form.text(structure.name);
@@ -70,7 +71,7 @@ pub fn structure_naming(form: &Form, span: Span) -> Option<StructureNaming> {
     Some(naming)
 }
 
-/// A constructor with a lambda list of its own.
+/// Returns the constructor with the lambda list `parameters`.
 fn by_parameters(form: &Form, written: String, parameters: &Node) -> Constructor {
     let (mut positional, mut keys, mut section) = (0, Vec::new(), String::new());
     for parameter in &parameters.children {
@@ -83,7 +84,7 @@ fn by_parameters(form: &Form, written: String, parameters: &Node) -> Constructor
             "" | "&optional" => positional += 1,
             "&key" => {
                 let name = if parameter.kind == Kind::List { parameter.children.first() } else { Some(parameter) };
-                // `((:x y))` has a keyword of its own.
+                // A parameter `((:x y))` is left out, because its keyword has another name.
                 let name = name.filter(|name| name.kind == Kind::Atom).map(|name| form.text(name));
                 keys.extend(name.and_then(names::symbol).map(|symbol| symbol.name));
             }

@@ -1,4 +1,4 @@
-//! The definitions that the image reports by offset, form number or name.
+//! The search for a definition that the image reports by offset, form number or name.
 
 use super::super::Span;
 use super::super::datum::{Form, Kind, Node};
@@ -10,15 +10,15 @@ use super::{Defined, everywhere, fits, key, named, specializers};
 /// The image's data about a definition.
 #[derive(Debug, Clone, Default)]
 pub struct Hint<'a> {
-    /// `function`, `method`, `variable`, ...; empty when any will do.
+    /// The kind: `function`, `method`, `variable`, ...; empty for any kind.
     pub kind: &'a str,
-    /// The name, for comparing: see [`key`].
+    /// The name, as [`key`] returns it.
     pub key: String,
     /// The specializers of a method, for comparison.
     pub specializers: Vec<String>,
     /// The qualifiers of a method.
     pub qualifiers: Vec<String>,
-    /// A character of the top-level form, or of the white space before it.
+    /// The offset of a character of the top-level form, or of the white space before it.
     pub offset: Option<usize>,
     /// The number of the top-level form among the forms that the reader returns.
     pub form: Option<usize>,
@@ -29,19 +29,19 @@ pub struct Hint<'a> {
 /// The location of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The form that makes it.
+    /// The form that makes the definition.
     pub form: Span,
-    /// The name in it.
+    /// The name in that form.
     pub name: Span,
 }
 
 /// Returns the location of a definition that the image reports. If the text has changed since, the
-/// name decides; if nothing has the name, the reported form counts, or else the first one. `None`:
-/// the text has no form.
+/// name decides. If no definition has the name, the reported form counts, or else the first form.
+/// Returns `None` if the text has no form.
 pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
     let forms = document.scan().forms();
-    // SBCL's offset may be the start of the read: behind the previous form, and before a form
-    // skipped by `#+`.
+    // SBCL's offset may be the place at which the reader began: behind the previous form, and
+    // before a form that `#+` skips.
     let given = |form: &&TopForm| hint.features.is_empty() || is_given(document, form, hint.features);
     let from = |offset: usize| forms.partition_point(|form| form.span.end <= offset);
     let by_offset = hint.offset.and_then(|offset| forms[from(offset)..].iter().find(given)).map(|form| form.span);
@@ -63,7 +63,7 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
             return Some(found);
         }
     }
-    // The nearest, if there are several: alternatives by `#+` and `#-` have the same name.
+    // If there are several, the nearest counts: alternatives by `#+` and `#-` have the same name.
     let others = named(document, &hint.key);
     let near = top.map_or(0, |span| span.start);
     let nearest = |wanted: &dyn Fn(&Defined) -> bool| {
@@ -88,8 +88,8 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
         })
 }
 
-/// The slot of a `defclass` or `define-condition` whose option makes the accessor, reader or
-/// writer; the `:method` of a `defgeneric`.
+/// Returns the place of a function that another definition makes: the accessor, reader or writer of
+/// a slot in a `defclass` or `define-condition`, or a `:method` of a `defgeneric`.
 fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
     let node = form.nodes.first()?;
     let operator = form.operator(node)?;
@@ -127,7 +127,7 @@ fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
     Some(Place { form: node.span, name: slot.1 })
 }
 
-/// The first mention of a name in a form.
+/// Returns the first mention of a name in a form.
 fn mention(form: &Form, node: &Node, name: &str) -> Option<Span> {
     if node.kind == Kind::Atom && form.name(node).is_some_and(|written| key(&written) == name) {
         return Some(node.span);
@@ -135,8 +135,8 @@ fn mention(form: &Form, node: &Node, name: &str) -> Option<Span> {
     node.children.iter().find_map(|child| mention(form, child, name))
 }
 
-/// The form with the given number. Forms skipped by `#+` and `#-` are not counted, as the reader
-/// does not return them.
+/// Returns the form with the given number, counted from 0. Forms that `#+` and `#-` skip are not
+/// counted, because the reader does not return them.
 fn numbered(document: &Document, number: usize, features: &[String]) -> Option<Span> {
     let given = document.scan().forms().iter().filter(|form| is_given(document, form, features));
     given.map(|form| form.span).nth(number)
