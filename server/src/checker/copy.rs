@@ -1,5 +1,5 @@
-//! A check: a copy of the image is requested, followed and, when it passes a limit or its result is
-//! no longer wanted, killed.
+//! Checks and other jobs in copies of the image. A copy is requested, again if the image is busy,
+//! and followed until it is done or has passed a limit.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,18 +26,19 @@ use crate::model::image::{ImageError, Progress};
 use crate::steady::sleep;
 use crate::text::expected::Expected;
 
-/// The number of repeated requests to a busy image, except for edited texts; the pause doubles each
-/// time.
+/// The maximum number of repeated requests to a busy image. The pause doubles each time. A request
+/// for an edited text is not repeated.
 pub(super) const BUSY_TRIES: u32 = 6;
 /// The waiting times that a test may shorten.
 #[derive(Debug)]
 pub(super) struct Waits {
-    /// The first pause before the next request to a busy image; the pauses add up to 3.2 s.
+    /// The pause before the first repeated request to a busy image. By default, all pauses add up
+    /// to 3.2 s.
     pub(super) busy: Duration,
-    /// The limit for a copy to connect, at the first try and at the second. A copy that inherited a
-    /// held lock never connects.
+    /// The time limits for a copy to connect, at the first and at the second try. A copy that
+    /// inherited a held lock never connects.
     pub(super) connect: [Duration; 2],
-    /// The limit for a copy that connected to come to its work, at the first try.
+    /// The time limit for a connected copy to begin its work, at the first try.
     pub(super) begin: Duration,
 }
 
@@ -51,12 +52,12 @@ impl Default for Waits {
 /// The checks that are expected to follow a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Priority {
-    /// No known successor.
+    /// No further check is expected.
     None,
-    /// Similar checks, so a copy is kept ready for the next.
+    /// Similar checks are expected, so a copy is kept ready for the next.
     More,
-    /// A check of the same text, edited, for which the user waits. As [`Priority::More`], and ahead
-    /// of the checks of others.
+    /// Checks of the same text are expected as it is edited, and the user waits for them. As
+    /// [`Priority::More`], and ahead of the checks of others.
     Edited,
 }
 
@@ -76,7 +77,8 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    /// Creates the runner of jobs in copies of the image that `runtime` has, `copies` at once.
+    /// Creates the runner of jobs in copies of the image that `runtime` has. `copies` is the number
+    /// of copies at once, without the one that is reserved for edited texts.
     pub(super) fn new(runtime: Arc<Runtime>, waits: Waits, copies: usize) -> Runner {
         let forker = Forker::new(runtime);
         Runner { warm: WarmCopies::new(forker.clone()), forker, turns: Turns::new(copies), waits }
@@ -159,7 +161,8 @@ impl Runner {
         Err(ImageError::Refused { kind: ErrorKind::STOPPED, message: format!("The expansion was stopped: {why}") })
     }
 
-    /// Checks in the copy that is kept ready. `None`: there is none, or it could not be used.
+    /// Checks a text in the copy that is kept ready. Returns `None` if there is none, or if it
+    /// could not be used.
     async fn check_warm(
         &self,
         job: &CheckJob<CheckParams>,
@@ -189,7 +192,7 @@ impl Runner {
         Ok(self.run_on(job, queue).await?.0)
     }
 
-    /// Acts as [`run`], and returns the copy too, unless it never began.
+    /// Runs a job as [`Runner::run`] does, and returns the copy, too, unless it never began.
     pub(super) async fn run_on<P: Serialize>(
         &self,
         job: &CheckJob<P>,

@@ -1,5 +1,5 @@
-//! Tests with copies that misbehave as a real copy never would. A thread plays the image; this test
-//! program, started again, plays a copy.
+//! Tests with copies that misbehave in ways that a real copy never would. A thread simulates the
+//! image. Another process of this test program simulates a copy.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream as StdUnixStream;
@@ -26,7 +26,8 @@ use crate::model::check::{CheckEnd, CheckMode, CheckReport};
 use crate::patience::{AMPLE, PATIENCE, comes, soon};
 use crate::steady::timeout;
 
-/// The behaviour of a copy, by name. Run by [`Double`] only.
+/// Simulates a copy with the behaviour that `CONSORT_TEST_SCRIPT` names. Started by [`Double`]
+/// only.
 #[test]
 #[ignore = "this is the copy of the other tests, not a test"]
 fn act_as_copy() {
@@ -80,14 +81,14 @@ fn act_as_copy() {
         "exit" => std::process::exit(70),
         "flood" => while say(json!({"nonsense": "x".repeat(100_000)})).is_ok() {},
         "long line" => {
-            let _ = stream.write_all(&vec![b'x'; LINE_LIMIT + 100_000]); // the host hangs up in the middle
+            let _ = stream.write_all(&vec![b'x'; LINE_LIMIT + 100_000]); // the host closes it midway
             forever();
         }
         "hoard" => {
             let scratch = std::path::PathBuf::from(variable("CONSORT_TEST_SOCKET")).with_file_name("hoard");
             std::fs::create_dir(&scratch).unwrap();
             for number in 0_u64.. {
-                // Fails once the host has removed the directory; it kills this process before.
+                // The host kills this process before it removes the directory, so no write fails.
                 std::fs::write(scratch.join(number.to_string()), "").unwrap();
             }
         }
@@ -101,8 +102,8 @@ fn act_as_copy() {
     std::process::exit(0);
 }
 
-/// A simulated image, with its reaction to each request for a check, in order; the last reaction is
-/// repeated.
+/// A simulated image. Each request for a check gets the next of the given reactions, or the last
+/// one again.
 struct Double {
     runner: Arc<Runner>,
     seen: Arc<Seen>,
@@ -113,16 +114,17 @@ struct Double {
 
 #[derive(Default)]
 struct Seen {
-    /// The number of copies that run now, and the maximum so far.
+    /// The number of copies that run now.
     now: AtomicUsize,
+    /// The greatest number of copies that ran at once.
     most: AtomicUsize,
-    /// The end of each copy: its exit code or signal.
+    /// The exit code or the signal with which each copy ended.
     ends: Mutex<Vec<(Option<i32>, Option<i32>)>>,
     asked: AtomicUsize,
 }
 
-/// The first wait for a copy to connect is short, for the tests in which a copy hangs before that;
-/// the second is long unless a test says otherwise.
+/// The time limits for a copy to connect, at the first and at the second try, for tests in which
+/// the first copy hangs before it connects.
 const CONNECT: [Duration; 2] = [Duration::from_millis(200), PATIENCE];
 
 impl Double {
@@ -187,8 +189,8 @@ impl Double {
         soon(self.runner.check(params, priority)).await
     }
 
-    /// The ends of the copies, those by a signal first. Copies that end together are reaped in
-    /// either order.
+    /// Returns the ends of the copies, those by a signal first, because copies that end together
+    /// are reaped in either order.
     fn ends(&self) -> Vec<(Option<i32>, Option<i32>)> {
         let mut ends = lock(&self.seen.ends).clone();
         ends.sort_unstable();
@@ -251,10 +253,10 @@ fn start_copy(script: &str, params: &Value) -> Child {
         .unwrap()
 }
 
-/// Connects as a process other than the copy that knows the token.
+/// Connects to the host as a process that knows the token, but is not the copy.
 fn impersonate(params: &Value) {
     let mut stream = StdUnixStream::connect(params["socket"].as_str().unwrap()).unwrap();
-    let _ = writeln!(stream, "{}\n{}", json!({"token": params["token"]}), json!({"done": {"forms": 9}})); // it may be closed already
+    let _ = writeln!(stream, "{}\n{}", json!({"token": params["token"]}), json!({"done": {"forms": 9}})); // may be closed already
 }
 
 fn reap(mut child: Child, id: &Value, writer: &Mutex<StdUnixStream>, seen: &Seen) {
@@ -285,7 +287,7 @@ async fn a_good_copy_gives_its_findings_and_an_image_that_was_busy_is_asked_agai
     let double = Double::new(&["busy"]);
     assert!(matches!(double.check(|_| {}).await, Err(ImageError::Busy(message)) if message == "compiling"));
     double.nothing_left().await;
-    // The user is told at once why an edited text is not checked.
+    // A check of an edited text fails at once, so that the user is told the reason.
     let double = Double::new(&["busy", "good"]);
     assert!(matches!(double.check_edited().await, Err(ImageError::Busy(message)) if message == "compiling"));
     assert_eq!(double.check_edited().await.unwrap().end, CheckEnd::Complete);
@@ -418,7 +420,7 @@ async fn a_copy_that_hangs_before_its_work_is_killed_and_made_once_more() {
     assert_eq!((reason(&report), report.forms), ("complete", 2));
     double.nothing_left().await;
     assert_eq!(double.ends()[0], (None, Some(9)));
-    // The second has all the time of a check.
+    // The second copy has the whole deadline of a check to begin.
     let double = Double::waiting(&["idle"], CONNECT);
     let report = double.check(|params| params.deadline = 1.0).await.unwrap();
     assert_eq!(codes(&report), ["out-of-time"]);

@@ -1,17 +1,18 @@
-//! The forms that a copy says it came to, held against the forms that the host counts itself.
+//! Comparison of the forms that a copy says it has reached with the forms that the host finds in
+//! the text.
 
 use crate::text::Span;
 use crate::text::expected::Expected;
 
-/// The forms of one text and which of them the copy came to.
+/// The forms of one text, with a mark for each that the copy has reached.
 #[derive(Debug, Default)]
 pub(super) struct Coverage {
     expected: Expected,
-    /// True for each form that the copy came to: the plain ones, then the others.
+    /// True for each form that the copy has reached: the plain forms first, then the others.
     reached: Vec<bool>,
-    /// The number of plain forms at which the copy said it was.
+    /// The number of plain forms whose start the copy has reported as its place.
     met: usize,
-    /// The place that the copy named last.
+    /// The place that the copy reported last.
     previous: Option<Span>,
 }
 
@@ -21,9 +22,10 @@ impl Coverage {
         Coverage { reached: vec![false; forms], expected, met: 0, previous: None }
     }
 
-    /// Notes the place at which the copy says it is. Further forms that begin in the place count
-    /// only where the text may have a syntax of its own: if the place begins at something else than
-    /// a plain form, such as `#{`, or the text mentions readtables.
+    /// Notes the place that the copy reports. A plain form at the start of the place is reached.
+    /// All forms that begin within the place are reached only if the text may have a syntax of its
+    /// own: if the place begins at another form than a plain one, such as `#{`, or if the text
+    /// mentions readtables.
     pub(super) fn at(&mut self, span: Span) {
         if let Ok(index) = self.expected.plain.binary_search(&span.start)
             && !std::mem::replace(&mut self.reached[index], true)
@@ -33,8 +35,8 @@ impl Coverage {
         if self.expected.own_syntax || self.expected.others.binary_search(&span.start).is_ok() {
             self.reach(span);
         }
-        // The previous place was one character, which began no plain form: the reader took the text
-        // from there to here as one comment.
+        // The previous place was one character, which began no plain form. The reader took the text
+        // from there to the new place as one comment.
         if let Some(previous) = self.previous.replace(span)
             && self.expected.others.binary_search(&previous.start).is_ok()
             && previous.end == previous.start + 1
@@ -59,12 +61,12 @@ impl Coverage {
         self.reached.len()
     }
 
-    /// Returns the number of plain forms at which the copy said it was.
+    /// Returns the number of plain forms whose start the copy has reported as its place.
     pub(super) fn met(&self) -> usize {
         self.met
     }
 
-    /// Returns the starts of the forms that the copy never came to, the plain ones first.
+    /// Returns the starts of the forms that the copy did not reach, plain forms first.
     pub(super) fn missed(&self) -> impl Iterator<Item = usize> {
         let forms = self.expected.plain.iter().chain(&self.expected.others).zip(&self.reached);
         forms.filter(|(_, reached)| !**reached).map(|(start, _)| *start)
@@ -78,7 +80,7 @@ mod tests {
 
     const NONE: [usize; 0] = [];
 
-    /// The forms that are missed in `text` when the copy names `places`.
+    /// Returns the starts of the forms of `text` that are missed if the copy reports `places`.
     fn missed(text: &str, places: &[(usize, usize)]) -> Vec<usize> {
         let mut coverage = Coverage::new(Expected::of(&Document::new(text, 0)));
         for place in places {
@@ -91,12 +93,12 @@ mod tests {
     fn each_form_is_to_be_named() {
         let text = "(a) (b) (c)\n#+x (d)";
         assert_eq!(missed(text, &[(0, 1), (0, 3), (4, 7), (8, 11), (12, 13), (16, 19)]), NONE);
-        // The guard's feature is not there.
+        // The feature of the guard is missing.
         assert_eq!(missed(text, &[(0, 1), (0, 3), (4, 7), (8, 11), (12, 19)]), NONE);
         assert_eq!(missed(text, &[(0, 3), (4, 7), (8, 11)]), [12]);
         assert_eq!(missed(text, &[]), [0, 4, 8, 12]);
         assert_eq!(missed(text, &[(0, 3), (8, 11), (12, 13)]), [4]);
-        // A single place for the whole text, or a place within a form or a blank.
+        // One place for the whole text, or places that begin within a form or at a blank.
         assert_eq!(missed(text, &[(0, 19)]), [4, 8, 12]);
         assert_eq!(missed(text, &[(0, 3), (1, 19), (3, 19)]), [4, 8, 12]);
         assert_eq!(missed("; x\n(a) (b)", &[(0, 11)]), [4, 8]);

@@ -99,7 +99,7 @@ fn configuration(findings: &mut Findings, settings: &Config, workspace: &Path) -
     Ok(())
 }
 
-/// Returns true when there is a Lisp to start.
+/// Checks the Lisp program. Returns true if there is one to start.
 fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<bool, Failure> {
     let command = settings.lisp.command.join(" ");
     let advice = "install it (Debian: apt install sbcl; macOS: brew install sbcl) or set lisp.command in config.toml";
@@ -178,7 +178,7 @@ fn runtime_directory(findings: &mut Findings, workspace: &Path) -> Result<(), Fa
     }
 }
 
-/// Tests the whole chain: a host, its image, an evaluation and a check.
+/// Checks a host, its image, an evaluation and the check of a text, one after the other.
 fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
     let place = Place::of(workspace)?;
     let ran = place.runtime.is_live();
@@ -214,9 +214,9 @@ fn host(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for the first start of the image, which builds the core; on a slow machine that takes
-/// longer than an evaluation waits for an image. Says every few seconds how far it is. A failure
-/// here is reported by the evaluation that follows.
+/// Waits while the image starts, and reports the progress every few seconds. The first start builds
+/// the core, which on a slow machine takes longer than an evaluation waits for an image. The
+/// evaluation that follows reports a failure of the start.
 fn wait_while_starting(place: &Place) -> Result<(), Failure> {
     let began = Instant::now();
     let mut told = Duration::ZERO;
@@ -231,7 +231,7 @@ fn wait_while_starting(place: &Place) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the step that the start of the image is at; `None`: it does not start now.
+/// Returns the current step of the image's start, or `None` if the image is not starting.
 fn starting(place: &Place) -> Option<String> {
     let status = answer(place, &Request::Status).ok()?;
     let image = &status["image"];
@@ -304,7 +304,7 @@ fn check(findings: &mut Findings, place: &Place, workspace: &Path) -> Result<(),
     }
 }
 
-/// Editors and agents that can use Consort; all are optional.
+/// Prints the editors and agents on PATH that can use Consort. All are optional.
 fn programs(findings: &mut Findings) -> Result<(), Failure> {
     let known = [
         ("nvim", "Neovim", "see docs/editors/neovim.md"),

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Err(Failure::Cannot(message)) => message.replace('\n', " "),
             Err(Failure::Io(error)) => error.to_string(),
         };
-        // The client that started this process reads the word, unless the host has reported before
+        // The client that started this process reads this line, unless the host has reported before
         // that it is ready.
         tracing::error!("{word}");
         print_line(&word)?;

@@ -1,4 +1,4 @@
-//! Access lists of files (acl(5)): whom they let write besides owner and group.
+//! Access lists of files (acl(5)): the users and groups that may write besides owner and group.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,8 +16,9 @@ const USER: u16 = 0x02;
 const GROUP: u16 = 0x08;
 const WRITE: u16 = 0x02;
 
-/// Returns how a file can be written by others than the user and root, if so. The permission that
-/// the mask takes away counts as well: a change of the mode gives it back.
+/// Returns the reason, for a person, if the access list lets others than `uid` and root write the
+/// file. A permission that the mask takes away counts, too, because a change of the mode gives it
+/// back.
 #[cfg(target_os = "linux")]
 pub(super) fn fault(path: &Path, uid: u32) -> Option<String> {
     let mut list = [0; LIMIT];
@@ -25,7 +26,7 @@ pub(super) fn fault(path: &Path, uid: u32) -> Option<String> {
     explain(read.map(|length| &list[..length]), uid)
 }
 
-/// [`fault`] of an open file.
+/// Returns the [`fault`] of an open file.
 #[cfg(target_os = "linux")]
 pub(super) fn fault_of(file: &File, uid: u32) -> Option<String> {
     let mut list = [0; LIMIT];
@@ -33,13 +34,13 @@ pub(super) fn fault_of(file: &File, uid: u32) -> Option<String> {
     explain(read.map(|length| &list[..length]), uid)
 }
 
-/// Returns `None`: access lists of other systems are not read.
+/// Returns `None`, because access lists are read on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn fault(_: &Path, _: u32) -> Option<String> {
     None
 }
 
-/// [`fault`] of an open file.
+/// Returns the [`fault`] of an open file.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn fault_of(_: &File, _: u32) -> Option<String> {
     None
@@ -55,7 +56,8 @@ fn explain(list: Result<&[u8], Errno>, uid: u32) -> Option<String> {
     }
 }
 
-/// Returns the first in the list who may write, and is neither `uid` nor root.
+/// Returns the first user or group of a list that may write, except `uid` and root. Returns
+/// `unknown` for a list that cannot be understood.
 fn writer(list: &[u8], uid: u32) -> Option<String> {
     let Some((version, entries)) = list.split_first_chunk::<4>() else { return Some("unknown".into()) };
     if u32::from_le_bytes(*version) != VERSION || !entries.len().is_multiple_of(8) {

@@ -96,7 +96,7 @@ impl Image {
         self.runtime.configure(config);
     }
 
-    /// Returns the state now.
+    /// Returns the current state.
     pub fn state(&self) -> ImageState {
         self.runtime.state.borrow().clone()
     }
@@ -106,15 +106,17 @@ impl Image {
         self.runtime.clone()
     }
 
-    /// Returns the state, to wait on.
+    /// Returns a receiver of the state and its changes.
     pub fn watch(&self) -> watch::Receiver<ImageState> {
         self.runtime.state.subscribe()
     }
 
-    /// Evaluates. The evaluation ends by its deadline whatever the code does: after `timeout` the
-    /// image interrupts it; after a grace period of 2 s (longer only while the whole image stands
-    /// still) the image is ended and started again (`Lost`). Evaluations of one session queue.
-    /// Dropping the future interrupts the evaluation.
+    /// Evaluates code. Evaluations of one session wait for each other. Dropping the future
+    /// interrupts the evaluation.
+    ///
+    /// The evaluation ends whatever the code does. After `timeout` seconds the image interrupts the
+    /// code. If the code has not stopped 2 s later (longer only while the whole image is paused),
+    /// the image is ended and started again (`Lost`).
     pub async fn eval(
         &self,
         params: EvalParams,
@@ -123,9 +125,9 @@ impl Image {
         evaluate::eval(&self.runtime, params, output, None, std::future::pending()).await
     }
 
-    /// Acts as [`Image::eval`], interrupted when `stop` is signalled, in any phase: waiting for its
-    /// turn or for the image, running, ended. `input`: who is asked when the code reads; `None`:
-    /// nobody.
+    /// Evaluates code as [`Image::eval`] does, until `stop` is signalled. The signal is heeded in
+    /// any phase: while the evaluation waits for its turn or for the image, runs, or has ended.
+    /// `input` names whom to ask when the code reads; `None`: nobody.
     pub async fn eval_until(
         &self,
         params: EvalParams,
@@ -142,7 +144,7 @@ impl Image {
         evaluate::eval(&self.runtime, params, output, input, stopped).await
     }
 
-    /// Loads a system and remembers it, so that a new image has it too. Dropping the future
+    /// Loads a system and remembers it, so that a new image loads it, too. Dropping the future
     /// interrupts the load.
     pub async fn load_system(
         &self,
@@ -152,8 +154,8 @@ impl Image {
         self.load_system_asking(params, progress, None).await
     }
 
-    /// Acts as [`Image::load_system`]; `input` is asked when code that the load runs reads from
-    /// standard input.
+    /// Loads a system as [`Image::load_system`] does. `input` is asked when code that the load runs
+    /// reads from standard input.
     pub async fn load_system_asking(
         &self,
         params: LoadSystemParams,
@@ -167,9 +169,9 @@ impl Image {
     /// answered while other code runs. Dropping the future interrupts it.
     ///
     /// # Errors
-    /// Fails at once when there is no image, or one that is being started; after 10 s when the
-    /// image does not answer, or 0.25 s when it sends nothing at all; once the next image runs when
-    /// the image ends meanwhile.
+    /// There is no image, or it is being started: returned at once. The image does not answer
+    /// within 10 s, or within 0.25 s if it sends nothing at all. The image ends meanwhile: returned
+    /// once the next image runs.
     pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         self.runtime.need();
         let instance = match &*self.runtime.phase.borrow() {
@@ -183,7 +185,7 @@ impl Image {
         self.query_instance(&instance, operation).await
     }
 
-    /// Acts as [`Image::query`], but waits for an image that is being started.
+    /// Runs a query as [`Image::query`] does, but waits for an image that is being started.
     pub async fn query_when_ready<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         let instance = self.runtime.instance().await?;
         self.query_instance(&instance, operation).await
@@ -204,12 +206,12 @@ impl Image {
         }
     }
 
-    /// Returns the events of stops from now on.
+    /// Returns a receiver of the stop events from now on.
     pub fn stop_events(&self) -> broadcast::Receiver<StopEvent> {
         self.runtime.stops.subscribe()
     }
 
-    /// Runs an operation that a stopped thread serves; the image limits its time. Dropping the
+    /// Runs an operation that a stopped thread serves. The image limits its time. Dropping the
     /// future interrupts code that runs in a frame.
     pub async fn at_stop<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         let instance = self.runtime.dispatcher().await?;
@@ -221,9 +223,9 @@ impl Image {
     }
 
     /// Runs an operation that runs the user's code in the live image, for `session`. `within` is
-    /// the operation's own deadline, after which the image itself interrupts it. When that
-    /// interrupt, or the one of a dropped future, does not help, the image is ended and started
-    /// again.
+    /// the operation's own deadline, after which the image itself interrupts it. If the code does
+    /// not stop after that interrupt, or after the one of a dropped future, the image is ended and
+    /// started again.
     pub async fn run<O: Operation>(
         &self,
         operation: &O,
@@ -235,13 +237,13 @@ impl Image {
         evaluate::run(&self.runtime, operation, session, within, progress, input).await
     }
 
-    /// Notes a reload of code, which a new image gets too, in order.
+    /// Notes a reload of code. A new image gets the noted reloads in the same order.
     pub fn replay_later(&self, replay: Replay) {
         lock(&self.runtime.plan).replay(replay);
     }
 
-    /// Notes a reload of files that define `names`; `system`: the system that was reloaded, which a
-    /// new image gets too. `recorded`: whether the reload can be undone.
+    /// Notes a reload of files that define `names`. `system` is the system that was reloaded, which
+    /// a new image loads, too. `recorded` is true if the reload can be undone.
     pub fn reloaded_files(&self, system: Option<LoadSystemParams>, names: &[String], recorded: bool) {
         let mut plan = lock(&self.runtime.plan);
         if let Some(system) = system {
@@ -250,12 +252,12 @@ impl Image {
         plan.reloaded_files(names, recorded);
     }
 
-    /// Notes that the last reload was undone; a new image does not get it.
+    /// Notes that the last reload was undone, so that a new image does not get it.
     pub fn reload_undone(&self) {
         lock(&self.runtime.plan).undone();
     }
 
-    /// Returns the image's facts about itself; answers while Lisp code loops.
+    /// Returns the image's facts about itself, also while Lisp code loops.
     pub async fn facts(&self) -> Result<ImageFacts, ImageError> {
         let instance = self.runtime.dispatcher().await?;
         match crate::steady::timeout(DISPATCHER_TIMEOUT, instance.link.ask("status", &json!({}))).await {
@@ -286,7 +288,8 @@ impl Image {
         }
     }
 
-    /// Acts as [`Image::interrupt`] for loads alone; [`Image::eval_until`] can end evaluations.
+    /// Interrupts loads, as [`Image::interrupt`] does, but no evaluations: [`Image::eval_until`]
+    /// can end those.
     pub async fn interrupt_loads(&self, session: Option<&str>) -> Result<usize, ImageError> {
         self.interrupt_these(session, &["load-system", "load-file"]).await
     }
@@ -317,7 +320,7 @@ impl Image {
         }
     }
 
-    /// Forgets a session whose client left; what the session still runs is interrupted.
+    /// Forgets a session whose client has left. Work that the session still runs is interrupted.
     pub fn close_session(&self, session: &str) {
         self.runtime.turns.forget(session);
         if let Phase::Ready(instance) | Phase::Starting(_, Some(instance)) = &*self.runtime.phase.borrow() {
@@ -325,8 +328,8 @@ impl Image {
         }
     }
 
-    /// Ends the image and starts a new one, restoring what was loaded. Resolves when the image is
-    /// ready or cannot be.
+    /// Ends the image and starts a new one, in which the loaded code is restored. Returns when the
+    /// new image is ready or cannot be started.
     pub async fn restart(&self) -> Result<(), ImageError> {
         let (reply, done) = oneshot::channel();
         let left = || ImageError::Unavailable(LEAVING.into());
@@ -334,7 +337,7 @@ impl Image {
         done.await.map_err(|_| left())?.map_err(ImageError::Unavailable)
     }
 
-    /// Returns a digest of everything a check could have changed, by part (docs/wire.md,
+    /// Returns digests of all parts of the image that a check could have changed (docs/wire.md,
     /// `fingerprint`).
     pub async fn fingerprint(&self) -> Result<serde_json::Value, ImageError> {
         let instance = self.runtime.instance().await?;
@@ -349,7 +352,7 @@ impl Image {
     pub async fn shutdown(&self) {
         let (reply, done) = oneshot::channel();
         if self.commands.send(Command::Shutdown(reply)).is_ok() {
-            let _ = done.await; // an error says that it has left already
+            let _ = done.await; // an error means that the supervisor has ended already
         }
     }
 }

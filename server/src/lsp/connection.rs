@@ -1,4 +1,4 @@
-//! The connection of one editor: its state, and what its request handlers share.
+//! The connection of one editor: the state that its request handlers share.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -36,9 +36,9 @@ pub(super) struct Connection {
     pub(super) feedback: Mutex<Option<mpsc::UnboundedReceiver<Feedback>>>,
     /// The settings given with `initialize`, in force if the client has no section `consort`.
     pub(super) options: OnceLock<Value>,
-    /// The number of requests so far for the client's settings.
+    /// The number of requests for the client's settings that were sent.
     pub(super) settings_asked: AtomicU64,
-    /// The number of the newest of them whose answer was applied.
+    /// The number of the newest settings request whose answer was applied.
     pub(super) settings_applied: AtomicU64,
     /// The client's changes that may alter the findings of files that are not open.
     pub(super) changes: ClientChanges,
@@ -78,13 +78,14 @@ impl Connection {
         }
     }
 
-    /// The negotiated capabilities; LSP's defaults before `initialize`.
+    /// Returns the negotiated capabilities, or LSP's defaults before `initialize`.
     pub(super) fn negotiated(&self) -> &Negotiated {
         static DEFAULT: OnceLock<Negotiated> = OnceLock::new();
         self.negotiated.get().unwrap_or_else(|| DEFAULT.get_or_init(Negotiated::default))
     }
 
-    /// The position of a request in an open document, with the snapshot of the request.
+    /// Returns a position in a document of the editor, with the snapshot of the session for one
+    /// request. Returns `None` if the document is not open.
     pub(super) async fn cursor(&self, place: TextDocumentPositionParams) -> Option<Cursor<Session>> {
         let context = self.session.context(self.client).await;
         let position = from_proto::position(place.position);
@@ -101,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// `window/showMessage`.
+    /// Shows a message to the person (`window/showMessage`).
     pub(super) fn show(&self, level: Level, message: &str) {
         self.peer.notify(
             "window/showMessage",
@@ -109,7 +110,8 @@ impl Connection {
         );
     }
 
-    /// Reports once for a document that a feature is not computed.
+    /// Reports that the feature `what` is not computed for a document, once for each document and
+    /// feature.
     pub(super) fn limited(&self, uri: &Url, what: &'static str, why: &str) {
         let mut limits = lock(&self.limits);
         if limits.insert((uri.clone(), what)) {
@@ -120,15 +122,15 @@ impl Connection {
         }
     }
 
-    /// `window/workDoneProgress/cancel`.
+    /// Handles `window/workDoneProgress/cancel`.
     pub(super) async fn cancel_progress(&self, params: WorkDoneProgressCancelParams) {
         self.bars.cancel(&params.token);
     }
 
-    /// A message about a text that could not be understood ([`incoming::LOST`]).
+    /// Handles the message about a text that could not be understood ([`incoming::LOST`]).
     pub(super) async fn text_lost(&self, lost: Lost) {
         let Some(uri) = lost.uri else { return self.session.lose_text(self.client, None, lost.why) };
-        // The others' documents are not kept.
+        // Documents that are no Lisp are not kept.
         let Ok(uri) = Url::parse(&uri) else { return };
         if self.opened().contains(&uri) || from_proto::is_lisp(&lost.language, &uri) {
             self.start_feedback();
@@ -146,7 +148,7 @@ pub(super) fn path(uri: &Url) -> Option<PathBuf> {
     path_of_uri(uri.as_str())
 }
 
-/// The error of a request for a document that is not open.
+/// Returns the error of a request for a document that is neither open nor a readable Lisp file.
 pub(super) fn no_document(uri: &Url) -> Error {
     Error::invalid_params(format!("{uri} is not open, and is no Common Lisp file that could be read."))
 }

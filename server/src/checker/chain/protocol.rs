@@ -1,5 +1,5 @@
-//! The lines of a chain's last process, the keeper, treated as untrusted: code under check may
-//! write to the same socket.
+//! The lines that the keeper, the last process of a chain, sends. They are untrusted: code under
+//! check may write to the same socket.
 
 use std::path::PathBuf;
 
@@ -19,11 +19,11 @@ pub enum ChainAnswer {
         number: u64,
         /// The findings.
         diagnostics: Vec<Diagnostic>,
-        /// False: forms that depend on the edited ones are not compiled yet, and another answer
-        /// follows.
+        /// True if no other answer to this edit follows. If false, forms that depend on the edited
+        /// ones are not compiled yet.
         last: bool,
     },
-    /// The edit takes a check of the whole text.
+    /// The edit needs a check of the whole text.
     Whole {
         /// The number of the edit.
         number: u64,
@@ -66,7 +66,7 @@ struct WholeCheck {
     why: String,
 }
 
-/// The conversation with a keeper: which edit was sent last, and what it has said of it so far.
+/// The state of the exchange with a keeper: the last edit, and the keeper's findings so far.
 #[derive(Debug, Default)]
 pub(super) struct KeeperProtocol {
     /// The number of the last edit, and the length of its text in characters.
@@ -76,8 +76,8 @@ pub(super) struct KeeperProtocol {
 }
 
 impl KeeperProtocol {
-    /// Notes that an edit was sent, whose text has `length` characters. Answers to earlier ones are
-    /// void.
+    /// Notes that the edit `number` was sent. `length` is the length of its text in characters.
+    /// Answers to earlier edits are void.
     pub(super) fn sent(&mut self, number: u64, length: usize) {
         self.edit = Some((number, length));
     }
@@ -87,8 +87,11 @@ impl KeeperProtocol {
         self.edit.is_some()
     }
 
-    /// Takes a line. Returns the answer that it completes, if it is the one to the last edit.
-    /// `Err`: the reason why the chain is of no use any more.
+    /// Handles a line. Returns the answer that the line completes, if it is an answer to the last
+    /// edit.
+    ///
+    /// # Errors
+    /// The reason why the chain is of no use any more.
     pub(super) fn take(&mut self, line: &[u8]) -> Result<Option<ChainAnswer>, String> {
         let said: Line =
             serde_json::from_slice(line).map_err(|error| format!("it sent a line without sense: {error}"))?;
@@ -107,7 +110,7 @@ impl KeeperProtocol {
         let answer = match (said.answer, said.whole) {
             (Some(Answer { edit, last }), _) => {
                 let collected = collected.unwrap_or_else(|| empty(length));
-                // Diagnostics that began before the last edit was sent are of the one before it.
+                // Diagnostics that began before the last edit was sent belong to an earlier edit.
                 if edit == number && collected.length() != length {
                     return Err("it mixed two answers".into());
                 }

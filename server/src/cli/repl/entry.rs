@@ -1,11 +1,11 @@
-//! An entry of the person at the terminal, and its kind.
+//! An entry of the REPL, and its kind.
 
 /// An entry that was read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Entry {
     /// The text without its last line break.
     Text(String),
-    /// Ctrl-C: what was typed is forgotten.
+    /// Ctrl-C. The typed text is dropped.
     Interrupted,
     /// The end of the file, or Ctrl-D.
     End,
@@ -14,8 +14,8 @@ pub(super) enum Entry {
 /// The kind of entry that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Code, or a command: of as many lines as it takes, kept in the history.
+    /// Code or a command. It may have several lines, and is kept in the history.
     Code,
-    /// A line for the program that runs.
+    /// A line of input for the program that runs.
     Line,
 }

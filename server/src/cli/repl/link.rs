@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::super::output::Failure;
 use super::interrupts;
 
-/// Something that came while an answer was waited for.
+/// A message of the host, or an interrupt.
 #[derive(Debug)]
 pub(super) enum Arrived {
     /// A message of the host.
@@ -22,14 +22,14 @@ pub(super) enum Arrived {
     Interrupt,
 }
 
-/// A message of the host.
+/// An item in the channel of a link.
 enum Any {
-    /// A message on the connection of this number; `None`: its end.
+    /// A message on the connection of this number. `None` is the end of the connection.
     Host(u64, Option<Value>),
     Interrupt,
 }
 
-/// The connection has ended: the host was stopped or killed.
+/// The error that the connection has ended, because the host was stopped or killed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct HostEnded;
 
@@ -47,12 +47,12 @@ pub(super) struct Link {
     number: u64,
     sender: Sender<Any>,
     receiver: Receiver<Any>,
-    /// Arrived while another answer was awaited.
+    /// Items that arrived while an answer was awaited.
     waiting: VecDeque<Arrived>,
 }
 
 impl Link {
-    /// A link without a connection.
+    /// Creates a link without a connection.
     pub(super) fn new(place: Place) -> Link {
         let (sender, receiver) = channel();
         Link { place, client: None, number: 0, sender, receiver, waiting: VecDeque::new() }
@@ -62,13 +62,13 @@ impl Link {
     pub(super) fn catch_interrupts(&self) -> Result<(), Failure> {
         let interrupts = self.sender.clone();
         interrupts::catch(move || {
-            // Nobody waits for it once the program ends.
+            // A failure is ignored: nobody receives once the program ends.
             let _ = interrupts.send(Any::Interrupt);
         })?;
         Ok(())
     }
 
-    /// The workspace's place.
+    /// Returns the place of the workspace's host.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
@@ -85,7 +85,7 @@ impl Link {
         self.waiting.clear();
         let (number, sender) = (self.number, self.sender.clone());
         self.client = Some(Client::new(connected.stream, move |message| {
-            // Nobody waits for it once the program ends.
+            // A failure is ignored: nobody receives once the program ends.
             let _ = sender.send(Any::Host(number, message));
         })?);
         let client = json!({
@@ -114,7 +114,7 @@ impl Link {
         Ok(sent?)
     }
 
-    /// Waits for what comes next.
+    /// Waits for the next message or interrupt.
     pub(super) fn next(&mut self) -> Result<Arrived, HostEnded> {
         if let Some(arrived) = self.waiting.pop_front() {
             return Ok(arrived);
@@ -127,7 +127,7 @@ impl Link {
         }
     }
 
-    /// Returns the next arrival, if there is one already.
+    /// Returns the next message or interrupt, if one has arrived.
     pub(super) fn next_if_any(&mut self) -> Result<Option<Arrived>, HostEnded> {
         if let Some(arrived) = self.waiting.pop_front() {
             return Ok(Some(arrived));
@@ -140,7 +140,8 @@ impl Link {
         Ok(None)
     }
 
-    /// Drops what belongs to an earlier connection.
+    /// Returns the message or interrupt of an item, or `None` for a message on an earlier
+    /// connection.
     fn current(&mut self, any: Any) -> Result<Option<Arrived>, HostEnded> {
         match any {
             Any::Interrupt => Ok(Some(Arrived::Interrupt)),
@@ -153,8 +154,8 @@ impl Link {
         }
     }
 
-    /// Sends a request and waits for its answer; other arrivals are kept. For requests that the
-    /// host answers by itself.
+    /// Sends a request and waits for its answer. Other messages and interrupts are kept. For
+    /// requests that the host answers by itself.
     pub(super) fn ask(&mut self, command: &str, arguments: Value) -> Result<Result<Value, String>, HostEnded> {
         let number = self.send(command, arguments)?;
         let mut others = VecDeque::new();
@@ -172,7 +173,8 @@ impl Link {
         }
     }
 
-    /// As [`Link::ask`], for at most this long; `None` when there is no answer in time.
+    /// Sends a request as [`Link::ask`] does, but waits at most `limit`. Returns `None` if the
+    /// request fails or is not answered in time.
     pub(super) fn ask_within(&mut self, command: &str, arguments: Value, limit: Duration) -> Option<Value> {
         let number = self.send(command, arguments).ok()?;
         let end = Instant::now() + limit;
@@ -195,7 +197,7 @@ pub(super) fn is_answer(message: &Value, number: u64) -> bool {
     message["type"] == "response" && message["request_seq"] == number
 }
 
-/// The body of an answer, or the message of a request that failed.
+/// Returns the body of an answer, or the message of a request that failed.
 pub(super) fn answer(message: &Value) -> Result<Value, String> {
     if message["success"] == true {
         return Ok(message["body"].clone());

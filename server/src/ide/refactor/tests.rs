@@ -19,8 +19,9 @@ use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::image::ImageError;
 
-/// A compiler that reports the second string of each pair for a text that contains the first, by a
-/// lint rule if it begins with `lint-`; `None`: an image that is not available.
+/// A fake compiler. For a text that contains the first string of a pair it reports the second one,
+/// as a finding of a lint rule if that begins with `lint-`. `None` stands for an image that is not
+/// available.
 struct FakeCompiler(Option<&'static [(&'static str, &'static str)]>);
 
 impl Compiler for FakeCompiler {
@@ -40,8 +41,8 @@ impl Compiler for FakeCompiler {
     }
 }
 
-/// A compiler that finds a call of SPLIT where no package definition before it imports the name,
-/// and the lock of the package APP.
+/// A fake compiler. It reports a call of SPLIT before which no package definition imports the name,
+/// and a package definition before which the package APP is not unlocked.
 struct NeedsImport;
 
 impl Compiler for NeedsImport {
@@ -63,7 +64,8 @@ impl Compiler for NeedsImport {
     }
 }
 
-/// A cursor, and the selection between `«` and `»` or at `‸` of the first file.
+/// Returns a cursor and the selection in the first file: the text between `«` and `»`, or the place
+/// of `‸`.
 fn place(files: &[(&str, &str)]) -> (Cursor<FakeImage>, Span) {
     let marked = files[0].1;
     let at = |mark| marked.chars().position(|char| char == mark);
@@ -79,8 +81,9 @@ fn place(files: &[(&str, &str)]) -> (Cursor<FakeImage>, Span) {
     (cursor, Span { start, end })
 }
 
-/// The title of a refactoring and the changed texts; or the title and `refused: ` with the reason;
-/// or `not offered: ` with the refactorings that are offered. The compiler has no findings.
+/// Returns the title of a refactoring and the changed texts. For a refused refactoring, returns the
+/// title and `refused: ` with the reason. For one that is not offered, returns `not offered: ` with
+/// the refactorings that are. The compiler has no findings.
 fn refactored(files: &[(&str, &str)], id: &str) -> String {
     refactored_with(files, id, &FakeCompiler(Some(&[])))
 }
@@ -127,7 +130,7 @@ fn what_the_compiler_newly_finds_is_a_refusal() {
         (when x (g))
     "#]];
     fine.assert_eq(&refactored_with(&text, "if-to-when", &finds(&[("(g)", "undefined function: G")])));
-    // A finding of other code that differs in what stands in parentheses.
+    // Findings that differ only in parentheses are different findings.
     let other = finds(&[("(if", "undefined: (SETF A)"), ("(when", "undefined: (SETF B)")]);
     let refused = expect![[r#"
         Write as when

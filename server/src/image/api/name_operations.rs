@@ -1,5 +1,5 @@
-//! Operations of an editor about a name: `describe`, `disassemble`, `trace`, `untrace`,
-//! `reference-count`; and `traced-calls`.
+//! Operations on a name: `describe`, `disassemble`, `trace`, `untrace`, `reference-count`; and the
+//! operation `traced-calls`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,8 @@ use crate::model::inspection::LispValue;
 /// A name as it is written in some package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Named {
-    /// `name`, `package::name` or `(setf name)`; `None`, where the operation allows it: all names.
+    /// `name`, `package::name` or `(setf name)`. `None` means all names, where the operation allows
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The package in which the name is read; `None`: CL-USER.
@@ -65,14 +66,14 @@ operation!(
     Count
 );
 
-/// `traced-calls`.
+/// The operation `traced-calls`: returns calls of the traced functions.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct TracedCalls {
     /// Only calls with a greater number than this are returned.
     pub after: u64,
-    /// The number of calls at most, 1 to 1,000.
+    /// The maximum number of calls, 1 to 1,000.
     pub count: u64,
-    /// True to forget all of them afterwards.
+    /// True if all calls are forgotten afterwards.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub clear: bool,
 }
@@ -106,9 +107,9 @@ pub struct TracedCall {
     pub name: String,
     /// The arguments.
     pub arguments: Vec<LispValue>,
-    /// `open`, `returned` or `left`, by a non-local exit.
+    /// The state of the call: `open`, `returned`, or `left` (by a non-local exit).
     pub outcome: String,
-    /// The values that it returned.
+    /// The values that the call returned.
     pub values: Vec<LispValue>,
 }
 

@@ -1,6 +1,6 @@
-//! `inspect`: the parts of any value, a page at a time. Looking asks nobody and runs no code: at a
-//! variable, the last values, a value that was shown, and the locals of a stop. Code that gives the
-//! value, a part that is set and `describe` need the approval of an evaluation.
+//! `inspect`: the parts of any value, a page at a time. Inspecting a variable, the last values, a
+//! value that was shown or the locals of a stop needs no approval and runs no code. Code that gives
+//! the value, a new value of a part, and `describe` need the approval of an evaluation.
 
 mod arguments;
 
@@ -34,7 +34,7 @@ use crate::session::failures::STOP;
 use crate::session::{EvalRequest, Frontend};
 use crate::shown::line;
 
-/// The time that the image has to end code at a stop by itself.
+/// The time after the deadline in which the image itself ends code at a stop.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The tool `inspect`.
@@ -44,28 +44,30 @@ fn failed(error: ImageError) -> Failure {
     Failure::of(error, None)
 }
 
-/// The reason why nothing that was asked for is there.
+/// Returns a failure of the kind `not-found`.
 fn nothing(message: &str) -> Failure {
     Failure { kind: ErrorKind::NOT_FOUND, message: message.into() }
 }
 
-/// A value that was shown, or a part of it, with its first part.
+/// Inspects a value that was shown, or the part of it to which `path` leads. Returns only the first
+/// of its own parts.
 async fn inspect_one(call: &Call, reference: u64, path: &[usize]) -> Result<Inspected, Failure> {
     call.session.query(Parts { reference, path: path.to_vec(), start: 0, count: 1 }).await.map_err(failed)
 }
 
-/// Work that runs code on a value, as a person is asked about it.
+/// Work that runs code on a value, and needs a person's approval.
 #[derive(Debug, Clone, Copy)]
 enum Work<'a> {
     Evaluate,
     /// Describes the part to which the path leads.
     Describe(&'a [usize]),
-    /// Sets that part.
+    /// Sets the part to which the path leads.
     Set(&'a [usize]),
 }
 
 impl Work<'_> {
-    /// The work in words, with the part of the value that is meant and what that part is.
+    /// Returns the work in words, with the part of the value that is meant, and the text of that
+    /// part.
     async fn described(self, call: &Call, value: u64) -> Result<String, Failure> {
         let (doing, path, part) = match self {
             Work::Evaluate => return Ok("Evaluate code on".into()),
@@ -85,8 +87,8 @@ impl Work<'_> {
     }
 }
 
-/// What is to be approved for code on a value: an evaluation; of a value of a person's stop what
-/// code in its frame needs.
+/// Returns the approval that code on a value needs: that of an evaluation, or for a value of a
+/// person's stop that of code in a frame of the stop.
 async fn on_value(call: &Call, value: u64, work: Work<'_>, code: Option<String>) -> Result<(Class, Subject), Failure> {
     let looked = inspect_one(call, value, &[]).await?;
     let at = stop_of(call, looked.stop).await?;
@@ -100,7 +102,8 @@ async fn on_value(call: &Call, value: u64, work: Work<'_>, code: Option<String>)
     })
 }
 
-/// A stop in words, unless the agent's own evaluation waits in it.
+/// Returns a stop in words. Returns `None` if there is no such stop, or if the agent's own
+/// evaluation waits in it.
 async fn stop_of(call: &Call, stop: Option<u64>) -> Result<Option<String>, Failure> {
     let Some(number) = stop else { return Ok(None) };
     if call.breakpoints.waits_in(number) {
@@ -214,8 +217,8 @@ async fn parts(call: &Call, input: &Input, shown: &LispValue) -> Result<Reply<Fa
     Ok(reply(inspect::page(&looked, start, true)))
 }
 
-/// [`parts`] of the first value of code that ran, with `rest`, what else came of it. Where they
-/// cannot be shown, that too is the end of code that ran.
+/// Returns the [`parts`] of the first value of code that ran, followed by `rest`, the text about
+/// its other results. If the parts cannot be shown, the failure says that the code was evaluated.
 async fn evaluated(call: &Call, input: &Input, shown: &LispValue, rest: &str) -> Reply<Facts> {
     let mut reply = parts(call, input, shown).await.unwrap_or_else(|Failure { kind, message }| {
         let message = format!("The code was evaluated and gave {}. {message}", line(&shown.text));
@@ -225,7 +228,7 @@ async fn evaluated(call: &Call, input: &Input, shown: &LispValue, rest: &str) ->
     reply
 }
 
-/// The other values of code than the first, and its output.
+/// Returns the text about the values of code after the first, and about its output.
 fn rest_of(done: &ActionOutcome) -> String {
     let others = done.values.get(1..).unwrap_or_default().to_vec();
     let none = others.is_empty();
@@ -250,8 +253,8 @@ async fn run<O: Operation + Clone>(call: &Call, input: &Input, value: u64, opera
     }
 }
 
-/// Runs an operation for a stop. The image limits the time of code in the stopped thread; what runs
-/// elsewhere, or does not end all the same, is interrupted a little later.
+/// Runs an operation for a stop. The image limits the time of code in the stopped thread. An
+/// operation that has not ended [`GRACE`] later is interrupted.
 async fn at_stop<O: Operation>(call: &Call, input: &Input, operation: O) -> Result<O::Answer, Failure> {
     let deadline = input.deadline();
     let work = call.progress.during(call.session.at_stop(operation), None);
@@ -267,8 +270,8 @@ fn too_long(deadline: Duration) -> Failure {
     Failure { kind: "timeout".into(), message }
 }
 
-/// Fails if the value, or the part that is meant, is not the one that approval was asked for:
-/// images number their stops and values anew.
+/// Checks that the value, or the part that is meant, is still the one for which approval was
+/// requested: a new image numbers its stops and values anew.
 async fn check_unchanged(call: &Call, value: u64, work: Work<'_>) -> Result<(), Failure> {
     let Some(permit) = &call.permit else { return Ok(()) };
     let (_, subject) = on_value(call, value, work, None).await?;
@@ -309,8 +312,8 @@ async fn of_code(call: &Call, input: &Input, code: String) -> Reply<Facts> {
     reply
 }
 
-/// The refusal of a name that no local variable has. Its value elsewhere would be that of another
-/// thread, and `*` the agent's own.
+/// Returns the refusal of a name that no local variable of a frame has. The name is not looked up
+/// elsewhere: its value there would be that of another thread, and `*` would be the agent's own.
 fn no_local(stop: u64, frame: usize, name: &str) -> Failure {
     let name = line(name.trim());
     nothing(&format!(
@@ -349,8 +352,8 @@ async fn in_frame(
         }
         Stack::Stop(stop) => {
             debug::approved_stop(call, stop, &StopAction::Eval { frame, code: code.clone() }).await?;
-            // The path is followed afterwards: that it leads nowhere must not hide what the code
-            // did.
+            // The path is followed afterwards: a path that leads nowhere must not hide the effects
+            // of the code.
             at_stop(call, input, asked(stop, Vec::new())).await?
         }
     };
@@ -359,7 +362,7 @@ async fn in_frame(
     let Some(inspected) = inspected.filter(|_| done.status == ActionStatus::Ok) else {
         return Ok(Reply::new(outcome, Facts::new(facts), is_failure));
     };
-    // What the code printed.
+    // The output of the code.
     let output = outcome.strip_prefix("; No value").unwrap_or_default();
     let is_stop = matches!(stack, Stack::Stop(_));
     if is_stop && input.path.as_ref().is_some_and(|path| !path.is_empty()) {
@@ -369,7 +372,7 @@ async fn in_frame(
     Ok(Reply::new(text + output, Facts::new(facts), false))
 }
 
-/// Does with a value that was shown what is not to look at its parts.
+/// Performs an action on a value that was shown, except for the display of its parts.
 async fn with_value(
     call: &Call,
     input: &Input,

@@ -1,4 +1,4 @@
-//! Building the tree of a text from its tokens.
+//! The builder of a text's tree from its tokens.
 
 use super::super::scanner::{Scanner, TokenKind, Unterminated};
 use super::{Kind, NodeId, Packed, ROOT, Tree, Within, is_comment, number};
@@ -6,11 +6,11 @@ use super::{Kind, NodeId, Packed, ROOT, Tree, Within, is_comment, number};
 /// A node that was begun and has not ended.
 struct Open {
     id: NodeId,
-    /// The number of datums it has.
+    /// The number of complete datums in it.
     datums: usize,
-    /// The number of elements it has.
+    /// The number of its children, comments not counted.
     elements: u32,
-    /// The last node begun in it.
+    /// The last child that was begun.
     last: Option<NodeId>,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Builder<'a> {
         self.open.push(Open { id, datums: 0, elements: 0, last: None });
     }
 
-    /// Ends the innermost open node, which is incomplete.
+    /// Ends the innermost open node, and leaves it incomplete.
     fn abandon(&mut self, end: usize) {
         if let Some(Open { id, .. }) = self.open.pop() {
             self.tree.nodes[id as usize].end = number(end);
@@ -135,7 +135,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A datum is complete, and so are the open nodes that needed only this datum.
+    /// Notes that a datum is complete. Ends the open nodes that needed only this datum.
     fn datum(&mut self) {
         while let Some(open) = self.open.last_mut() {
             open.datums += 1;

@@ -1,4 +1,5 @@
-//! Mentions that are sure by their position, and unsure ones, which a person must decide.
+//! Tests of mentions that are certain by their position, and of uncertain ones (`?`), which a
+//! person must decide.
 
 use expect_test::expect;
 

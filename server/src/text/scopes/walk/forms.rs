@@ -9,7 +9,7 @@ use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::scopes::{BindingKind, Shorthand, Space, lambda_list};
 
 impl Walk<'_> {
-    /// `let`, `let*`, `symbol-macrolet`, `prog`, `prog*`, and the like of libraries.
+    /// `let`, `let*`, `symbol-macrolet`, `prog`, `prog*`, and similar forms of libraries.
     pub(super) fn let_form(&mut self, node: &Node, operator: &str, rest: &[Node]) {
         let Some((list, body)) = rest.split_first() else { return };
         let serial = operator.ends_with('*');
@@ -25,7 +25,8 @@ impl Walk<'_> {
             };
             self.body(value);
             let from = match operator {
-                // An expansion is code of the place where the symbol stands.
+                // An expansion is evaluated where the symbol stands, so it sees the symbols of the
+                // same list.
                 "symbol-macrolet" => list.span.start,
                 _ if serial => binding.span.end,
                 _ => list.span.end,
@@ -65,7 +66,7 @@ impl Walk<'_> {
         self.body(body);
     }
 
-    /// A form with a lambda list, which is the argument with the index `at`, and a body after it.
+    /// A form whose argument with the index `at` is a lambda list, and the rest its body.
     pub(super) fn function(&mut self, node: &Node, operator: &str, at: usize, rest: &[Node]) {
         if let Some(list) = rest.get(at).filter(|list| list.kind == Kind::List) {
             let typed = matches!(operator, "defmethod" | ":method");
@@ -202,7 +203,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The name of a function, or a lambda expression.
+    /// A function that is given by its name or as a lambda expression.
     fn function_or_lambda(&mut self, node: &Node) {
         match node.kind {
             Kind::Atom if node.prefix == Prefix::None => self.used(node, Space::Function),
@@ -211,7 +212,8 @@ impl Walk<'_> {
         }
     }
 
-    /// `(declare (ignore x) (type fixnum y))`: the names in it are variables.
+    /// Declarations such as `(declare (ignore x) (type fixnum y))`. The names in them are
+    /// variables, or functions (`ftype`, `inline`, `#'f`).
     pub(super) fn declarations(&mut self, rest: &[Node]) {
         for declaration in rest {
             let (skipped, functions) = match self.form.operator(declaration).as_deref() {
