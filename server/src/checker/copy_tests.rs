@@ -102,8 +102,8 @@ fn act_as_copy() {
     std::process::exit(0);
 }
 
-/// A simulated image. Each request for a check gets the next of the given reactions, or the last
-/// one again.
+/// A simulated image. Each request for a check gets the next of the given reactions. The last one
+/// is repeated.
 struct Double {
     runner: Arc<Runner>,
     seen: Arc<Seen>,

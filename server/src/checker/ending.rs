@@ -20,7 +20,7 @@ const SPARE_DESCRIPTORS: usize = 8;
 /// The exit code of a copy that would have waited for ever for a lock (lisp/src/copy-locks.lisp).
 const LOCKED_OUT: i32 = 71;
 
-/// The reason why an attempt gave no report.
+/// The reason why an attempt at a check gave no report.
 pub(super) enum Failed {
     /// The image could not fork now.
     Busy(String),
@@ -79,12 +79,12 @@ pub(super) fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -
     }
 }
 
-/// Returns whether a copy exited by itself with code 0.
+/// Returns true if a copy exited by itself with code 0.
 pub(super) fn left_well(end: Option<&CopyEnd>) -> bool {
     end.is_some_and(|end| end.exit == Some(0) && end.signal.is_none())
 }
 
-/// Returns whether a copy left because it would have waited for ever for a lock.
+/// Returns true if a copy left because it would have waited for ever for a lock.
 pub(super) fn is_locked_out(end: Option<&CopyEnd>) -> bool {
     end.is_some_and(|end| end.exit == Some(LOCKED_OUT))
 }

@@ -63,7 +63,7 @@ pub(super) async fn work<O: Operation>(runner: &Runner, params: WorkInCopyParams
     let limits = Limits { timeout, deadline, memory, threads };
     match answer(runner, "eval-in-copy", params, limits).await? {
         Ok(answer) => Ok(answer),
-        // Every answer has the fields of an outcome. Its own fields may be missing.
+        // Every answer has the fields of an outcome. All its other fields may be missing.
         Err(ended) => serde_json::to_value(ended)
             .and_then(serde_json::from_value)
             .map_err(|error| ImageError::Unavailable(format!("The copy of the image gave no answer: {error}"))),

@@ -41,9 +41,9 @@ const MAX_DEADLINE: Duration = Duration::from_secs(365 * 86_400);
 /// The interval between checks of the limits.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// The source of the notice that a copy ended.
+/// The handle through which the host learns that a copy has ended.
 enum ChildHandle {
-    /// The image's answer: the image reaps its copy.
+    /// The call to the image. The image answers it when it has reaped the copy.
     Image(Call),
     /// The second process that does the work of the copy. The call is answered only by a refusal.
     Process(Box<WorkerProcess>, Call),
@@ -156,7 +156,7 @@ fn stopped_because(why: &str) -> (Limit, String) {
     (Limit::Other, format!("The copy of the image was stopped: {why}."))
 }
 
-/// Takes a line of a copy's output. Returns false at the end of the output.
+/// Handles a line of a copy's output. Returns false at the end of the output.
 ///
 /// # Errors
 /// The reason to stop the copy.

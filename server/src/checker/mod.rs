@@ -178,8 +178,8 @@ impl Checker {
         evaluation::try_code(&self.runner, params).await
     }
 
-    /// Runs a form or a test once in a confined copy, which records it and is kept for questions.
-    /// Dropping the future kills the copy.
+    /// Runs a form or a test once in a confined copy, and records the run. The copy is kept to
+    /// answer questions about it. Dropping the future kills the copy.
     ///
     /// # Errors
     /// As [`Checker::check`].
@@ -187,7 +187,7 @@ impl Checker {
         recordings::record(&self.recordings, params).await
     }
 
-    /// Reserves the number for the recording of the next call of a function.
+    /// Reserves a number for the recording of the next call of a function.
     pub fn expect_call(&self, function: &str) -> ExpectedRecording {
         recordings::expect(&self.recordings, function)
     }
@@ -196,7 +196,8 @@ impl Checker {
     /// call's number in the image. Dropping the future ends the wait.
     ///
     /// # Errors
-    /// The function cannot be recorded, was not called in time, or the image cannot be copied.
+    /// The function cannot be recorded, the function was not called in time, or the image cannot be
+    /// copied.
     pub async fn await_call(
         &self,
         params: &AwaitCallParams,
@@ -234,7 +235,7 @@ impl Checker {
     /// Returns a recording's answer to a question.
     ///
     /// # Errors
-    /// The recording is gone (`stale`), or has no answer to this (`no-answer`).
+    /// The recording is gone (`stale`), or has no answer to the question (`no-answer`).
     pub async fn ask_recording<Q: RecordingQuestion>(
         &self,
         number: u64,
@@ -294,7 +295,7 @@ impl Checker {
         self.failures.list()
     }
 
-    /// Ends a frozen failure; returns false if there is none of this number.
+    /// Ends a frozen failure. Returns false if there is none of this number.
     pub fn drop_failure(&self, number: u64) -> bool {
         self.failures.end(number)
     }

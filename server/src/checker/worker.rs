@@ -31,14 +31,14 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// is handed over.
 type Claims = mpsc::Sender<oneshot::Sender<Box<WorkerProcess>>>;
 
-/// The second processes beside one image. Clones share the one that is kept ready.
+/// The worker processes of one image. Clones share the one that is kept ready.
 #[derive(Clone)]
 pub(super) struct Workers {
     runtime: Arc<Runtime>,
     ready: Arc<Mutex<Option<Claims>>>,
 }
 
-/// A second process, ended when dropped.
+/// A worker process. Dropping it ends the process.
 pub(super) struct WorkerProcess {
     runtime: Arc<Runtime>,
     running: Option<Running>,
@@ -53,12 +53,12 @@ pub(super) struct WorkerProcess {
 }
 
 impl Workers {
-    /// Creates the state of an image that has no second processes yet.
+    /// Creates the state of an image that has no worker processes yet.
     pub(super) fn new(runtime: Arc<Runtime>) -> Workers {
         Workers { runtime, ready: Arc::default() }
     }
 
-    /// Returns true if checks of this image run in a second process from the start.
+    /// Returns true if checks of this image run in a worker process from the start.
     pub(super) fn is_needed(&self, instance: &Instance) -> bool {
         self.runtime.config().copies == Copies::Process || !instance.ready.features.fork
     }
@@ -102,8 +102,8 @@ impl Workers {
             revision: lock(&self.runtime.plan).revision(),
             _token: self.runtime.tasks.token(),
         });
-        // The output and the thread errors were reported when the image itself loaded the same
-        // contents.
+        // Nobody receives the output and the thread errors: they were reported when the image
+        // itself loaded the same contents.
         let (nobody, _) = mpsc::unbounded_channel();
         let begun = Running::begin(&self.runtime, &program, &start, image.generation, &nobody, &mut worker.running);
         let instance = tokio::select! {

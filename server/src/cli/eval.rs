@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         print_as_it_is(&if io::stdout().is_terminal() { shown::terminal(&values) } else { values })?;
         return Ok(ExitCode::SUCCESS);
     }
-    // Code that cannot be read is shown as `consort check` shows it.
+    // Errors in code that could not be read are rendered as `consort check` renders them.
     let code = Code { name, text: &code, lines_before: 0 };
     let near = |package: &str| packages::near(&place, package, PromptKind::InShell);
     match outcome.error.as_ref().and_then(|error| not_read(&code, error, near)) {

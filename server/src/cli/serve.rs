@@ -65,8 +65,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn run_in_background(args: &Args) -> Result<ExitCode, Failure> {
-    // A new session: the terminal's hang-up and Ctrl-C, meant for the client, do not reach the
-    // host. Fails only when the process leads a session already.
+    // In a new session, the terminal's hang-up and Ctrl-C, meant for the client, do not reach the
+    // host. The call fails only when the process leads a session already.
     let _ = rustix::process::setsid();
     let workspace = args.workspace.find()?;
     let log = log::path_for(&workspace);

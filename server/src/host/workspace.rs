@@ -58,8 +58,8 @@ pub fn find_given(path: &Path, from: &Path) -> io::Result<PathBuf> {
     Ok(host_by_other_folder(&own).map_or(own, |served| served.workspace))
 }
 
-/// Returns the host whose editor has `workspace` (canonical) in another of its folders; `None`
-/// when there is none, or a host runs for `workspace` itself.
+/// Returns the host whose editor has `workspace` (canonical) in another of its folders. Returns
+/// `None` if there is none, or if a host runs for `workspace` itself.
 pub fn host_by_other_folder(workspace: &Path) -> Option<Served> {
     if runs(workspace) { None } else { folders::serving(workspace) }
 }
@@ -121,7 +121,7 @@ pub fn directory(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Returns the path of a `file:` URI; `None` for another URI or another machine.
+/// Returns the path of a `file:` URI. Returns `None` for another URI or another machine.
 pub fn path_of_uri(uri: &str) -> Option<PathBuf> {
     lsp_types::Url::parse(uri).ok()?.to_file_path().ok()
 }
@@ -173,8 +173,8 @@ mod tests {
         assert_eq!(file, root.join("shared/consort.toml"));
         assert!(fault.contains("every user"), "{fault}");
         assert_eq!(ownership::ignored_above(&root.join("shared/own")), None);
-        // A directory that a person names is used even so. A message of its own says that its
-        // settings file is ignored.
+        // A directory that a person names is used although others can write its settings file. A
+        // message of its own says that the file is ignored.
         assert_eq!(find(&root.join("shared")).unwrap(), root.join("shared"));
         set(0o755);
     }

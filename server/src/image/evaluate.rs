@@ -140,7 +140,7 @@ impl Drop for Work {
         }
         let (instance, grace) = (self.instance.clone(), self.grace);
         let (turn, capture) = (self.turn.take(), self.capture.take());
-        // Sent here and not in the task, so that the interrupt precedes the next evaluation.
+        // The interrupt is sent here and not in the task, so that it precedes the next evaluation.
         instance.link.interrupt(call.id(), "cancel");
         let stop = async move {
             type Any = serde::de::IgnoredAny;
@@ -214,7 +214,7 @@ pub(crate) async fn eval(
     // The number and the capture must exist before the request is sent: the code may print, and
     // end, before this task runs on.
     if let Some(sent) = &params.sent {
-        // This fails only for parameters that were sent before.
+        // Setting fails only for parameters that were sent before.
         let _ = sent.set(SentEvaluation { number: id, session: params.session.clone() });
     }
     let capture = Capture::begin(&instance, id, output);
@@ -287,7 +287,7 @@ pub(crate) async fn load_system(
 /// `busy`: the session's evaluation is stopped in the debugger, or stops during the wait.
 async fn turn_or_stop(runtime: &Arc<Runtime>, session: &str) -> Result<Turn, ImageError> {
     let turn = runtime.turns.take(session);
-    // This begins only if the turn is not free at once.
+    // The search for a stop begins only if the turn is not free at once.
     let stopped = async {
         let mut events = runtime.stops.subscribe();
         let mut stop = stop_of(runtime, session).await;

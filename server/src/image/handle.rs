@@ -127,7 +127,7 @@ impl Image {
 
     /// Evaluates code as [`Image::eval`] does, until `stop` is signalled. The signal is heeded in
     /// any phase: while the evaluation waits for its turn or for the image, runs, or has ended.
-    /// `input` names whom to ask when the code reads; `None`: nobody.
+    /// `input` is the client that is asked when the code reads a line. With `None` nobody is asked.
     pub async fn eval_until(
         &self,
         params: EvalParams,
@@ -169,9 +169,9 @@ impl Image {
     /// answered while other code runs. Dropping the future interrupts it.
     ///
     /// # Errors
-    /// There is no image, or it is being started: returned at once. The image does not answer
-    /// within 10 s, or within 0.25 s if it sends nothing at all. The image ends meanwhile: returned
-    /// once the next image runs.
+    /// There is no image, or it is being started: this error is returned at once. The image does
+    /// not answer within 10 s, or within 0.25 s if it sends nothing at all. The image ends
+    /// meanwhile: this error is returned once the next image runs.
     pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         self.runtime.need();
         let instance = match &*self.runtime.phase.borrow() {

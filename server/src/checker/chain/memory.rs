@@ -117,7 +117,8 @@ mod tests {
     fn the_processes_of_a_chain_are_found_from_the_first() {
         let mut child = std::process::Command::new("sh").args(["-c", "sleep 3600 & wait"]).spawn().unwrap();
         let head = Pid::from_child(&child);
-        // Between its fork and its exec the second process shares all pages with the first.
+        // The second process shares all pages with the first until its exec, so the exec is
+        // awaited.
         let name = |pid: Pid| std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_nonzero()));
         let all = loop {
             let all = processes(head);

@@ -31,7 +31,7 @@ pub(super) fn left_the_reader(repl: &mut Repl) -> Result<bool, ReplError> {
         return Ok(false);
     }
     let Ok(trace) = repl.ask("stackTrace", json!({"threadId": thread, "levels": 2}))? else { return Ok(false) };
-    // If the code reads by itself, the stack has the frames of that code.
+    // If the evaluated code calls the reader itself, the stack has the frames of that code.
     if trace["totalFrames"] != 1 || text(&trace["stackFrames"][0]["name"]) != "READ" {
         return Ok(false);
     }

@@ -1,4 +1,4 @@
-//! The connection to the host's debugger: requests, their answers, and what comes unasked.
+//! The connection to the host's debugger: requests, their answers, and other messages.
 
 use std::collections::VecDeque;
 use std::io;

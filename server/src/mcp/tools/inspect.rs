@@ -87,8 +87,8 @@ impl Work<'_> {
     }
 }
 
-/// Returns the approval that code on a value needs: that of an evaluation, or for a value of a
-/// person's stop that of code in a frame of the stop.
+/// Returns the approval that code on a value needs. For a value of a person's stop this is the
+/// approval of code in a frame of that stop, otherwise that of an evaluation.
 async fn on_value(call: &Call, value: u64, work: Work<'_>, code: Option<String>) -> Result<(Class, Subject), Failure> {
     let looked = inspect_one(call, value, &[]).await?;
     let at = stop_of(call, looked.stop).await?;
