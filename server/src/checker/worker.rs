@@ -1,8 +1,8 @@
 //! Worker processes: second SBCL processes that do the work of copies where the image cannot be
 //! forked. A worker starts from the image's core and loads what a new image would (`restore.rs`).
-//! It receives one check or expansion, acts like a forked copy, and exits. Definitions that were
-//! only evaluated are missing in it. While a text is edited, one worker is kept ready, to be used
-//! if nothing was loaded since.
+//! The worker then receives one check or expansion, acts like a forked copy, and exits. Definitions
+//! that were only evaluated are missing in it. While a text is edited, one worker is kept ready, to
+//! be used if nothing was loaded since.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
