@@ -1,6 +1,6 @@
 -- nvim --headless -u NONE -i NONE -l dap_test.lua: the part of the plugin for nvim-dap, without
--- nvim-dap, and with its tables and a client of `consort dap` in its place. nvim-dap itself is in
--- no registry.
+-- nvim-dap, and with its tables and a client of `consort dap` in its place, which does with stops
+-- and frames what nvim-dap's source does. nvim-dap itself is in no registry.
 local here = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(arg[0], ':p')))
 package.path = here .. '/?.lua;' .. package.path
 local T = require('harness')
@@ -21,20 +21,64 @@ local workspace, file = T.workspace({
 local said, last, forget = T.notifications()
 local function last_said() return last() or '' end
 
---- A replacement for a session of nvim-dap: its requests over the adapter's standard streams.
-local function session_of(adapter, config, on_event)
-  local session = { config = config, seq = 0, waiting = {}, events = {}, buffered = '' }
+--- A replacement for a session of nvim-dap: its requests over the adapter's standard streams, and
+--- its state: the focused thread, the known threads with their frames, and the current frame.
+---@param dap table
+local function session_of(dap, adapter, config)
+  local session = { config = config, adapter = adapter, seq = 0, waiting = {}, events = {}, buffered = '', threads = {} }
+  local function call(listeners, ...)
+    for key, listener in pairs(listeners) do
+      if listener(...) then listeners[key] = nil end
+    end
+  end
+  local react = {}
+  function react.stopped(body)
+    local thread = session.threads[body.threadId] or { id = body.threadId, name = 'Unknown' }
+    session.threads[thread.id] = thread
+    local focus = body.reason ~= 'pause' or body.allThreadsStopped
+    if focus and session.stopped_thread_id and session.stopped_thread_id ~= thread.id then
+      if dap.defaults[config.type].auto_continue_if_many_stopped then return session:request('continue', { threadId = thread.id }) end
+      focus = false
+    end
+    if focus then session.stopped_thread_id = thread.id end
+    thread.stopped = true
+    session:request('stackTrace', { threadId = thread.id, startFrame = 0 }, function(error, answer)
+      if error then return end
+      thread.frames = answer.stackFrames
+      local current = vim.iter(thread.frames):find(function(frame) return frame.source end) or thread.frames[1]
+      if focus then session.current_frame = current end
+    end)
+  end
+  function react.continued(body)
+    if session.stopped_thread_id == body.threadId or body.allThreadsContinued ~= false then session.stopped_thread_id = nil end
+    for _, thread in pairs(session.threads) do
+      if thread.id == body.threadId or body.allThreadsContinued ~= false then thread.stopped = false end
+    end
+  end
   local function receive(message)
     if message.type == 'response' then
-      local callback = session.waiting[message.request_seq]
+      local waiting = session.waiting[message.request_seq] or {}
       session.waiting[message.request_seq] = nil
-      if callback then callback(not message.success and { message = message.message } or nil, message.body) end
+      local error = not message.success and { message = message.message } or nil
+      call(dap.listeners.before[message.command], session, error, message.body, waiting.arguments)
+      if waiting.callback then waiting.callback(error, message.body) end
+      call(dap.listeners.after[message.command], session, error, message.body, waiting.arguments)
     else
       table.insert(session.events, message)
-      if message.event == 'stopped' then session.stopped_thread_id = message.body.threadId end
-      if message.event == 'continued' then session.stopped_thread_id = nil end
-      on_event(session, message)
+      call(dap.listeners.before['event_' .. message.event], session, message.body)
+      if react[message.event] then react[message.event](message.body) end
+      call(dap.listeners.after['event_' .. message.event], session, message.body)
     end
+  end
+  --- Goes on as nvim-dap's keys do: the thread is taken for running at once.
+  function session:step(command, arguments)
+    local thread = self.threads[self.stopped_thread_id]
+    self.stopped_thread_id, thread.stopped = nil, false
+    self:request(command, arguments or { threadId = thread.id })
+  end
+  --- Evaluates as nvim-dap's REPL does: in the current frame.
+  function session:evaluate(expression, callback)
+    self:request('evaluate', { expression = expression, context = 'repl', frameId = (self.current_frame or {}).id }, callback or function() end)
   end
   session.process = vim.system(vim.list_extend({ adapter.command }, adapter.args), {
     cwd = adapter.options.cwd,
@@ -52,7 +96,7 @@ local function session_of(adapter, config, on_event)
   })
   function session:request(command, arguments, callback)
     self.seq = self.seq + 1
-    self.waiting[self.seq] = callback
+    self.waiting[self.seq] = { callback = callback, arguments = arguments }
     local text = vim.json.encode({ seq = self.seq, type = 'request', command = command, arguments = arguments })
     self.process:write(('Content-Length: %d\r\n\r\n%s'):format(#text, text))
   end
@@ -71,14 +115,12 @@ end
 local function tables()
   local each = { __index = function(tbl, key) return rawget(rawset(tbl, key, {}), key) end }
   local dap = { adapters = {}, configurations = {}, listeners = { before = setmetatable({}, each), after = setmetatable({}, each) } }
+  local fallback = { __index = { auto_continue_if_many_stopped = true } }
+  dap.defaults = setmetatable({}, { __index = function(tbl, key) return rawget(rawset(tbl, key, setmetatable({}, fallback)), key) end })
   function dap.session() return dap.current end
   function dap.run(config)
     dap.adapters[config.type](function(adapter)
-      adapter.enrich_config(config, function(enriched)
-        dap.current = session_of(adapter, enriched, function(session, message)
-          for _, listener in pairs(dap.listeners.after['event_' .. message.event]) do listener(session, message.body) end
-        end)
-      end)
+      adapter.enrich_config(config, function(enriched) dap.current = session_of(dap, adapter, enriched) end)
     end, config)
   end
   return dap
@@ -234,6 +276,94 @@ T.it('a recording is stepped through, back from where it failed', function()
   T.eq('Consort: (- 1 1) => 0', last_said())
   session:request('disconnect', vim.empty_dict())
   T.eq(0, session.process:wait(T.patience).code)
+end)
+
+--- A session that is attached to the image.
+local function attached()
+  dap.run(require('consort.dap').attach)
+  local session = begin()
+  forget()
+  return session
+end
+local function leave(session)
+  session:request('disconnect', vim.empty_dict())
+  T.eq(0, session.process:wait(T.patience).code)
+end
+local function focused(session, what)
+  T.wait(what, function() return session.stopped_thread_id and session.current_frame end, function() return session.events end)
+end
+--- Chooses the restart of this name at the focused stop, or at the thread of the first choice.
+local function restart(name)
+  vim.ui.select = function(items, _, choose)
+    choose(vim.iter(items):find(function(item) return item.name == name end) or items[1])
+  end
+  require('consort.dap').restarts()
+end
+
+T.it('several threads that stop stay stopped, and each can be left', function()
+  local session = attached()
+  session:evaluate('(dotimes (i 2) (sb-thread:make-thread (lambda () (list (cerror "Go on." "one of two"))) :name "mine"))')
+  T.wait('two stops', function()
+    return #require('consort.dap_focus').stopped_threads(session) == 2
+  end, function() return session.events end)
+  focused(session, 'the focus')
+  local threads = vim.tbl_filter(function(thread) return thread.name:find('stopped', 1, true) end, session:ask('threads').threads)
+  T.eq(2, #threads, 'nvim-dap continued none of them')
+  T.eq(nil, session:event('continued'))
+  -- The first one goes on; the second has the only restarts then.
+  session:step('continue')
+  T.wait('the first one going on', function() return session:event('continued') end, function() return session.events end)
+  T.eq(nil, session.current_frame)
+  restart('CONTINUE')
+  T.wait('the second one going on', function() return #require('consort.dap_focus').stopped_threads(session) == 0 end, function() return { session.events, said } end)
+  -- The console evaluates anew, in no frame of before.
+  local result
+  session:evaluate('(+ 20 22)', function(error, answer) result = error or answer.result end)
+  T.wait('the value', function() return result end)
+  T.eq('42', result)
+  leave(session)
+end)
+
+T.it('a continue that is refused leaves the focus at the stop', function()
+  local session = attached()
+  local outcome
+  session:evaluate('(error "no way on")', function(error) outcome = error.message end)
+  focused(session, 'the stop')
+  local thread, shown_frame = session.stopped_thread_id
+  function session:_frame_set(frame) shown_frame = frame end
+  session:step('continue')
+  T.wait('the focus again', function() return session.stopped_thread_id end, function() return session.events end)
+  T.eq({ thread, true, session.current_frame }, { session.stopped_thread_id, session.threads[thread].stopped, shown_frame })
+  restart('ABORT')
+  T.wait('the end', function() return outcome end, function() return { session.events, said } end)
+  leave(session)
+end)
+
+T.it('the thread that is paused has the focus', function()
+  local session = attached()
+  local outcome
+  session:evaluate('(loop (sleep 0.01))', function(error) outcome = error.message end)
+  local running
+  T.wait('the loop', function()
+    running = vim.iter(session:ask('threads').threads):find(function(thread) return thread.name:find('evaluation', 1, true) end)
+    return running
+  end)
+  session:ask('pause', { threadId = running.id })
+  focused(session, 'the focus of a pause')
+  T.eq(running.id, session.stopped_thread_id)
+  restart('ABORT')
+  T.wait('the end', function() return outcome end, function() return { session.events, said } end)
+  leave(session)
+end)
+
+T.it('completions replace the name before the cursor, and texts without a file are Lisp', function()
+  local session = attached()
+  T.eq('lisp', session.adapter.options.source_filetype)
+  local text = '(list "é😀" (make-inst'
+  local answer = session:ask('completions', { text = text, column = #text + 1 })
+  local found = vim.iter(answer.targets):find(function(target) return target.label == 'make-instance' end)
+  T.eq({ text:find('make-inst', 1, true) - 1, #'make-inst' }, { found.start, found.length })
+  leave(session)
 end)
 
 T.leave(workspace)

@@ -1,5 +1,6 @@
 --- The debugger, with nvim-dap: `require('consort.dap').setup()`; see :help consort-debugger.
 local client_of = require('consort.client')
+local focus = require('consort.dap_focus')
 
 local M = {}
 local TYPE = 'consort'
@@ -72,7 +73,8 @@ local function adapter(on_adapter)
     type = 'executable',
     command = program,
     args = root and { 'dap', '--workspace', root } or { 'dap' },
-    options = { cwd = root },
+    -- Texts that no file has are Lisp, too. `terminate` waits for cleanup forms.
+    options = { cwd = root, source_filetype = 'lisp', disconnect_timeout_sec = 15 },
     enrich_config = enrich,
   })
 end
@@ -94,12 +96,17 @@ function M.setup()
     if not vim.list_contains(configurations, own) then table.insert(configurations, own) end
   end
   dap.configurations.lisp = configurations
+  focus.follow(dap, TYPE)
+  -- It returns nothing: nvim-dap removes a listener that returns true.
   dap.listeners.after.event_stopped[TYPE] = function(session, body)
     if (session.config or {}).type ~= TYPE then return end
     local what = type(body.text) == 'string' and body.text or body.description or 'stopped'
     -- A recording does not run, and has no restarts.
-    if session.config.recording then return client_of.say(what) end
-    client_of.say(what .. "  (`:lua require('consort.dap').restarts()` goes on)", vim.log.levels.WARN)
+    if session.config.recording then
+      client_of.say(what)
+    else
+      client_of.say(what .. "  (`:lua require('consort.dap').restarts()` goes on)", vim.log.levels.WARN)
+    end
   end
   return true
 end
@@ -151,13 +158,27 @@ local function invoke(session, thread, restart, arguments)
   end)
 end
 
---- Asks for a restart of the stop of nvim-dap's session, and invokes it.
+--- Asks for a restart of the stop that has the focus in nvim-dap's session, else of one of its
+--- other stops, and invokes it.
 function M.restarts()
   local dap = nvim_dap()
   local session = dap and dap.session()
   if not dap then return end
-  if not session or (session.config or {}).type ~= TYPE or not session.stopped_thread_id then return client_of.say('nothing is stopped') end
-  local thread, is_here = session.stopped_thread_id, client_of.here()
+  if not session or (session.config or {}).type ~= TYPE then return client_of.say('nothing is stopped') end
+  if session.stopped_thread_id then return M.restarts_of(session, session.stopped_thread_id) end
+  local stopped = focus.stopped_threads(session)
+  if #stopped == 0 then return client_of.say('nothing is stopped') end
+  if #stopped == 1 then return M.restarts_of(session, stopped[1].id) end
+  local is_here = client_of.here()
+  vim.ui.select(stopped, { prompt = 'Stopped thread', format_item = function(thread) return thread.name end }, function(thread)
+    if thread and is_here() then M.restarts_of(session, thread.id) end
+  end)
+end
+
+--- Asks for a restart of a stopped thread, and invokes it.
+---@param thread integer
+function M.restarts_of(session, thread)
+  local is_here = client_of.here()
   local over = require('consort.latest').begun('restarts')
   local function choose(answer)
     if not is_here() then return client_of.say(client_of.GONE_ON) end
