@@ -208,4 +208,11 @@
         (call image "compile-string" "code" form "package" "COMMON-LISP-USER" "file" file "line" 2)
         (is equal (list (list "(fails q)" form) nil) (multiple-value-list (part)))
         (change (format nil ";~A" text))
-        (is equal (list (list "(fails q)" form) :true) (multiple-value-list (part)))))))
+        (is equal (list (list "(fails q)" form) :true) (multiple-value-list (part)))
+        ;; Many forms were evaluated since then, of which only the newest have their texts kept.
+        (change text)
+        (prepare image form :session "others" :origin (object "file" file "line" 2 "column" 1))
+        (prepare image "(let ((source (consort::make-source #p\"/no/such.lisp\")))
+                          (dotimes (i 4000) (consort::note-evaluated-source \"(list 1)\" 0 8 (consort::make-origin source (* 10 i) 1 1))))"
+                 :session "others")
+        (is equal (list (list "(fails q)" form) nil) (multiple-value-list (part)))))))

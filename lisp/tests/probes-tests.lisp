@@ -181,6 +181,11 @@
     (multiple-value-bind (stop id) (stopped-at image "(probed::sum-to 4)")
       (is string= "3" (in-frame image stop 0 "i"))
       (is string= "(29)" (went-on image stop id)))
+    ;; As clients that offer operators send them.
+    (points-set image file text '("(square i)" "hit" "!= 1"))
+    (multiple-value-bind (stop id) (stopped-at image "(probed::sum-to 2)")
+      (is string= "2" (in-frame image stop 0 "i"))
+      (is string= "(5)" (went-on image stop id)))
     ;; A condition that fails is told of, and true.
     (points-set image file text '("(square i)" "condition" "(car i)"))
     (multiple-value-bind (stop id) (stopped-at image "(probed::sum-to 1)")

@@ -60,16 +60,16 @@
 
 (defun hit-function (text)
   "The function of a number of hits that TEXT stands for: `5`, `= 5`, `> 5`, `>= 5`, `< 5`, `<= 5`,
-  `% 5`."
+  `!= 5`, `% 5`."
   (let* ((text (string-trim " " text))
          (digits (or (position-if #'digit-char-p text) (length text)))
          (operator (string-trim " " (subseq text 0 digits)))
          (number (ignore-errors (parse-integer text :start digits)))
-         (test (cdr (assoc operator (list (cons "" #'=) (cons "=" #'=) (cons "==" #'=) (cons ">" #'>) (cons ">=" #'>=) (cons "<" #'<) (cons "<=" #'<=)
+         (test (cdr (assoc operator (list (cons "" #'=) (cons "=" #'=) (cons "==" #'=) (cons "!=" #'/=) (cons ">" #'>) (cons ">=" #'>=) (cons "<" #'<) (cons "<=" #'<=)
                                           (cons "%" (lambda (hits number) (zerop (mod hits number)))))
                            :test #'string=))))
     (unless (and test number (plusp number))
-      (refuse-probe "The hit count ~S is not understood. It is a number, or one after =, >, >=, <, <= or %" text))
+      (refuse-probe "The hit count ~S is not understood. It is a number, or one after =, !=, >, >=, <, <= or %" text))
     (lambda (hits) (funcall test hits number))))
 
 ;;; The probe that a place means
@@ -128,12 +128,15 @@
   "The first of PIECES that does not end before START."
   (find-if (lambda (piece) (> (cdr piece) start)) pieces))
 
+(declaim (ftype function site-of-function))
 (defun site-of-span (unit span)
-  "The site of UNIT that a breakpoint at SPAN means: the start and the end of its line in the text
-  of UNIT, and the offset of its column or NIL."
-  (destructuring-bind (start end at) span
-    (or (if at (site-at unit at) (site-on-line unit start end))
-        (refuse-probe "~S has no form to stop at" (unit-name unit)))))
+  "The site of UNIT that a breakpoint at SPAN means: a list of the start and the end of its line in
+  the text of UNIT, and the offset of its column or NIL; or (:FUNCTION NAME)."
+  (if (eq (first span) :function)
+      (site-of-function unit (second span))
+      (destructuring-bind (start end at) span
+        (or (if at (site-at unit at) (site-on-line unit start end))
+            (refuse-probe "~S has no form to stop at" (unit-name unit))))))
 
 (declaim (ftype function await-evaluation replace-waiting-points refuse-replaced replacing-definitions))
 (defun locate-point (owner point file text pieces)
@@ -338,57 +341,6 @@
                                 collect fields)
                         'vector))
           (settle-units))))))
-
-;;; By name
-
-(defun of-system-p (name)
-  "Returns true if the function NAME is one of SBCL's own."
-  (let ((package (symbol-package (if (consp name) (second name) name))))
-    (and package
-         (lisp-package-p package)
-         (part-of-core-p (or (and (symbolp name) (macro-function name)) (fdefinition name))))))
-
-(defun function-named (text)
-  "The function name that TEXT stands for in the image."
-  (let ((name (ignore-errors (parse-function-name text (user-package)))))
-    (unless (and name (fboundp name))
-      (refuse-probe "There is no function ~A in the image" text))
-    (when (and (symbolp name) (special-operator-p name))
-      (refuse-probe "~A is a special operator" text))
-    (when (typep (fdefinition name) 'generic-function)
-      (refuse-probe "~A is a generic function: set a breakpoint in its methods" text))
-    (when (of-system-p name)
-      (refuse-probe "~A is a function of SBCL itself, in which there are no breakpoints: set one where it is called" text))
-    name))
-
-(defun unit-of-loaded (definition)
-  "The unit of DEFINITION, a function or a method, in place: made of the text that it was loaded
-  from. *PROBES-LOCK* is held."
-  (or (find-if (lambda (unit) (and (eq (unit-state unit) :in-place) (eq (unit-new unit) definition))) *units*)
-      (multiple-value-bind (file loaded) (loaded-source definition)
-        (let ((text (and file (text-of-file file nil))))
-          (unless text (refuse-probe "The image knows no file that ~S was made from" definition))
-          (let* ((pieces (toplevel-pieces text))
-                 (piece (and loaded (find-if (lambda (piece) (string= loaded text :start2 (car piece) :end2 (cdr piece))) pieces))))
-            (unless piece (refuse-probe "The file ~A was changed since ~S was loaded from it. Evaluate its definition, or load the file" file definition))
-            (let ((unit (ensure-unit file text pieces piece)))
-              (when (eq (unit-kind unit) :evaluated)
-                (refuse-probe "~S was made by another kind of form than DEFUN, DEFMETHOD or DEFMACRO: set the breakpoint in its text" definition))
-              unit))))))
-
-(defun unit-of-function (name)
-  "The unit of the global function NAME, in place."
-  (unit-of-loaded (or (and (symbolp name) (macro-function name)) (fdefinition name))))
-
-(defun set-function-breakpoints (owner points timeout)
-  "Makes POINTS the breakpoints of OWNER at functions, in place of all earlier ones."
-  (call-setting-breakpoints owner ""
-                            (lambda (point)
-                              (let ((unit (unit-of-function (function-named (param point "name" 'string)))))
-                                (values unit (or (site-on-line unit 0 0) (refuse-probe "~S has no form to stop at" (unit-name unit))))))
-                            (lambda (point) (field point "name"))
-                            (lambda (point) (format nil "the function ~A" (field point "name")))
-                            points timeout))
 
 ;;; Definitions that were made anew
 

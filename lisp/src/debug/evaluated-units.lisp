@@ -12,10 +12,11 @@
 (define-global *evaluated-units* '() "The units of kind :EVALUATED, newest first. The list is replaced atomically: loads do so, and a
   reload holds *PROBES-LOCK* meanwhile.")
 
-(defstruct (waiting-point (:conc-name waiting-) (:constructor make-waiting-point (owner file text place span point)))
+(defstruct (waiting-point (:conc-name waiting-) (:constructor make-waiting-point (owner set-in file text place span point)))
   "POINT, a breakpoint that OWNER wants in the form TEXT of FILE, once that is evaluated. PLACE:
-  where TEXT begins in FILE, a list of offset, line and column. SPAN: what SITE-OF-SPAN takes."
-  (owner "" :read-only t) (file "" :read-only t) (text "" :read-only t) (place nil :read-only t) (span nil :read-only t) (point nil :read-only t))
+  where TEXT begins in FILE, a list of offset, line and column. SPAN: what SITE-OF-SPAN takes.
+  SET-IN: FILE, or the empty string for a breakpoint at a function."
+  (owner "" :read-only t) (set-in "" :read-only t) (file "" :read-only t) (text "" :read-only t) (place nil :read-only t) (span nil :read-only t) (point nil :read-only t))
 
 (define-global *waiting-points* '() "The WAITING-POINTs. The list is replaced under *PROBES-LOCK*.")
 
@@ -25,13 +26,14 @@
   "Makes *POINTS-TO-WAIT* the breakpoints of OWNER in FILE that wait. *PROBES-LOCK* is held."
   (setf *waiting-points*
         (append *points-to-wait*
-                (remove-if (lambda (waiting) (and (string= (waiting-owner waiting) owner) (string= (waiting-file waiting) file)))
+                (remove-if (lambda (waiting) (and (string= (waiting-owner waiting) owner) (string= (waiting-set-in waiting) file)))
                            *waiting-points*))))
 
-(defun await-evaluation (owner file text piece span point)
-  "Has POINT of OWNER wait for the evaluation of the form at PIECE of TEXT, the text of FILE."
+(defun await-evaluation (owner file text piece span point &optional (set-in file))
+  "Has POINT of OWNER, which is set in SET-IN, wait for the evaluation of the form at PIECE of TEXT,
+  the text of FILE."
   (let ((place (cons (car piece) (multiple-value-list (line-and-column text (car piece))))))
-    (push (make-waiting-point owner file (subseq text (car piece) (cdr piece)) place span point) *points-to-wait*)))
+    (push (make-waiting-point owner set-in file (subseq text (car piece) (cdr piece)) place span point) *points-to-wait*)))
 
 (defun evaluated-unit (file text pieces piece)
   "The unit of the form at PIECE of TEXT if it was evaluated with probes, or NIL."
@@ -75,7 +77,7 @@
         (append (subseq form 0 at) (probing-function (nthcdr at form)))
         form)))
 
-(declaim (ftype function note-name-defined definitions-made))
+(declaim (ftype function note-name-defined definitions-made values-and-tests-made))
 (defun probing-definition (form)
   "FORM, a call of a macro, with probes in the parts whose evaluation its expansion does not show;
   FORM itself where there are none."
@@ -234,7 +236,7 @@
       (let ((breakpoint (call-with-time-limit +default-breakpoint-seconds+
                                      (lambda ()
                                        (handler-case
-                                           (breakpoint-for (waiting-owner each) (waiting-file each) (waiting-point each)
+                                           (breakpoint-for (waiting-owner each) (waiting-set-in each) (waiting-point each)
                                                            unit (site-of-span unit (waiting-span each)) '())
                                          (error () nil)))
                                      (constantly :late))))
@@ -265,7 +267,7 @@
 
 (defun report-waiting (waiting)
   "Has the host set the breakpoints of WAITING anew."
-  (report-changed (mapcar (lambda (each) (cons (waiting-owner each) (waiting-file each))) waiting)))
+  (report-changed (mapcar (lambda (each) (cons (waiting-owner each) (waiting-set-in each))) waiting)))
 
 (defun call-with-unit (unit waiting function)
   "Calls FUNCTION, which evaluates the form of UNIT with probes. The breakpoints of WAITING are in
@@ -278,7 +280,7 @@
         (unwind-protect
              (multiple-value-prog1 (progn (report-waiting waiting)
                                           (funcall (the function function) t))
-               (setf (unit-made unit) (with-own-settings () (ignore-errors (definitions-made unit)))
+               (setf (unit-made unit) (with-own-settings () (ignore-errors (append (definitions-made unit) (values-and-tests-made unit))))
                      done t))
           (unless done
             (withdraw-unit unit)

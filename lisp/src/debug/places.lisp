@@ -174,16 +174,13 @@
   (or (field source "offset")
       (and (field source "form") (form-start text (field source "form")))))
 
-(define-global *evaluated-sources* (make-hash-table :test #'equal :synchronized t)
-  "The text of the form that was last evaluated from a place; the key is (FILE . OFFSET).")
-
 (defun kept-form (source place)
   "The text of the form at PLACE, the place of SOURCE, as it was when it was reloaded or evaluated;
   second value: true if SOURCE is of such a form, whose text may not be known."
   (let* ((plist (sb-introspect:definition-source-plist source))
          (text (or (getf plist :consort-text)
                    (and (getf plist :consort-position)
-                        (values (gethash (cons (field place "file") (field place "offset")) *evaluated-sources*))))))
+                        (evaluated-source-at (field place "file") (field place "offset"))))))
     (values text (or text (getf plist :consort-position)))))
 
 (defun text-has-form-p (text form offset)

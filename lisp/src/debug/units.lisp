@@ -16,18 +16,6 @@
 
 ;;; The text from which a definition was compiled
 
-(defconstant +evaluated-sources+ 3000 "The maximum number of kept texts of evaluated forms.")
-
-(defun note-evaluated-source (text start end origin)
-  "Keeps the form from START to END of TEXT, which is about to be evaluated. TEXT begins at ORIGIN
-  in its file."
-  (when (<= (- end start) +evaluated-source-length+)
-    (when (>= (hash-table-count *evaluated-sources*) +evaluated-sources+)
-      (clrhash *evaluated-sources*))
-    (let ((form (without-end-blanks (subseq text start end))))
-      (setf (gethash (cons (source-file (origin-source origin)) (+ start (origin-offset origin))) *evaluated-sources*) form)
-      (forget-timed-out-definition form))))
-
 (defun form-text-at (text start)
   "The text of the form that begins at START of TEXT; NIL if it cannot be read."
   (handler-case
@@ -55,7 +43,7 @@
           ((getf (sb-introspect:definition-source-plist source) :consort-text)
            (values file (getf (sb-introspect:definition-source-plist source) :consort-text)))
           ((getf (sb-introspect:definition-source-plist source) :consort-position)
-           (values file (and offset (gethash (cons file offset) *evaluated-sources*))))
+           (values file (and offset (evaluated-source-at file offset :certain *for-agent*))))
           (t (let* ((text (and written (text-of-file file written :certain *for-agent*)))
                     (start (and text (or offset (and number (form-start text number))))))
                (values file (and start (form-text-at text (skip-blanks text start)))))))))
