@@ -6,6 +6,7 @@ mod abandoned;
 mod cache;
 mod checks;
 mod dap;
+mod dap_clients;
 mod dap_console;
 mod dap_exceptions;
 mod dap_frozen;

@@ -15,12 +15,21 @@ use crate::session::debug::{DebugBreakpointLocations, DebugBreakpoints, DebugFun
 /// The message of a breakpoint or filter that waits for the image.
 pub(super) const NOT_RUNNING: &str = "The Lisp image is not running: the breakpoint is set when it is.";
 
+/// The message of a breakpoint in a text that no file has, such as an evaluated one.
+const NO_FILE: &str = "There are breakpoints only in files.";
+
 /// `setBreakpoints` and `setFunctionBreakpoints`: replaces the breakpoints of a file, or those at
 /// functions.
 pub(super) async fn set(connection: &Connection, wanted: SetBreakpoints) -> Result<Value, String> {
-    let file = match wanted.source {
+    let file = match wanted.source.map(|source| source.path.unwrap_or_default()) {
         None => PathBuf::new(),
-        Some(source) => source.path.ok_or("There are breakpoints only in files.")?,
+        // nvim-dap sends the empty name of a buffer without a file. dape goes no further after an
+        // error.
+        Some(path) if path.as_os_str().is_empty() => {
+            let unset = vec![json!({"verified": false, "message": NO_FILE}); wanted.breakpoints.len()];
+            return Ok(json!({ "breakpoints": unset }));
+        }
+        Some(path) => path,
     };
     let _turn = connection.setting.lock().await;
     let points = lock(&connection.wanted).replace(&file, wanted.breakpoints);
@@ -124,7 +133,7 @@ pub(super) async fn clear(connection: &Connection) {
 
 /// `breakpointLocations`: the ranges in some lines at which breakpoints can be set.
 pub(super) async fn locations(connection: &Connection, wanted: BreakpointLocations) -> Result<Value, String> {
-    let file = wanted.source.path.ok_or("There are breakpoints only in files.")?;
+    let file = wanted.source.path.ok_or(NO_FILE)?;
     if !matches!(connection.session.image_state(), ImageState::Ready { .. }) {
         return Ok(json!({"breakpoints": []}));
     }

@@ -122,8 +122,7 @@ async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> 
             // Each request is answered by a process of its own, and a reference is valid only
             // there.
             locals.iter_mut().filter_map(|local| local.value.as_mut()).for_each(|value| value.reference = 0);
-            let mut handles = lock(&connection.handles);
-            locals.iter().map(|local| handles.local(local)).collect()
+            lock(&connection.handles).locals(&locals)
         }
         Some(Handle::Restarts { .. }) => shown_restarts(&kept_failure(connection, number)?.restarts),
         Some(Handle::Frame { .. } | Handle::Parts { .. }) | None => {

@@ -5,13 +5,26 @@ use serde_json::{Value, json};
 
 use super::answers::{Answer, text};
 use super::connection::Connection;
-use super::protocol::{Begin, Request, SetBreakpoints, arguments};
+use super::protocol::{Begin, Request, SetBreakpoints, arguments, capabilities};
 use super::replay::Replay;
 use super::{recorded_points, recorded_values};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::model::recording::RecordedMoment;
 use crate::session::recordings::{ReplayBegin, ReplayStep};
+
+/// The capabilities that a recording does not have: all that would change a program.
+const EXCLUDED: [&str; 9] = [
+    "supportsRestartFrame",
+    "supportsSetVariable",
+    "supportsTerminateThreadsRequest",
+    "supportsConditionalBreakpoints",
+    "supportsHitConditionalBreakpoints",
+    "supportsLogPoints",
+    "supportsFunctionBreakpoints",
+    "supportsBreakpointLocationsRequest",
+    "supportsCompletionsRequest",
+];
 
 /// The id of the only thread.
 const THREAD: u64 = 1;
@@ -75,18 +88,12 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
         }
     }
     recorded_points::take_over(connection, replay).await?;
-    let capabilities = json!({
-        "supportsStepBack": true,
-        "supportsRestartFrame": false,
-        "supportsSetVariable": false,
-        "supportsTerminateThreadsRequest": false,
-        "supportsConditionalBreakpoints": false,
-        "supportsHitConditionalBreakpoints": false,
-        "supportsLogPoints": false,
-        "supportsFunctionBreakpoints": false,
-        "supportsBreakpointLocationsRequest": false,
-        "supportsCompletionsRequest": false,
-    });
+    let mut capabilities = capabilities();
+    // dape takes the event for all capabilities that there are, so all are in it.
+    for excluded in EXCLUDED {
+        capabilities[excluded] = json!(false);
+    }
+    capabilities["supportsStepBack"] = json!(true);
     connection.event("capabilities", json!({ "capabilities": capabilities }));
     Ok(json!({}))
 }

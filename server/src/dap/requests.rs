@@ -13,6 +13,7 @@ use super::protocol::{
 use super::variables::{self, Handle};
 use super::{breakpoints, completions, evaluating, exceptions, input, recording, resuming, setting, sources};
 use crate::ide::context::Backend;
+use crate::ide::frame_places;
 use crate::locked::lock;
 use crate::model::action_outcome::{ActionOutcome, ActionStatus};
 use crate::model::frozen::Restart;
@@ -88,6 +89,9 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         }
         "pause" => {
             let target = arguments::<InThread>(request)?.thread_id;
+            if target == IDLE_THREAD {
+                return Err("Nothing runs that could be paused.".into());
+            }
             connection.session.at_stop(DebugPause { target }).await.map_err(text)
         }
         "terminate" => terminate(connection).await,
@@ -163,11 +167,11 @@ pub(super) async fn page_of_frames(
     let page = DebugFrames { stop, start: wanted.start_frame, count };
     let page = backend.query(page).await.map_err(text)?;
     let texts = connection.texts();
-    let mut files = connection.session.context(connection.client).await.texts();
+    let mut files = connection.session.context(connection.client).await.texts().await;
+    let places = frame_places::places(&page, &mut files).await;
     let mut frames = Vec::new();
-    for frame in &page.frames {
-        let keep = |text| connection.keep_loaded(text);
-        let mut shown = sources::place(frame, &page, &texts, &mut files, keep).await;
+    for (frame, found) in page.frames.iter().zip(places) {
+        let mut shown = sources::place(frame, found, &texts, |text| connection.keep_loaded(text));
         shown["id"] = json!(lock(&connection.handles).number(Handle::Frame { stop, frame: frame.number }));
         shown["name"] = json!(frame.name);
         shown["canRestart"] = json!(frame.unwindable);
@@ -202,8 +206,7 @@ async fn variables(connection: &Connection, wanted: Variables) -> Answer {
                 count: if wanted.count == 0 { MAX_PAGE } else { count },
             };
             let page = connection.session.query(page).await.map_err(text)?;
-            let mut handles = lock(&connection.handles);
-            page.locals.iter().map(|local| handles.local(local)).collect()
+            lock(&connection.handles).locals(&page.locals)
         }
         Some(Handle::Restarts { stop }) => {
             let stops = connection.stops();

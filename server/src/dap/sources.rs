@@ -5,9 +5,8 @@ use std::path::Path;
 use ropey::Rope;
 use serde_json::{Value, json};
 
-use crate::ide::frame_places::{self, FramePlace};
-use crate::ide::texts::Texts;
-use crate::model::stop::{Frame, Frames};
+use crate::ide::frame_places::FramePlace;
+use crate::model::stop::Frame;
 use crate::text::position::{PositionEncoding, to_position};
 
 /// A text that clients read by its `reference`: one that was evaluated, by the number of the
@@ -18,13 +17,12 @@ pub(super) struct KeptText {
     pub(super) text: String,
 }
 
-/// The fields of a frame of a page that tell its place. `texts`: the evaluated texts that are
-/// known. `keep` keeps a text, and returns its reference.
-pub(super) async fn place(
+/// The fields of a frame that tell its place. `found`: its place in the files as they are now.
+/// `texts`: the evaluated texts that are known. `keep` keeps a text, and returns its reference.
+pub(super) fn place(
     frame: &Frame,
-    page: &Frames,
+    found: Option<FramePlace>,
     texts: &[KeptText],
-    files: &mut Texts,
     keep: impl FnOnce(String) -> u64,
 ) -> Value {
     let nowhere = json!({"line": 0, "column": 0});
@@ -36,7 +34,7 @@ pub(super) async fn place(
                 "source": source, "line": line, "column": column, "endLine": end_line, "endColumn": end_column,
             });
         }
-        return match frame_places::place(frame, page, files).await {
+        return match found {
             Some(FramePlace::Exact(text, span)) => located(source, text.document.text(), (span.start, span.end)),
             Some(FramePlace::Definition(text, span)) => {
                 if place.changed || place.loaded.is_some() {
@@ -90,6 +88,9 @@ fn position(text: &Rope, offset: usize) -> (u32, u32) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::ide::frame_places;
+    use crate::ide::texts::Texts;
+    use crate::model::stop::Frames;
 
     /// The place of a frame, whose form may be `loaded`; also the text that is kept.
     async fn shown(place: Value, loaded: Option<&str>) -> (Value, Option<String>) {
@@ -102,7 +103,8 @@ mod tests {
             kept = Some(text);
             99
         };
-        let shown = super::place(&page.frames[0], &page, &evaluated, &mut files, keep).await;
+        let found = frame_places::places(&page, &mut files).await.remove(0);
+        let shown = super::place(&page.frames[0], found, &evaluated, keep);
         (shown, kept)
     }
 

@@ -64,11 +64,30 @@ impl Handles {
         variable
     }
 
-    pub(super) fn local(&mut self, local: &Local) -> Json {
+    /// The variables of a frame. Of several of one name, which have numbers behind it, the first is
+    /// the innermost: the name alone means that one in code.
+    pub(super) fn locals(&mut self, locals: &[Local]) -> Vec<Json> {
+        let stem = |at: usize| numbered(&locals[at].name).unwrap_or(&locals[at].name);
+        let shadowed =
+            |at: usize| numbered(&locals[at].name).is_some_and(|stem_at| (0..at).any(|before| stem(before) == stem_at));
+        let is_one_of_several = |at: usize| {
+            let others = (0..locals.len()).filter(|other| *other != at);
+            others.map(stem).any(|other| other == stem(at))
+        };
+        let in_code = |at: usize| match numbered(&locals[at].name) {
+            Some(stem) if is_one_of_several(at) => (!shadowed(at)).then(|| stem.to_owned()),
+            _ => Some(locals[at].name.clone()),
+        };
+        (0..locals.len()).map(|at| self.local(&locals[at], in_code(at))).collect()
+    }
+
+    fn local(&mut self, local: &Local, in_code: Option<String>) -> Json {
         match (&local.value, &local.missing) {
             (Some(value), _) => {
                 let mut variable = self.variable(&local.name, value);
-                variable["evaluateName"] = json!(local.name);
+                if let Some(name) = in_code {
+                    variable["evaluateName"] = json!(name);
+                }
                 variable
             }
             (None, missing) => {
@@ -88,6 +107,12 @@ impl Handles {
     }
 }
 
+/// The name to which a number was added, if it was: `X` of `X#2`.
+fn numbered(name: &str) -> Option<&str> {
+    let (stem, number) = name.rsplit_once('#')?;
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(stem)
+}
+
 /// The name of a part: its key in a hash table, else its label.
 pub(super) fn part_name(part: &Part) -> &str {
     part.key.as_ref().map_or(part.label.as_str(), |key| key.text.as_str())
@@ -100,4 +125,20 @@ pub(super) fn restarts(restarts: &[Restart]) -> Vec<Json> {
         json!({"name": format!("{index}: {name}"), "value": restart.report, "variablesReference": 0})
     };
     restarts.iter().enumerate().map(restart).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_means_the_innermost_of_several_variables_of_a_name() {
+        let local = |name: &str| json!({"name": name, "value": {"text": "1", "type": "FIXNUM", "reference": 0}});
+        let locals: Vec<Local> =
+            serde_json::from_value(json!([local("X#2"), local("Y#1"), local("X#1"), local("Z")])).unwrap();
+        let shown = Handles::default().locals(&locals);
+        let names: Vec<&Json> = shown.iter().map(|one| &one["evaluateName"]).collect();
+        assert_eq!(names, [&json!("X"), &json!("Y#1"), &Json::Null, &json!("Z")]);
+    }
 }

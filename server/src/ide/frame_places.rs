@@ -1,6 +1,7 @@
 //! The place of a stopped program's frame in the texts as they are now: a file may have changed
 //! since its code was loaded, and an editor may have a text that is not saved.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::texts::{Text, Texts};
@@ -21,21 +22,45 @@ pub enum FramePlace {
     Unknown,
 }
 
-/// Finds the place of a frame of a page; `None` if its code is from no file.
-pub async fn place(frame: &Frame, page: &Frames, texts: &mut Texts) -> Option<FramePlace> {
+/// Finds the places of the frames of a page, in their order; `None` for one whose code is from no
+/// file. Each text is read once and searched once for each form, on a thread for such work.
+pub async fn places(page: &Frames, texts: &mut Texts) -> Vec<Option<FramePlace>> {
+    let mut of_frames = Vec::new();
+    for frame in &page.frames {
+        let file = frame.place.as_ref().and_then(|place| place.file.as_ref());
+        of_frames.push(match file {
+            Some(file) => texts.get(file).await,
+            None => None,
+        });
+    }
+    let page = page.clone();
+    let found = tokio::task::spawn_blocking(move || {
+        let mut searches = Searches::default();
+        let frames = page.frames.iter().zip(of_frames);
+        frames.map(|(frame, text)| place(frame, &page, text, &mut searches)).collect()
+    });
+    match found.await {
+        Ok(places) => places,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // Only the end of the runtime cancels the task.
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Finds the place of a frame of a page, whose file has `text`.
+fn place(frame: &Frame, page: &Frames, text: Option<Arc<Text>>, searches: &mut Searches) -> Option<FramePlace> {
     let known = frame.place.as_ref()?;
-    let file = known.file.as_ref()?;
+    known.file.as_ref()?;
     let span = known.span.or(known.offset.map(|at| (at, at)));
-    let loaded = known.loaded.and_then(|form| Some((page.texts.get(form.text)?, form.start)));
-    let text = texts.get(file).await;
+    let loaded = known.loaded.and_then(|form| Some((form.text, page.texts.get(form.text)?, form.start)));
     if let Some(text) = &text {
         let rope = text.document.text();
         match (loaded, span) {
-            (Some((form, start)), Some((from, to))) => {
+            (Some((number, form, start)), Some((from, to))) => {
                 // Where the text had it when it was evaluated.
                 let line = known.position.and_then(|position| rope.try_line_to_char(position.0.checked_sub(1)?).ok());
                 let near = line.map_or(start, |line| line.saturating_sub(from.saturating_sub(start)));
-                if let Some(at) = find(text, form, start, near) {
+                if let Some(at) = searches.find(text, (number, form), start, near) {
                     let end = at + form.chars().count();
                     let moved = |offset: usize| (at + offset.saturating_sub(start)).min(end);
                     return Some(FramePlace::Exact(text.clone(), Span { start: moved(from), end: moved(to) }));
@@ -52,7 +77,7 @@ pub async fn place(frame: &Frame, page: &Frames, texts: &mut Texts) -> Option<Fr
         }
     }
     Some(match (loaded, span) {
-        (Some((form, start)), Some((from, to))) => {
+        (Some((_, form, start)), Some((from, to))) => {
             let span = Span { start: from.saturating_sub(start), end: to.saturating_sub(start) };
             FramePlace::Loaded(form.clone(), span)
         }
@@ -60,16 +85,31 @@ pub async fn place(frame: &Frame, page: &Frames, texts: &mut Texts) -> Option<Fr
     })
 }
 
-/// The place of a form in a text: `start`, if it is there, else the nearest to `near`.
-fn find(text: &Text, form: &str, start: usize, near: usize) -> Option<usize> {
-    let rope = text.document.text();
-    let end = start + form.chars().count();
-    if end <= rope.len_chars() && rope.slice(start..end) == form {
-        return Some(start);
+/// The searches for the forms of a page in its texts.
+#[derive(Default)]
+struct Searches {
+    /// The texts, by the addresses of their owners, which outlive the searches.
+    wholes: HashMap<usize, String>,
+    /// The places of a form, by the text and by the form's number.
+    places: HashMap<(usize, usize), Vec<usize>>,
+}
+
+impl Searches {
+    /// Finds the place of a form in a text: `start`, if it is there, else the nearest to `near`.
+    fn find(&mut self, text: &Arc<Text>, (number, form): (usize, &str), start: usize, near: usize) -> Option<usize> {
+        let rope = text.document.text();
+        let end = start + form.chars().count();
+        if end <= rope.len_chars() && rope.slice(start..end) == form {
+            return Some(start);
+        }
+        let owner = Arc::as_ptr(text) as usize;
+        let wholes = &mut self.wholes;
+        let places = self.places.entry((owner, number)).or_insert_with(|| {
+            let whole = wholes.entry(owner).or_insert_with(|| rope.to_string());
+            whole.match_indices(form).map(|(at, _)| rope.byte_to_char(at)).collect()
+        });
+        places.iter().copied().min_by_key(|at| at.abs_diff(near))
     }
-    let whole = rope.to_string();
-    let places = whole.match_indices(form).map(|(at, _)| rope.byte_to_char(at));
-    places.min_by_key(|at| at.abs_diff(near))
 }
 
 /// The form of a definition in a text, by its name.
@@ -89,7 +129,7 @@ fn defined(text: &Text, wanted: &FrameDefinition) -> Option<Span> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use serde_json::{Value, json};
 
@@ -112,7 +152,7 @@ mod tests {
         run(async {
             let mut texts = context.texts();
             let part = |text: &Text, span: Span| text.document.text().slice(span.start..span.end).to_string();
-            match super::place(&page.frames[0], &page, &mut texts).await.unwrap() {
+            match places(&page, &mut texts).await.remove(0).unwrap() {
                 FramePlace::Exact(text, span) => format!("{} at {}", part(&text, span), span.start),
                 FramePlace::Definition(text, span) => format!("definition {}", part(&text, span)),
                 FramePlace::Loaded(form, span) => format!("loaded {}", &form[span.start..span.end]),
@@ -143,5 +183,31 @@ mod tests {
         assert_eq!(shown(Some("(f (price 1))"), changed.clone()), "unknown");
         assert_eq!(shown(None, changed), "unknown");
         assert_eq!(shown(Some("(f)\n(defun price (n) n)"), json!({"span": [1, 2]})), "f at 1");
+    }
+
+    #[test]
+    fn a_text_is_read_and_searched_once_for_the_frames_of_a_form() {
+        let place = json!({"file": "/no/shop.lisp", "span": [124, 130], "loaded": {"text": 0, "start": 100}});
+        let frame = json!({"number": 0, "name": "PRICE", "system": false, "unwindable": true, "place": place});
+        let page: Frames =
+            serde_json::from_value(json!({"total": 3, "frames": [frame, frame, frame], "texts": [LOADED]})).unwrap();
+        let moved = format!("; new\n{LOADED}\n");
+        let context = context(FakeImage::empty(), &[("shop.lisp", moved.as_str())]);
+        let text = run(async { context.texts().await.get(std::path::Path::new("/no/shop.lisp")).await }).unwrap();
+        let mut searches = Searches::default();
+        let starts: Vec<usize> = page
+            .frames
+            .iter()
+            .map(|frame| match place_of(frame, &page, &text, &mut searches) {
+                FramePlace::Exact(_, span) => span.start,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(starts, [30, 30, 30]);
+        assert_eq!((searches.wholes.len(), searches.places.len()), (1, 1));
+    }
+
+    fn place_of(frame: &Frame, page: &Frames, text: &Arc<Text>, searches: &mut Searches) -> FramePlace {
+        place(frame, page, Some(text.clone()), searches).unwrap()
     }
 }

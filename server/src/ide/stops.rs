@@ -10,14 +10,14 @@ use super::clip::{LIMIT, clip};
 use super::context::{Backend, Context};
 use super::frame_places::{self, FramePlace};
 use super::restarts::{numbered_list, restart_label};
-use super::texts::{Text, Texts};
+use super::texts::Text;
 use crate::image::api::debug::{DebugFrames, DebugLocals, DebugStops, Locals};
 use crate::model::action_outcome::{ActionOutcome, ActionStatus};
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::Clipped;
 use crate::model::image::ImageError;
 use crate::model::inspection::LispValue;
-use crate::model::stop::{Frame, Frames, Local, Moment, Stop};
+use crate::model::stop::{Frame, Local, Moment, Stop};
 use crate::shown::{line, long_line};
 use crate::text::Span;
 use crate::text::position::line_column;
@@ -188,10 +188,10 @@ pub async fn frames<B: Backend>(
     workspace: &Path,
 ) -> Result<(String, FramesFacts), ImageError> {
     let page = context.query(DebugFrames { stop: stack.stop(), start: 0, count: PAGE }).await?;
-    let mut texts = context.texts();
+    let places = frame_places::places(&page, &mut context.texts().await).await;
     let mut text = format!("{}, {} frames:", stack.name(), page.total);
     let mut frames = Vec::new();
-    for frame in &page.frames {
+    for (frame, found) in page.frames.iter().zip(places) {
         let (name, unwindable) = (frame.name.clone(), frame.unwindable);
         let mut facts = FrameFacts { frame: frame.number, name, unwindable, ..FrameFacts::default() };
         let _ = write!(text, "\n{}: {}", frame.number, line(&frame.name));
@@ -199,18 +199,17 @@ pub async fn frames<B: Backend>(
             text += " (system)";
             facts.system = true;
         }
-        add_place(frame, &page, workspace, &mut texts, (&mut text, &mut facts)).await;
+        add_place(frame, found, workspace, (&mut text, &mut facts));
         frames.push(facts);
     }
     Ok((text, FramesFacts { stack, total: page.total, frames }))
 }
 
-/// Adds the place of a frame to its line and to its facts.
-async fn add_place(
+/// Adds the place of a frame, found in the texts as they are now, to its line and to its facts.
+fn add_place(
     frame: &Frame,
-    page: &Frames,
+    found: Option<FramePlace>,
     workspace: &Path,
-    texts: &mut Texts,
     (text, facts): (&mut String, &mut FrameFacts),
 ) {
     let Some(place) = &frame.place else { return };
@@ -226,7 +225,7 @@ async fn add_place(
         facts.line = Some(at);
         format!("{}:{at}", line(&name))
     };
-    let (shown, changed) = match frame_places::place(frame, page, texts).await {
+    let (shown, changed) = match found {
         Some(FramePlace::Exact(known, span)) => (line_of(&known, span), false),
         Some(FramePlace::Definition(known, span)) => (line_of(&known, span), place.changed || place.loaded.is_some()),
         Some(FramePlace::Loaded(..)) => (line(&name), true),

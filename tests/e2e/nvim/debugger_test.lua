@@ -191,6 +191,26 @@ T.it('an error in code at a stop is a stop of its own', function()
   T.eq(' 1: top-level form  fixture.lisp:9', vim.api.nvim_get_current_line())
 end)
 
+T.it('what was open is kept for the stops around the present one, however many steps there were', function()
+  local around = require('consort.debugger_around')
+  local stop = { around = {}, frames = {}, lines = {}, open = { [0] = {}, [2] = {} } }
+  local function kept() return vim.tbl_map(function(each) return each.number end, stop.around) end
+  for number = 1, 50 do
+    around.next(stop, number, 1)
+  end
+  T.eq({}, kept())
+  for number = 51, 60 do
+    around.next(stop, number, 2)
+  end
+  T.eq({ 50 }, kept())
+  around.next(stop, 61, 3)
+  T.eq({ 50, 60 }, kept())
+  around.next(stop, 50, 1)
+  T.eq({ { number = 50, open = { 0, 2 } } }, stop.around)
+  around.next(stop, 62, 1)
+  T.eq({}, kept())
+end)
+
 T.it('i inspects a local, part by part, and goes back', function()
   on('Y = (21 42)')
   press('i')

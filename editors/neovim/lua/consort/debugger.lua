@@ -2,10 +2,12 @@
 --- program, as SLIME's debugger has them.
 require('consort.colours')
 local adapters = require('consort.adapter')
+local around = require('consort.debugger_around')
 local client_of = require('consort.client')
 local float = require('consort.float')
 local render = require('consort.debugger_lines').render
 local shown = require('consort.shown')
+local number_of = around.number_of
 
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.debugger')
@@ -22,8 +24,8 @@ local LEVELS = 200 -- the maximum number of frames that are shown
 ---@field restarts? table[]
 ---@field frames? table[]
 ---@field number? integer the image's number of the stop
----@field around table<integer, { open: integer[], at?: integer }> the frames that were open at
---- the stops around this one, and that of the cursor, by the numbers of the stops
+---@field level? integer
+---@field around table<integer, consort.Around> by the levels of the stops around this one
 ---@field open table<integer, table[]> the variables of open frames, by the frame's number, from 0
 ---@field opening table<integer, table> the last request for the variables of a frame, by its number
 ---@field buf? integer
@@ -64,13 +66,6 @@ local function here(stop) return stop.lines[vim.api.nvim_win_get_cursor(0)[1]] o
 local function frame_here(stop) return here(stop).frame or (stop.frames or {})[1] end
 
 local function no_frame() client_of.say('put the cursor on a frame') end
-
---- Returns the number of a frame, from 0; nil if the stop does not have it any more.
-local function number_of(stop, frame)
-  for i, each in ipairs(stop.frames) do
-    if each == frame then return i - 1 end
-  end
-end
 
 --- Sends a request about the thread of a stop.
 local function at_stop(stop, command, arguments)
@@ -145,47 +140,6 @@ local function toggle(stop, frame)
     return render(stop)
   end
   open_frame(stop, frame, number)
-end
-
---- Returns the number of the frame that the cursor is on in the window of a stop, if there is one.
----@param stop consort.Stop
-local function frame_at_cursor(stop)
-  local win = stop.buf and vim.fn.bufwinid(stop.buf) or -1
-  local line = win ~= -1 and stop.lines[vim.api.nvim_win_get_cursor(win)[1]] or {}
-  return line.frame and number_of(stop, line.frame)
-end
-
---- Puts the cursor on a frame, by its number; on the first one if there is no such frame.
----@param win integer
-local function go_to_frame(stop, win, number)
-  local first
-  for row, line in ipairs(stop.lines) do
-    if line.frame then
-      first = first or row
-      if number_of(stop, line.frame) == number then
-        first = row
-        break
-      end
-    end
-  end
-  if first then vim.api.nvim_win_set_cursor(win, { first, 0 }) end
-end
-
---- Opens the frames again that were open before stops within this one, with their present values.
----@param win integer
-local function open_again(stop, win)
-  local before = stop.around[stop.number]
-  go_to_frame(stop, win, before and before.at)
-  for _, number in ipairs(before and before.open or {}) do
-    local frame = stop.frames[number + 1]
-    if frame then
-      open_frame(stop, frame, number, function()
-        local at = frame_at_cursor(stop)
-        render(stop)
-        if at then go_to_frame(stop, win, at) end
-      end)
-    end
-  end
 end
 
 local marked ---@type table? the frame whose source was shown last
@@ -417,7 +371,7 @@ local function show(stop, is_here)
       local win = window(stop, focus)
       render(stop)
       if again then return end
-      open_again(stop, win)
+      around.open_again(stop, win, function(frame, number, opened) open_frame(stop, frame, number, opened) end, render)
       vim.api.nvim_win_call(win, function() vim.fn.winrestview({ topline = 1 }) end)
     end)
   end)
@@ -439,10 +393,7 @@ adapters.on('stopped', function(adapter, body)
     stop = { adapter = adapter, thread = body.threadId, around = {}, open = {}, opening = {}, lines = {}, text = '', serial = 0 }
     table.insert(stops, stop)
   end
-  if stop.number and stop.number ~= body.stop then
-    stop.around[stop.number] = { open = vim.tbl_keys(stop.open), at = frame_at_cursor(stop) }
-  end
-  stop.number = body.stop
+  around.next(stop, body.stop, body.level or 1)
   serial = serial + 1
   stop.serial = serial
   stop.text = table.concat(vim.iter({ body.description, body.text }):flatten():totable(), ': ')
