@@ -46,7 +46,7 @@
     (multiple-value-bind (outer id) (stopped-at image "(list (break \"here\") :went-on)")
       (let* ((request (nesting image outer "(fails 7)"))
              (inner (stop-of-id image id 1))
-             (back (find "Go back to the stop around this one." (path inner "restarts") :key (lambda (restart) (path restart "report")) :test #'string=)))
+             (back (find "Go back to the stop at level 1." (path inner "restarts") :key (lambda (restart) (path restart "report")) :test #'string=)))
         (is string= "ABORT" (path back "name"))
         (is string= "cannot-continue" (path (on-stop image "debug-step" inner "how" "over") "error" "kind"))
         (is string= "sent" (path (on-stop image "debug-continue" inner) "result" "status"))
@@ -67,6 +67,36 @@
         (is string= "left" (status-of-work image request))
         (is string= "ABORT" (outcome-text image id))
         (is equalp #() (path (call image "debug-stops") "result" "stops"))))))
+
+(deftest warnings-of-code-at-a-stop
+  (with-debugged (image)
+    (multiple-value-bind (stop id) (stopped-at image "(list (fails 5))")
+      (flet ((printed (answer) (path answer "result" "stderr" "text")))
+        (is string= (format nil "WARNING: careful 1~%") (printed (answer image (nesting image stop "(progn (warn \"careful ~A\" 1) 7)"))))
+        ;; A watch is evaluated unasked.
+        (is string= "" (printed (on-stop image "debug-eval" stop "frame" 0 "code" "(progn (warn \"careful\") 7)"))))
+      (restarted image stop "USE-OTHER" "arguments" (vector "1"))
+      (let ((answer (answer image id)))
+        (is string= "ok" (path answer "result" "status"))
+        (is equalp #() (path answer "result" "warnings"))))))
+
+(deftest restarts-name-the-levels-they-go-back-to
+  (with-debugged (image)
+    (multiple-value-bind (outer id) (stopped-at image "(list (fails 5))")
+      (nesting image outer "(fails 6)")
+      (let ((inner (stop-of-id image id 1)))
+        (nesting image inner "(fails 7)")
+        (is equal '("Go back to the stop at level 2." "Go back to the stop at level 1." "End the evaluation.")
+            (loop for restart across (path (stop-of-id image id 2) "restarts")
+                  when (string= "ABORT" (path restart "name")) collect (path restart "report")))))))
+
+(deftest frames-name-the-package-of-their-code
+  (with-debugged (image)
+    (prepare image "(defpackage :of-frames (:use :cl)) (defun of-frames::calls (x) (list (fails x)))" :session "others")
+    (let ((stop (stopped-at image "(list (of-frames::calls 1))")))
+      (flet ((package-of (name) (path (aref (frames-of image stop) (frame-number image stop name)) "package")))
+        (is string= "OF-FRAMES" (package-of "OF-FRAMES::CALLS"))
+        (is string= "COMMON-LISP-USER" (package-of "FAILS"))))))
 
 (deftest nested-code-ends
   (with-debugged (image)

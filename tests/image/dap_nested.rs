@@ -46,7 +46,7 @@ async fn code_of_the_console_stops_at_a_stop() {
     assert_eq!(client.ask("evaluate", console("(+ 1 2)", &inside[0]["id"])).await["result"], "3");
     let restarts = client.ask("consort/restarts", json!({"threadId": thread})).await["restarts"].clone();
     let reports: Vec<_> = restarts.as_array().unwrap().iter().map(|one| one["report"].as_str().unwrap()).collect();
-    assert!(reports.contains(&"Go back to the stop around this one."), "{reports:?}");
+    assert!(reports.contains(&"Go back to the stop at level 1."), "{reports:?}");
     client.ask("continue", json!({"threadId": thread})).await;
     assert_eq!(client.answer(nested).await["message"], "SIMPLE-ERROR: boom 5");
     let back = client.event("stopped").await;

@@ -81,15 +81,19 @@
           ((stringp name) name)
           (t (present (readable-name name) (user-package) :case :upcase)))))
 
-(defun package-of-frame (frame)
-  "Returns the package for reading a person's code at FRAME: its function name's, or the current
-  one."
+(defun package-of-name (frame)
+  "Returns the package of the name of FRAME's function; NIL for functions without a name, and for
+  those of the standard and of ours."
   (let* ((name (frame-name frame))
          (symbol (or (frame-symbol (list name))
                      (and (consp name) (ignore-errors (list-length name))
                           (find-if (lambda (part) (and part (symbolp part))) (rest name))))))
-    (or (and symbol
-             (not (internal-frame-p (list symbol)))
-             (not (eq (symbol-package symbol) (load-time-value (find-package "COMMON-LISP"))))
-             (symbol-package symbol))
-        (live-package *package*))))
+    (and symbol
+         (not (internal-frame-p (list symbol)))
+         (not (eq (symbol-package symbol) (load-time-value (find-package "COMMON-LISP"))))
+         (symbol-package symbol))))
+
+(defun package-of-frame (frame)
+  "Returns the package for reading a person's code at FRAME: its function name's, or the current
+  one."
+  (or (package-of-name frame) (live-package *package*)))

@@ -98,6 +98,9 @@
                         (cons :object (append (unit-span-fields (moment-unit moment) (site-span (moment-site moment)))
                                               (unit-loaded-fields (moment-unit moment))))
                         (frame-place-fields frame)))
+          "package" (let* ((moment (and (zerop number) (stopped-moment stop)))
+                           (package (if moment (unit-package (moment-unit moment)) (package-of-name frame))))
+                      (if package (package-name package) :null))
           "definition" (definition-of-frame frame)))
 
 (define-operation "debug-frames" :query (id params)
@@ -194,10 +197,25 @@
       (eval-text-in-frame text frame moment)
       (multiple-value-list (eval `(progn ,@(forms-of-text text (live-package *package*)))))))
 
+(defvar *tell-warnings* nil "True while warnings of code at a stop are printed: not those of watches, which are evaluated unasked.")
+
+(defun tell-warning (warning)
+  "Muffles WARNING, of a person's code at a stop, unless it was only signalled; prints it before that
+  if *TELL-WARNINGS*."
+  (let ((restart (find-restart 'muffle-warning warning)))
+    (when restart
+      (when (and *tell-warnings* (not (typep warning sb-ext:*muffled-warnings*)))
+        (let ((text (with-own-settings () (format nil "~A: ~A" (warning-type warning) (condition-message warning)))))
+          (format *error-output* "~&~A~%" text)))
+      (unless *compile-file-truename*
+        (invoke-restart restart)))))
+
 (defun call-past-handlers (function)
-  "Calls FUNCTION; an error of it is not for the handlers of the program that is stopped, which
-  would unwind it."
-  (handler-bind ((serious-condition #'invoke-debugger))
+  "Calls FUNCTION, code at a stop. Its errors are not for the handlers of the program that is
+  stopped, which would unwind it, nor are its warnings, which the report of the program's evaluation
+  would have."
+  (handler-bind ((warning #'tell-warning)
+                 (serious-condition #'invoke-debugger))
     (funcall function)))
 
 (defun call-for-work (stop work seconds function)
@@ -215,18 +233,18 @@
                        timer this))))
       (setf (work-begin-time work) #'begin)
       (begin)
-      (unwind-protect (call-past-handlers function)
+      (unwind-protect (let ((*tell-warnings* (work-back work))) (call-past-handlers function))
         (setf (work-begin-time work) nil)
         (end)))))
 
-(defun call-going-back (work function)
+(defun call-going-back (stop work function)
   "Calls FUNCTION for WORK, whose errors are stops of their own, with a restart by which these go
-  back to the stop that serves WORK."
+  back to STOP, which serves WORK."
   (restart-case (progn
                   (setf (work-back work) (find-restart 'abort))
                   (funcall function))
     (abort ()
-      :report "Go back to the stop around this one."
+      :report (lambda (stream) (format stream "Go back to the stop at level ~D." (stop-level stop)))
       (throw work "interrupted"))))
 
 (defun values-json (values)
@@ -264,7 +282,7 @@
                    (flet ((evaluate ()
                             (call-for-work stop work timeout
                                            (lambda () (answer-work work (values-and-output-json stop code))))))
-                     (if nests (call-going-back work #'evaluate) (evaluate))))
+                     (if nests (call-going-back stop work #'evaluate) (evaluate))))
                  :nests nests))))
 
 (defun inspect-value-of-code (stop code path start count)

@@ -1,4 +1,4 @@
-//! `completions`, for the debugger's console: completes in the package of its evaluations.
+//! `completions`, for the debugger's console: completes in the package in which the code is read.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::file_uri::uri_of_path;
 use crate::ide::completion::{self, Item};
 use crate::ide::context::{Backend as _, Cursor};
 use crate::locked::lock;
-use crate::session::debug::DebugLocals;
+use crate::session::debug::{DebugFrames, DebugLocals};
 use crate::text::document::Document;
 use crate::text::names;
 
@@ -24,7 +24,10 @@ const NAME: &str = "-";
 
 /// Completes the name before the cursor in the console's input.
 pub(super) async fn complete(connection: &Connection, wanted: Completions) -> Answer {
-    let package = lock(&connection.package).clone();
+    let package = match package_of_frame(connection, wanted.frame_id).await {
+        Some(package) => Some(package),
+        None => lock(&connection.package).clone(),
+    };
     let console = Console::new(&wanted, package.as_deref());
     let current = async {
         while !connection.session.names().1 {
@@ -90,6 +93,13 @@ fn offset_of(wanted: &Completions) -> usize {
 /// The number of UTF-16 code units in the first characters of a text.
 fn utf16(text: &str, chars: usize) -> usize {
     text.chars().take(chars).map(char::len_utf16).sum()
+}
+
+/// The package in which code in a frame is read, if it is not that of the evaluations.
+async fn package_of_frame(connection: &Connection, frame: Option<u64>) -> Option<String> {
+    let (stop, start) = connection.frame_of(frame?).ok()?;
+    let page = connection.session.query(DebugFrames { stop, start, count: 1 }).await.ok()?;
+    page.frames.into_iter().next()?.package
 }
 
 /// The names of a frame's variables; none when they cannot be had.

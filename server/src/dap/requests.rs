@@ -175,6 +175,9 @@ pub(super) async fn page_of_frames(
         shown["id"] = json!(lock(&connection.handles).number(Handle::Frame { stop, frame: frame.number }));
         shown["name"] = json!(frame.name);
         shown["canRestart"] = json!(frame.unwindable);
+        if let Some(package) = &frame.package {
+            shown["package"] = json!(package);
+        }
         if frame.system {
             shown["presentationHint"] = json!("subtle");
         }

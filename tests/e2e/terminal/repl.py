@@ -106,6 +106,31 @@ def what_cannot_be_read_is_shown_as_a_check_shows_it(person):
 
 
 @step
+def code_at_a_stop_is_read_in_the_package_that_the_prompt_names(person):
+    person.enter("(defpackage :shelf (:use :cl))")
+    person.screen.see('=> #<PACKAGE "SHELF">')
+    person.enter('(defun shelf::put-in (book) (list (error "no room for ~A" book)))')
+    person.line("=> SHELF::PUT-IN")
+    person.enter("(list (shelf::put-in :dune))")
+    person.prompt("SHELF [1]> ")
+    person.enter("(list book (fboundp 'put-in))")
+    person.screen.see("=> (:DUNE #<FUNCTION SHELF::PUT-IN")
+    # A name of the frame's package is completed there.
+    person.screen.type("(put-i")
+    person.screen.press("Tab")
+    person.screen.see("SHELF [1]> (put-in")
+    person.screen.press("C-c")
+    # A warning of the code is told with it, not with the evaluation that is stopped.
+    person.enter('(progn (warn "a shelf of ~A" 3) 4)')
+    person.screen.see("WARNING: a shelf of 3\n=> 4")
+    person.enter(":up")
+    person.prompt("CL-USER [1 frame 1]> ")
+    person.enter(":abort")
+    person.screen.see("SIMPLE-ERROR: no room for DUNE", without=["SIMPLE-ERROR: no room for DUNE\n  WARNING"])
+    person.prompt()
+
+
+@step
 def a_command_that_means_nothing_here_is_said(person):
     person.enter(":bt")
     person.line("Nothing is stopped: :bt is for the debugger, which opens at an error.")
@@ -188,7 +213,7 @@ def an_error_has_restarts_that_a_digit_invokes(person):
     # An error in code at a stop is a stop of its own, from which one comes back.
     person.enter("(car n)")
     person.prompt("CL-USER [2]> ")
-    person.screen.see("TYPE-ERROR", "Go back to the stop around this one.")
+    person.screen.see("TYPE-ERROR", "Go back to the stop at level 1.")
     person.enter("(list :deeper (fails 8))")
     person.prompt("CL-USER [3]> ")
     person.enter("0 :inner")

@@ -34,8 +34,7 @@ pub(super) enum Command {
 }
 
 /// The commands at every prompt.
-const ALWAYS: &str = "\
-  :help              this list
+const ALWAYS: &str = "  :help              this list
   :quit              leaves, as Ctrl-D does
   Tab, Ctrl-R        completes a name; searches the history
   Ctrl-C             interrupts an evaluation, or forgets what is typed
@@ -43,8 +42,7 @@ const ALWAYS: &str = "\
 ";
 
 /// The commands at a stop.
-const STOPPED: &str = "\
-  0, 1, 2 ...        invokes that restart; forms behind it are its arguments
+const STOPPED: &str = "  0, 1, 2 ...        invokes that restart; forms behind it are its arguments
   :frames [N]        lists frames from the current one on (:bt)
   :frame [N]         goes to frame N (:f), :up to its caller, :down back
   :locals            the variables of the frame (:l)
@@ -171,6 +169,14 @@ pub(super) fn parse(line: &str, stopped: bool) -> Result<Command, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_commands_do_stands_in_one_column() {
+        for line in help(true, 200).lines() {
+            assert_eq!((line.get(..2), line.get(20..21)), (Some("  "), Some(" ")), "{line}");
+            assert!(line.get(21..22).is_some_and(|begin| begin != " "), "{line}");
+        }
+    }
 
     #[test]
     fn digits_and_keywords_are_commands_at_a_stop_only() {

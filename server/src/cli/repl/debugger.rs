@@ -49,7 +49,7 @@ pub(super) fn left_the_reader(repl: &mut Repl) -> Result<bool, ReplError> {
 pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
     let Some(mut prompt) = Prompt::show(repl)? else { return Ok(()) };
     while repl.is_still_stopped() {
-        let frame = (prompt.frame, prompt.number);
+        let frame = (prompt.frame, prompt.number, prompt.package.as_deref());
         let entry = repl.read_code(Some(frame))?;
         repl.drain()?;
         if !repl.is_still_stopped() {
@@ -105,6 +105,8 @@ struct Prompt {
     frame: usize,
     /// The debugger's number of the current frame.
     number: Option<u64>,
+    /// The package in which code in it is read; `None`: that of the evaluations.
+    package: Option<String>,
     restarts: Vec<Value>,
 }
 
@@ -120,7 +122,8 @@ impl Prompt {
         let Ok(listed) = repl.ask("consort/restarts", in_thread)? else { return Ok(None) };
         repl.screen.print_error(&stop::condition(&information), ERROR)?;
         repl.screen.print(&stop::restarts(&listed))?;
-        let mut prompt = Prompt { thread, frame: 0, number: None, restarts: elements(&listed["restarts"]).to_vec() };
+        let mut prompt =
+            Prompt { thread, frame: 0, number: None, package: None, restarts: elements(&listed["restarts"]).to_vec() };
         prompt.go_to(repl, 0)?;
         prompt.list(repl, 0, FIRST)?;
         Ok(Some(prompt))
@@ -196,6 +199,7 @@ impl Prompt {
         let answer = repl.ask("stackTrace", wanted)?.unwrap_or_default();
         let Some(found) = elements(&answer["stackFrames"]).first() else { return Ok(false) };
         (self.frame, self.number) = (frame, found["id"].as_u64());
+        self.package = found["package"].as_str().map(str::to_owned);
         Ok(true)
     }
 

@@ -120,13 +120,15 @@ impl Repl {
 
     /// Reads code or a command. `frame`: the current frame at a stop, and the debugger's number of
     /// it.
-    pub(super) fn read_code(&mut self, frame: Option<(usize, Option<u64>)>) -> io::Result<Entry> {
+    pub(super) fn read_code(&mut self, frame: Option<(usize, Option<u64>, Option<&str>)>) -> io::Result<Entry> {
         self.screen.fresh_line()?;
         let prompt = match (&self.stop, frame) {
-            (Some(stop), Some((frame, _))) => prompt::stopped(&self.package, stop.level, frame),
+            (Some(stop), Some((frame, _, package))) => {
+                prompt::stopped(package.unwrap_or(&self.package), stop.level, frame)
+            }
             _ => prompt::package(&self.package),
         };
-        self.reader.read(&prompt, Kind::Code, frame.and_then(|(_, number)| number))
+        self.reader.read(&prompt, Kind::Code, frame.and_then(|(_, number, _)| number))
     }
 
     /// Reads a line for the program, or for a restart.
