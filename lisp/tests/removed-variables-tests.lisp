@@ -37,10 +37,10 @@
             (ok (find "(debug 3)" missing :key (lambda (local) (path local "missing")) :test #'text-contains))
             (loop for local across missing
                   do (ok (text-contains "not kept by the compiler" (path local "missing")))
+                     (ok (text-contains "was not kept by the compiler"
+                                        (path (on-stop image "debug-eval" stop "frame" frame "code" (format nil "(list ~A)" (path local "name")))
+                                              "result" "error" "message")))
                      (when (text-contains "(debug 3)" (path local "missing"))
-                       (ok (text-contains "was not kept by the compiler"
-                                          (path (on-stop image "debug-eval" stop "frame" frame "code" (format nil "(list ~A)" (path local "name")))
-                                                "result" "error" "message")))
                        (ok (text-contains "was not kept by the compiler"
                                           (path (on-stop image "debug-set" stop "frame" frame "name" (path local "name") "code" "1") "error" "message")))))
             ;; One that there is not, and a special one.
@@ -50,3 +50,19 @@
             (is string= "7" (in-frame image stop frame "(let ((gone 7)) gone)")))
           (on-stop image "debug-abort" stop)
           (answer image id))))))
+
+(deftest text-that-is-evaluated-for-debugging-keeps-what-debug-2-keeps
+  (with-debugged (image)
+    (let* ((stop (stopped-at image "(defun summed (items) (let ((sum 0)) (dolist (item items sum) (incf sum (length (fails item))))))
+                                    (list (summed '(1 2)))"))
+           (frame (frame-number image stop "SUMMED"))
+           (item (find "ITEM" (path (on-stop image "debug-locals" stop "frame" frame) "result" "locals")
+                       :key (lambda (local) (path local "name")) :test #'string=)))
+      (ok (text-contains "(debug 3)" (path item "missing")))
+      (ok (text-contains "was not kept by the compiler" (path (on-stop image "debug-eval" stop "frame" frame "code" "item") "result" "error" "message")))
+      ;; The code at the stop has no place in the text that is stopped.
+      (nesting image stop "(fails 7)")
+      (let ((frames (frames-of image (stop-of-id image (path stop "id") 1))))
+        (is equal '() (loop for frame across frames
+                            when (and (string= "form at the stop" (path frame "name")) (path-if-any frame "place" "span"))
+                              collect frame))))))

@@ -101,5 +101,20 @@
          :from-end t))
     (error () '())))
 
+(defun unkept-variables (frame)
+  "The symbols of the variables of FRAME that the compiler has named and whose values it has not
+  kept. SBCL takes such a name in code for another variable."
+  (handler-case
+      (let* ((variables (variables-of-frame frame))
+             (kept (loop for variable in variables
+                         when (or (variable-kept-p variable frame) (misread-p variable frame)) collect (debug-variable-symbol variable))))
+        (remove-duplicates
+         (loop for variable in variables
+               for symbol = (debug-variable-symbol variable)
+               when (and (symbol-package symbol) (not (member symbol kept))
+                         (not (member (sb-cltl2:variable-information symbol) '(:special :constant :global :symbol-macro))))
+                 collect symbol)))
+    (serious-condition () '())))        ; NO-DEBUG-VARS: there are none
+
 (defun refuse-removed (name)
   (refuse-setting "The variable ~A was not kept by the compiler: nothing of it is left at this place. Compile the function with (debug 3), and call it again" name))

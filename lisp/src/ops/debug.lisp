@@ -161,7 +161,7 @@
                    (lambda ()
                      (multiple-value-bind (variables known) (frame-variables frame)
                        (setf variables (append (loop for (label name kept value) in (label-variables (remove-if-not #'written-variable-p variables) frame #'second)
-                                                     collect (list name kept value nil label))
+                                                     collect (list name kept value (and (frame-evaluated-form frame) t) label))
                                                (and (not moment)
                                                     (remove-if-not #'written-variable-p
                                                                    (mapcar (lambda (name) (list name nil nil :removed)) (removed-variables frame))))))

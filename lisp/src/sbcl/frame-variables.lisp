@@ -180,15 +180,15 @@
                     (not (member (sb-cltl2:variable-information name) '(:special :constant :global))))
             collect (list name (make-seen-variable variable frame)))))
 
-(declaim (ftype function removed-variables refuse-removed))
+(declaim (ftype function removed-variables unkept-variables refuse-removed))
 (defun eval-in-frame (form frame)
-  "Evaluates FORM where the variables of FRAME are visible; those that the compiler removed are
-  refused. Only the frame's own thread may call this."
+  "Evaluates FORM where the variables of FRAME are visible; those that the compiler removed or did
+  not keep are refused. Only the frame's own thread may call this."
   (when (form-frame-p frame)
     (return-from eval-in-frame (eval form)))
   (let* ((seen (handler-case (seen-variables frame)
                  (serious-condition () '()))) ; NO-DEBUG-VARS, which SBCL tells of
-         (removed (removed-variables frame))
+         (removed (union (removed-variables frame) (unkept-variables frame)))
          (names (append (mapcar #'first seen) removed)))
     (unwind-protect
          (funcall (preprocess-for-eval `(locally (declare (sb-ext:disable-package-locks ,@names))
