@@ -302,6 +302,13 @@ T.it('a breakpoint has a sign, stops there, and steps show the value', function(
   stop(16)
   line_comes('Stopped at a breakpoint')
   line_comes('FIXTURE::SUM')
+  -- The form is shown, and the cursor stays in the debugger's window.
+  T.wait('the form at the breakpoint', function()
+    local win = vim.fn.bufwinid(vim.fn.bufnr(file))
+    local marks = vim.api.nvim_buf_get_extmarks(vim.fn.bufnr(file), vim.api.nvim_get_namespaces()['consort.debugger'], 0, -1, { details = true })
+    return win ~= -1 and vim.api.nvim_win_get_cursor(win)[1] == 14 and vim.iter(marks):any(function(mark) return mark[4].hl_group == 'Visual' and mark[2] == 13 end)
+  end)
+  T.eq((debugger()), vim.api.nvim_get_current_win())
   on('FIXTURE::SUM')
   press('<CR>')
   line_comes('I = 0')

@@ -7,10 +7,10 @@ local client_of = require('consort.client')
 local float = require('consort.float')
 local render = require('consort.debugger_lines').render
 local shown = require('consort.shown')
+local sources = require('consort.debugger_source')
 local number_of = around.number_of
 
 local M = {}
-local namespace = vim.api.nvim_create_namespace('consort.debugger')
 local MOMENT = 150 -- ms from a continue to closing the window, within which a program may stop again
 local HEIGHT = 0.4 -- of the screen
 local LEVELS = 200 -- the maximum number of frames that are shown
@@ -31,6 +31,7 @@ local LEVELS = 200 -- the maximum number of frames that are shown
 ---@field buf? integer
 ---@field lines consort.Line[]
 ---@field quitting? boolean true while stops of the thread are aborted until none is left
+---@field is_stepped? boolean true at a breakpoint and after a step
 
 ---@type consort.Stop[] the oldest first
 local stops = {}
@@ -142,67 +143,23 @@ local function toggle(stop, frame)
   open_frame(stop, frame, number)
 end
 
-local marked ---@type table? the frame whose source was shown last
-
---- Shows the values of a frame's variables in the buffer with its source, unless another frame's
---- source was shown meanwhile.
-local function show_values(stop, frame, buf, row)
-  local is_same_text = client_of.text(buf)
-  with_variables(stop, frame, function(variables)
-    if marked == frame and is_same_text() then require('consort.frame_values').put(buf, namespace, row, variables) end
-  end)
-end
-
-local requested_source ---@type table? the frame whose source was requested last
-
 --- Shows the source of a frame in a window other than the debugger's.
-local function source(stop, frame)
-  if not frame or not frame.source or frame.line == 0 then
-    local origin = frame and frame.source and frame.source.origin
-    return client_of.say(origin and ('%s: %s'):format(shown.line(frame.source.name), origin) or 'the source of that frame is not known')
-  end
-  if frame.source.origin then client_of.say(('%s: %s'):format(shown.line(frame.source.name), frame.source.origin), vim.log.levels.WARN) end
-  local own, is_here, is_there = vim.api.nvim_get_current_win(), client_of.here(), still_at(stop)
-  requested_source = frame
-  local function other(text)
-    vim.cmd.wincmd('p')
-    if vim.api.nvim_get_current_win() == own then vim.cmd('aboveleft split') end
-    if text then
-      local buf = vim.api.nvim_create_buf(false, true)
-      vim.api.nvim_buf_set_lines(buf, 0, -1, false, shown.lines(text))
-      vim.bo[buf].bufhidden = 'wipe'
-      vim.bo[buf].syntax = 'lisp'
-      vim.api.nvim_win_set_buf(0, buf)
-      vim.api.nvim_win_set_cursor(0, { math.min(frame.line, vim.api.nvim_buf_line_count(buf)), 0 })
-    else
-      require('consort.goto').line(frame.source.path, frame.line)
-    end
-    local row = vim.api.nvim_win_get_cursor(0)[1] - 1
-    local line = vim.api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ''
-    local column = math.min(#line, vim.str_byteindex(line, 'utf-16', math.max(0, (frame.column or 1) - 1), false))
-    vim.api.nvim_win_set_cursor(0, { row + 1, column })
-    M.mark(frame)
-    show_values(stop, frame, vim.api.nvim_get_current_buf(), row)
-  end
-  if frame.source.path then return other() end
-  stop.adapter:ask('source', { sourceReference = frame.source.sourceReference, source = frame.source }, function(answer)
-    if requested_source == frame and is_here() and is_there() then other(answer.content) end
-  end)
+---@param done? fun() afterwards, in that window
+local function source(stop, frame, done)
+  sources.show(stop.adapter, frame, { is_there = still_at(stop), values = function(found) with_variables(stop, frame, found) end, done = done })
 end
 
---- Highlights the form of a frame in the current window's buffer.
-function M.mark(frame)
-  marked = frame
-  vim.api.nvim_buf_clear_namespace(0, namespace, 0, -1)
-  if not frame.endLine then return end
-  local function position(line, column)
-    local row = math.min(line, vim.api.nvim_buf_line_count(0)) - 1
-    local text = vim.api.nvim_buf_get_lines(0, row, row + 1, false)[1] or ''
-    return row, vim.str_byteindex(text, 'utf-16', math.max(0, column - 1), false)
-  end
-  local row, column = position(frame.line, frame.column)
-  local last, to = position(frame.endLine, frame.endColumn)
-  vim.api.nvim_buf_set_extmark(0, namespace, row, column, { end_row = last, end_col = to, hl_group = 'Visual' })
+--- Shows where the program is at a breakpoint or after a step, if the cursor is in the debugger's
+--- window, where it stays.
+---@param win integer
+local function follow(stop, win)
+  local frame = stop.frames[1]
+  if not stop.is_stepped or vim.api.nvim_get_current_win() ~= win then return end
+  -- A form that its file has no longer is shown when it is asked for.
+  if not frame or not frame.source or frame.line == 0 or frame.source.origin then return end
+  source(stop, frame, function()
+    if vim.api.nvim_win_is_valid(win) then vim.api.nvim_set_current_win(win) end
+  end)
 end
 
 local function eval(stop)
@@ -373,6 +330,7 @@ local function show(stop, is_here)
       if again then return end
       around.open_again(stop, win, function(frame, number, opened) open_frame(stop, frame, number, opened) end, render)
       vim.api.nvim_win_call(win, function() vim.fn.winrestview({ topline = 1 }) end)
+      follow(stop, win)
     end)
   end)
 end
@@ -380,9 +338,7 @@ end
 local function close(stop)
   if stop.buf and vim.api.nvim_buf_is_valid(stop.buf) then vim.api.nvim_buf_delete(stop.buf, { force = true }) end
   stop.buf = nil
-  for _, buf in ipairs(vim.api.nvim_list_bufs()) do
-    if vim.api.nvim_buf_is_loaded(buf) then vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1) end
-  end
+  sources.clear()
 end
 
 -- Events
@@ -394,6 +350,7 @@ adapters.on('stopped', function(adapter, body)
     table.insert(stops, stop)
   end
   around.next(stop, body.stop, body.level or 1)
+  stop.is_stepped = body.reason == 'breakpoint' or body.reason == 'step'
   serial = serial + 1
   stop.serial = serial
   stop.text = table.concat(vim.iter({ body.description, body.text }):flatten():totable(), ': ')
