@@ -6,7 +6,7 @@ local T = require('harness')
 T.plugin(true)
 
 local workspace, file = T.workspace({ '(+ 1 2)' })
-local _, last_said, forget = T.notifications()
+local said, last_said, forget = T.notifications()
 local inline = require('consort.inline')
 local function shown()
   local marks = vim.api.nvim_buf_get_extmarks(0, inline.namespace, 0, -1, { details = true })
@@ -214,9 +214,14 @@ T.it('a server that cannot start: the key says so, and is of no other workspace'
   command('consort', 'lsp')
 end)
 
-T.it('a server that refuses to start: the key says its reason, and nothing waits for it', function()
+--- The shell's commands of a server that answers the first request with an error.
+local refusing = (function()
   local answer = '{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no place for it"}}'
-  command('sh', '-c', ("head -c 20 >/dev/null; printf 'Content-Length: %d\\r\\n\\r\\n%%s' '%s'; exec sleep 600"):format(#answer, answer))
+  return ("head -c 20 >/dev/null; printf 'Content-Length: %d\\r\\n\\r\\n%%s' '%s'; "):format(#answer, answer)
+end)()
+
+T.it('a server that refuses to start: the key says its reason, and nothing waits for it', function()
+  command('sh', '-c', refusing .. 'exec sleep 600')
   forget()
   T.press('\\ee')
   T.eq('Consort: it did not start: no place for it', last_said())
@@ -229,6 +234,25 @@ T.it('a server that refuses to start: the key says its reason, and nothing waits
   T.wait('its end', function() return vim.iter(all()):all(function(one) return one.initialized end) end)
   command('consort', 'lsp')
   vim.cmd.edit({ name_of('other') .. '/fixture.lisp', bang = true })
+end)
+
+T.it('the reason of a server that refuses to start is told as that of its workspace', function()
+  local wanted, refused = vim.fn.tempname(), vim.fn.tempname()
+  local function until_there(path) return ("until [ -e '%s' ]; do sleep 0.05; done; "):format(path) end
+  -- Nobody waits for the server of the other workspace, which ends once its answer has been read.
+  command('sh', '-c', until_there(wanted) .. ("trap 'touch \"%s\"; exit' TERM; "):format(refused) .. refusing .. 'while :; do sleep 0.05; done')
+  for _, one in ipairs(all()) do one:stop(true) end
+  T.wait('the end', function() return #all() == 0 end)
+  vim.cmd.edit({ name_of('other') .. '/fixture.lisp', bang = true })
+  T.wait('the start', function() return #all() == 1 end)
+  command('sh', '-c', ("touch '%s'; "):format(wanted) .. until_there(refused) .. 'exit 1')
+  forget()
+  vim.cmd.edit({ file, bang = true })
+  T.press('\\ee')
+  T.eq('Consort: it ended as it began: `:checkhealth consort`', last_said())
+  local of_other = ('Consort: the server of %s did not start: no place for it'):format(vim.fn.fnamemodify(name_of('other'), ':~'))
+  T.eq(true, vim.iter(said):any(function(one) return one[1] == of_other end), said)
+  command('consort', 'lsp')
 end)
 
 T.it('a server that could not start leaves the other names of other workspaces', function()
@@ -264,16 +288,16 @@ T.it('a start that was not waited for is told as that, and is not made a second 
   vim.cmd.enew({ bang = true })
   stop_all()
   command('sleep', '600')
-  local said = {}
-  for _ = 1, 2 do table.insert(said, interrupted(function() vim.cmd('Consort status') end)) end
+  local told = {}
+  for _ = 1, 2 do table.insert(told, interrupted(function() vim.cmd('Consort status') end)) end
   vim.cmd.edit({ workspace .. '/fourth.lisp', bang = true })
   T.wait('the file', function() return vim.tbl_get(all(), 1, 'attached_buffers', vim.api.nvim_get_current_buf()) end)
-  table.insert(said, interrupted(function() T.press('\\ee') end))
+  table.insert(told, interrupted(function() T.press('\\ee') end))
   local count = #all()
   stop_all()
   command('consort', 'lsp')
   local starting = 'Consort: it is still starting'
-  T.eq({ starting, starting, starting }, said)
+  T.eq({ starting, starting, starting }, told)
   T.eq(1, count)
 end)
 

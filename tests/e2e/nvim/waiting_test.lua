@@ -114,6 +114,41 @@ T.it('the copy is begun by the step that was requested last', function()
   press('q')
 end)
 
+-- Results
+
+T.it('a form that is cancelled while it waits leaves the results of other forms', function()
+  local buf = window('(a (b))')
+  local function shown()
+    local found = {}
+    for _, mark in ipairs(vim.api.nvim_buf_get_extmarks(buf, require('consort.inline').namespace, 0, -1, { details = true })) do
+      for _, chunk in ipairs(mark[4].virt_text or {}) do table.insert(found, vim.trim(chunk[1])) end
+    end
+    return found
+  end
+  local inner, outer, interrupted = range(0, 3, 6), range(0, 0, 7), 'Interrupted before it began.'
+  local function cancelled(at, extra)
+    return vim.tbl_extend('force', { code = -32803, message = interrupted, data = { kind = 'interrupted', range = at } }, extra or {})
+  end
+  at(1, 4)
+  require('consort.eval').form()
+  answer(1, 'evalForm', S.ok('1', { range = inner }))
+  require('consort.eval').form(true)
+  answer(1, 'evalForm', nil, cancelled(outer))
+  T.eq({ '⇒ 1' }, shown())
+  T.eq('Consort: ' .. interrupted, last())
+  require('consort.eval').form()
+  answer(1, 'evalForm', nil, cancelled(inner))
+  T.eq({ '⇒ 1', '· cancelled, not evaluated again' }, shown())
+  -- One that runs may have changed anything.
+  require('consort.inline').clear(buf)
+  require('consort.eval').form()
+  answer(1, 'evalForm', S.ok('2', { range = inner }))
+  require('consort.eval').form()
+  require('consort.running').on_begun(nil, { token = questions[1].arguments.outputToken })
+  answer(1, 'evalForm', nil, cancelled(inner))
+  T.eq({ '⇒ 2' }, shown())
+end)
+
 -- The end of a server
 
 T.it('what waits for a server is free at its end', function()

@@ -117,13 +117,13 @@ function M.need(buf)
   local is_enabled = vim.lsp.is_enabled('consort')
   local is_lisp = vim.bo[buf].filetype == 'lisp' and vim.bo[buf].buftype == '' and is_enabled
   if is_lisp and not M.program() then return end
-  local has_failed
+  local failed ---@type string? the workspace whose server has not started
   -- A client attaches to a file some moments after it was opened.
-  if is_lisp and is_file(buf) and not ready() then has_failed = start.of_file(buf, ready) end
+  if is_lisp and is_file(buf) and not ready() then failed = start.of_file(buf, ready) end
   local client = M.of(buf)
   if not client and is_enabled and not is_file(buf) then
     if not M.program() then return end
-    client, has_failed = start.here(root_of(buf))
+    client, failed = start.here(root_of(buf))
   end
   if client then
     require('consort.scratch').attach(buf, client)
@@ -131,8 +131,8 @@ function M.need(buf)
   end
   if not is_enabled then
     M.fail("it is not enabled: `vim.lsp.enable('consort')` belongs in your init.lua")
-  elseif has_failed then
-    start.say_failed()
+  elseif failed then
+    start.say_failed(failed)
   else
     M.say('it is still starting', vim.log.levels.WARN)
   end
@@ -227,7 +227,7 @@ function M.has_ended(error) return error.is_shown ~= nil end
 
 ---@class consort.Options
 ---@field buf? integer
----@field on_error? fun(error: lsp.ResponseError) instead of showing it
+---@field on_error? fun(error: lsp.ResponseError, client: vim.lsp.Client) instead of showing it
 ---@field here? boolean drops the answer, with a message, if the person has gone on; of several
 ---  requests with `here` the last one counts that does not fail
 ---@field latest? string of the requests with this word the last one counts that does not fail
@@ -254,7 +254,7 @@ function M.execute(name, argument, on_result, options)
   end
   local sent, id = M.request(client, name, argument, function(error, result)
     if error then
-      (options.on_error or M.failed)(error)
+      (options.on_error or M.failed)(error, client)
       return over()
     end
     over(function()

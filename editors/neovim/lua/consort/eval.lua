@@ -118,23 +118,28 @@ local function run(command, argument, done)
   local buf, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1
   local before, number = vim.api.nvim_buf_get_lines(buf, 0, -1, false), inline.begun()
   argument.outputToken = running.mark(buf, row)
+  --- Returns where a range of the text is now, if it is.
+  local function place(range, client)
+    local now = range and vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+    return now and ranges.moved(bytes(before, range, client.offset_encoding), before, now) or nil
+  end
   local cancel = client_of.execute(command, argument, function(result, client)
     running.done(argument.outputToken)
     if not result.range then return client_of.say((inline.summary(result))) end
-    local now = vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_lines(buf, 0, -1, false)
-    local range = now and ranges.moved(bytes(before, result.range, client.offset_encoding), before, now)
+    local range = place(result.range, client)
     local is_shown = range and inline.show(buf, range, result, number)
     -- A value outside the windows would not be seen.
     if not is_shown or not in_sight(buf, range[3]) then client_of.say((inline.summary(result)), result.status ~= 'ok' and vim.log.levels.ERROR or nil) end
     if done then done(result) end
   end, {
     buf = buf,
-    on_error = function(error)
-      local at = running.row(argument.outputToken)
+    on_error = function(error, client)
+      local data = error.data or {}
+      -- An evaluation that had not begun changed nothing, and the form's earlier value still holds.
+      local is_cancelled = data.kind == 'interrupted' and not running.has_begun(argument.outputToken)
       running.done(argument.outputToken)
-      -- An evaluation that had not begun changed nothing, and the earlier value still holds.
-      local is_cancelled = vim.tbl_get(error, 'data', 'kind') == 'interrupted'
-      if not (is_cancelled and at and inline.cancelled(buf, at)) then client_of.failed(error) end
+      local range = is_cancelled and place(data.range, client)
+      if not (range and inline.cancelled(buf, range)) then client_of.failed(error) end
     end,
   })
   if not cancel then running.done(argument.outputToken) end

@@ -170,14 +170,13 @@ function M.at(buf, row)
   end
 end
 
---- Says behind the result of the form on the line that it was not evaluated again.
+--- Says behind the result of a form that it was not evaluated again.
 ---@param buf integer
----@param row integer 0-based
+---@param range integer[] the form, as for `show`
 ---@return boolean? is_said
-function M.cancelled(buf, row)
+function M.cancelled(buf, range)
   for mark, entry in pairs(shown[buf] or {}) do
-    local range = range_of(buf, mark)
-    if range and range[1] <= row and row <= range[3] then
+    if vim.deep_equal(range_of(buf, mark), range) then
       local label = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, entry.label, { details = true })
       vim.api.nvim_buf_set_extmark(buf, namespace, label[1], label[2], {
         id = entry.label,

@@ -11,7 +11,6 @@ local LINES = 5 -- of what was printed
 ---@field text string what was printed
 ---@field begun? number when it began; nil while it waits
 ---@field show? fun() draws it
----@field row? fun(): integer? the line of its form
 ---@field printed? fun(text: string) takes what is printed
 ---@field is_shown? boolean its mark is drawn
 ---@field timer? uv.uv_timer_t
@@ -68,7 +67,6 @@ function M.mark(buf, row)
       virt_lines = below(run.text),
     })
   end
-  run.row = function() return vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_extmark_by_id(buf, namespace, mark, {})[1] or nil end
   run.gone = function()
     run.timer:stop()
     run.timer:close()
@@ -108,13 +106,10 @@ function M.typed(text, command)
   end
 end
 
---- Returns the line, as it is now, of the form of an evaluation.
+--- Returns true once an evaluation runs.
 ---@param token string
----@return integer? row 0-based
-function M.row(token)
-  local run = runs[token]
-  return run and run.row and run.row()
-end
+---@return boolean
+function M.has_begun(token) return vim.tbl_get(runs, token, 'begun') ~= nil end
 
 --- Removes the mark of an evaluation that has ended.
 ---@param token string

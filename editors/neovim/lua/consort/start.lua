@@ -3,16 +3,26 @@ local M = {}
 
 local PATIENCE = 30000 -- ms; the first start of all prepares Lisp
 
----@type table<integer, true> the buffers whose last server has ended before it answered
+---@type table<integer, string> the workspaces of the buffers whose last server has ended before it
+---  answered
 local failed = {}
-local refusal ---@type string? why the last server that began would not start
-local is_awaited = false
+---@type table<string, string> why the last server of a workspace would not start
+local refusals = {}
+---@type table<string, true> the workspaces whose server is waited for
+local awaited = {}
+
+--- Returns the workspace of a server; one without a directory is of none.
+---@param server vim.lsp.Client|vim.lsp.ClientConfig
+---@return string
+local function root_of(server) return server.root_dir or '' end
 
 ---@param buf integer that a server is started for
 function M.begins(buf) failed[buf] = nil end
 
 --- Says why no server has started.
-function M.say_failed()
+---@param root string of the workspace
+function M.say_failed(root)
+  local refusal = refusals[root]
   require('consort.client').fail(refusal and 'it did not start: ' .. refusal or 'it ended as it began: `:checkhealth consort`')
 end
 
@@ -20,7 +30,8 @@ end
 --- an answer to anything.
 ---@param config vim.lsp.ClientConfig of a client that is about to send the request
 function M.guard(config)
-  refusal = nil
+  local root = root_of(config)
+  refusals[root] = nil
   local client = vim.iter(vim.lsp.get_clients({ name = 'consort', _uninitialized = true })):find(function(one) return one.config == config end)
   if not client then return end
   local request = client.rpc.request
@@ -28,9 +39,9 @@ function M.guard(config)
     if method ~= 'initialize' then return request(method, params, callback, ...) end
     return request(method, params, function(error, result)
       if not error then return callback(error, result) end
-      refusal = tostring(error.message)
-      -- Whoever waits for the server says it.
-      if not is_awaited then M.say_failed() end
+      refusals[root] = tostring(error.message)
+      -- Whoever waits for the server says it. Otherwise the person may be elsewhere.
+      if not awaited[root] then require('consort.client').fail(('the server of %s did not start: %s'):format(vim.fn.fnamemodify(root, ':~'), refusals[root])) end
       client:stop(true)
     end, ...)
   end
@@ -39,18 +50,18 @@ end
 ---@param client? vim.lsp.Client that has ended
 function M.ends(client)
   if not client or client.initialized then return end
-  for buf in pairs(client.attached_buffers) do failed[buf] = true end
+  for buf in pairs(client.attached_buffers) do failed[buf] = root_of(client) end
 end
 
 --- Returns true if the last server of a buffer has ended before it answered.
 ---@param buf integer
 ---@return boolean
-function M.has_failed(buf) return failed[buf] == true end
+function M.has_failed(buf) return failed[buf] ~= nil end
 
---- Returns true if a buffer has a server, or one that starts.
+--- Returns the server of a buffer, or the one that starts.
 ---@param buf integer
----@return boolean
-local function has_server(buf) return #vim.lsp.get_clients({ bufnr = buf, name = 'consort', _uninitialized = true }) > 0 end
+---@return vim.lsp.Client?
+local function server_of(buf) return vim.lsp.get_clients({ bufnr = buf, name = 'consort', _uninitialized = true })[1] end
 
 --- Returns the workspace of a file or directory: the one that a coding agent which is started in
 --- the project has too, so that both share one image.
@@ -69,9 +80,10 @@ function M.workspace(path)
 end
 
 --- Waits until a server that starts is there, or is not going to be.
+---@param root string of its workspace
 ---@param is_over fun(): boolean?
-local function await(is_over)
-  is_awaited = true
+local function await(root, is_over)
+  awaited[root] = true
   vim.wait(200, is_over, 20)
   if not is_over() then
     vim.api.nvim_echo({ { 'Consort: starting ... (CTRL-C goes on without it)' } }, false, {})
@@ -79,37 +91,39 @@ local function await(is_over)
     vim.wait(PATIENCE, is_over, 20)
     vim.api.nvim_echo({ { '' } }, false, {})
   end
-  is_awaited = false
+  awaited[root] = nil
 end
 
 --- Waits for the server of a file, and starts one if there is none: the last one has ended.
 ---@param buf integer
 ---@param ready fun(): boolean?
----@return boolean has_failed
+---@return string? failed the workspace whose server has not started
 function M.of_file(buf, ready)
-  if not has_server(buf) then
+  if not server_of(buf) then
     M.begins(buf)
     vim.bo[buf].filetype = vim.bo[buf].filetype -- Neovim starts servers at this event
   end
+  local server = server_of(buf)
+  local root = server and root_of(server) or M.workspace(vim.api.nvim_buf_get_name(buf))
   -- Neovim's own message about a server that failed comes first.
-  await(function() return ready() or M.has_failed(buf) and not has_server(buf) end)
-  return not has_server(buf)
+  await(root, function() return ready() or M.has_failed(buf) and not server_of(buf) end)
+  return not server_of(buf) and (failed[buf] or root) or nil
 end
 
 --- Waits for the server of a workspace, and starts one, attached to no buffer, if there is none.
 ---@param root? string that of the current directory by default
 ---@return vim.lsp.Client? client that has started
----@return boolean has_failed
+---@return string? failed the workspace, if its server has not started
 function M.here(root)
   root = root or M.workspace(vim.uv.cwd())
   local config = vim.tbl_extend('force', vim.deepcopy(vim.lsp.config.consort), { name = 'consort', root_dir = root })
   -- Neovim takes one that starts already.
   local id = vim.lsp.start(config, { attach = false, silent = true })
   local client = id and vim.lsp.get_client_by_id(id)
-  if not client then return nil, true end
+  if not client then return nil, root end
   local function is_gone() return vim.lsp.get_client_by_id(client.id) == nil end
-  await(function() return client.initialized or is_gone() end)
-  return client.initialized and client or nil, is_gone()
+  await(root, function() return client.initialized or is_gone() end)
+  return client.initialized and client or nil, is_gone() and root or nil
 end
 
 return M

@@ -12,6 +12,7 @@ use crate::ide::evaluate_part::comment;
 use crate::lsp::connection::{Connection, no_document};
 use crate::lsp::{feedback, from_proto, to_proto};
 use crate::model::evaluation::EvalOutcome;
+use crate::model::image::ImageError;
 use crate::session::{EvalRequest, Part, Selected};
 
 /// The options of an evaluation.
@@ -210,9 +211,18 @@ async fn evaluate(
     let answer = Box::pin(connection.session.evaluate_part(connection.client, request, uri.as_str(), part));
     match follow(connection, answer, reports, &bar).await? {
         Some((selected, Ok(outcome))) => Ok(Some((selected, outcome))),
-        Some((_, Err(error))) => Err(to_proto::error(&error)),
+        Some((selected, Err(error))) => Err(failure(connection, &selected, &error)),
         None => Ok(None),
     }
+}
+
+/// The error of an evaluation, with the range of the code: a client marks the form that was meant.
+fn failure(connection: &Connection, selected: &Selected, error: &ImageError) -> Error {
+    let mut failure = to_proto::error(error);
+    if let Some(data) = &mut failure.data {
+        data["range"] = json!(to_proto::range(&selected.text, selected.span, connection.negotiated().encoding));
+    }
+    failure
 }
 
 /// The result that `consort.eval` has too, with the range of the code and the document's version.
