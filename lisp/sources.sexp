@@ -11,7 +11,7 @@
  "check/stale" "check/reading" "check/engine" "fitting" "check/report" "check/system" "check/plan" "check/calls" "check/warm" "ops/check" "ops/check-system"
  "check/chain/digest" "check/chain/effects" "check/chain/record" "check/chain/invalidate" "check/chain/settle" "check/chain/processes"
  "check/chain/checkpoint" "check/chain/keeper" "ops/check-chain"
- "symbols/names" "symbols/kinds" "symbols/complete" "symbols/describe" "symbols/definitions" "symbols/classes" "symbols/references" "ops/symbols" "ops/name-index"
+ "symbols/names" "symbols/kinds" "symbols/complete" "symbols/meant" "symbols/describe" "symbols/definitions" "symbols/classes" "symbols/references" "ops/symbols" "ops/name-index"
  "reload/notes" "reload/packages" "reload/snapshot" "reload/changes" "reload/undo" "reload/digest" "reload/compiled-files" "reload/loaded-contents" "reload/compile"
  "reload/report" "reload/evaluated" "reload/sources" "ops/reload" "ops/undefine" "ops/eval-in-copy" "ops/try-evaluation" "ops/try-code"
  "expand/environment" "expand/walk" "expand/text" "expand/step" "expand/compiler" "expand/plain" "expand/compare" "ops/macroexpand" "ops/find-name"

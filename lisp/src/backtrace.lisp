@@ -42,13 +42,14 @@
        ,@body)))
 
 (defun condition-message (condition)
-  "The text of CONDITION, bounded. Streams are named without their addresses."
+  "The text of CONDITION, bounded, with the names that may be meant in place of an unknown one.
+  Streams are named without their addresses."
   (let ((text (with-terse-printing ()
                 (text-of (print-safely condition +message-limit+ #'print-condition)))))
     (if (typep condition 'stream-error)
         (let ((stream (ignore-errors (stream-error-stream condition))))
           (if (streamp stream) (without-address text stream) text))
-        text)))
+        (concatenate 'string text (suggestion condition)))))
 
 (defun without-address (text stream)
   "TEXT with what STREAM prints as replaced by #<CLASS>."

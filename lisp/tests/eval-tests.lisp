@@ -178,6 +178,30 @@
     (ok (text-contains "cannot be printed" (path (evaluated image "(define-condition bad-report (error) () (:report (lambda (c s) (declare (ignore c s)) (error \"no\")))) (error 'bad-report)") "error" "message")))
     (ok (>= 20 (length (path (evaluated image "(defun deep (n) (if (zerop n) (error \"bottom\") (1+ (deep (1- n))))) (deep 100)") "error" "backtrace"))))))
 
+(deftest errors-name-what-may-be-meant
+  (with-image (image)
+    (evaluated image "(defpackage :near (:use :cl) (:export #:price)) (defun near:price (x) x) (defun near::prices () 1) (defvar near::*stock* 1)
+                      (defun (setf near::amount) (new x) (list new x))")
+    (flet ((suggested (code &rest options)
+             (let* ((message (path (apply #'evaluated image code options) "error" "message"))
+                    (at (search " Did you mean " message)))
+               (and at (subseq message at)))))
+      (is equal " Did you mean LENGTH?" (suggested "(lenght '(1))"))
+      (is equal " Did you mean *PRINT-BASE*?" (suggested "*prnt-base*"))
+      (is equal " Did you mean NEAR:PRICE?" (suggested "(near::prise 1)"))
+      (is equal " Did you mean NEAR:PRICE or NEAR::PRICES?" (suggested "(near::pricex 1)"))
+      (is equal " Did you mean NEAR::*STOCK*?" (suggested "*stocks*" :package "NEAR"))
+      (is equal " Did you mean (SETF NEAR::AMOUNT)?" (suggested "(funcall #'(setf near::amuont) 1 2)"))
+      ;; Nothing is like it, or only as another kind of name; a symbol without a package.
+      (dolist (code '("(no-such-function 1)" "no-such-variable" "lenght" "(*prnt-base*)" "(funcall '#:lenght 1)" "(/ 1 0)"))
+        (is equal nil (suggested code)))
+      (is equal "LENGHT" (first-value image "(handler-case (lenght 1) (undefined-function (it) (cell-error-name it)))")))
+    ;; A stop says it too.
+    (multiple-value-bind (stop id) (stopped-at image "(lenght 1)")
+      (ok (text-contains "Did you mean LENGTH?" (path stop "condition" "message")))
+      (on-stop image "debug-abort" stop)
+      (is string= "UNDEFINED-FUNCTION" (outcome-text image id)))))
+
 (defun frame-facts (outcome &rest names)
   "The members NAMES of each frame of OUTCOME's backtrace."
   (map 'list (lambda (frame) (mapcar (lambda (name) (path-if-any frame name)) names)) (path outcome "error" "backtrace")))
