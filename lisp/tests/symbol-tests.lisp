@@ -91,6 +91,7 @@
       (is eq :true (path (known "car" "package" "NO-SUCH") "found"))
       (is equal "package-not-found" (path (call image "symbol" "name" "car" "package" "NO-SUCH" "strict" :true) "error" "kind"))
       (is equal "list" (path (known "car") "facts" "lambda_list" 0))
+      (is equalp #("(var list &optional (result nil))" "&body" "body") (path (known "dolist") "facts" "lambda_list"))
       (ok (text-contains "list.lisp" (path (known "car") "definitions" 0 "file"))))))
 
 (deftest places-and-references

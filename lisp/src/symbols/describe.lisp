@@ -26,13 +26,32 @@
          (make-placeholder (string-downcase (symbol-name form))))
         (t form)))
 
+(defun plain-parameters (lambda-list)
+  "LAMBDA-LIST with the names of its parameters, also those of lists that are taken apart, written
+  without their packages: SBCL made them in packages of its own."
+  (let ((defaults nil))
+    (labels ((plain (name)
+               (if (and (symbolp name) name) (make-placeholder (string-downcase (symbol-name name))) name))
+             (parameter (part)
+               (cond ((member part lambda-list-keywords)
+                      (setf defaults (member part '(&optional &key &aux)))
+                      part)
+                     ((atom part) (plain part))
+                     ((not defaults) (plain-parameters part))
+                     ((consp (first part)) part) ; a keyword with a variable of another name
+                     (t (cons (plain (first part)) (rest part))))))
+      (loop for rest = lambda-list then (cdr rest)
+            while (consp rest)
+            collect (parameter (car rest)) into parts
+            finally (return (nconc parts (plain rest)))))))
+
 (defun lambda-list-parts (lambda-list package)
   "The parts of LAMBDA-LIST as written where PACKAGE is current; a dotted rest is a &rest."
   (flet ((part (part)
            (if (and (symbolp part) part (not (keywordp part)))
                (string-downcase (symbol-name part)) ; whatever package SBCL made it in
                (present (without-system-packages part package) package :depth 6))))
-    (loop for rest = lambda-list then (cdr rest)
+    (loop for rest = (plain-parameters lambda-list) then (cdr rest)
           while rest
           collect (if (consp rest) (part (car rest)) "&rest")
           unless (consp rest)
