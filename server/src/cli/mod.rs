@@ -192,13 +192,11 @@ fn here_unusable(error: std::io::Error) -> Failure {
 }
 
 fn checked_workspace(dir: &std::path::Path) -> Result<PathBuf, Failure> {
-    let found =
-        dir.canonicalize().map_err(|error| Failure::cannot(format!("--workspace {}: {error}", dir.display())))?;
-    if found.is_dir() {
-        Ok(found)
-    } else {
-        Err(Failure::cannot(format!("--workspace {}: not a directory", dir.display())))
-    }
+    let unusable = |why: &dyn std::fmt::Display| {
+        Failure::cannot(format!("--workspace {}: {why}; it names the directory of your project", dir.display()))
+    };
+    let found = dir.canonicalize().map_err(|error| unusable(&error))?;
+    if found.is_dir() { Ok(found) } else { Err(unusable(&"not a directory")) }
 }
 
 /// Runs the command line.

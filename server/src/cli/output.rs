@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use consort::host::election::ConnectError;
 use consort::shown;
 
@@ -82,9 +83,22 @@ pub(crate) fn print_requested(requested: &clap::Error) -> ExitCode {
 /// Prints the reason why the arguments are not understood, and returns the exit code. The reason
 /// quotes the arguments, so it is escaped.
 pub(crate) fn wrong_arguments(error: &clap::Error) -> ExitCode {
-    match print_error(&help::printed(&error.render().to_string())) {
+    match print_error(&explained(error)) {
         Ok(()) => ExitCode::from(2),
         Err(error) => Failure::Io(error).report(),
+    }
+}
+
+/// Returns the reason why the arguments are not understood, with a tip where a shell has split code.
+fn explained(error: &clap::Error) -> String {
+    const TIP: &str = "\n\n  tip: the code is one argument; quote it: consort eval '(+ 1 2)'\n\nUsage: consort eval";
+    let text = help::printed(&error.render().to_string());
+    let is_option =
+        matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(one)) if one.starts_with('-'));
+    if error.kind() == ErrorKind::UnknownArgument && !is_option {
+        text.replacen("\n\nUsage: consort eval", TIP, 1)
+    } else {
+        text
     }
 }
 
@@ -176,7 +190,26 @@ impl ProgressLine {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Cli, help};
     use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_that_are_not_understood_have_a_tip() {
+        let said = |arguments: &[&str]| {
+            let parsed = help::prepared(Cli::command()).try_get_matches_from([&["consort"], arguments].concat());
+            parsed.err().map(|error| explained(&error)).unwrap_or_default()
+        };
+        let split = said(&["eval", "(list", "1)"]);
+        assert!(
+            split.contains("unexpected argument '1)'") && split.contains("quote it: consort eval '(+ 1 2)'"),
+            "{split}"
+        );
+        assert!(!said(&["eval", "1", "--nonsense"]).contains("quote it"));
+        assert!(!said(&["status", "1"]).contains("quote it"));
+        let address = said(&["serve", "--http", "nonsense"]);
+        assert!(address.contains("such as 127.0.0.1:7777"), "{address}");
+    }
 
     #[test]
     fn errors_of_the_operating_system_are_words() {

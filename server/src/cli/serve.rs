@@ -24,12 +24,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     workspace: WorkspaceArg,
     /// Serve MCP over HTTP too, on this loopback address
-    #[arg(long, value_name = "127.0.0.1:PORT")]
+    #[arg(long, value_name = "127.0.0.1:PORT", value_parser = address)]
     http: Option<SocketAddr>,
     /// As a client starts it: detached from the terminal, with a log file, leaving after its last
     /// client
     #[arg(long, hide = true)]
     background: bool,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an address of this machine and a port, such as 127.0.0.1:7777".into())
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
