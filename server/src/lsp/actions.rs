@@ -17,6 +17,7 @@ use crate::model::diagnostic::Diagnostic as Finding;
 use crate::session::{OpenDocument, Snapshot};
 use crate::shown;
 use crate::text::document::Document as Text;
+use crate::text::forms::operator_at;
 use crate::text::position::to_offset;
 
 /// The maximum number of diagnostics whose fixes are computed for one request: each reads its
@@ -95,7 +96,11 @@ async fn unescaped(
         let offset =
             to_offset(document.text(), from_proto::position(params.range.start), connection.negotiated().encoding);
         let position = json!(params.range.start);
-        let expansions = expand::offer(connection, &uri, document, offset, position).await;
+        let expansions = if is_undefined(&snapshot, document, offset) {
+            Vec::new()
+        } else {
+            expand::offer(connection, &uri, document, offset, position).await
+        };
         offered.extend(expansions.into_iter().filter(|offered| match offered {
             CodeActionOrCommand::CodeAction(CodeAction { kind: Some(kind), .. }) => is_requested(only, kind),
             _ => true,
@@ -119,6 +124,16 @@ async fn unescaped(
 /// `codeAction/resolve`: the edit of a refactoring.
 pub(super) async fn resolve(connection: &Connection, action: CodeAction) -> CodeAction {
     refactor::resolve(connection, action).await
+}
+
+/// Returns true if a check has found that the operator at an offset is undefined, so no macro either.
+fn is_undefined(snapshot: &Snapshot, document: &Text, offset: usize) -> bool {
+    let Some(operator) = operator_at(document, offset) else { return false };
+    let mut undefined = snapshot.items.iter().filter(|item| item.code == "undefined-function");
+    undefined.any(|item| {
+        let marked = snapshot.text.get_slice(item.span.start..item.span.end);
+        marked.is_some_and(|marked| marked == operator.name.as_str())
+    })
 }
 
 async fn quick_fixes(

@@ -54,13 +54,14 @@ pub(super) async fn forward(notifier: Notifier, mut stops: StopsOf) {
 /// Asks whether evaluations are to stop at errors; `None`: there was no answer.
 async fn ask(notifier: &Notifier, stop: &Stopped) -> Option<OnError> {
     let message = format!(
-        "{}. Stop at errors, with their restarts and frames, or report them? The answer counts until this editor leaves; \
-         the setting `debug.on_error` (\"stop\" or \"report\") counts always.",
-        shown::line(&stop.text).trim_end_matches('.')
+        "{} Stop at errors to debug them, or only report them? The answer holds until you close the editor; the setting \
+         debug.on_error holds always.",
+        sentence(&shown::line(&stop.text))
     );
-    // Type 2 of the protocol: a warning.
+    // Type 1 of the protocol: an error. VS Code hides a warning after some seconds, and the
+    // evaluation waits for the answer.
     let actions = [json!({"title": STOP}), json!({"title": REPORT})];
-    let params = json!({"type": 2, "message": shown::notification(&message), "actions": actions});
+    let params = json!({"type": 1, "message": shown::notification(&message), "actions": actions});
     let answer = tokio::select! {
         answer = notifier.peer.request("window/showMessageRequest", params) => answer,
         () = notifier.session.stop_left(stop) => return None,
@@ -74,4 +75,9 @@ async fn ask(notifier: &Notifier, stop: &Stopped) -> Option<OnError> {
             None
         }
     }
+}
+
+/// Returns a text with the full stop of a sentence, unless it ends one already.
+fn sentence(text: &str) -> String {
+    if text.ends_with(['.', '?', '!']) { text.to_owned() } else { format!("{text}.") }
 }

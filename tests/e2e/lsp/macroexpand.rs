@@ -102,6 +102,26 @@ async fn what_cannot_be_expanded_is_told_as_data() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_undefined_operator_is_not_offered_as_a_macro() {
+    let world = World::ready(&[]).await;
+    let mut editor = editor(&world).await;
+    let uri = world.uri("a.lisp");
+    editor.open(&uri, "(defun f (x)\n  (lenght x))\n").await;
+    editor.diagnostics(&uri, |_, lines| lines.iter().any(|line| line.ends_with("undefined-function"))).await;
+    let titles = async |editor: &mut Editor, line, character| {
+        let range = json!({"start": at(line, character), "end": at(line, character)});
+        let params = json!({"textDocument": {"uri": uri}, "range": range, "context": {"diagnostics": []}});
+        editor.request("textDocument/codeAction", params).await.unwrap().to_string()
+    };
+    assert!(titles(&mut editor, 0, 2).await.contains("Macroexpand"));
+    for character in [4, 10] {
+        let offered = titles(&mut editor, 1, character).await;
+        assert!(!offered.contains("Macroexpand"), "{offered}");
+    }
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_expansion_takes_the_place_of_its_form() {
     let world = World::ready(&[]).await;
     let mut editor = editor(&world).await;
