@@ -176,3 +176,8 @@ export function reportText(report: ReloadReport, isUndo = false): string {
     ...(output === '' ? [] : [`Output:\n${output}`]),
   ].join('\n\n')
 }
+
+/** A package's shortest usual name. */
+export function shortPackage(name: string): string {
+  return name === 'COMMON-LISP-USER' ? 'CL-USER' : name
+}

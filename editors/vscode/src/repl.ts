@@ -2,7 +2,7 @@
 import * as vscode from 'vscode'
 import type { CallTemplate, Completions, EvalResult, InputLine, InputWanted, LispError } from './lsp_ext.js'
 import { crlf, endsWithPrompt, LineEditor } from './line_editor.js'
-import { timingText, warningText } from './format.js'
+import { shortPackage, timingText, warningText } from './format.js'
 import { describe } from './condition.js'
 import { backtraceLines } from './frames.js'
 import { complete } from './reader.js'
@@ -19,11 +19,6 @@ const TAIL = 1000
 const PROMPT = 5000
 const SAME_PROMPT = 300
 const color = (code: number, text: string): string => `\x1b[${code}m${text}\x1b[0m`
-
-/** A package's shortest usual name. */
-export function shortPackage(name: string): string {
-  return name === 'COMMON-LISP-USER' ? 'CL-USER' : name
-}
 
 class Terminal implements vscode.Pseudoterminal {
   private readonly written = new vscode.EventEmitter<string>()

@@ -1,6 +1,6 @@
 // Results at the end of the line, until the form is edited. A hover shows all of it.
 import * as vscode from 'vscode'
-import { columns, fenced, inlineText, oneLine, resultText, timingText, valuesText, warningText, markdown as markdownText } from './format.js'
+import { columns, fenced, inlineText, oneLine, resultText, shortPackage, timingText, valuesText, warningText, markdown as markdownText } from './format.js'
 import { briefly } from './frames.js'
 import type { EvalResult, LispError } from './lsp_ext.js'
 import { rangeAfter } from './ranges.js'
@@ -18,11 +18,18 @@ interface Shown {
   package: string | undefined
   after: vscode.ThemableDecorationAttachmentRenderOptions
   decoration: vscode.TextEditorDecorationType
-  /**
-   * For the mark of a form that runs or waits: the value before, if there is one. A late one came
-   * while the mark was there.
-   */
-  before?: { result: EvalResult | undefined; package: string | undefined; isLate?: boolean }
+  /** For the mark of a form that runs or waits: the value that stood there before, if there is one. */
+  before?: Earlier | undefined
+}
+
+/** A value that stood behind a line before the mark of a form that runs or waits. */
+interface Earlier {
+  result: EvalResult | undefined
+  package: string | undefined
+  /** Its form, which may be another one that ends in the same line. */
+  range: vscode.Range
+  /** It came while the mark was there. */
+  isLate?: boolean
 }
 
 /** The mark of a form that waits, and then runs. */
@@ -36,9 +43,10 @@ export interface Pending {
   cancelled(): void
 }
 
-/** The widths of the activity bar with the side bar, and of an editor's margins, in pixels. */
+/** The widths of the activity bar with the side bar, an editor's margins and its minimap, in pixels. */
 const SIDE_BAR = 350
 const MARGINS = 130
+const MINIMAP = 130
 /** The columns between a line and the text behind it. */
 const GAP = 3
 const STOP_KEY = process.platform === 'darwin' ? '⌃⌥L I' : 'Ctrl+Alt+L I'
@@ -55,6 +63,9 @@ export class Results implements vscode.Disposable {
       }),
       vscode.workspace.onDidCloseTextDocument((document) => this.forget((shown) => shown.uri === document.uri.toString())),
       vscode.window.onDidChangeVisibleTextEditors(() => this.shown.forEach((shown) => this.draw(shown))),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration('editor')) this.shown.forEach((shown) => this.draw(shown))
+      }),
     ]
   }
 
@@ -85,7 +96,7 @@ export class Results implements vscode.Disposable {
     let begun: number | undefined
     let isTold = false
     const mark = (at: vscode.Range, text: string, before: Shown['before']): Shown =>
-      Object.assign(this.put(uri, at, undefined, undefined, { contentText: text, color }), { before: before ?? { result: undefined, package: undefined } })
+      Object.assign(this.put(uri, at, undefined, undefined, { contentText: text, color }), { before: before ?? { result: undefined, package: undefined, range } })
     let put = mark(range, '…', old?.before ?? old)
     const tick = (): void => {
       // An edit has removed the mark.
@@ -106,15 +117,17 @@ export class Results implements vscode.Disposable {
       },
       end,
       failed: () => {
-        const { range: at, before } = put
+        const { before } = put
         const isThere = this.shown.includes(put)
         end()
-        if (isThere && before?.isLate === true && before.result !== undefined) this.putValue(uri, at, before.result, before.package)
+        if (isThere && before?.isLate === true) this.restore(uri, before)
       },
       cancelled: () => {
         if (!this.shown.includes(put)) return end()
         const { range: at, before } = put
         end()
+        // The value of another form says nothing of this one.
+        if (before?.result !== undefined && !before.range.end.isEqual(at.end)) return this.restore(uri, before)
         const value = before?.result === undefined ? '' : `${inlineText(before.result, this.limit)}  · `
         this.put(uri, at, before?.result, before?.package, { contentText: `${value}cancelled, not evaluated again`, color })
       },
@@ -134,7 +147,7 @@ export class Results implements vscode.Disposable {
     // The form was evaluated once more meanwhile, and that has not ended.
     const later = this.shown.find((shown) => shown.before !== undefined && this.stands(shown, uri, range))
     if (later !== undefined) {
-      later.before = { result, package: inPackage, isLate: true }
+      later.before = { result, package: inPackage, range, isLate: true }
       return
     }
     this.putValue(uri, range, result, inPackage)
@@ -147,6 +160,11 @@ export class Results implements vscode.Disposable {
       color: new vscode.ThemeColor(color),
       fontStyle: result.status === 'ok' ? 'normal' : 'italic',
     })
+  }
+
+  /** Shows a value again that a mark had replaced. */
+  private restore(uri: vscode.Uri, { result, range, package: inPackage }: Earlier): void {
+    if (result !== undefined) this.putValue(uri, range, result, inPackage)
   }
 
   remove(uri: vscode.Uri, range: vscode.Range): void {
@@ -200,6 +218,10 @@ export class Results implements vscode.Disposable {
   private edited(uri: string, change: vscode.TextDocumentContentChangeEvent): void {
     for (const shown of this.shown.filter((shown) => shown.uri === uri)) {
       const range = rangeAfter(shown.range, change)
+      if (shown.before !== undefined) {
+        const earlier = rangeAfter(shown.before.range, change)
+        shown.before = earlier === undefined ? undefined : { ...shown.before, range: toRange(earlier) }
+      }
       if (range === undefined) this.forget((other) => other === shown)
       else {
         shown.range = toRange(range)
@@ -224,10 +246,12 @@ export class Results implements vscode.Disposable {
  * takes any style.
  */
 function toTheEdge(document: vscode.TextDocument, line: number): string {
-  const tabs = vscode.workspace.getConfiguration('editor', document.uri).get<number>('tabSize', 8)
+  const settings = vscode.workspace.getConfiguration('editor', document.uri)
+  const tabs = settings.get<number>('tabSize', 8)
+  const margins = MARGINS + (settings.get<boolean>('minimap.enabled', true) ? MINIMAP : 0)
   const before = columns(document.lineAt(line).text, tabs)
   const groups = Math.max(1, new Set(vscode.window.tabGroups.all.map(({ viewColumn }) => viewColumn)).size)
-  const room = `((100vw - ${SIDE_BAR}px) / ${groups} - ${MARGINS}px)`
+  const room = `((100vw - ${SIDE_BAR}px) / ${groups} - ${margins}px)`
   const width = `calc(${room} - mod(${before + GAP}ch, ${room}))`
   return `none; display: inline-block; overflow: hidden; text-overflow: ellipsis; vertical-align: top; max-width: max(16ch, ${width})`
 }
@@ -257,7 +281,7 @@ export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownSt
   const inspect = reference === 0 ? '' : `  ·  ${link('$(inspect) Inspect', 'consort.editor.inspectResult', valuesText(result).slice(0, 2000), reference)}`
   const look = result.failure === undefined ? '' : `  ·  ${link('$(debug) Look into It', 'consort.editor.failures', result.failure.number)}`
   markdown.appendMarkdown(
-    `${timing}evaluated by you in ${markdownText(inPackage ?? result.package)}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', opened, briefly(result.error))}${inspect}${look}\n\n`,
+    `${timing}evaluated by you in ${markdownText(shortPackage(inPackage ?? result.package))}  ·  ${copy}${link('$(go-to-file) Open', 'consort.editor.openResult', opened, briefly(result.error))}${inspect}${look}\n\n`,
   )
   if (result.error !== null) markdown.appendMarkdown(`**${markdownText(result.error.type)}**\n\n${fenced(result.error.message, 'text')}\n\n`)
   if (result.status === 'interrupted') markdown.appendMarkdown('Interrupted.\n\n')

@@ -2,7 +2,7 @@
 // menu.
 import * as vscode from 'vscode'
 import { describe } from './condition.js'
-import { label, oneLine, plain } from './format.js'
+import { label, oneLine, plain, shortPackage } from './format.js'
 import { packageAt } from './reader.js'
 import { offerHelp } from './help.js'
 import { missingSbcl } from './install.js'
@@ -41,7 +41,7 @@ export class StatusBar implements vscode.Disposable {
     this.item.backgroundColor = undefined
     switch (condition.state) {
       case 'ready':
-        this.item.text = `${this.server.busy ? '$(loading~spin)' : '$(circle-filled)'} Lisp${this.where()}${name === undefined ? '' : `: ${label(name, 40)}`}`
+        this.item.text = `${this.server.busy ? '$(loading~spin)' : '$(circle-filled)'} Lisp${this.where()}${name === undefined ? '' : `: ${label(shortPackage(name), 40)}`}`
         break
       case 'idle':
         this.item.text = '$(circle-outline) Lisp'

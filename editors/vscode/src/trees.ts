@@ -69,6 +69,8 @@ export class SystemsTree extends Rows<SystemRow> {
   }
   protected override async load(): Promise<SystemRow[]> {
     const [systems, loaded] = await Promise.all([workspaceSystems(), this.loaded()])
+    // The view says so only once it is known.
+    void vscode.commands.executeCommand('setContext', 'consort.noSystems', systems.length === 0)
     return systems.map((system) => ({ ...system, loaded: loaded.has(system.name) }))
   }
   private async loaded(): Promise<Set<string>> {

@@ -396,6 +396,19 @@ test('a value leaves the mark of a later evaluation of its form', () => {
   results.dispose()
 })
 
+test('a cancelled form leaves the value of another one that ends in its line', () => {
+  const { document } = open('(a) (b)')
+  const results = new Results()
+  const value = { status: 'ok', values: ['1'], error: null, stdout: '', stderr: '', warnings: [], timing: null, omitted: 0, package: '' } as never
+  window.visibleTextEditors = []
+  const uri = document.uri as never
+  results.show(uri, new Range(0, 0, 0, 3) as never, value)
+  results.pending(uri, new Range(0, 4, 0, 7) as never, () => 'waits its turn').cancelled()
+  const now = (results as unknown as { shown: { after: { contentText: string }; range: Range }[] }).shown
+  assert.deepEqual(now.map(({ after, range }) => [after.contentText, range.end.character]), [['⇒ 1', 3]])
+  results.dispose()
+})
+
 test('a form that waits says so, and how long it runs is counted from its beginning', (context) => {
   context.mock.timers.enable({ apis: ['setInterval', 'Date'] })
   const { document } = open('(a)')

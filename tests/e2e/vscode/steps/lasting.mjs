@@ -55,7 +55,7 @@ export default async function ({ workbench, page, step, status, loaded }) {
     await workbench.ready()
     assert.equal(status().image.pid, before)
     await workbench.scratch('(telegraph:encode "sos")')
-    await workbench.status().filter({ hasText: 'COMMON-LISP-USER' }).waitFor()
+    await workbench.status().filter({ hasText: 'CL-USER' }).waitFor()
     await workbench.evaluate('scratch.lisp', 'telegraph:encode', '... --- ...')
   })
 }
