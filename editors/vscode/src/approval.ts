@@ -206,8 +206,11 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     // The question was decided meanwhile, and its document would stay open.
     if (asked !== this.shown) return
     if (before !== undefined) {
-      const left = this.documents.set(name.replace('approval/', 'before/'), `${before.text}\n`)
-      const right = this.documents.set(name, `${approval.code ?? ''}\n`)
+      const code = approval.code ?? ''
+      // Notes about the call stand above its code as comments, and are no part of the change.
+      const notes = /^(?:;; .*\n)*/.exec(code)?.[0] ?? ''
+      const left = this.documents.set(name.replace('approval/', 'before/'), `${notes}${before.text}\n`)
+      const right = this.documents.set(name, `${code}\n`)
       const options: vscode.TextDocumentShowOptions = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true, preview: true }
       await vscode.commands.executeCommand('vscode.diff', left, right, `${PREFIX}: ${plain(oneLine(approval.what, 60))}`, options)
       return

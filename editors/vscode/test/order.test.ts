@@ -214,6 +214,22 @@ test('the code of a question that is decided while it is being opened does not s
   approvals.dispose()
 })
 
+test('the notes about a call that stand above its code are not shown as a change', async () => {
+  const { document } = open('(defun f ())')
+  const texts = new Map<string, string>()
+  const set = (name: string, text: string): Uri => (texts.set(name.split('/')[0] ?? '', text), Uri.from({ scheme: 'consort', path: `/${name}` }))
+  const approvals = new Approvals(server, { ...documents, set } as unknown as Documents)
+  ask(server, question(1, { code: ';; Package: CL-USER\n;; With function: f\n(defun f () 1)', arguments: { function: 'f' } }))
+  await settle()
+  const definition = { kind: 'function', location: { uri: document.uri.toString(), range: range(0, 0, 1) }, form: range(0, 0, 12) }
+  await answer(0, 'sourceLocation', { definitions: [definition] })
+  await settle()
+  assert.equal(texts.get('before'), ';; Package: CL-USER\n;; With function: f\n(defun f ())\n')
+  assert.equal(texts.get('approval'), ';; Package: CL-USER\n;; With function: f\n(defun f () 1)\n')
+  server.approvalOver(1)
+  approvals.dispose()
+})
+
 test('questions of a server that has ended are over', async () => {
   let change = (): void => undefined
   const ending = { ...fakeServer(), started: true, onChange: (run: () => void) => ((change = run), { dispose: () => undefined }) } as unknown as Server

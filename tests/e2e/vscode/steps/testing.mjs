@@ -39,6 +39,7 @@ export default async function ({ workbench, page, place, step }) {
       assert.ok(Math.abs(said.y - line.y) < 8, `the failure is not in the test's line: ${said.y}, ${line.y}`)
       return true
     })
+    await workbench.editor('shop-tests.lisp').locator('.codelens-decoration', { hasText: 'Run test' }).first().waitFor()
     // The count is of tests, and not of their systems.
     await page.locator('.result-summary', { hasText: '1/2' }).first().waitFor()
     await workbench.both('12-tests')
