@@ -88,10 +88,19 @@
                     "qualifiers" (map 'vector #'text (butlast method))
                     "specializers" (map 'vector #'text (first (last method)))))))))
 
+(defun standard-frame-p (frame)
+  "Returns true if FRAME is of a function that came with the implementation."
+  (let ((symbol (frame-symbol (list (frame-name frame)))))
+    (and (not (form-frame-p frame))
+         symbol
+         (symbol-package symbol)
+         (own-package-p (symbol-package symbol)))))
+
 (defun frame-json (frame number stop)
   (object "number" number
           "name" (frame-label frame)
           "system" (bool (and (not (form-frame-p frame)) (internal-frame-p (list (frame-name frame)))))
+          "standard" (bool (standard-frame-p frame))
           "unwindable" (bool (frame-unwindable-p frame))
           "place" (let ((moment (and (zerop number) (stopped-moment stop))))
                     (if moment

@@ -181,6 +181,10 @@ pub(super) async fn page_of_frames(
         if frame.system {
             shown["presentationHint"] = json!("subtle");
         }
+        // The first frame whose source is not de-emphasized is the one that a client goes to.
+        if (frame.system || frame.standard) && shown["source"].is_object() {
+            shown["source"]["presentationHint"] = json!("deemphasize");
+        }
         frames.push(shown);
     }
     Ok(json!({"stackFrames": frames, "totalFrames": page.total}))

@@ -81,8 +81,11 @@ pub struct Frame {
     pub number: usize,
     /// The function's name.
     pub name: String,
-    /// True if the function is the system's.
+    /// True if the function is one of the system that a user would not know.
     pub system: bool,
+    /// True if the function came with the implementation.
+    #[serde(default, skip_serializing)]
+    pub standard: bool,
     /// True if the frame can be returned from and restarted.
     pub unwindable: bool,
     /// The place, as exact as it is known.

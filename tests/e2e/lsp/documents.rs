@@ -170,6 +170,28 @@ async fn diagnostics_can_be_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sources_of_the_implementation_have_no_findings_of_the_compiler() {
+    let world = World::ready(&[]).await;
+    let mut editor = Editor::connect(&world.session);
+    editor.initialize(json!({"capabilities": {}, "initializationOptions": {"diagnostics": "pull"}})).await;
+    let outside = "file:///usr/share/sbcl-source/src/code/numbers.lisp";
+    let text = "(in-package \"SB-KERNEL\")\n(defun car (x) (undefined-here x))\n";
+    for (uri, text, expected) in [
+        (outside, text.to_owned(), Vec::new()),
+        (&*world.uri("mine.lisp"), text.replace("car", "mine"), vec!["1:17-1:31 undefined-function".to_owned()]),
+        ("file:///elsewhere/a.lisp", "(defun g (x) 1)".to_owned(), vec!["0:10-0:11 unused-variable".to_owned()]),
+    ] {
+        editor.open(uri, &text).await;
+        let report = pull(&mut editor, uri, None).await;
+        assert_eq!(lines(&report["items"]), expected, "{uri}");
+    }
+    editor.change(outside, 2, [1, 33, 1, 34], "").await;
+    let unbalanced = pull(&mut editor, outside, None).await;
+    assert_eq!(lines(&unbalanced["items"]), ["1:0-1:1 unbalanced-list"]);
+    world.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn diagnostics_that_are_asked_for_are_of_the_image_as_it_is_now() {
     let world = World::ready(&[]).await;
     let mut editor = Editor::connect(&world.session);

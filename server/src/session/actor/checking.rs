@@ -74,12 +74,21 @@ impl Actor {
             open.check_begins();
             let document = open.document.clone();
             let path = open.path.clone();
+            let is_of_implementation = open.is_of_implementation(&self.workspace);
             let what =
                 format!("checking {}", path.as_ref().map_or_else(|| key.1.clone(), |path| path.display().to_string()));
             let checker = self.checker.clone();
             let job = Job::new(key.0, Kind::Document(key.clone()), what);
             let rules = self.rules(wanted_rules(self.config(key.0)));
             let abort = self.jobs.start_check(job, async move {
+                if is_of_implementation {
+                    return Ok(CheckReport {
+                        diagnostics: Vec::new(),
+                        forms: 0,
+                        unloaded_system: None,
+                        end: CheckEnd::Complete,
+                    });
+                }
                 let report = with_uses_marked(document.clone(), checker.check_edited(prepared()).await?).await;
                 Ok(with_rules(document, path, report, rules).await)
             });
@@ -118,7 +127,8 @@ impl Actor {
                 // A chain reports the compiler's findings alone.
                 let mut compiled = report.diagnostics.clone();
                 compiled.retain(|one| !one.is_of_rule());
-                judgement = Some((compiled, report.end == CheckEnd::Complete));
+                let is_complete = report.end == CheckEnd::Complete;
+                judgement = (!open.is_of_implementation(&self.workspace)).then_some((compiled, is_complete));
                 open.findings.check_ends(report.diagnostics);
                 open.checked();
             }

@@ -16,6 +16,7 @@ use crate::ide::diagnostics::Findings;
 use crate::ide::structure::{self, Structure};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
+use crate::text::forms::package_at;
 
 /// A check in progress.
 #[derive(Debug)]
@@ -100,6 +101,14 @@ impl Open {
     /// Returns true for a system definition.
     pub(in crate::session) fn is_asd(&self) -> bool {
         is_asd(self.path.as_deref())
+    }
+
+    /// Returns true for a source of the Lisp implementation, to which definitions and hovers lead:
+    /// compiled in a running image, it is full of errors.
+    pub(in crate::session) fn is_of_implementation(&self, workspace: &Path) -> bool {
+        let is_outside = self.path.as_deref().is_some_and(|path| !path.starts_with(workspace));
+        let last = self.document.text().len_chars();
+        is_outside && package_at(&self.document, last).is_some_and(|package| package.starts_with("SB-"))
     }
 
     /// Returns the package in force at the start of the document.
