@@ -14,20 +14,26 @@ export interface AutoIndentedLine {
   blank: string
 }
 
+/** True for a change that removes text at the beginning of a line. */
+const removesBlank = ({ start, end, text }: Change): boolean => text === '' && start.character === 0 && start.line === end.line
+
 export class AutoIndentedLines {
   private lines: AutoIndentedLine[] = []
 
   /**
-   * Follows the changes of one event. Several changes in one event are not typed by a person: all
-   * lines are then forgotten.
+   * Follows the changes of one event. Several changes in one event are not typed by a person, and
+   * all lines are then forgotten; but VS Code removes the white space of a line that stays empty
+   * together with the next Enter.
    */
   changed(changes: readonly Change[]): void {
-    const [change] = changes
-    if (change === undefined) return
-    if (changes.length > 1) {
+    const removed = changes.length > 1 ? changes.filter(removesBlank) : []
+    const [change, other] = changes.filter((one) => !removed.includes(one))
+    if (other !== undefined) {
       this.lines = []
       return
     }
+    this.lines = this.lines.filter(({ line }) => !removed.some(({ start }) => start.line === line))
+    if (change === undefined) return
     const { start, end, text } = change
     const added = text.split('\n').length - 1 - (end.line - start.line)
     const enter = /^\n([ \t]*)$/.exec(text)

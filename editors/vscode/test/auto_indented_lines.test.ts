@@ -22,6 +22,12 @@ test('lines move with what is typed above them', () => {
   assert.deepEqual(after(enter, [change(0, 0, '', { line: 1, character: 0 })]), [{ line: 1, blank: '  ' }])
 })
 
+test('the next Enter removes the white space of a line that stays empty', () => {
+  const removal = change(2, 0, '', { line: 2, character: 2 })
+  assert.deepEqual(after(enter, [change(2, 2, '\n  '), removal]), [{ line: 3, blank: '  ' }])
+  assert.deepEqual(after(enter, [change(2, 2, '\n  '), removal], [change(3, 2, '(')]), [{ line: 3, blank: '  ' }])
+})
+
 test('white space that was changed since is the person\'s', () => {
   assert.deepEqual(after(enter, [change(2, 0, '    ', { line: 2, character: 2 })]), [])
   assert.deepEqual(after(enter, [change(2, 1, '', { line: 2, character: 2 })]), [])

@@ -27,6 +27,11 @@ export default async function ({ workbench, page, step }) {
     await page.keyboard.type('(list loud\nsoft')
     await workbench.until('the argument below the one before', async () => (await workbench.state()).active?.line.startsWith(`${' '.repeat(12)}soft`))
     await workbench.picture('13-typed-dark')
+    // A form behind an empty line begins at the margin, however late the answers are.
+    await empty()
+    await page.keyboard.type('(defun per (a b)\n(/ a b))\n\n(defun rates (list)\n(mapcar (lambda (x) (per 1 x)) list))', { delay: 12 })
+    const forms = ['(defun per (a b)', '  (/ a b))', '', '(defun rates (list)', '  (mapcar (lambda (x) (per 1 x)) list))']
+    await workbench.until('both forms at the margin', async () => (await scratch()) === forms.join('\n'))
   })
 
   await step('a character that is a delimiter is not closed', async () => {
