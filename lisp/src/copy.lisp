@@ -214,6 +214,16 @@
               (exit-process 0))
     (exit-process 70)))
 
+(define-global *usage-with-room* 0 "The part of the heap that was in use when room was last made for a copy.")
+
+(defun make-room-for-copy ()
+  "Collects garbage if little heap is left, so that the copy has some: once, until a tenth of the heap
+  more is in use. A program may have that much data."
+  (when (and (heap-nearly-full-p)
+             (> (dynamic-usage) (+ *usage-with-room* (floor (sb-ext:dynamic-space-size) 10))))
+    (sb-ext:gc :gen 2)
+    (setf *usage-with-room* (dynamic-usage))))
+
 (defun fork-image (patience in-copy)
   "Copies the image: the process id of the copy. In the copy IN-COPY is called with interrupts off;
   its argument is a function that calls another with interrupts on. The value in the copy is 0, if
@@ -221,6 +231,7 @@
   CANNOT-COPY."
   (unless (can-copy-p)
     (error 'cannot-copy :reason "this system or version of SBCL is not supported"))
+  (make-room-for-copy)
   (take-arena)
   (let ((pid nil)
         (thread-id (thread-id-address))

@@ -153,6 +153,7 @@
   (let ((hook *debugger-hook*))
     (when hook
       (let ((*debugger-hook* nil)
+            (*users-code* t)
             (sb-ext:*invoke-debugger-hook* 'evaluation-debugger)) ; which is unset while it runs
         (funcall hook condition hook)))))
 
@@ -165,7 +166,8 @@
   to, reports CONDITION and leaves the evaluation; or, in a thread that programs started, freezes
   and reports it and ends the thread."
   (declare (ignore hook))
-  (let* ((evaluation *evaluation*)
+  (let* ((*users-code* nil)
+         (evaluation *evaluation*)
          (thread (or (not (in-user-code-p)) (evaluation-starter evaluation)))
          (stopped nil))
     (when (in-user-code-p)
@@ -219,6 +221,10 @@
 (defun refuse-loss-of-package (operator package)
   (error 'package-loss-refused :operator operator :package package))
 
+(defun refuse-condition (name)
+  (error "The definition of the condition ~A is refused: every session of the image uses the standard's conditions. ~
+          Shadow the symbol in a package of your own instead." name))
+
 (defmacro with-user-streams ((evaluation) &body body)
   `(let* ((*standard-output* (evaluation-stdout ,evaluation))
           (*error-output* (evaluation-stderr ,evaluation))
@@ -231,7 +237,7 @@
 
 (defun call-user-code (function)
   "Calls FUNCTION as user code is called: its name marks where the user's frames end."
-  (multiple-value-prog1 (funcall (the function function))
+  (multiple-value-prog1 (let ((*users-code* t)) (funcall (the function function)))
     (touch-frame)))
 
 (defun call-keeping-signal-mask (function)

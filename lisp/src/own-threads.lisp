@@ -42,13 +42,7 @@
 
 (defun keep-own-threads ()
   "From now on, the user's code cannot end or interrupt threads of ours, but for one in which an
-  evaluation runs, which it can interrupt. A timer interrupts the thread that it was made in, also
-  when that has become idle."
-  (when (internal-p 'run-timer)
-    (encapsulate run-timer 'consort (lambda (run-timer &rest arguments)
-                                      (declare (function run-timer))
-                                      (let ((*interrupts-any-thread* t))
-                                        (apply run-timer arguments)))))
+  evaluation runs, which it can interrupt."
   (encapsulate 'sb-thread:interrupt-thread 'consort
                (lambda (interrupt-thread thread function)
                  (declare (function interrupt-thread))

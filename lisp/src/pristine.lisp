@@ -75,7 +75,8 @@
   (sb-ext:atomic-push function *changed-functions*))
 
 (defparameter *functions-for-anything* '(describe-object documentation make-load-form no-applicable-method sb-mop:make-method-lambda)
-  "Generic functions on which programs have methods for T that do no harm.")
+  "Generic functions on which programs have methods for T that do no harm, unless these are called
+  around those for other classes.")
 
 (defun exported-generic-functions (package)
   "Returns the generic functions that PACKAGE exports."
@@ -84,7 +85,7 @@
       (dolist (name (list symbol (list 'setf symbol)))
         (when (and (fboundp name) (not (and (symbolp name) (or (macro-function name) (special-operator-p name)))))
           (let ((function (fdefinition name)))
-            (when (and (typep function 'generic-function) (not (member symbol *functions-for-anything*)))
+            (when (typep function 'generic-function)
               (push function found))))))))
 
 (defun note-methods ()
@@ -121,6 +122,8 @@
                        (and (every (lambda (other) (eq other all)) others)
                             (system-class-p first)
                             (funcall wanted-p first)
+                            (or (method-qualifiers method)
+                                (not (member (sb-mop:generic-function-name function) *functions-for-anything*)))
                             (not (part-of-core-p method))
                             (not (member method *print-methods* :test #'eq)))))
                    (sb-mop:generic-function-methods function))))

@@ -106,10 +106,12 @@ KIND is one of
 (define-internal alarm-handler :function "alarms in a copy of an image whose code has replaced the handler" ("SB-UNIX" "SIGALRM-HANDLER"))
 (define-internal interruption-signal :variable "interrupting after code has replaced the handler" ("SB-UNIX" "SIGURG"))
 
+(defvar *users-code* t "True while the user's code runs, for which its encapsulations of the system's functions hold.")
+
 (defmacro with-lock ((mutex) &body body)
   "BODY with MUTEX held and interrupts off, so that nobody unwinds out of it. Only for short work
   that does not run user code."
-  `(without-interrupts (sb-thread:with-mutex (,mutex) ,@body)))
+  `(without-interrupts (let ((*users-code* nil)) (sb-thread:with-mutex (,mutex) ,@body))))
 
 ;;; Locks of the runtime (code/target-thread.lisp)
 
@@ -190,7 +192,8 @@ KIND is one of
 
 (defun refuse-package-loss (names refuse)
   "From now on, whoever deletes or renames one of the packages NAMES, or has one no longer use
-  COMMON-LISP or see a name of it, calls REFUSE instead, with the function's name and the package's."
+  COMMON-LISP or see a name of it, or takes a symbol from COMMON-LISP, calls REFUSE instead, with the
+  function's name and the package's."
   (let ((packages (mapcar #'find-package names)) (common-lisp (find-package "COMMON-LISP")))
     (labels ((kept-package (designator)
                (find (ignore-errors (find-package designator)) packages))
@@ -219,13 +222,20 @@ KIND is one of
                  (and package (member common-lisp (package-use-list package))
                       (find common-lisp (elements unused) :key (lambda (one) (ignore-errors (find-package one))))
                       package)))
+             (loses-own-symbols-p (symbols &optional (designator *package*))
+               (let ((package (kept-package designator)))
+                 (and (eq package common-lisp)
+                      (some (lambda (symbol) (and (symbolp symbol) (eq symbol (find-symbol (symbol-name symbol) common-lisp))))
+                            (elements symbols))
+                      package)))
              (loses-itself-p (designator &rest more)
                (let ((package (kept-package designator)))
                  ;; The package's own name is no nickname.
                  (and package (not (and more (equal (string (first more)) (package-name package))))
                       package))))
       (loop for (name . loss) in (list (cons 'delete-package #'loses-itself-p) (cons 'rename-package #'loses-itself-p)
-                                       (cons 'unuse-package #'loses-use-p) (cons 'shadow #'loses-symbols-p) (cons 'shadowing-import #'loses-definitions-p))
+                                       (cons 'unuse-package #'loses-use-p) (cons 'unintern #'loses-own-symbols-p) (cons 'unexport #'loses-own-symbols-p)
+                                       (cons 'shadow #'loses-symbols-p) (cons 'shadowing-import #'loses-definitions-p))
             do (let ((name name) (loss loss))
                  (declare (function loss))
                  (encapsulate name 'consort
@@ -235,6 +245,22 @@ KIND is one of
                                   (if lost
                                       (funcall refuse name (package-name lost))
                                       (apply function arguments))))))))))
+
+;;; Refusing to define a condition of the standard anew (code/target-error.lisp): it changes in place.
+
+(define-internal define-condition-name :symbol "keeping the standard's conditions" ("SB-KERNEL" "%DEFINE-CONDITION"))
+
+(defun refuse-standard-conditions (refuse)
+  "From now on, whoever defines a condition of the standard calls REFUSE instead, with its name, if
+  the process serves a host."
+  (when (internal-p 'define-condition-name)
+    (let ((common-lisp (find-package "COMMON-LISP")))
+      (encapsulate define-condition-name 'consort
+                   (lambda (function name &rest arguments)
+                     (declare (function function))
+                     (if (and *serves-host* (eq (symbol-package name) common-lisp))
+                         (funcall refuse name)
+                         (apply function name arguments)))))))
 
 ;;; The source of a definition (compiler/main.lisp, code/debug-info.lisp): a source that is read
 ;;; like a file that LOAD reads.
@@ -438,16 +464,34 @@ KIND is one of
 ;;; wait for a processor until the heap is full.
 
 (define-internal post-gc :symbol "stopping evaluations before the heap is full" ("SB-KERNEL" "POST-GC"))
+(define-internal notify-finalizers :function "hooks of collections beside Consort's threads" ("SB-IMPL" "FINALIZER-THREAD-NOTIFY"))
 
-(defun after-collections (function)
+(defun hooks-in-collections-p ()
+  "Returns true if this SBCL calls the hooks of collections in the thread that collected."
+  (let ((called nil) (hooks sb-ext:*after-gc-hooks*))
+    (setf sb-ext:*after-gc-hooks* (list (lambda () (setf called t))))
+    (unwind-protect (funcall post-gc)
+      (setf sb-ext:*after-gc-hooks* hooks))
+    called))
+
+(defun end-collection-without-hooks ()
+  "Does what an older SBCL does after a collection, but for the hooks."
+  (notify-finalizers)
+  (sb-alien:alien-funcall (sb-alien:extern-alien "empty_thread_recyclebin" (function sb-alien:void))))
+
+(defun after-collections (function put-off-hooks)
   "From now on, FUNCTION, a symbol, is called after each collection, with interrupts off, by the
-  thread that collected where SBCL has a place for that, or else by its hooks."
+  thread that collected where SBCL has a place for that, or else by its hooks. PUT-OFF-HOOKS, a
+  symbol, is called before that thread calls the program's hooks, and returns true if it is not to."
   (if (and (internal-p 'post-gc) (fboundp post-gc))
-      (encapsulate post-gc 'consort (lambda (collected)
-                                      (without-interrupts (funcall function))
-                                      ;; On older SBCLs this runs the program's hooks.
-                                      (funcall (the function collected))
-                                      nil))
+      (let ((hooks-here (and (internal-p 'notify-finalizers) (hooks-in-collections-p))))
+        (encapsulate post-gc 'consort (lambda (collected)
+                                        (declare (function collected))
+                                        (without-interrupts (funcall function))
+                                        (if (and hooks-here (without-interrupts (funcall put-off-hooks)))
+                                            (end-collection-without-hooks)
+                                            (funcall collected))
+                                        nil)))
       (push function sb-ext:*after-gc-hooks*)))
 
 (defun line-buffer-stdout ()

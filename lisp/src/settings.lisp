@@ -68,7 +68,7 @@
 
 (defmacro with-own-settings (() &body body)
   "Runs BODY with the values that our own threads have."
-  `(progv *settings* *own-values* ,@body))
+  `(let ((*users-code* nil)) (progv *settings* *own-values* ,@body)))
 
 (defstruct (settings (:constructor make-settings (values &optional (seen 0))))
   "VALUES, in the order of *SETTINGS*. SEEN is the number of the image's published features that

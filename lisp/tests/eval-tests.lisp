@@ -310,3 +310,17 @@
             for found = (first-value image (format nil "(let ((s (first (sb-introspect:find-definition-sources-by-name '~A ~A)))) (list (namestring (sb-introspect:definition-source-pathname s)) (or (sb-introspect:definition-source-character-offset s) :none) (getf (sb-introspect:definition-source-plist s) :consort-position) (equal (getf (sb-introspect:definition-source-plist s) :consort-file) ~S)))" name kind file))
             do (is equal (with-standard-io-syntax (prin1-to-string (list file (if offset-known position :none) position t)))
                    (remove #\Newline found))))))
+
+(deftest a-file-that-an-evaluation-loads-again
+  (with-image (image)
+    (let ((macros "(defmacro twice (x) `(* 2 ,x)) (defun plain () 1)"))
+      (flet ((loaded (text)
+               (let ((file (write-file "loaded-again.lisp" text)))
+                 (evaluated image (format nil "(load ~S)" file)))))
+        (loaded macros)
+        (prepare image "(defun uses () (twice (plain)))")
+        (is eq nil (path-if-any (loaded macros) "stale"))
+        (is equalp #("function COMMON-LISP-USER::USES expanded COMMON-LISP-USER::TWICE")
+            (path (loaded "(defmacro twice (x) `(+ ,x ,x)) (defun plain () 1)") "stale"))
+        (prepare image "(defun uses () (twice (plain)))")
+        (is eq nil (path-if-any (loaded "(defmacro twice (x) `(+ ,x ,x)) (defun plain () 1)") "stale"))))))

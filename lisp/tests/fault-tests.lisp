@@ -45,6 +45,11 @@
     (is equal "STORAGE-CONDITION" (error-type image "(let (l) (loop (push (make-array 10) l)))"))
     (survives image)))
 
+(deftest a-check-after-a-thread-has-filled-the-heap
+  (with-image (image :command (core-command 512))
+    (evaluated image "(sb-thread:join-thread (sb-thread:make-thread (lambda () (let (l) (loop (push (make-array 100000) l))))) :default nil)")
+    (is equal '() (codes-of image *sound-text*))))
+
 (deftest exhaustion-whatever-the-hooks-of-collections
   ;; Newer SBCLs call the hooks in a thread of their own, which may be late; a program may take them
   ;; away.
@@ -207,8 +212,8 @@
     (is equal "timeout" (status-of image "(loop)" :timeout 0.3))
     (survives image)))
 
-(deftest a-timer-interrupts-the-idle-thread-that-it-was-made-in
+(deftest a-timer-whose-thread-is-idle-runs-in-another
   (with-image (image)
     (prepare image "(progn (defvar *came* nil) (sb-ext:schedule-timer (sb-ext:make-timer (lambda () (setf *came* (sb-thread:thread-name sb-thread:*current-thread*)))) 0.01))")
-    (ok (eventually (equal "\"consort session s\"" (first-value image "*came*" :session "other"))))
+    (ok (eventually (equal "\"handlers\"" (first-value image "*came*" :session "other"))))
     (is equal ":OUT" (first-value image "(handler-case (sb-ext:with-timeout 0.01 (loop)) (sb-ext:timeout () :out))"))))

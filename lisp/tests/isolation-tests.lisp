@@ -62,6 +62,7 @@
             :not-done))))
 
 (defparameter *sound-text* "(defpackage :iso (:use :cl)) (in-package :iso)
+(deftype small () '(integer 0 9))
 (defun area (r) (* 3.5 r 10 #xA #.(+ 1 2)))
 (defmacro twice (x) `(progn ,x ,x))
 (defun f () (twice (area 2)) #+sbcl (area 1) #-sbcl (nope))
@@ -148,6 +149,7 @@
   (breaks-nothing "(delete-package :cl-user)" "(let ((*package* (find-package :keyword))) (delete-package \"COMMON-LISP-USER\"))"
                   "(rename-package :cl-user :elsewhere)" "(sb-ext:without-package-locks (rename-package :cl :elsewhere))"
                   "(sb-ext:without-package-locks (delete-package :cl))"
+                  "(sb-ext:without-package-locks (unintern 'list :cl))" "(sb-ext:without-package-locks (unexport '(list format) :cl))"
                   "(unuse-package :cl :cl-user)" "(unuse-package '(:sb-debug \"COMMON-LISP\"))" "(unuse-package :cl :consort)"
                   "(shadow '(\"LIST\") :cl-user)" "(shadow 'list)" "(shadowing-import (make-symbol \"CAR\") :cl-user)"
                   "(defpackage :cl-user (:use))" "(defpackage :cl-user (:use :cl) (:shadow \"LIST\"))"
@@ -181,7 +183,8 @@
                   "(defmethod make-instance :around ((x symbol) &rest arguments) (declare (ignore arguments)) nil)"
                   "(defmethod allocate-instance :around ((x class) &key) (error \"no\"))"
                   "(defmethod sb-gray:stream-write-string :around ((s t) string &optional a b) (declare (ignore string a b)) (error \"no\"))"
-                  "(defmethod sb-gray:stream-write-char :around ((s t) char) (declare (ignore char)) (error \"no\"))")
+                  "(defmethod sb-gray:stream-write-char :around ((s t) char) (declare (ignore char)) (error \"no\"))"
+                  "(defmethod make-load-form :around ((x t) &optional environment) (declare (ignore environment)) (error \"no\"))")
   (with-image (image)
     (evaluated image "(defclass mine () ((a :initarg :a)))
                       (defmethod initialize-instance :after ((x mine) &key) (setf (slot-value x 'a) 2))
@@ -192,7 +195,8 @@
 
 (deftest classes-of-the-standard
   (breaks-nothing "(sb-ext:without-package-locks (setf (find-class 'error) nil))" "(sb-ext:without-package-locks (setf (find-class 'hash-table) nil))"
-                  "(sb-ext:without-package-locks (setf (find-class 'standard-object) (find-class 'cons)))"))
+                  "(sb-ext:without-package-locks (setf (find-class 'standard-object) (find-class 'cons)))"
+                  "(sb-ext:without-package-locks (define-condition error () ()))"))
 
 #+linux
 (deftest the-signal-mask-of-a-thread
@@ -235,6 +239,57 @@
   (with-image (image)
     (let ((outcome (evaluated image "(sb-ext:without-package-locks (defun cl:ed (&rest x) x))")))
       (ok (text-contains "redefinition of ED was taken back" (path outcome "warnings" (1- (length (path outcome "warnings"))) "message"))))))
+
+(deftest encapsulations-of-the-systems-functions
+  (flet ((failing (name) (format nil "(sb-int:encapsulate '~A 'bad (lambda (&rest all) (declare (ignore all)) (error \"no\")))" name)))
+    (apply #'breaks-nothing
+           "(dolist (name '(sb-thread:release-mutex sb-thread:wait-on-semaphore sb-thread:signal-semaphore))
+              (sb-int:encapsulate name 'bad (lambda (&rest all) (declare (ignore all)) (error \"no\"))))"
+           "(trace read :report (error \"no\"))" "(sb-int:encapsulate 'equal 'bad (lambda (&rest all) (declare (ignore all)) (loop)))"
+           (mapcar #'failing '("read" "read-from-string" "prin1" "format" "princ-to-string" "write-string" "eval" "compile" "find-package" "intern" "error"
+                               "sb-impl::output-object" "sb-c:compile-in-lexenv" "sb-impl::%simple-eval" "macroexpand-1" "sb-thread:make-thread")))
+    ;; In the session itself the next evaluation works too, and can take it back.
+    (with-image (image)
+      (let ((outcome (evaluated image (failing "read"))))
+        (ok (text-contains "encapsulation of READ" (path outcome "warnings" 0 "message"))))
+      (evaluated image (failing "prin1"))
+      (evaluated image (failing "sb-impl::output-object"))
+      (is equal "(1 A)" (first-value image "(list 1 'a)"))
+      (is equal "SIMPLE-ERROR" (error-type image "(prin1-to-string (read-from-string \"1\"))"))
+      (is equal "1" (first-value image "(read-from-string \"1\")" :session "other"))
+      (evaluated image "(sb-int:unencapsulate 'read 'bad)")
+      (is equal "1" (first-value image "(read-from-string \"1\")")))
+    ;; One of the user's own functions, one that a file makes, and a trace hold everywhere.
+    (with-image (image)
+      (let ((file (write-file "encapsulates.lisp" "(sb-int:encapsulate 'string-trim 'loaded (lambda (f &rest all) (list :loaded (apply f all))))")))
+        (prepare image (format nil "(defun mine () 1) (sb-int:encapsulate 'mine 'm (lambda (f) (1+ (funcall f)))) (load ~S)" file))
+        (prepare image "(trace string-left-trim)")
+        (is equal "(2 (:LOADED \"a\"))" (first-value image "(list (mine) (string-trim \" \" \" a\"))" :session "other"))
+        (ok (text-contains "STRING-LEFT-TRIM" (path (evaluated image "(string-left-trim \" \" \" a\")" :session "other") "stderr" "text")))))))
+
+#+linux
+(deftest what-the-users-code-has-called-in-any-thread
+  ;; Handlers of signals, timers and hooks of collections that fail or never end.
+  (dolist (fault '("(error \"no\")" "(loop)" "(sb-thread:abort-thread)"))
+    (flet ((with-fault (control) (format nil control fault)))
+      (breaks-nothing
+       (with-fault "(progn (sb-sys:enable-interrupt sb-posix:sigusr1 (lambda (signal info context) (declare (ignore signal info context)) ~A))
+                           (sb-posix:kill (sb-posix:getpid) sb-posix:sigusr1))")
+       (with-fault "(progn (sb-ext:schedule-timer (sb-ext:make-timer (lambda () ~A) :thread nil) 0.01) (sleep 0.1))")
+       (with-fault "(sb-ext:schedule-timer (sb-ext:make-timer (lambda () ~A)) 0.05)")
+       (with-fault "(progn (push (lambda () ~A) sb-ext:*after-gc-hooks*) (sb-thread:join-thread (sb-thread:make-thread #'sb-ext:gc) :default nil :timeout 1))"))))
+  (with-image (image)
+    (prepare image "(defvar *came* nil)
+                    (sb-sys:enable-interrupt sb-posix:sigusr1 (lambda (signal info context) (declare (ignore context))
+                                                                (push (list signal (sb-sys:sap-ref-32 info 0) (sb-thread:main-thread-p)) *came*)))
+                    (sb-posix:kill (sb-posix:getpid) sb-posix:sigusr1)")
+    (ok (eventually (equal "((10 10 NIL))" (first-value image "*came*"))))
+    (prepare image "(sb-sys:enable-interrupt sb-posix:sigusr1 (lambda (&rest all) (declare (ignore all)) (error \"in a handler\")))
+                    (sb-posix:kill (sb-posix:getpid) sb-posix:sigusr1)")
+    (is equal "in a handler" (path (await-event image "thread-error") "message"))
+    (prepare image "(sb-sys:enable-interrupt sb-posix:sigusr1 (lambda (&rest all) (declare (ignore all)) (setf *came* :again)))
+                    (sb-posix:kill (sb-posix:getpid) sb-posix:sigusr1)")
+    (ok (eventually (equal ":AGAIN" (first-value image "*came*"))))))
 
 (deftest what-a-session-sets-stays-in-it
   (with-image (image)

@@ -82,7 +82,7 @@
                             (lambda ()
                               (if origin
                                   (eval-in-source form (+ position (origin-offset origin)) (origin-source origin) evaluated)
-                                  (eval evaluated)))
+                                  (as-built eval evaluated)))
                             form known))))
                    (cond ((evaluation-debug *evaluation*)
                           (note-evaluated-form form known)
@@ -102,7 +102,7 @@
     (loop
       (let* ((placed (or origin (evaluation-debug *evaluation*) (evaluation-freeze *evaluation*)))
              (position (if placed (skip-blanks text (file-position in)) 0))
-             (form (let ((*code-stream* in)) (read in nil in))))
+             (form (let ((*code-stream* in) (*users-code* nil)) (read in nil in))))
         (when (eq form in)
           (return values))
         (when (and origin (consp form))
@@ -231,7 +231,7 @@
                  (when (or refer (evaluation-debug evaluation))
                    (setf references (map 'vector #'refer (first-values results))))
                  (let ((*whole-limit* (and whole (floor +whole-limit+ (max 1 (min +values-limit+ (length results)))))))
-                   (setf values (values-facts results))))))
+                   (setf values (let ((*users-code* nil)) (values-facts results)))))))
       (let ((how (call-evaluating #'work evaluation :package package :timeout timeout :stream stream)))
         (append (outcome evaluation how :values (when (eq how :ok) values) :timing time :package (package-of-settings *user-settings*)
                                         :timeout deadline)

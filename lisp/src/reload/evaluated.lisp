@@ -27,24 +27,26 @@
 (defun call-watching-definitions (definitions function)
   "Calls FUNCTION, which evaluates a text with DEFINITIONS and returns an outcome. Returns the
   outcome; with the field `stale` if code that was compiled before has something of an old definition
-  in it."
-  (let ((symbols (remove nil (map 'list #'watched-symbol definitions))))
-    (if (null symbols)
-        (funcall function)
-        (let* ((before (take-snapshot))
-               (outcome (funcall function))
-               (stale (stale-since before symbols)))
-          (append outcome (and stale (list "stale" (bounded stale))))))))
+  in it, of those DEFINITIONS or of a file that the text loads again."
+  (let* ((symbols (remove nil (map 'list #'watched-symbol definitions)))
+         (before (and symbols (take-snapshot)))
+         (*before-loads* (list nil))
+         (outcome (funcall function))
+         (before-loads (first *before-loads*)))
+    (flet ((watched-p (name)
+             (member (if (consp name) (second name) name) symbols :test #'eq)))
+      (let ((stale (union (and before (stale-since before #'watched-p))
+                          (and before-loads (stale-since before-loads (constantly t)))
+                          :test #'string=)))
+        (append outcome (and stale (list "stale" (bounded stale))))))))
 
-(defun stale-since (before symbols)
-  "What was compiled before the snapshot BEFORE and has something of an old definition of SYMBOLS in
-  it, as strings."
+(defun stale-since (before watched-p)
+  "What was compiled before the snapshot BEFORE and has something of an old definition in it whose
+  name is WATCHED-P, as strings."
   (let ((after (take-snapshot)))
     (multiple-value-bind (changes differences) (compare-snapshots before after)
-      (flet ((watched-p (name)
-               (member (if (consp name) (second name) name) symbols :test #'eq)))
-        (append (stale-callers changes differences after #'watched-p)
-                (mapcar (lambda (text) (format nil "~A: instances and code of the old layout" text))
-                        (changed-layouts (remove-if-not (lambda (change)
-                                                          (and (string= (change-kind change) "structure") (watched-p (change-name change))))
-                                                        changes))))))))
+      (append (stale-callers changes differences after watched-p)
+              (mapcar (lambda (text) (format nil "~A: instances and code of the old layout" text))
+                      (changed-layouts (remove-if-not (lambda (change)
+                                                        (and (string= (change-kind change) "structure") (funcall watched-p (change-name change))))
+                                                      changes)))))))

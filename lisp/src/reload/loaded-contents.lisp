@@ -11,6 +11,13 @@
   "From (NAME . WRITTEN), the native true name of a file and the Unix time in seconds of its last
   write, to the SHA-256 of what was loaded of it last; NIL when that is not known.")
 
+(define-global *last-loaded* (make-hash-table :test #'equal :synchronized t)
+  "From the native true name of a source file to the SHA-256 of what was loaded of it last.")
+
+(defvar *before-loads* nil
+  "While a session evaluates: a list of one element, the snapshot from before it first loaded a file of
+  which another text had been loaded; NIL until it does.")
+
 (define-global *compiled-contents* (make-hash-table :test #'equal :synchronized t)
   "From the facts of a fasl that was compiled in this image to the SOURCE-STATE of its source then.")
 
@@ -20,7 +27,16 @@
 
 (defun note-loaded (name state known)
   "Records that the source file NAME was loaded, whose content is that of STATE, or is not known."
+  (keep-content name (file-state-digest state) *last-loaded*)
   (keep-content (cons name (second (file-state-facts state))) (and known (file-state-digest state)) *loaded-contents*))
+
+(declaim (ftype function take-snapshot))
+(defun note-before-load (name state)
+  "Takes the snapshot of *BEFORE-LOADS* if it is still to be taken, and the source file NAME, in
+  STATE, was loaded with another text before."
+  (let ((last (gethash name *last-loaded*)))
+    (when (and *before-loads* (null (first *before-loads*)) last (not (equal last (file-state-digest state))))
+      (setf (first *before-loads*) (take-snapshot)))))
 
 (defun content-loaded (name written)
   "The SHA-256 of what was loaded of the file NAME as it was last written at WRITTEN; NIL when it is
@@ -139,6 +155,7 @@
   "Calls FUNCTION, which loads FILE, what LOAD is given, and records the content of its source. When
   it is left early, the image has a part of it."
   (multiple-value-bind (name before from) (with-own-settings () (content-to-load file))
+    (when before (with-own-settings () (note-before-load name before)))
     (let ((completed nil))
       (unwind-protect (multiple-value-prog1 (funcall (the function function))
                         (setf completed t))

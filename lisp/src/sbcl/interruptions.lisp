@@ -7,6 +7,16 @@
 (define-internal interrupt-contexts :variable "interrupting foreign code safely" ("SB-KERNEL" "*FREE-INTERRUPT-CONTEXT-INDEX*"))
 
 (define-internal run-timer :symbol "timers that interrupt an idle session's thread" ("SB-IMPL" "RUN-TIMER"))
+(define-internal users-timer-thread :function "timers of the user's beside Consort's threads" ("SB-IMPL" "%TIMER-THREAD"))
+(define-internal users-timer-function :function "timers of the user's beside Consort's threads" ("SB-IMPL" "%TIMER-INTERRUPT-FUNCTION"))
+(defun copied-octets (sap count)
+  "The COUNT octets at SAP; NIL for a null pointer."
+  (unless (zerop (sb-sys:sap-int sap))
+    (let ((octets (make-array count :element-type '(unsigned-byte 8))))
+      (dotimes (at count octets)
+        (setf (aref octets at) (sb-sys:sap-ref-8 sap at))))))
+
+(define-internal install-handler :symbol "handlers of signals beside Consort's threads" ("SB-UNIX" "%INSTALL-HANDLER"))
 
 (defconstant +result-register+ 0 "The number of the register in which the system returns the result of a call: RAX, or X0.")
 (defconstant +interrupted-call+ (- (ash 1 64) 4) "-EINTR in such a register: a call that waited was interrupted.")

@@ -1,0 +1,66 @@
+;;;; Encapsulations that the user's code makes of functions of the system (SB-INT:ENCAPSULATE, TRACE).
+;;;; They hold for the user's code and not for the work of Consort, which reads, compiles, evaluates
+;;;; and prints for every session. One that an evaluation makes holds in its session alone; one of a
+;;;; loaded file, and a traced function, in all of the user's code.
+
+(in-package :consort)
+
+(defun named-as-own-p (thread)
+  "Returns true if THREAD has a name as Consort gives its threads: also where it begins and ends,
+  outside of its bindings."
+  (let ((name (sb-thread:thread-name thread)))
+    (and (stringp name) (eql 0 (search "consort " name)))))
+
+(defun holds-for-users-code-p (session)
+  "Returns true if an encapsulation that SESSION made, NIL for all, holds for the caller."
+  (and *users-code*
+       ;; The functions that are called here may be encapsulated too.
+       (let ((*users-code* nil) (evaluation *evaluation*))
+         (if evaluation
+             (or (null session) (equal session (evaluation-session evaluation)) (equal session (evaluation-starter evaluation)))
+             (not (or *own-thread* (sb-thread:main-thread-p) (named-as-own-p sb-thread:*current-thread*)))))))
+
+(defun function-of-system-p (name)
+  "Returns true if NAME is a function that came with the system, and none of Consort's."
+  (let ((symbol (if (consp name) (second name) name)))
+    (and (symbolp symbol)
+         (fboundp name)
+         (not (eq (symbol-package symbol) (load-time-value (find-package "CONSORT"))))
+         (part-of-core-p (fdefinition name)))))
+
+(defun encapsulating-session (type)
+  "The session in which an encapsulation of TYPE holds that is made now; NIL for all."
+  (and (not (eq type 'trace))
+       (null *load-truename*)
+       *evaluation*
+       (or (evaluation-session *evaluation*) (evaluation-starter *evaluation*))))
+
+(defun warn-of-encapsulation (name session)
+  "Warns that the encapsulation of NAME, which SESSION makes, does not hold for Consort."
+  (warn "The encapsulation of ~S holds for the code of this session alone: the work of Consort and other sessions go past it." name)
+  session)
+
+(defun limit-encapsulations ()
+  "From now on, what the user's code encapsulates of the system's holds for the user's code. The
+  compiler, when it is called to evaluate, is Consort's."
+  (when (internal-p 'encapsulate-name)
+    (encapsulate encapsulate-name 'consort
+                 (lambda (encapsulate name type function &rest more)
+                   (declare (function encapsulate))
+                   (if (not (and *serves-host* *users-code* (functionp function) (function-of-system-p name)))
+                       (apply encapsulate name type function more)
+                       (let ((session (encapsulating-session type)) (function function))
+                         (prog1 (apply encapsulate name type
+                                       (lambda (basic &rest arguments)
+                                         (declare (function basic function))
+                                         (if (holds-for-users-code-p session)
+                                             (apply function basic arguments)
+                                             (apply basic arguments)))
+                                       more)
+                           (when session (warn-of-encapsulation name session))))))))
+  (when (internal-p 'compile-in-environment)
+    (encapsulate compile-in-environment 'consort
+                 (lambda (compile &rest arguments)
+                   (declare (function compile))
+                   (let ((*users-code* (and *users-code* (not *serves-host*))))
+                     (apply compile arguments))))))
