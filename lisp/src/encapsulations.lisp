@@ -28,6 +28,13 @@
          (not (eq (symbol-package symbol) (load-time-value (find-package "CONSORT"))))
          (part-of-core-p (fdefinition name)))))
 
+(defun synchronizes-p (name)
+  "Returns true if NAME is a function of mutexes, semaphores or condition variables. The runtime calls
+  them in all threads, with its locks held."
+  (and (symbolp name)
+       (eq (symbol-package name) (load-time-value (find-package "SB-THREAD")))
+       (some (lambda (word) (search word (symbol-name name))) '("MUTEX" "SEMAPHORE" "LOCK" "CONDITION" "WAITQUEUE" "FUTEX"))))
+
 (defun encapsulating-session (type)
   "The session in which an encapsulation of TYPE holds that is made now; NIL for all."
   (and (not (eq type 'trace))
@@ -47,6 +54,8 @@
     (encapsulate encapsulate-name 'consort
                  (lambda (encapsulate name type function &rest more)
                    (declare (function encapsulate))
+                   (when (and *serves-host* *users-code* (synchronizes-p name))
+                     (error "The encapsulation of ~S is refused: the runtime calls it with its locks held." name))
                    (if (not (and *serves-host* *users-code* (functionp function) (function-of-system-p name)))
                        (apply encapsulate name type function more)
                        (let ((session (encapsulating-session type)) (function function))

@@ -17,10 +17,10 @@
 (define-global *handlers-thread* nil "The thread that calls what is put off, if one was started.")
 
 (defun puts-off-p ()
-  "Returns true if this thread is Consort's and runs none of the user's code."
+  "Returns true if this thread is Consort's or the system's and runs none of the user's code."
   (and *serves-host*
        (not *in-copy*)
-       (or *own-thread* (sb-thread:main-thread-p))
+       (or *own-thread* (sb-thread:main-thread-p) (ephemeral-thread-p sb-thread:*current-thread*))
        (not (in-user-code-p))
        ;; A request that comes to the user's code by way of a library (CALL-INTERRUPTIBLE).
        (not (and *own-evaluation* (eq (evaluation-state *own-evaluation*) :running)))))
