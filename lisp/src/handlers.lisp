@@ -75,6 +75,30 @@
                 (funcall handler signal (int-sap 0) (int-sap 0)))))
     (call-soon)))
 
+(define-global *awaited-handlers* (make-array +signals+ :initial-element nil)
+  "The user's handlers of the *AWAITED-SIGNALS*, by number.")
+(define-global *signals-thread* nil "The thread that waits for these signals, if one was started.")
+
+(defun serve-signals ()
+  "Waits for signals, and calls their handlers, for ever."
+  (let ((*own-thread* nil) (*users-code* t) (info (make-array +siginfo+ :element-type '(unsigned-byte 8))))
+    (loop
+      (let* ((signal (await-signal info)) (handler (svref *awaited-handlers* signal)))
+        (when handler
+          (call-reporting-error (lambda ()
+                                  (with-pinned-objects (info)
+                                    (funcall (the function handler) signal (vector-sap info) (int-sap 0))))))))))
+
+(defun await-signals (signal handler)
+  "Has HANDLER called, by a thread that waits, when SIGNAL comes."
+  (setf (svref *awaited-handlers* signal) handler)
+  (let ((thread *signals-thread*))
+    (unless (and thread (or (eq thread :starting) (sb-thread:thread-alive-p thread)))
+      (setf *signals-thread* :starting)
+      (start-thread-soon "handlers" (lambda ()
+                                      (setf *signals-thread* sb-thread:*current-thread*)
+                                      (serve-signals))))))
+
 (defun users-handler (handler)
   "HANDLER, a function that the user's code has for a signal, so that it is put off where it must."
   (declare (function handler))
@@ -118,8 +142,13 @@
     (encapsulate install-handler 'consort
                  (lambda (install signal handler &rest more)
                    (declare (function install))
-                   (apply install signal
-                          (if (and *serves-host* *users-code* (functionp handler) (not (part-of-core-p handler))) (users-handler handler) handler)
-                          more))))
+                   (let ((users (and *serves-host* *users-code* (functionp handler) (not (part-of-core-p handler))))
+                         (awaited (and *serves-host* (not *in-copy*) (member signal *awaited-signals*))))
+                     (when awaited
+                       (if users (await-signals signal handler) (setf (svref *awaited-handlers* signal) nil)))
+                     ;; A blocked signal that is ignored is waited for all the same.
+                     (apply install signal
+                            (cond ((and users awaited) :ignore) (users (users-handler handler)) (t handler))
+                            more)))))
   (when (every #'internal-p '(run-timer users-timer-thread users-timer-function))
     (encapsulate run-timer 'consort #'run-timer-safely)))

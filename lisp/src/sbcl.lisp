@@ -517,4 +517,9 @@ KIND is one of
   "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image
   that the host owns."
   (enable-interrupt sb-posix:sigterm :default)
-  (enable-interrupt sb-posix:sigint :ignore))
+  (enable-interrupt sb-posix:sigint :ignore)
+  #+linux (block-awaited-signals)
+  ;; The finalizers' thread began before.
+  #+linux (when (and (internal-p 'stop-finalizer-thread) (internal-p 'start-finalizer-thread))
+            (stop-finalizer-thread)
+            (start-finalizer-thread)))

@@ -16,6 +16,39 @@
       (dotimes (at count octets)
         (setf (aref octets at) (sb-sys:sap-ref-8 sap at))))))
 
+;;; Signals that SBCL puts off in no thread, not even where it allocates or begins a thread
+;;; (runtime/interrupt.c, deferrable_sigset): a handler that runs there may hang the process. They are
+;;; blocked in all threads, and a thread waits for those that the program handles.
+
+(define-internal start-finalizer-thread :function "signals that programs handle" ("SB-IMPL" "FINALIZER-THREAD-START"))
+
+(defparameter *awaited-signals* (list* 10 16 30 (loop for signal from 34 to 64 collect signal))
+  "On Linux: SIGUSR1, SIGSTKFLT, SIGPWR and those without a name.")
+
+(defun awaited-set ()
+  "The *AWAITED-SIGNALS* as a sigset_t."
+  (let ((set (make-array 16 :element-type '(unsigned-byte 64) :initial-element 0)))
+    (dolist (signal *awaited-signals* set)
+      (setf (ldb (byte 1 (1- signal)) (aref set 0)) 1))))
+
+(defun block-awaited-signals ()
+  "Blocks the *AWAITED-SIGNALS* in this thread, and in those that it begins."
+  (let ((set (awaited-set)))
+    (with-pinned-objects (set)
+      (sb-alien:alien-funcall
+       (sb-alien:extern-alien "pthread_sigmask" (function sb-alien:int sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long))
+       0 (vector-sap set) 0))))           ; SIG_BLOCK
+
+(defun await-signal (info)
+  "Waits for one of the *AWAITED-SIGNALS*, and returns its number. INFO, octets, gets the siginfo_t."
+  (let ((set (awaited-set)))
+    (loop
+      (let ((signal (with-pinned-objects (set info)
+                      (sb-alien:alien-funcall
+                       (sb-alien:extern-alien "sigwaitinfo" (function sb-alien:int sb-sys:system-area-pointer sb-sys:system-area-pointer))
+                       (vector-sap set) (vector-sap info)))))
+        (when (plusp signal) (return signal))))))
+
 (define-internal install-handler :symbol "handlers of signals beside Consort's threads" ("SB-UNIX" "%INSTALL-HANDLER"))
 
 (defconstant +result-register+ 0 "The number of the register in which the system returns the result of a call: RAX, or X0.")
