@@ -11,6 +11,7 @@ mod mentions;
 mod package;
 mod places;
 mod skipped_forms;
+mod slots;
 pub mod spelling;
 mod structures;
 mod symbols;

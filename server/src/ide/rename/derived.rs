@@ -23,6 +23,7 @@ pub(super) fn targets(
         new,
         kinds: functions(),
         guess,
+        ..Target::default()
     };
     let (old, new) = (target.name.to_lowercase(), target.new.clone());
     let defined = |one: &&Indexed| {
@@ -31,7 +32,7 @@ pub(super) fn targets(
     };
     let definitions: Vec<&Indexed> = index.files.iter().flat_map(|file| &file.definitions).collect();
     for one in definitions.iter().copied().filter(defined) {
-        if one.operator == "defstruct" {
+        if one.operator == "defstruct" && target.is_type() {
             // Functions that a structure's option names keep their names.
             let named = one.naming.as_ref().map(|naming| naming.named.as_slice()).unwrap_or_default();
             let by_default = |name: &String| {
@@ -45,11 +46,15 @@ pub(super) fn targets(
             found.extend(structures.prefixed(one, &new));
         }
     }
-    if target.kinds.contains("slot") {
+    if target.is_slot() {
         found.extend(structures.accessors(target));
     }
     // Names that a library's macro may derive from the name.
-    let own = definitions.iter().copied().filter(defined).any(|one| one.kind() == one.operator);
+    let own = definitions
+        .iter()
+        .copied()
+        .filter(defined)
+        .any(|one| one.kind() == one.operator && target.kinds.contains(one.kind()));
     if own {
         let why = format!("A macro may make this name of {old}.");
         for (before, after) in

@@ -4,11 +4,13 @@
 //! must decide.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::derived;
 use super::files::changed_files;
 use super::leftover::{is_left_over, made_in};
 use super::mentions::Mentions;
+use super::slots;
 use super::structures::{Maker, Structures};
 use super::symbols::{denotes, is_standard_symbol};
 use super::target::Target;
@@ -71,13 +73,6 @@ pub async fn rename<B: Backend>(
     {
         let slot = slot_of_accessor(&index, &packages, maker, &named.name, &new)?;
         kinds = self::kinds(&index, &packages, &slot.home, &slot.name);
-        if kinds.iter().any(|kind| kind != "slot") {
-            return Refusal::of(format!(
-                "{} gets its name from the slot {}, a name that other definitions have too, and that all would change.",
-                named.name,
-                slot.name.to_lowercase()
-            ));
-        }
         (home, name, new) = (slot.home, slot.name, slot.new);
         slot_as_written = Some(name.to_lowercase());
     }
@@ -87,26 +82,43 @@ pub async fn rename<B: Backend>(
             named.name
         ));
     }
-    let mut targets = vec![Target { home: home.clone(), name: name.clone(), new: new.clone(), kinds, guess: None }];
-    let mut keywords = Vec::new();
-    if targets[0].kinds.contains("slot") {
-        keywords = structures.keywords(&targets[0]);
+    let mut target = Target { home: home.clone(), name: name.clone(), new: new.clone(), kinds, ..Target::default() };
+    let at_slot = slot_as_written.is_some() || slots::is_at(cursor);
+    let kind = if at_slot { "slot".to_owned() } else { target.kinds.iter().min().cloned().unwrap_or_default() };
+    if target.is_slot() && structures.is_accessor(&target) {
+        target.kinds.insert("function".into());
+        slots::separate(&mut target, at_slot, true);
+    } else {
+        let has_accessor = slots::has_accessor(&target, &index, &packages);
+        slots::separate(&mut target, at_slot, has_accessor);
     }
+    let keywords = if target.is_slot() { structures.keywords(&target) } else { Vec::new() };
+    let mut targets = vec![target];
     targets.extend(derived::targets(&index, &packages, &structures, &targets[0]));
     for target in &targets {
         refuse_taken_name(cursor, &index, &packages, target).await?;
-    }
-    let kind = targets[0].kinds.iter().min().cloned().unwrap_or_default();
-    if targets[0].kinds.contains("slot") && structures.is_accessor(&targets[0]) {
-        targets[0].kinds.insert("function".into());
     }
     let old: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
     // A package definition may write a name in another case than the code.
     let designated = named_symbols::at(&cursor.document, cursor.offset).is_some();
     let as_defined = as_defined(&index, &packages, &home, &name).filter(|_| designated);
     let old_as_written = as_defined.as_ref().or(slot_as_written.as_ref()).unwrap_or(&named.name);
-    let mentions = Mentions { packages: &packages, targets: &targets, keywords: &keywords, old_as_written, options };
-    let files = changed_files(cursor, &index, &old, |document, file| mentions.in_document(document, file)).await?;
+    let exported_slot = &AtomicBool::new(false);
+    let (packages, targets, keywords) = (&packages, &targets[..], &keywords[..]);
+    let mentions = Mentions {
+        packages,
+        targets,
+        keywords,
+        old_as_written,
+        options,
+        exported_slot: Some(exported_slot),
+        both: false,
+    };
+    let mut files = changed_files(cursor, &index, &old, |document, file| mentions.in_document(document, file)).await?;
+    if exported_slot.load(Ordering::Relaxed) {
+        let mentions = Mentions { both: true, ..mentions };
+        files = changed_files(cursor, &index, &old, |document, file| mentions.in_document(document, file)).await?;
+    }
     Ok(Renaming { old: old_as_written.clone(), new, kind, files })
 }
 
@@ -216,11 +228,16 @@ async fn refuse_taken_name<B: Backend>(
     target: &Target,
 ) -> Result<(), Refusal> {
     let Some(new) = names::symbol(&target.new) else { return Ok(()) };
+    // A slot and a function, variable or class can have the same name.
+    let is_slot = target.is_slot_alone();
+    if target.is_slot() {
+        slots::refuse_taken(target, &new.name, index, packages)?;
+    }
     for file in index.mentioning(&new.name) {
         for one in &file.definitions {
             let same = defined_symbol(&one.written)
                 .is_some_and(|symbol| denotes(&symbol, one.package.as_deref(), packages, &target.home, &new.name));
-            if same {
+            if same && !is_slot {
                 let line = one.start[0].line + 1;
                 return Refusal::of(format!(
                     "{} is already defined in the package {}: {}, line {line}.",
@@ -277,7 +294,7 @@ async fn refuse_taken_name<B: Backend>(
             ));
         }
         let bound: Vec<&str> = facts.kinds.iter().map(String::as_str).filter(|kind| *kind != "symbol").collect();
-        let defined = package == target.home && !bound.is_empty();
+        let defined = package == target.home && !bound.is_empty() && !is_slot;
         if defined && !is_left_over(cursor, index, packages, &target.home, &target.new).await {
             return Refusal::of(format!("{} is already defined in the image as {}.", target.new, bound.join(", ")));
         }

@@ -85,11 +85,20 @@ async fn is_mentioned<B: Backend>(
     if name.starts_with(['*', '+']) {
         kinds.insert("variable".into());
     }
-    let target = Target { home: home.to_owned(), name: name.to_owned(), new: name.to_owned(), kinds, guess: None };
+    let target =
+        Target { home: home.to_owned(), name: name.to_owned(), new: name.to_owned(), kinds, ..Target::default() };
     let targets = [target];
     let options = Options::default();
-    let mentions = Mentions { packages, targets: &targets, keywords: &[], old_as_written: name, options };
-    let mut texts = cursor.context.texts();
+    let mentions = Mentions {
+        packages,
+        targets: &targets,
+        keywords: &[],
+        old_as_written: name,
+        options,
+        exported_slot: None,
+        both: false,
+    };
+    let mut texts = cursor.context.texts().await;
     for file in index.mentioning(name) {
         let document = match &file.open {
             Some(document) => document.clone(),

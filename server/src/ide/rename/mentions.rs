@@ -1,15 +1,17 @@
 //! The mentions of symbols in a text, and the changes that give them new names.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::local::{keeps_meanings, keeps_meanings_without};
 use super::places::{Places, Role, is_structure};
+use super::slots::{is_kept, kept};
 use super::spelling::{respelled, same};
 use super::structures::Keyword;
-use super::target::Target;
+use super::target::{Target, Thing};
 use super::{Change, Options, Refusal};
 use crate::ide::index::{FileEntry, Packages};
-use crate::ide::named_symbols;
+use crate::ide::named_symbols::{self, NamedSymbol};
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 use crate::text::forms::possible_packages_at;
@@ -42,9 +44,6 @@ const OF_CLASSES: [&str; 12] = [
     "subtypep",
     "coerce",
 ];
-/// Operators with a quoted argument that names a slot.
-const OF_SLOTS: [&str; 4] = ["slot-value", "slot-boundp", "slot-makunbound", "slot-exists-p"];
-
 /// The search for mentions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mentions<'a> {
@@ -55,6 +54,11 @@ pub(super) struct Mentions<'a> {
     /// The old name as written at the cursor.
     pub(super) old_as_written: &'a str,
     pub(super) options: Options,
+    /// Set if a slot that shares its symbol with something that keeps the name is used in another
+    /// package, by an export.
+    pub(super) exported_slot: Option<&'a AtomicBool>,
+    /// Package definitions name both symbols of such a slot.
+    pub(super) both: bool,
 }
 
 /// The context of a node.
@@ -77,8 +81,8 @@ pub(super) struct Found<'a> {
     pub(super) form: &'a Form,
     pub(super) scopes: Scopes,
     places: Places,
-    /// The spans of the names of definitions.
-    defined: &'a HashSet<Span>,
+    /// The spans of the names of definitions, with their kinds.
+    defined: &'a HashMap<Span, &'a str>,
     /// The spans of string designators of symbols.
     designated: HashSet<Span>,
     /// The possible current packages, the likeliest first; never empty.
@@ -92,10 +96,13 @@ const BY_FEATURES: &str = "The features (#+, #-) decide in which package it is r
 /// The reason why a quoted mention is unsure.
 const QUOTED: &str = "It is quoted here: it may be data.";
 
+/// The reason why a mention of which the text does not tell what it means is unsure.
+const UNKNOWN: &str = "It may mean something else here: a name that a macro binds, or data.";
+
 impl Mentions<'_> {
     /// The changes of a text.
     pub(super) fn in_document(&self, document: &Document, file: &FileEntry) -> Result<Vec<Change>, Refusal> {
-        let defined: HashSet<Span> = file.definitions.iter().map(|one| one.name).collect();
+        let defined: HashMap<Span, &str> = file.definitions.iter().map(|one| (one.name, one.kind())).collect();
         let mut all = Vec::new();
         let wanted: Vec<String> = self.targets.iter().map(|target| target.name.to_lowercase()).collect();
         let names = self.targets.iter().flat_map(|target| [target.name.to_lowercase(), target.new.to_lowercase()]);
@@ -117,12 +124,13 @@ impl Mentions<'_> {
             }
             found.changes.sort_by_key(|change| change.span);
             found.changes.dedup_by_key(|change| change.span);
+            let meant: Vec<Change> = found.changes.iter().filter(|change| !is_kept(change)).cloned().collect();
             // A macro called `with-...` seems to bind a name, and one with another name does not.
             let of_another_name = || {
                 let before = Scopes::without(&form, &renamed);
-                keeps_meanings_without(&form, &before, &found.changes, &renamed)
+                keeps_meanings_without(&form, &before, &meant, &renamed)
             };
-            if let Err(why) = keeps_meanings(&form, &found.scopes, &found.changes).or_else(|_| of_another_name()) {
+            if let Err(why) = keeps_meanings(&form, &found.scopes, &meant).or_else(|_| of_another_name()) {
                 let line = crate::text::position::line_column(document.text(), top.span.start).line;
                 return Refusal::of(format!(
                     "The new name would be caught by a local binding in {}, line {line}: {why}.",
@@ -200,13 +208,17 @@ impl Mentions<'_> {
         let by = respelled(&written, self.old_as_written, &target.new);
         let plain =
             |unsure: Option<String>| Change { span: node.span, by: by.clone(), unsure: guess.clone().or(unsure) };
-        let definition = found.defined.contains(&node.span) || around.setf_name && !around.head && target.is_function();
+        let definition =
+            found.defined.contains_key(&node.span) || around.setf_name && !around.head && target.is_function();
         let scopes = if around.expansion { &found.places.scopes } else { &found.scopes };
         if let Some(index) = scopes.resolve(node.span.start) {
             let binding = &scopes.bindings[index];
             let here = binding.span == node.span;
+            if here && binding.shorthand == Shorthand::Slot && !target.kept.is_empty() {
+                self.note_slot(found, target, &written);
+            }
             let change = match &binding.shorthand {
-                Shorthand::Slot if here && target.is(&["slot"]) => {
+                Shorthand::Slot if here && target.is_slot() => {
                     Some(Change { span: node.span, by: format!("({written} {by})"), unsure: guess.clone() })
                 }
                 _ if target.is_variable() && binding.kind.space() == Space::Variable => Some(plain(None)),
@@ -222,7 +234,6 @@ impl Mentions<'_> {
         }
         let operator = around.operators.last().map(String::as_str).unwrap_or_default();
         let declared = around.operators.iter().any(|one| matches!(one.as_str(), "declaim" | "declare" | "proclaim"));
-        let parent_is = |wanted: &[&str]| wanted.contains(&operator);
         let space = match (around.head, node.prefix) {
             (true, _) | (_, Prefix::Function) => Some(Space::Function),
             _ => scopes.space_at(node.span),
@@ -231,23 +242,53 @@ impl Mentions<'_> {
         let in_slots = around.operators.iter().any(|one| {
             matches!(one.as_str(), "defclass" | "define-condition" | "defstruct" | "with-slots" | "with-accessors")
         });
-        let by_role = match found.places.role(node.span) {
-            Some(Role::Type) => target.is_type(),
-            Some(Role::Function) => target.is_function(),
-            Some(Role::Variable) => target.is_variable(),
-            Some(Role::Symbol) => true,
-            None => false,
+        let role = found.places.role(node.span);
+        let thing = match role {
+            Some(Role::Type) => Some(Thing::Type),
+            Some(Role::Function) => Some(Thing::Function),
+            Some(Role::Variable) => Some(Thing::Variable),
+            Some(Role::Slot) => Some(Thing::Slot),
+            _ if around.setf_name && !around.head => Some(Thing::Function),
+            _ => None,
         };
+        if !target.kept.is_empty() {
+            if thing == Some(Thing::Slot) {
+                self.note_slot(found, target, &written);
+            }
+            let in_place = match space {
+                Some(Space::Function | Space::Block) => Some(Thing::Function),
+                Some(Space::Variable) => Some(Thing::Variable),
+                _ => None,
+            };
+            let defined = found.defined.get(&node.span).copied();
+            let by_place = in_place.filter(|_| !around.quoted || around.expansion);
+            let thing = thing.or(defined.and_then(Thing::of_kind)).or(by_place);
+            let word = match (thing, defined) {
+                (Some(thing), _) if target.keeps(thing) => Some(thing.word()),
+                // By the operator of a user's macro.
+                (None, Some(kind)) if target.kept.contains(kind) => Some("definition of its own"),
+                _ => None,
+            };
+            if let Some(word) = word {
+                found.changes.push(plain(Some(kept(word))));
+                return;
+            }
+            // Only where the slot is known to be meant.
+            if target.is_slot() && !thing.is_some_and(|thing| target.is(thing)) && role != Some(Role::Symbol) {
+                found.changes.push(plain(Some(if around.quoted { QUOTED } else { UNKNOWN }.into())));
+                return;
+            }
+        }
+        let by_role = role == Some(Role::Symbol) || thing.is_some_and(|thing| target.is(thing));
         let unsure = if definition || by_role {
             None
         } else if around.quoted && !around.expansion {
             let of_class = target.is_type() && (of_type(around) || declared || around.of_type);
-            let of_slot = target.is(&["slot"]) && parent_is(&OF_SLOTS);
             let predicate = operator == "satisfies" && !around.head && target.is_function();
-            if of_class || of_slot || predicate { None } else { Some(QUOTED) }
+            if of_class || predicate { None } else { Some(QUOTED) }
         } else {
             match space {
-                _ if in_slots && target.is(&["slot"]) => None,
+                _ if in_slots && target.is_slot() => None,
                 Some(Space::Function) if target.is_function() || target.guess.is_some() => None,
                 // No local block has the name: it is that of the function's definition.
                 Some(Space::Block) if target.is_function() => None,
@@ -256,16 +297,23 @@ impl Mentions<'_> {
                 Some(Space::Variable) if in_function => None,
                 None if declared || in_function => None,
                 None if target.is_type() || in_slots => None,
-                _ => Some("It may mean something else here: a name that a macro binds, or data."),
+                _ => Some(UNKNOWN),
             }
         };
         found.changes.push(plain(unsure.map(str::to_owned)));
     }
 
+    /// Notes that a slot is used in another package, where an export makes its symbol known.
+    fn note_slot(&self, found: &Found<'_>, target: &Target, written: &str) {
+        if !written.contains("::") && found.here.iter().any(|here| *here != target.home) {
+            self.exported_slot.iter().for_each(|seen| seen.store(true, Ordering::Relaxed));
+        }
+    }
+
     /// For a slot in a pair `(var slot)` of `with-slots` whose new name is `var`, the span of the
     /// pair and the variable as written, which can replace the pair.
     fn slot_pair(&self, found: &Found<'_>, node: &Node, target: &Target) -> Option<(Span, String)> {
-        if !target.is(&["slot"]) {
+        if !target.is_slot() {
             return None;
         }
         let of = |binding: &&Binding| match &binding.shorthand {
@@ -277,6 +325,28 @@ impl Mentions<'_> {
         let variable = found.form.part(binding.span);
         let plain = same(variable, &target.new) && found.form.part(*around) == format!("({variable} {slot})");
         plain.then(|| (*around, variable.to_owned()))
+    }
+
+    /// The change of a designator, and the reason why it is unsure. Where a slot and something that
+    /// keeps its name have the symbol, both names may be needed.
+    fn exported(
+        &self,
+        found: &Found<'_>,
+        one: &NamedSymbol,
+        target: &Target,
+        by: String,
+    ) -> (Span, String, Option<String>) {
+        if target.kept.is_empty() || !(self.both || target.is_slot()) {
+            return (one.span, by, None);
+        }
+        let operator = found.form.nodes.first().and_then(|node| found.form.operator(node)).unwrap_or_default();
+        if !matches!(operator.as_str(), "defpackage" | "define-package") {
+            return (one.span, by, Some(kept("name of more than the slot")));
+        }
+        let whole = found.form.part(one.whole);
+        let added = whole.replace(found.form.part(one.span), &by);
+        let doubt = (!self.both && !target.is_function()).then(|| kept("name of more than the slot"));
+        (one.whole, format!("{whole} {added}"), doubt)
     }
 
     /// Adds the changes of the string designators that name a target.
@@ -296,7 +366,8 @@ impl Mentions<'_> {
                     false => respelled(&one.written, self.old_as_written, &target.new),
                 };
                 let doubt = (!certain).then(|| BY_FEATURES.to_owned());
-                found.changes.push(Change { span: one.span, by, unsure: target.guess.clone().or(doubt) });
+                let (span, by, shared) = self.exported(found, &one, target, by);
+                found.changes.push(Change { span, by, unsure: target.guess.clone().or(doubt).or(shared) });
             }
             found.designated.insert(one.whole);
         }

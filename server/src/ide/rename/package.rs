@@ -4,7 +4,6 @@
 
 mod designators;
 
-use std::collections::HashSet;
 
 use self::designators::{Mention, Role};
 use super::files::changed_files;
@@ -91,11 +90,17 @@ pub(super) async fn rename<B: Backend>(
     refuse_taken_name(cursor, &index, &packages, &old, new, owner.as_deref()).await?;
     let old_as_written = if found.string { found.written.to_lowercase() } else { found.written.clone() };
     let renamed = Renamed { old: &old, old_as_written: &old_as_written, new, owner };
-    let target =
-        Target { home: String::new(), name: old.clone(), new: new.to_owned(), kinds: HashSet::new(), guess: None };
+    let target = Target { name: old.clone(), new: new.to_owned(), ..Target::default() };
     let targets = [target];
-    let prose =
-        Mentions { packages: &packages, targets: &targets, keywords: &[], old_as_written: &old_as_written, options };
+    let prose = Mentions {
+        packages: &packages,
+        targets: &targets,
+        keywords: &[],
+        old_as_written: &old_as_written,
+        options,
+        exported_slot: None,
+        both: false,
+    };
     let files = changed_files(cursor, &index, &[&old], |document, file| {
         let mut changes = renamed.in_document(document, &packages)?;
         let sure = changes.iter().any(|change| change.unsure.is_none());

@@ -7,6 +7,7 @@ use crate::ide::hyperspec;
 use crate::text::Span;
 use crate::text::cancellation;
 use crate::text::datum::{Form, Kind, Node, Prefix};
+use crate::text::definitions::Structure;
 use crate::text::scopes::Scopes;
 
 /// The role of a name at its place.
@@ -15,6 +16,7 @@ pub(super) enum Role {
     Type,
     Function,
     Variable,
+    Slot,
     /// The symbol itself is meant, whatever it names.
     Symbol,
 }
@@ -31,6 +33,9 @@ const OF_VARIABLES: &str = " boundp symbol-value set makunbound ";
 
 /// Operators whose first argument, when quoted, is the name of a type.
 const OF_TYPES: &str = " concatenate map merge make-sequence make-instances-obsolete upgraded-array-element-type ";
+
+/// Operators whose second argument, when quoted, is the name of a slot.
+const OF_SLOTS: &str = " slot-value slot-boundp slot-makunbound slot-exists-p ";
 
 /// Operators whose first argument, when quoted, is a symbol or a list of symbols.
 const OF_SYMBOLS: &str = " export unexport import shadowing-import unintern export* unexport* import* \
@@ -85,6 +90,9 @@ impl Places {
             self.roles.insert(name.span, Role::Type);
         }
         if !quoted && let Some(operator) = form.operator(node) {
+            if operator == "defstruct" {
+                self.structure(form, node);
+            }
             self.list(form, &operator, &node.children);
         }
         node.children.iter().for_each(|child| self.visit(form, child, quoted));
@@ -106,6 +114,19 @@ impl Places {
             _ => Vec::new(),
         };
         self.roles.extend(types.into_iter().map(|span| (span, Role::Type)));
+        match operator {
+            "defclass" | "define-condition" => {
+                let slots = all.get(3).map(|list| list.children.as_slice()).unwrap_or_default();
+                slots.iter().for_each(|slot| self.slot(form, slot));
+            }
+            "with-slots" => {
+                let slots = all.get(1).map(|list| list.children.as_slice()).unwrap_or_default();
+                let named =
+                    slots.iter().filter_map(|one| if one.kind == Kind::List { one.children.get(1) } else { Some(one) });
+                self.roles.extend(named.map(|name| (name.span, Role::Slot)));
+            }
+            _ => {}
+        }
         if operator == "handler-bind" {
             let clauses = all.get(1).map(|list| list.children.as_slice()).unwrap_or_default();
             let handlers = clauses.iter().filter_map(|clause| clause.children.get(1));
@@ -131,6 +152,49 @@ impl Places {
         }
     }
 
+    /// Records the roles in a slot of a class, condition or structure: a name, or a list that begins
+    /// with it.
+    fn slot(&mut self, form: &Form, slot: &Node) {
+        let (name, options) = match slot.kind {
+            Kind::List => (slot.children.first(), slot.children.get(1..).unwrap_or_default()),
+            _ => (Some(slot), [].as_slice()),
+        };
+        self.roles.extend(name.map(|name| (name.span, Role::Slot)));
+        for (at, option) in options.iter().enumerate() {
+            let Some(value) = options.get(at + 1) else { break };
+            match form.name(option).as_deref() {
+                Some(":type") => drop(self.roles.insert(value.span, Role::Type)),
+                Some(":accessor" | ":reader" | ":writer") => {
+                    let name = if value.kind == Kind::List { value.children.get(1) } else { Some(value) };
+                    self.roles.extend(name.map(|name| (name.span, Role::Function)));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Records the slots of a structure: its own, those whose defaults it changes, and those that
+    /// the lambda lists of its constructors name.
+    fn structure(&mut self, form: &Form, node: &Node) {
+        fn atoms(form: &Form, node: &Node, roles: &mut HashMap<Span, Role>) {
+            if node.kind == Kind::Atom && !form.text(node).starts_with([':', '&']) {
+                roles.insert(node.span, Role::Slot);
+            }
+            node.children.iter().for_each(|child| atoms(form, child, roles));
+        }
+        let Some(structure) = Structure::of(node) else { return };
+        structure.slots.iter().for_each(|slot| self.slot(form, slot));
+        for (option, arguments) in structure.named_options(form) {
+            match option.as_str() {
+                ":include" => arguments.iter().skip(1).for_each(|slot| self.slot(form, slot)),
+                ":constructor" => {
+                    arguments.iter().skip(1).take(1).for_each(|list| atoms(form, list, &mut self.roles));
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Records the roles of quoted arguments in a call of a standard function.
     fn call(&mut self, form: &Form, operator: &str, all: &[Node]) {
         let is = |list: &str| list.contains(&format!(" {operator} "));
@@ -144,6 +208,9 @@ impl Places {
         }
         if is(OF_VARIABLES) {
             found.extend(quoted(1).map(|one| (one.span, Role::Variable)));
+        }
+        if is(OF_SLOTS) {
+            found.extend(quoted(2).map(|one| (one.span, Role::Slot)));
         }
         if is(OF_TYPES) {
             found.extend(quoted(1).map(|one| (one.span, Role::Type)));

@@ -145,7 +145,7 @@ impl<'a> Structures<'a> {
             // Accessors of included slots are not among `functions`.
             if let Some((home, name)) = slot {
                 let prefix = naming.prefix.clone();
-                let slot = Target { home, name, new: String::new(), kinds: HashSet::new(), guess: None };
+                let slot = Target { home, name, ..Target::default() };
                 return Some(Maker::Slot { structure, prefix, slot });
             }
             let lower = name.to_lowercase();
@@ -168,7 +168,13 @@ fn keyword(home: String, constructor: String, positional: usize, slot: &Target, 
 }
 
 fn function(home: String, name: String, new: &str) -> Target {
-    Target { home, name, new: names::as_written(new), kinds: HashSet::from(["function".to_owned()]), guess: None }
+    Target {
+        home,
+        name,
+        new: names::as_written(new),
+        kinds: HashSet::from(["function".to_owned()]),
+        ..Target::default()
+    }
 }
 
 /// The symbol name that the reader makes of a name as written.

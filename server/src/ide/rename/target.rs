@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 /// A symbol that gets a new name.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Target {
     /// The home package.
     pub home: String,
@@ -11,26 +11,86 @@ pub(super) struct Target {
     pub name: String,
     /// The new name, as typed.
     pub new: String,
-    /// The kinds of its definitions.
+    /// The kinds of its definitions that get the new name.
     pub kinds: HashSet<String>,
+    /// The kinds of its other definitions, which keep the name.
+    pub kept: HashSet<String>,
     /// The reason why every mention of it is unsure.
     pub guess: Option<String>,
 }
 
+/// The things that a symbol can name, each independent of the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Thing {
+    Slot,
+    Function,
+    Variable,
+    Type,
+}
+
+impl Thing {
+    /// The word for a person.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Thing::Slot => "slot",
+            Thing::Function => "function",
+            Thing::Variable => "variable",
+            Thing::Type => "class or type",
+        }
+    }
+
+    /// The kinds of definitions of such a thing.
+    fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Thing::Slot => &["slot"],
+            Thing::Function => {
+                &["function", "generic function", "method", "macro", "compiler macro", "setf expander", "type"]
+            }
+            Thing::Variable => &["variable", "constant", "symbol macro"],
+            Thing::Type => &["class", "structure", "condition", "type"],
+        }
+    }
+
+    /// Returns true if one of the kinds is that of such a thing.
+    fn is_among(self, kinds: &HashSet<String>) -> bool {
+        kinds.iter().any(|kind| self.kinds().contains(&kind.as_str()))
+    }
+
+    /// The thing that a definition of a kind makes; `None` for a definition by a user's macro.
+    pub(super) fn of_kind(kind: &str) -> Option<Thing> {
+        let all = [Thing::Slot, Thing::Type, Thing::Function, Thing::Variable];
+        all.into_iter().find(|thing| thing.kinds().contains(&kind))
+    }
+}
+
 impl Target {
-    pub(super) fn is(&self, kinds: &[&str]) -> bool {
-        self.kinds.iter().any(|kind| kinds.contains(&kind.as_str()))
+    pub(super) fn is(&self, thing: Thing) -> bool {
+        thing.is_among(&self.kinds)
+    }
+
+    pub(super) fn is_slot(&self) -> bool {
+        self.is(Thing::Slot)
     }
 
     pub(super) fn is_function(&self) -> bool {
-        self.is(&["function", "generic function", "method", "macro", "compiler macro", "setf expander", "type"])
+        self.is(Thing::Function)
     }
 
     pub(super) fn is_variable(&self) -> bool {
-        self.is(&["variable", "constant", "symbol macro"])
+        self.is(Thing::Variable)
     }
 
     pub(super) fn is_type(&self) -> bool {
-        self.is(&["class", "structure", "condition", "type"])
+        self.is(Thing::Type)
+    }
+
+    /// Returns true if a slot gets the new name, and nothing else does.
+    pub(super) fn is_slot_alone(&self) -> bool {
+        self.is_slot() && self.kinds.len() == 1
+    }
+
+    /// Returns true if such a thing has the name and keeps it.
+    pub(super) fn keeps(&self, thing: Thing) -> bool {
+        !self.is(thing) && thing.is_among(&self.kept)
     }
 }

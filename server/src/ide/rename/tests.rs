@@ -3,6 +3,7 @@ mod exported;
 mod guarded;
 mod packages;
 mod places;
+mod slots;
 mod structures;
 
 use expect_test::{Expect, expect};

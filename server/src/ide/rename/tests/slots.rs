@@ -1,0 +1,135 @@
+//! Slots whose symbol also names a function, variable or class.
+
+use expect_test::expect;
+
+use super::*;
+
+#[test]
+fn a_slot_is_renamed_without_what_shares_its_symbol() {
+    global(
+        &[(
+            "a.lisp",
+            "(defclass c () ((name‸ :initarg :name :initform (name 1) :type name) (other :initform 1)))
+(defclass d (c) ((name :accessor d-name)))
+(defclass name () ())
+(defvar name 1)
+(defun name (x) (list name x))
+(defmethod f ((c c)) (setf (slot-value c 'name) (name c)) (with-slots (name (n name)) c (list name n #'name)))
+(list 'name (make-instance 'name))
+(let ((name 1)) name)",
+        )],
+        "title",
+        Options::default(),
+        expect![[r#"
+            slot
+            (defclass c () ((title :initarg :name :initform (?title 1) :type ?title) (other :initform 1)))
+            (defclass d (c) ((title :accessor d-name)))
+            (defclass ?title () ())
+            (defvar ?title 1)
+            (defun ?title (x) (list ?title x))
+            (defmethod f ((c c)) (setf (slot-value c 'title) (?title c)) (with-slots ((name title) (n title)) c (list name n #'?title)))
+            (list '?title (make-instance '?title))
+            (let ((name 1)) name)
+        "#]],
+    );
+}
+
+#[test]
+fn what_shares_the_symbol_of_a_slot_is_renamed_without_it() {
+    global(
+        &[(
+            "a.lisp",
+            "(defclass c () ((name :initform (name 1))))
+(defun name‸ (x) x)
+(defmethod f ((c c)) (with-slots (name (n name)) c (list (slot-value c 'name) name n (name c))))",
+        )],
+        "title",
+        Options::default(),
+        expect![[r#"
+            function
+            (defclass c () ((?title :initform (title 1))))
+            (defun title (x) x)
+            (defmethod f ((c c)) (with-slots (name (n ?title)) c (list (slot-value c '?title) name n (title c))))
+        "#]],
+    );
+}
+
+#[test]
+fn an_accessor_of_the_same_name_goes_with_its_slot() {
+    for (text, expected) in [
+        (
+            "(defclass c () ((name‸ :accessor name)))\n(defvar name 1)\n(defmethod f ((c c)) (setf (name c) (slot-value c 'name)) name)",
+            expect![[r#"
+                slot
+                (defclass c () ((title :accessor title)))
+                (defvar ?title 1)
+                (defmethod f ((c c)) (setf (title c) (slot-value c 'title)) ?title)
+            "#]],
+        ),
+        (
+            "(defclass c () ((name :accessor name‸)))\n(defmethod f ((c c)) (setf (name c) (slot-value c 'name)))\n(defmethod (setf name) (v (c d)) 1)",
+            expect![[r#"
+                method
+                (defclass c () ((title :accessor title)))
+                (defmethod f ((c c)) (setf (title c) (slot-value c 'title)))
+                (defmethod (setf title) (v (c d)) 1)
+            "#]],
+        ),
+        (
+            "(defstruct (c (:conc-name nil)) name‸)\n(defun f (c) (setf (name c) (make-c :name name)))\n(defvar name 1)",
+            expect![[r#"
+                slot
+                (defstruct (c (:conc-name nil)) title)
+                (defun f (c) (setf (title c) (make-c :title ?title)))
+                (defvar ?title 1)
+            "#]],
+        ),
+    ] {
+        global(&[("a.lisp", text)], "title", Options::default(), expected);
+    }
+}
+
+#[test]
+fn package_definitions_name_both_symbols() {
+    let texts = |user: &'static str| {
+        [
+            ("a.lisp", "(in-package :pa)\n(defclass c () ((name‸ :initarg :name)))\n(defun name (x) x)"),
+            ("b.lisp", user),
+            ("p.lisp", "(defpackage :pa (:use :cl) (:export #:name))\n(defpackage :pb (:use :cl :pa))"),
+        ]
+    };
+    global(&texts("(in-package :pb)\n(name 1)"), "title", Options::default(), expect![[r#"
+        slot
+        (in-package :pa)
+        (defclass c () ((title :initarg :name)))
+        (defun ?title (x) x)
+        (in-package :pb)
+        (?title 1)
+        (defpackage :pa (:use :cl) (:export ?#:name #:title))
+        (defpackage :pb (:use :cl :pa))
+    "#]]);
+    global(
+        &texts("(in-package :pb)\n(list (name 1) (slot-value c 'name))"),
+        "title",
+        Options::default(),
+        expect![[r#"
+            slot
+            (in-package :pa)
+            (defclass c () ((title :initarg :name)))
+            (defun ?title (x) x)
+            (in-package :pb)
+            (list (?title 1) (slot-value c 'title))
+            (defpackage :pa (:use :cl) (:export #:name #:title))
+            (defpackage :pb (:use :cl :pa))
+        "#]],
+    );
+}
+
+#[test]
+fn a_slot_can_be_called_as_a_function_is_but_not_as_another_slot_of_its_class() {
+    let text = "(defclass c () ((name‸)))\n(defclass d (c) ((size)))\n(defclass e () ((width)))\n(defun width () 1)";
+    for (new, expected) in [("width", "slot: "), ("size", "refused: d has a slot size already")] {
+        let found = renamed(text, new, &FixedExpander(None));
+        assert!(found.starts_with(expected), "{found}");
+    }
+}
