@@ -18,6 +18,15 @@
 (defun undo (image)
   (outcome-of image "undo-reload"))
 
+(deftest forms-behind-features-are-compiled
+  (with-image (image)
+    (let ((text (format nil "(defpackage :hf (:use :cl))~%(in-package :hf)~%#+no-such-feature (no-such-package:f 1)~%#+sbcl (defun f () 1)~%~%#-sbcl (defun f () 2)~%#| then |# (defun g ()~% #+no-such-feature (no-such-package:f 1) (f))~%:end~%#.(progn '(defun h () (g)))")))
+      (ok (reloaded-p (compile-string image text "file" "/tmp/no-such-file.lisp")))
+      (is equal "1" (first-value image "(hf::h)"))
+      ;; The places are those of the file.
+      (let ((outcome (compile-string image (format nil "(in-package :hf)~%~%#+sbcl~%(defun i () nowhere)") "file" "/tmp/no-such-file.lisp")))
+        (is equal 3 (path outcome "failure" "line"))))))
+
 (deftest reload-compile-string
   (with-image (image)
     (let ((outcome (compile-string image "(defpackage :hr (:use :cl)) (in-package :hr) (defun f (x) (* 2 x)) (defvar *v* 1) (defmacro m (x) `(list ,x))")))

@@ -203,13 +203,13 @@
               package))
       (error () package))))
 
-(defun mark-end (head)
-  "HEAD, blanks, with an atom as its last character: a form begins, for the compiler, where the one
-  before it ends."
-  (let ((end (1- (length head))))
+(defun mark-end (head text)
+  "HEAD, blanks, with an atom at its end: TEXT, the form behind it, begins, for the compiler, where
+  the one before it ends. A blank stays between the two if they would be one symbol (`0#+sbcl`)."
+  (let ((end (- (length head) (if (find (char text 0) "(\"'`,;") 1 2))))
     (if (minusp end)
         head
-        (concatenate 'string (subseq head 0 end) "0"))))
+        (substitute #\0 #\Space head :test (constantly t) :start end :end (1+ end)))))
 
 (defun place-after (head)
   "Line and column, 1-based, of what comes after HEAD."
@@ -236,7 +236,7 @@
         (*package* package)
         (*complaint* nil))
     (with-open-file (out source :direction :output :external-format :utf-8)
-      (write-string (mark-end head) out)
+      (write-string (mark-end head text) out)
       (write-string text out)
       (terpri out))
     (multiple-value-bind (fasl warnings failed)
