@@ -167,7 +167,7 @@ pub(super) async fn page_of_frames(
     let page = DebugFrames { stop, start: wanted.start_frame, count };
     let page = backend.query(page).await.map_err(text)?;
     let texts = connection.texts();
-    let mut files = connection.session.context(connection.client).await.texts().await;
+    let mut files = connection.session.context(connection.client).await.texts();
     let places = frame_places::places(&page, &mut files).await;
     let mut frames = Vec::new();
     for (frame, found) in page.frames.iter().zip(places) {

@@ -193,7 +193,7 @@ mod tests {
             serde_json::from_value(json!({"total": 3, "frames": [frame, frame, frame], "texts": [LOADED]})).unwrap();
         let moved = format!("; new\n{LOADED}\n");
         let context = context(FakeImage::empty(), &[("shop.lisp", moved.as_str())]);
-        let text = run(async { context.texts().await.get(std::path::Path::new("/no/shop.lisp")).await }).unwrap();
+        let text = run(async { context.texts().get(std::path::Path::new("/no/shop.lisp")).await }).unwrap();
         let mut searches = Searches::default();
         let starts: Vec<usize> = page
             .frames

@@ -188,7 +188,7 @@ pub async fn frames<B: Backend>(
     workspace: &Path,
 ) -> Result<(String, FramesFacts), ImageError> {
     let page = context.query(DebugFrames { stop: stack.stop(), start: 0, count: PAGE }).await?;
-    let places = frame_places::places(&page, &mut context.texts().await).await;
+    let places = frame_places::places(&page, &mut context.texts()).await;
     let mut text = format!("{}, {} frames:", stack.name(), page.total);
     let mut frames = Vec::new();
     for (frame, found) in page.frames.iter().zip(places) {

@@ -98,7 +98,7 @@ async fn is_mentioned<B: Backend>(
         exported_slot: None,
         both: false,
     };
-    let mut texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     for file in index.mentioning(name) {
         let document = match &file.open {
             Some(document) => document.clone(),
