@@ -1,6 +1,6 @@
-//! A chain: processes that a check of a text leaves behind, and that answer edits of it by
-//! compiling what the edit changes (docs/wire.md, "A chain"). Its end costs nothing but time: the
-//! caller checks the whole text.
+//! Chains: the processes that a check of a text leaves behind (docs/wire.md, "A chain"). They
+//! answer an edit of the text by compiling only what the edit changes. If a chain ends, the caller
+//! checks the whole text instead, which only takes longer.
 
 pub(super) mod memory;
 mod protocol;
@@ -35,19 +35,20 @@ use crate::steady::{sleep, timeout};
 use crate::text::Span;
 use crate::text::expected::Expected;
 
-/// The divisor of a check's deadline: within that part of it the first process must connect, and an
-/// edit be answered. A whole check answers long before.
+/// The divisor of a check's deadline that gives the time limit for the first process to connect,
+/// and for an edit to be answered. A check of the whole text answers long before.
 const DEADLINE_DIVISOR: u32 = 4;
 /// The time limit for a chain to end when it is told to, and to accept an edit.
 const END: Duration = Duration::from_secs(2);
-/// The time limit of the wait for an image at rest: when a chain is made, and for an edit.
+/// The time limits of the wait for an image at rest: when a chain is made, and for an edit.
 const AT_REST: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(60));
-/// The intervals at which the memory of a working chain, and that of the machine, are checked.
+/// The interval at which the memory of a working chain is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// The interval at which the memory of the machine is checked.
 const SHORTAGE: Duration = Duration::from_secs(5);
-/// Milliseconds of compiling between two checkpoints: for most texts, and for those of more bytes
-/// than `LARGE`.
+/// The milliseconds of compiling between two checkpoints.
 const SPACING: u32 = 15;
+/// The same for texts of more bytes than `LARGE`.
 const SPACING_LARGE: u32 = 40;
 const LARGE: usize = 200_000;
 /// The maximum number of checkpoints of one chain.
@@ -67,10 +68,10 @@ pub enum ChainEnd {
     Impossible(&'static str),
 }
 
-/// An edit: the difference of a text from the chain's own.
+/// An edit: the difference between a text and the chain's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChainEdit {
-    /// The number of the edit; it grows.
+    /// The number of the edit, greater than those of earlier edits.
     pub number: u64,
     /// The span of the chain's text that is replaced.
     pub span: Span,
@@ -128,7 +129,7 @@ pub struct Chain {
     /// The state of the image at the fork.
     world: u64,
     package: Option<String>,
-    /// Bytes that each process may have for itself.
+    /// The number of bytes that each process may have to itself.
     limit: u64,
     taken: u64,
     /// The time limit of an answer.
@@ -151,7 +152,7 @@ fn failed(why: impl Into<String>) -> ChainEnd {
     ChainEnd::Failed(why.into())
 }
 
-/// Returns the reason for the end of a chain's processes. `alone`: the image did not end.
+/// Returns the reason for the end of a chain's processes. `alone` is true if the image did not end.
 fn ended(alone: bool) -> ChainEnd {
     if alone { failed("its processes have ended") } else { ChainEnd::Changed }
 }
@@ -171,8 +172,8 @@ fn of_copy(why: Failed) -> ChainEnd {
     }
 }
 
-/// Returns the state of the image, after a wait of at most `limit` until the image is at rest. It
-/// is not while it forks a copy for the next check.
+/// Returns the state of the image once it is at rest, or `None` if it is not at rest within
+/// `limit`. An image that forks a copy for the next check is not at rest.
 async fn at_rest(instance: &Instance, package: Option<&str>, limit: Duration) -> Option<u64> {
     let begun = Instant::now();
     let mut pause = Duration::from_millis(2);
@@ -186,7 +187,7 @@ async fn at_rest(instance: &Instance, package: Option<&str>, limit: Duration) ->
     }
 }
 
-/// Has the first process of a chain forked, and waits until it connects.
+/// Forks the first process of a chain, and waits until it connects.
 async fn fork(
     runner: &Runner,
     job: &CheckJob<ChainParams>,
@@ -230,8 +231,8 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
     };
     let within = job.within().map_err(|error| of_image(&error))?;
     let package = job.params.check.package.as_deref();
-    // No other copy waits for the image to be at rest, which it never is while a program runs in
-    // it.
+    // The wait is made before the turn is taken, so that other copies need not wait, too. An image
+    // is never at rest while a program runs in it.
     at_rest(&instance, package, AT_REST.0).await.ok_or(ChainEnd::Changed)?;
     let permit = runner.turns.turn(Queue::Checks).await.map_err(|error| of_image(&error))?;
     let before = at_rest(&instance, package, AT_REST.1).await.ok_or(ChainEnd::Changed)?;
@@ -288,7 +289,7 @@ impl Chain {
         let mut trusted = false;
         loop {
             let line = self.line().await?;
-            // Other lines of the check may be of any kind.
+            // Other lines of the check may have any form.
             let said = serde_json::from_slice(&line).unwrap_or(StartLine { token: None, chain: None });
             match said {
                 StartLine { token: Some(said), .. } if said == token => trusted = true,
@@ -314,8 +315,8 @@ impl Chain {
         async move { tokio::task::spawn_blocking(move || memory::memory_beyond_image(head, image)).await.ok() }
     }
 
-    /// Sends an edit, after which no earlier one is answered. Returns false when the image is not
-    /// at rest: nothing was sent.
+    /// Sends an edit, after which no earlier edit is answered. Returns false, and sends nothing, if
+    /// the image is not at rest.
     ///
     /// # Errors
     /// When the chain has ended or is of no use any more.
@@ -332,7 +333,7 @@ impl Chain {
         Ok(true)
     }
 
-    /// Tells the keeper where in the chain's text the next edit may be.
+    /// Tells the keeper the place in the chain's text at which the next edit may be.
     ///
     /// # Errors
     /// As [`Chain::edit`].
@@ -402,7 +403,7 @@ impl Chain {
         }
     }
 
-    /// Returns the reason for the end of the connection. With the image, all its copies end.
+    /// Returns the reason for the end of the connection. When an image ends, all its copies end.
     async fn lost(&mut self) -> ChainEnd {
         ended(timeout(END, self.forked.ended()).await.unwrap_or(true))
     }
@@ -411,6 +412,6 @@ impl Chain {
     pub async fn end(self) {
         let Chain { mut forked, orders, lines, .. } = self;
         drop((orders, lines));
-        let _ = timeout(END, forked.ended()).await; // dropping it kills what is left
+        let _ = timeout(END, forked.ended()).await; // dropping `forked` kills what is left
     }
 }

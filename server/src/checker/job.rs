@@ -1,4 +1,4 @@
-//! The job of a copy, and the requests of the copy of a system's check.
+//! The job of a copy, and the requests from the copy of a system's check.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,45 +16,45 @@ use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, Progress};
 use crate::text::expected::Expected;
 
-/// The time limit of the last lines, and of the notice that a copy ended.
+/// The time limit for the last lines of a copy, and for the notice that it ended.
 pub(super) const AFTERWARDS: Duration = Duration::from_secs(5);
 
-/// Returns the facts of a file that a copy needs, `None` when the file cannot be read. May block.
-/// The path comes from the copy and is untrusted.
+/// A function that returns the facts of a file that a copy needs, or `None` if the file cannot be
+/// read. It may block. The path comes from the copy and is untrusted.
 pub type FileLookup = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
 
 /// The job of a copy.
 pub(super) struct CheckJob<P> {
     pub(super) op: &'static str,
-    /// A description for the user: `a check`.
+    /// A description for the user, such as `a check`.
     pub(super) what: &'static str,
     pub(super) params: P,
     pub(super) deadline: f64,
     pub(super) memory: u64,
-    /// True if the copy may have threads, and sockets of its own.
+    /// True if the copy may have threads, and its own sockets.
     pub(super) threads: bool,
     /// The path of the first text, with its length.
     pub(super) first: (PathBuf, usize),
-    /// See [`FileFacts::expected`]; for the first text.
+    /// The expected forms of the first text; see [`FileFacts::expected`].
     pub(super) expected: Expected,
-    /// Ends the job only when the copy has exited with code 0.
+    /// True to end the job only when the copy has exited with code 0.
     pub(super) until_exit: bool,
     pub(super) files: Option<Files>,
 }
 
-/// The handlers of what the copy of a system's check sends besides findings: files and steps.
+/// The handlers of the files and steps that the copy of a system's check sends besides findings.
 pub(super) struct Files {
     pub(super) lookup: FileLookup,
     pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,
 }
 
 impl<P> CheckJob<P> {
-    /// Creates the job of a copy that waits for its text.
+    /// Creates the job of a copy that is kept ready and waits for its text.
     pub(super) fn waiting(params: P) -> CheckJob<P> {
         CheckJob::of_work("check", "a check", params, (0.0, 0))
     }
 
-    /// Creates a job that checks no text, with its deadline in seconds and its memory in bytes.
+    /// Creates a job that checks no text. Its deadline is in seconds, and its memory in bytes.
     pub(super) fn of_work(
         op: &'static str,
         what: &'static str,
@@ -75,7 +75,7 @@ impl<P> CheckJob<P> {
         }
     }
 
-    /// Returns the time limit.
+    /// Returns the time limit, or an error if the deadline is no possible time.
     pub(super) fn within(&self) -> Result<Duration, ImageError> {
         Duration::try_from_secs_f64(self.deadline).map_err(|_| {
             let message = format!("The deadline must be a number of seconds, and not {}.", self.deadline);
@@ -88,7 +88,7 @@ impl<P> CheckJob<P> {
     }
 }
 
-/// The parameters on the wire.
+/// The parameters of a job as they are sent to the image.
 #[derive(Serialize)]
 pub(super) struct Wire<'a, P> {
     #[serde(flatten)]
@@ -96,18 +96,21 @@ pub(super) struct Wire<'a, P> {
     pub(super) socket: &'a Path,
     pub(super) token: &'a str,
     pub(super) scratch: &'a Path,
-    /// The files and directories that the copy may read besides those that it knows itself.
+    /// The files and directories that the copy may read besides those that it knows by itself.
     pub(super) read: Vec<&'a Path>,
-    /// Makes a second process do the work itself, without a fork.
+    /// True to make a second process do the work itself, without a fork.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_place: bool,
-    /// Makes the copy of a system's check wait for an answer when it names a file.
+    /// True to make the copy of a system's check wait for an answer when it names a file.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) withhold: bool,
 }
 
 impl Files {
-    /// Handles the request in a line. `Err`: the reason, for the user, why the copy cannot go on.
+    /// Handles the request in a line.
+    ///
+    /// # Errors
+    /// The reason, for the user, why the copy cannot go on.
     pub(super) async fn serve(
         &self,
         taken: CheckEvent,
@@ -129,7 +132,7 @@ impl Files {
                 findings.begin(path, &facts, silent)?;
                 let answer = format!("{}\n", serde_json::json!({"withheld": facts.withheld}));
                 match timeout(AFTERWARDS, answers.write_all(answer.as_bytes())).await {
-                    // The end of a copy is reported by its exit status.
+                    // An ended copy is reported by its exit status.
                     Ok(_) => Ok(()),
                     Err(_) => Err("it asked for something and did not read the answer".into()),
                 }
@@ -139,7 +142,7 @@ impl Files {
 
     fn report(&self, message: String) {
         if let Some(progress) = &self.progress {
-            // The receiver may have gone.
+            // The receiver may have been dropped.
             let _ = progress.send(Progress { message, done: 0, total: None });
         }
     }

@@ -1,4 +1,4 @@
-//! `consort check`.
+//! The command `consort check`.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -51,16 +51,16 @@ struct Checked {
     report: CheckReport,
 }
 
-/// The state of one command. Reports are printed as they come, so that an interrupt loses none.
+/// The state of one command. Reports are printed as they come, so that none is lost by an
+/// interrupt.
 struct Run {
     timeout: Option<f64>,
     json: bool,
     summary: Summary,
-    /// A check was stopped before its end.
+    /// True if a check was stopped before its end.
     stopped: bool,
     failures: Vec<String>,
-    /// The workspaces for which the notice of trust and the problems in the settings have been
-    /// printed.
+    /// The workspaces whose notice of trust and problems in the settings have been printed.
     workspaces: BTreeSet<PathBuf>,
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Returns what the name of a file that is not there may have been meant as.
+/// Returns a suggestion for the name of a file that does not exist.
 fn suggestion(path: &Path) -> String {
     let file = path.with_extension("asd");
     match path.to_str() {
@@ -104,10 +104,10 @@ fn suggestion(path: &Path) -> String {
 }
 
 impl Run {
-    /// Keeps the message of a check that could not be made.
+    /// Keeps the message of a check that could not be made, or returns another failure.
     ///
     /// # Errors
-    /// The output cannot be written: nothing more is checked.
+    /// The output cannot be written, so that nothing more is checked.
     fn note(&mut self, checked: Result<(), Failure>) -> Result<(), Failure> {
         match checked {
             Err(Failure::Cannot(message)) => self.failures.push(message),
@@ -223,8 +223,8 @@ impl Run {
 }
 
 /// Calls `work` for each item, on all processors, and `done` with each result, in the order of the
-/// items. For several items, one progress line shows how many are done; a single item's `work` has
-/// the line for itself.
+/// items. For several items, a progress line shows how many are done. For a single item, its `work`
+/// has the progress line.
 fn in_order<T: Send>(
     items: &[PathBuf],
     work: impl Fn(&Path, &ProgressLine) -> T + Sync,
@@ -258,7 +258,7 @@ fn in_order<T: Send>(
     })
 }
 
-/// Calls `done` with each result as soon as those before it have come.
+/// Calls `done` with each result, in the order of the items, as soon as those before it have come.
 fn each_in_order<T>(
     items: &[PathBuf],
     line: &ProgressLine,
@@ -301,7 +301,7 @@ fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request, line
 /// Returns a file's text and real path.
 fn read(file: &Path) -> Result<(String, PathBuf), String> {
     let path = file.canonicalize().map_err(|error| error.to_string())?;
-    // The faults of a text are shown with its lines.
+    // Errors in a text are shown with its lines, so the file that is shown must be Lisp source.
     if files::is_lisp(file) && !files::is_lisp(&path) {
         return Err(format!("it leads to {}, which is no Lisp source", shown::path(&path)));
     }
@@ -327,7 +327,7 @@ fn print_json(Checked { name, text, report, .. }: &Checked) -> Result<(), Failur
     Ok(())
 }
 
-/// Returns one diagnostic as JSON.
+/// Returns a diagnostic as JSON.
 fn line(name: &str, text: &Rope, diagnostic: &Diagnostic) -> Value {
     json!({
         "file": name,
@@ -347,7 +347,7 @@ fn range(text: &Rope, span: Span) -> Value {
     json!({"start": start, "end": end})
 }
 
-/// Returns a question for each diagnostic about an unknown name that a known one is like.
+/// Returns a question for each diagnostic about an unknown name that resembles a known one.
 fn suggestions(place: &Place, Checked { path, text, report, .. }: &Checked) -> Vec<Option<String>> {
     let items: Vec<Diagnostic> = report.diagnostics.iter().filter(|one| meant::is_about_name(one)).cloned().collect();
     let mut names = if items.is_empty() {
@@ -367,7 +367,7 @@ fn suggestions(place: &Place, Checked { path, text, report, .. }: &Checked) -> V
 
 fn print_text(place: &Place, checked: &Checked) -> Result<(), Failure> {
     let Checked { name, text, report, .. } = checked;
-    // Code under check can name any file, and one many times.
+    // Code under check can name any file, and the same file many times.
     let others: RefCell<(u64, HashMap<PathBuf, Option<Rope>>)> = RefCell::default();
     let read_other = |path: &Path| {
         let (read, others) = &mut *others.borrow_mut();

@@ -11,17 +11,17 @@ use super::source::Source;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// Runs code in the image. The default is `allow`; all other classes default to `ask`.
+    /// Running code in the image. The default is `allow`; all other classes default to `ask`.
     Eval,
-    /// Compiles a file and writes the fasl.
+    /// Compiling a file and writing the fasl.
     CompileFile,
-    /// Replaces, loads, reloads or undoes definitions.
+    /// Replacing, loading, reloading or undoing definitions.
     ModifyRunningCode,
-    /// Writes a file in the workspace.
+    /// Writing a file in the workspace.
     EditFile,
-    /// Ends the image, whose state is lost.
+    /// Ending the image, whose state is lost.
     RestartImage,
-    /// Runs code at a stop, or leaves it.
+    /// Running code at a stop, or leaving the stop.
     Debug,
 }
 
@@ -55,9 +55,9 @@ impl Class {
 pub enum Setting {
     /// Permitted without a question.
     Allow,
-    /// Decided by a person.
+    /// Permitted if a person agrees.
     Ask,
-    /// Permitted only in a copy of the image, where nothing is kept. For evaluation alone.
+    /// Permitted only in a copy of the image, where no change is kept. For evaluation alone.
     Copy,
     /// Refused.
     Deny,
@@ -113,7 +113,7 @@ type PerClass<T> = [T; Class::ALL.len()];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalConfig {
     own: PerClass<Setting>,
-    /// The lower bound from the workspace, whatever the other sources set.
+    /// The lower bound from the workspace, which holds whatever the other sources set.
     workspace: PerClass<Option<Setting>>,
     editor: PerClass<Option<Setting>>,
     /// The time limit for a person's answer. Not configurable; only tests change it.
@@ -137,11 +137,11 @@ impl Default for ApprovalConfig {
 }
 
 impl ApprovalConfig {
-    /// Sets one class. The error is a sentence for a person: the workspace may only make the
-    /// setting stricter, and only code can be evaluated in a copy.
+    /// Sets the setting of one class.
     ///
     /// # Errors
-    /// Fails when `setting` is looser than the setting in force, or none of the class.
+    /// A sentence for a person. The workspace may only make a setting stricter, and only evaluation
+    /// can be done in a copy.
     pub fn set(&mut self, class: Class, setting: Setting, source: Source) -> Result<(), String> {
         let at = class as usize;
         if setting == Setting::Copy && class != Class::Eval {
@@ -167,9 +167,9 @@ impl ApprovalConfig {
         Ok(())
     }
 
-    /// Returns the setting in force with the settings of `editors` applied: the strictest of the
-    /// editors overrides the user's own file, but loosens no `copy` and no `deny`; the workspace's
-    /// setting remains the lower bound.
+    /// Returns the setting in force with the settings of `editors` applied. The strictest of the
+    /// editors' settings overrides the user's own file, but never loosens `copy` or `deny`. The
+    /// workspace's setting remains the lower bound.
     pub fn in_force<'a>(&self, class: Class, editors: impl IntoIterator<Item = &'a ApprovalConfig>) -> (Setting, Rule) {
         let at = class as usize;
         let editor = editors.into_iter().filter_map(|editor| editor.editor[at]).max();
@@ -183,8 +183,8 @@ impl ApprovalConfig {
         }
     }
 
-    /// Applies an editor's newer settings as far as they are not looser than `before`. Also
-    /// returns the classes that stayed unchanged.
+    /// Applies an editor's newer settings as far as they are not looser than `before`. Also returns
+    /// the classes whose settings were not applied.
     pub fn tightened(mut self, before: &ApprovalConfig) -> (ApprovalConfig, Vec<Class>) {
         let mut kept = Vec::new();
         for class in Class::ALL {

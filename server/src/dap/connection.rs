@@ -27,20 +27,21 @@ use crate::session::{ClientId, Frontend, Session};
 
 /// The time limit for the image to list its stops.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
-/// The thread that clients are told of when none runs or is stopped: some evaluate only when there
-/// is one, and the protocol wants one (Debug Adapter Protocol, "threads").
+/// The id of the thread that clients are told of when no thread runs or is stopped. The protocol
+/// requires one (Debug Adapter Protocol, "threads"), and some clients evaluate only if there is
+/// one.
 pub(super) const IDLE_THREAD: u64 = i32::MAX as u64;
 /// The maximum time that a message waits for the output that was printed before it.
 const OUTPUT: Duration = Duration::from_secs(1);
-/// The time limit for evaluations to end whose stops were aborted, and then for the last messages
-/// to be written.
+/// The time limit for evaluations to end after their stops were aborted, and again for the last
+/// messages to be written.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of texts that are kept for clients to read.
 const TEXTS: usize = 50;
 /// The maximum number of loaded forms whose text is kept: those of a page of frames.
 const MAX_LOADED: usize = super::answers::MAX_PAGE;
-/// The reference of the first form that is kept as it was loaded; the requests whose texts are kept
-/// have smaller numbers.
+/// The reference of the first loaded form that is kept. The reference of an evaluated text is the
+/// number of its request, which is smaller.
 const LOADED: u64 = 1_500_000_000;
 
 /// The state of a connection.
@@ -54,7 +55,7 @@ pub(super) struct Connection {
     pub(super) begin: Mutex<Begin>,
     /// The recording that is stepped through, instead of the image.
     pub(super) replay: OnceLock<Replay>,
-    /// The frozen failure that the client looks at, in place of the image.
+    /// The number of the frozen failure that the client inspects in place of the image.
     pub(super) failure: Mutex<Option<u64>>,
     /// True once the client was told that the debug session is over.
     terminated: AtomicBool,
@@ -76,10 +77,10 @@ pub(super) struct Connection {
     waiting: Waiting,
     /// The client's evaluations that have not ended, in the order of the requests.
     pub(super) evaluations: Mutex<VecDeque<Running>>,
-    /// Notified when one of them has ended.
+    /// Notified when one of the client's evaluations has ended.
     pub(super) ended: Notify,
-    /// The number of `terminate` requests so far: evaluations of before that have not begun are to
-    /// end.
+    /// The number of `terminate` requests so far. An evaluation that was requested before one of
+    /// them and has not begun is to end.
     pub(super) terminations: watch::Sender<u64>,
     /// The package of the client's evaluations, as far as it is known.
     pub(super) package: Mutex<Option<String>>,
@@ -92,7 +93,7 @@ pub(super) struct Connection {
 /// An evaluation of the client that has not ended.
 pub(super) struct Running {
     pub(super) text: Arc<str>,
-    /// The image's request for it, once it was sent.
+    /// The evaluation's request to the image, once it was sent.
     pub(super) sent: Arc<SetOnce<SentEvaluation>>,
     /// Takes senders, each answered once the output so far has been sent to the client.
     pub(super) flush: mpsc::UnboundedSender<oneshot::Sender<()>>,
@@ -177,8 +178,8 @@ impl Connection {
         }
     }
 
-    /// Waits until the evaluations of the client have ended, all of which were interrupted, but for
-    /// those that have stopped since (in a cleanup form). `before`: the stops before that.
+    /// Waits until the client's evaluations, all of which were interrupted, have ended or stopped
+    /// again, as in a cleanup form. `before` holds the numbers of the stops before the interrupt.
     pub(super) async fn evaluations_ended(&self, before: &BTreeSet<u64>) {
         loop {
             let ended = self.ended.notified();
@@ -230,7 +231,7 @@ impl Connection {
         self.event("output", json!({"category": "console", "output": text}));
     }
 
-    /// The name under which the client's breakpoints are set.
+    /// Returns the name under which the client's breakpoints are set.
     pub(super) fn owner(&self) -> String {
         self.own.clone()
     }
@@ -382,7 +383,7 @@ impl Connection {
         }
     }
 
-    /// Stores the text of the client's evaluation that stopped.
+    /// Keeps the text of the client's evaluation that stopped.
     fn note_text(&self, stop: &Stop) {
         let request = thread_of(stop);
         let text = {
@@ -396,7 +397,8 @@ impl Connection {
         }
     }
 
-    /// Keeps a text, in place of the oldest of its kind: an evaluated text, or a loaded form.
+    /// Keeps a text. If there are then too many evaluated texts or loaded forms, drops the oldest
+    /// of them.
     fn keep_text(&self, text: KeptText) {
         let is_loaded = |text: &KeptText| text.reference >= LOADED;
         let (kind, max) = (is_loaded(&text), if is_loaded(&text) { MAX_LOADED } else { TEXTS });
@@ -409,7 +411,7 @@ impl Connection {
         }
     }
 
-    /// Keeps a form as it was loaded; returns the reference by which the client reads it.
+    /// Keeps the text of a loaded form, and returns the reference by which the client reads it.
     pub(super) fn keep_loaded(&self, text: String) -> u64 {
         if let Some(known) = lock(&self.texts).iter().find(|known| known.reference >= LOADED && known.text == text) {
             return known.reference;
@@ -469,8 +471,8 @@ impl Connection {
     }
 }
 
-/// The thread id of a stop, for clients: the number of the evaluation's request, or, for a thread
-/// that an evaluation started, a number beyond all of those.
+/// Returns the thread id of a stop for clients: the number of the evaluation's request, or a number
+/// beyond all of those for a thread that an evaluation started.
 pub(super) fn thread_of(stop: &Stop) -> u64 {
     stop.evaluation.as_u64().unwrap_or(0)
 }

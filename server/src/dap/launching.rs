@@ -1,5 +1,5 @@
-//! Code or a test that `attach` or `launch` names, run once the configuration is done, at whose
-//! errors and failed checks the debugger stops. Then the debug session ends.
+//! The code or test that `attach` or `launch` names. It is run once the configuration is done, and
+//! the debugger stops at its errors and failed checks. Then the debug session ends.
 
 use std::path::{Path, PathBuf};
 
@@ -24,8 +24,8 @@ use crate::text::forms::package_at;
 use crate::text::position::{PositionEncoding, to_position};
 
 /// Evaluates the code or runs the test that `attach` or `launch` named, then ends the debug
-/// session. Does nothing if they named none. `terminations`: of `terminate` requests since the
-/// configuration was done.
+/// session. Does nothing if they named none. `terminations` counts the `terminate` requests since
+/// the configuration was done.
 pub(super) async fn launch(connection: &Connection, mut terminations: watch::Receiver<u64>) {
     let Begin { code, package, test, framework, file, line, .. } = std::mem::take(&mut *lock(&connection.begin));
     let evaluations = terminations.clone();
@@ -40,8 +40,8 @@ pub(super) async fn launch(connection: &Connection, mut terminations: watch::Rec
     };
     let found = tokio::select! {
         biased;
-        // The definition is dropped, which interrupts it. The sender lives as long as the
-        // connection.
+        // The definition is dropped, which interrupts it. An error is impossible, because the
+        // sender lives as long as the connection.
         _ = terminations.changed() => return,
         found = defining => match found {
             Ok(found) => found,
@@ -55,7 +55,7 @@ pub(super) async fn launch(connection: &Connection, mut terminations: watch::Rec
     };
     let half_a_place = file.is_some() != line.is_some();
     let evaluation = match (test, code, file.zip(line)) {
-        // The comment is what logs and lists of evaluations show.
+        // The code is a comment, which logs and lists of evaluations show.
         (Some(test), ..) => {
             let code = format!("; the test {}", shown::line(&test.name));
             NewEvaluation { code, package: test.package.clone(), test: Some(test), ..NewEvaluation::default() }
@@ -78,7 +78,7 @@ pub(super) async fn launch(connection: &Connection, mut terminations: watch::Rec
     let evaluation = NewEvaluation { stops: true, threads: true, ..evaluation };
     match begin(connection, terminations, None, evaluation).await {
         Ok(outcome) if outcome.error.is_some() => end(connection, "stderr", &failure(&outcome)),
-        // The outcome of a test was printed.
+        // The outcome of a test was printed already.
         Ok(_) if is_test => connection.terminated(),
         Ok(outcome) => end(connection, "console", &values(&outcome)),
         Err(error) => end(connection, "stderr", &error.to_string()),
@@ -91,7 +91,7 @@ fn end(connection: &Connection, category: &str, shown: &str) {
     connection.terminated();
 }
 
-/// The error of an evaluation, with its frames.
+/// Returns the error of an evaluation, with its frames.
 fn failure(outcome: &EvalOutcome) -> String {
     let Some(error) = &outcome.error else { return "It did not end.".into() };
     let frames = stack_frame::texts(error.backtrace.clone());
@@ -99,10 +99,10 @@ fn failure(outcome: &EvalOutcome) -> String {
 }
 
 /// Finds the test whose form is on a line of a file, as an editor or the disk has it, and evaluates
-/// its definition as it stands there.
+/// its definition as it is there.
 ///
 /// # Errors
-/// The file cannot be read, or the definition not be evaluated to its end.
+/// The file cannot be read, or the definition cannot be evaluated to its end.
 async fn defined_at(
     connection: &Connection,
     terminations: &watch::Receiver<u64>,
@@ -118,9 +118,9 @@ async fn defined_at(
     Ok(Some(TestToDebug { name: definition.name, package, framework: None }))
 }
 
-/// Evaluates the definition of a test again if it has breakpoints that are not in force: those in a
-/// test take effect only when its definition is evaluated. The test is given by its name, and maybe
-/// by its package.
+/// Evaluates the definition of a test again if it has breakpoints that are not in force.
+/// Breakpoints in a test take effect only when its definition is evaluated. The test is given by
+/// its name, and possibly by its package.
 ///
 /// # Errors
 /// The definition cannot be evaluated to its end.
@@ -129,7 +129,7 @@ async fn define_with_breakpoints(
     terminations: &watch::Receiver<u64>,
     asked: (&str, Option<&str>),
 ) -> Result<(), String> {
-    // Only after setting them is it known which are not in force.
+    // The breakpoints that are not in force are known only after all have been set.
     new_image::wait_until_set(connection).await.map_err(|error| error.to_string())?;
     let waiting = lock(&connection.wanted).waiting();
     if waiting.is_empty() {
@@ -150,8 +150,8 @@ async fn define_with_breakpoints(
     Ok(())
 }
 
-/// Evaluates the definition of a test, after the form that chooses its suite. It stops, and so does
-/// what it defines, at breakpoints.
+/// Evaluates the definition of a test, after the form that chooses its suite. The definition stops
+/// at breakpoints, and so does the code that it defines.
 async fn evaluate(
     connection: &Connection,
     terminations: &watch::Receiver<u64>,

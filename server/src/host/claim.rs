@@ -1,10 +1,10 @@
-//! A workspace's claim: a name that the host's process holds while it lives, independent of
+//! A workspace's claim: a name that the host's process holds as long as it lives, independent of
 //! files.
 //!
-//! The locks in the runtime directory determine the host. When the directory is removed while the
+//! The locks in the runtime directory determine the host. If the directory is removed while the
 //! host lives, the claim prevents a second host until the first has created its directory again.
-//! Linux has such names (unix(7), "abstract"). On other systems a host whose directory was taken
-//! over notices within a second and leaves.
+//! Linux has such names (unix(7), "abstract"). On other systems, a host whose directory was taken
+//! over notices that within a second and leaves.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Takes the claim; `None` when a living process of this user holds it.
+    /// Takes the claim. Returns `None` if a living process of this user holds it.
     #[cfg(target_os = "linux")]
     pub(super) fn take(runtime: &RuntimeDir) -> io::Result<Option<Claim>> {
         let address = linux::address(runtime)?;
@@ -31,8 +31,8 @@ impl Claim {
                 Ok(Some(Claim { name: Some(name) }))
             }
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && linux::holder(runtime).is_some() => Ok(None),
-            // Another user has the name, or the system does not permit one: the locks alone must
-            // do.
+            // Another user has the name, or the system does not permit one. Then only the locks
+            // determine the host.
             Err(error) => {
                 tracing::warn!("the workspace's claim cannot be taken: {error}");
                 Ok(Some(Claim { name: None }))
@@ -41,7 +41,8 @@ impl Claim {
     }
 
     /// Tells the processes of this user that ask where the host's directory is, and closes their
-    /// connections, so that the backlog never fills. `directory`: `None` while it cannot be made.
+    /// connections, so that the backlog never fills. `directory` is `None` while it cannot be
+    /// created.
     pub(super) fn answer_connections(&self, directory: Option<&Path>) {
         #[cfg(target_os = "linux")]
         while let Some(Ok((asking, _))) = self.name.as_ref().map(std::os::unix::net::UnixListener::accept) {
@@ -51,7 +52,7 @@ impl Claim {
         let _ = directory;
     }
 
-    /// Other systems have no claim.
+    /// Returns a claim without effect, because other systems have none.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn take(_: &RuntimeDir) -> io::Result<Option<Claim>> {
         Ok(Some(Claim {}))
@@ -75,9 +76,9 @@ pub(super) enum Whereabouts {
     Lost(u32),
 }
 
-/// Asks the process of this user that holds the claim where its directory is, which it may have to
-/// make again first. `None`: no process holds the claim, or it has not answered when `over` says
-/// so.
+/// Asks the process of this user that holds the claim where its directory is. The process may have
+/// to create the directory first. Returns `None` if no process holds the claim, or if it has not
+/// answered when `over` returns true.
 pub(super) fn ask(runtime: &RuntimeDir, over: impl FnMut() -> bool) -> Option<Whereabouts> {
     #[cfg(target_os = "linux")]
     return linux::ask(runtime, over);
@@ -116,7 +117,7 @@ mod linux {
     const LOST: u8 = b'-';
     /// The longest answer, in bytes.
     const LONGEST: u64 = 4096;
-    /// The interval in which the one who asks looks elsewhere too.
+    /// The interval at which the asking process calls `over`.
     const LOOK: Duration = Duration::from_millis(20);
 
     /// Returns the name for this user and this workspace's runtime directory.
@@ -130,7 +131,7 @@ mod linux {
         SocketAddr::from_abstract_name(name(runtime))
     }
 
-    /// Connects without a wait: any user may have the name, and need not accept.
+    /// Connects without waiting, because any user may have the name, and need not accept.
     fn connect(name: &str) -> rustix::io::Result<OwnedFd> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -148,8 +149,8 @@ mod linux {
         our_peer(&connect(name).ok()?)
     }
 
-    /// Returns true if a process of this user holds a name, or may hold it: another user has filled
-    /// its queue of connections.
+    /// Returns true if a process of this user holds a name, or may hold it. It may if another user
+    /// has filled the name's queue of connections.
     pub(in crate::host) fn may_be_held(name: &str) -> bool {
         match fault::point(Call::Connect).map_err(|_| Errno::CONNREFUSED).and_then(|()| connect(name)) {
             Ok(stream) => our_peer(&stream).is_some(),
@@ -163,7 +164,7 @@ mod linux {
             Some(directory) => [&[AT], directory.as_os_str().as_bytes()].concat(),
             None => vec![LOST],
         };
-        // Fits the socket's buffer. A process that only looked for a holder has left.
+        // The answer fits the socket's buffer. A process that only looked for a holder has left.
         if our_peer(&asking).is_some() && asking.set_nonblocking(true).is_ok() {
             let _ = asking.write_all(&answer);
         }
@@ -179,7 +180,7 @@ mod linux {
         let mut answer = Vec::new();
         while let Err(error) = (&stream).take(LONGEST).read_to_end(&mut answer) {
             let waits = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
-            // The holder has left without an answer.
+            // Another error: the holder has left without an answer.
             if !waits || over() {
                 return None;
             }
@@ -204,7 +205,7 @@ mod linux {
 mod tests {
     use super::*;
 
-    /// Any user may take a name, and need not accept.
+    /// Any user may take a name, and need not accept connections.
     #[cfg(target_os = "linux")]
     #[test]
     fn a_name_whose_holder_does_not_accept_keeps_nobody_waiting() {

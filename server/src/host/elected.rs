@@ -1,4 +1,4 @@
-//! The right to be a workspace's host: acquired by election, maintained while files are removed,
+//! The right to be a workspace's host: acquired by election, maintained while others remove files,
 //! and released at the end.
 
 use std::collections::VecDeque;
@@ -15,14 +15,16 @@ use super::folders;
 use super::runtime_dir::{HostFile, Lock, RuntimeDir};
 use crate::fault::{self, Call};
 
-/// The time limit for a process that holds the locks and does not listen. A killed process frees
-/// them at once; one whose directory was removed listens again within a second.
+/// The time limit of the wait for a process that holds the locks and does not listen. A killed
+/// process frees the locks at once. A process whose directory was removed listens again within a
+/// second.
 const FREE: Duration = Duration::from_secs(20);
-/// The polling interval: the system has no common notification for a free lock and a listening
+/// The polling interval, because no notification of the system covers both a free lock and a
+/// listening socket.
 /// socket.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The number of removed lock files that are kept open.
+/// The maximum number of removed lock files that are kept open.
 const FORMER: usize = 16;
 
 /// The locks, the claim, and the listening socket.
@@ -50,19 +52,19 @@ pub(super) struct Leaving {
 /// The result of a check of the runtime directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Complete.
+    /// All files are in place.
     InPlace,
-    /// Something had been removed, and was created again.
+    /// Some files had been removed, and were created again.
     Restored,
     /// Another process is the host, or another user has the directory.
     Taken,
 }
 
-/// Becomes the workspace's host; `None` when another host listens. Replaces the files of a killed
-/// host.
+/// Makes this process the workspace's host, in place of a killed host. Returns `None` if another
+/// host listens.
 ///
 /// # Errors
-/// An I/O error; an error when a process that is or was the host neither listens nor ends.
+/// Fails with an I/O error, or if a process that is or was the host neither listens nor ends.
 pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
     let deadline = Instant::now() + FREE;
     loop {
@@ -110,7 +112,7 @@ fn prepare(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
 fn bind(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
     let path = runtime.socket();
     remove_if_there(&path)?;
-    // The directory is closed to other users, so that none connects before the mode is set.
+    // Other users cannot enter the directory, so none can connect before the mode is set.
     let listener =
         fault::point(Call::Bind).and_then(|()| UnixListener::bind(&path)).map_err(|error| with_path(&error, &path))?;
     std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
@@ -156,8 +158,7 @@ impl Elected {
         Ok(())
     }
 
-    /// Records the folders that editors have open in the host file. Returns those that are on
-    /// record.
+    /// Records the folders that editors have open in the host file. Returns the recorded folders.
     ///
     /// # Errors
     /// An I/O error; the record is then as it was.
@@ -178,13 +179,13 @@ impl Elected {
         Ok(folders)
     }
 
-    /// Releases everything before a client was served.
+    /// Releases everything. For a host that has served no client.
     pub fn abandon(self) {
         self.close().remove();
     }
 
-    /// Withdraws this host before it closes its connections. `ordered`: records that it leaves, so
-    /// that bridges start no other; a host that did not record it counts as killed.
+    /// Withdraws this host before it closes its connections. If `ordered`, records that the host
+    /// leaves, so that bridges start no other. A host without that record counts as killed.
     pub(super) fn retract(&mut self, ordered: bool) {
         self.file = None;
         if ordered {
@@ -212,7 +213,7 @@ impl Elected {
         let looked = self.inspected().await;
         match &looked {
             Ok(State::InPlace | State::Restored) => self.claim.answer_connections(Some(self.runtime.path())),
-            // It leaves, and the claim with it.
+            // The host leaves, and drops the claim.
             Ok(State::Taken) => {}
             Err(_) => self.claim.answer_connections(None),
         }
@@ -256,12 +257,12 @@ impl Elected {
 }
 
 impl Leaving {
-    /// Removes everything, unless another host owns it by now. `start` is held.
+    /// Removes everything, unless another host owns it by now. The caller holds the start lock.
     pub(super) fn remove(self) {
         if self.host.is_in_place() {
             return self.runtime.remove();
         }
-        // The directory was removed, and `start` is in a new one.
+        // The directory was removed, and the start lock that is held is in a new one.
         let another = self.runtime.is_somebody_elses();
         if !another && let Ok(Some(_host)) = self.runtime.lock_host() {
             self.runtime.remove();
@@ -292,7 +293,7 @@ fn inspect(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&
     if whole() {
         return Ok(Inspection::InPlace);
     }
-    // Nothing is made, and no check is run, in a directory that another user can change.
+    // Files are not created, and checks not run, in a directory that another user can change.
     if runtime.is_somebody_elses() {
         return Ok(Inspection::Taken);
     }
@@ -300,7 +301,7 @@ fn inspect(runtime: &RuntimeDir, host: &Lock, socket: (u64, u64), file: Option<&
     let _start = runtime.lock_start()?;
     let mut made = Recreated::default();
     if !host.is_in_place() {
-        // Only hosts hold the host lock without `start`, which is held here.
+        // Only a host holds the host lock without the start lock, which is held here.
         let Some(host) = runtime.lock_host()? else { return Ok(Inspection::Taken) };
         made.host = Some(host);
     }
@@ -337,8 +338,8 @@ mod tests {
             let runtime = runtime.clone();
             move || elect(&runtime).unwrap().is_some()
         });
-        // After one release of `start`, the starter has found the lock held and no process
-        // listening.
+        // By now the starter has found the lock held and no process listening, after it released
+        // the start lock once.
         std::thread::sleep(3 * POLL_INTERVAL);
         assert!(!starter.is_finished(), "it does not give up");
         drop(dying);
@@ -351,7 +352,7 @@ mod tests {
         let mut elected = elect(&runtime).unwrap().unwrap();
         std::fs::remove_dir_all(dir.path().join("consort")).unwrap();
         std::fs::create_dir_all(runtime.work()).unwrap();
-        // Only root can make a directory that is somebody else's.
+        // Only root can give a directory to another user.
         if std::os::unix::fs::chown(runtime.path(), Some(65534), None).is_ok() {
             assert_eq!(elected.look_after().await.unwrap(), State::Taken);
             assert!(!runtime.socket().exists());
@@ -412,7 +413,7 @@ mod tests {
         assert!(!first.is_recorded() && !second.is_recorded(), "they go to the host that has its place");
         elected.retract(true);
         assert!(first.is_recorded() && second.is_recorded());
-        // It was killed before it had removed the file.
+        // As if the process were killed before it removed the file.
         drop(elected);
         let _next = elect(&runtime).unwrap().unwrap();
         assert!(!Departure::of(&runtime).unwrap().is_recorded());

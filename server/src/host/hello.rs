@@ -1,10 +1,10 @@
-//! The handshake on a host's socket: one JSON line from the client, and one from the host that
-//! accepts or refuses.
+//! The handshake on a host's socket: one JSON line from the client, and one from the host, which
+//! accepts or refuses the connection.
 
 use std::io;
 use std::path::PathBuf;
 
-/// The limit of a hello, in bytes.
+/// The maximum length of a hello, in bytes.
 pub(super) const MAX_LINE: usize = 64 * 1024;
 
 /// The protocol of a connection.
@@ -21,7 +21,7 @@ pub enum Protocol {
     Control,
 }
 
-/// The client's line.
+/// The client's line of the handshake.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Hello {
     /// The protocol that follows.
@@ -31,15 +31,15 @@ pub struct Hello {
     /// The client's current directory, for the log.
     #[serde(default)]
     pub cwd: PathBuf,
-    /// The folder of an editor that an agent works in, when that is not the host's workspace.
+    /// The folder of an editor in which an agent works, if it is not the host's workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<PathBuf>,
-    /// The request that follows is understood by every version (`status`, `stop`).
+    /// True if every version understands the request that follows (`status`, `stop`).
     #[serde(default)]
     pub any_version: bool,
 }
 
-/// The host's line.
+/// The host's line of the handshake.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Ack {
     /// True when the connection is accepted.
@@ -51,8 +51,8 @@ pub struct Ack {
     /// The reason for the refusal and the remedy, for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The host is about to leave (its version differs and it has no clients): wait for the end
-    /// of file, then start a new one.
+    /// True if the host is about to leave, because its version differs and it has no clients. The
+    /// client then waits for the end of file, and starts a new host.
     #[serde(default)]
     pub leaving: bool,
 }

@@ -1,9 +1,9 @@
-//! The documents of editors whose host was killed: the next host waits until the editors' bridges
-//! have opened them again, before it takes what is on the disk for the text of a file.
+//! The documents of editors whose host was killed. The next host waits until the editors' bridges
+//! have opened them again. Until then, it does not take a file on the disk for the current text.
 //!
-//! Each `consort lsp` holds a shared lock on a file in the runtime directory, and a name for when
-//! the directory is removed. A killed host leaves the file, and the bridges their locks and names,
-//! until the new host has their documents.
+//! Each `consort lsp` holds a shared lock on a file in the runtime directory. It also holds a name,
+//! for the case that the directory is removed. A killed host leaves the file, and the bridges keep
+//! their locks and names until the new host has their documents.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,9 +18,10 @@ use super::named_marks::{self, NamedMark};
 use super::runtime_dir::RuntimeDir;
 use crate::fault::{self, Call};
 
-/// The time limit for the bridges: an editor that was suspended does not keep agents for ever.
+/// The time limit of the wait for the bridges, so that a suspended editor does not block agents for
+/// ever.
 const MAX_WAIT: Duration = Duration::from_secs(20);
-/// The polling interval: the system has no notification for a lock that becomes free.
+/// The polling interval, because the system has no notification for a lock that becomes free.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A bridge's mark that it may have documents.
@@ -38,7 +39,7 @@ pub(super) struct Retired {
     names: Vec<String>,
 }
 
-/// Makes the mark of this process at the running host. If that fails, the next host does not wait
+/// Sets the mark of this process for the running host. If that fails, the next host does not wait
 /// for this bridge.
 pub(super) fn hold(runtime: &RuntimeDir) -> Holds {
     let marked = || -> io::Result<File> {
@@ -51,12 +52,12 @@ pub(super) fn hold(runtime: &RuntimeDir) -> Holds {
     Holds { locked: marked().ok(), name: NamedMark::bind(runtime).ok() }
 }
 
-/// Removes the file that a killed host left; a new host calls this before it answers any bridge.
-/// `None`: no bridge of the killed host is left.
+/// Removes the file that a killed host left. A new host calls this before it answers any bridge.
+/// Returns `None` if no bridge of the killed host is left.
 pub(super) fn retire(runtime: &RuntimeDir) -> Option<Retired> {
     let path = path(runtime);
     let file = OpenOptions::new().write(true).open(&path).ok();
-    // Without the file, the bridges that come make a new one.
+    // Without the file, the bridges that connect later create a new one.
     let locked = file.filter(|_| std::fs::remove_file(&path).is_ok());
     let retired = Retired { locked, names: named_marks::bound_names(runtime) };
     retired.is_held().then_some(retired)
@@ -69,7 +70,7 @@ fn path(runtime: &RuntimeDir) -> PathBuf {
 impl Retired {
     /// Returns true while a bridge of the killed host still holds its mark.
     fn is_held(&self) -> bool {
-        // An error other than a lock that is held is no reason to wait.
+        // Any error other than a held lock is no reason to wait.
         let held = |file: &File| {
             let lock = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
             matches!(lock, Err(rustix::io::Errno::WOULDBLOCK))

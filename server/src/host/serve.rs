@@ -1,4 +1,4 @@
-//! The lifetime of a host: after the election it listens, serves connections, and removes its
+//! The lifetime of a host. After its election a host listens, serves connections, and removes its
 //! files when it leaves.
 
 use std::future::Future;
@@ -29,8 +29,8 @@ const HELLO_WAIT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The least time that a new host waits for the client that started it.
 const FIRST_CLIENT_WAIT: Duration = Duration::from_secs(10);
-/// The number of checks of the runtime directory, after a client has left, at which memory is
-/// returned to the system: at the first, the session may still be removing what the client had.
+/// The number of checks of the runtime directory after a client has left at which memory is
+/// returned to the system. At the first check, the session may still be removing the client's data.
 const GIVE_BACK: u32 = 2;
 
 /// A connection after its hello.
@@ -40,7 +40,7 @@ pub struct Connection {
     pub hello: Hello,
     /// The connection, for the front end's own protocol from here on.
     pub stream: UnixStream,
-    /// The id of the client's process, by the kernel's word.
+    /// The id of the client's process, as reported by the kernel.
     pub process: Option<u32>,
 }
 
@@ -53,7 +53,7 @@ pub trait Services: Send + Sync + 'static {
     fn directory(&self, trouble: Option<String>, restored: bool);
     /// Returns the folders that editors have open.
     fn open_folders(&self) -> OpenFolders;
-    /// Reports folders of editors that another host serves; `None`: there are none.
+    /// Reports folders of editors that another host serves, or with `None` that there are none.
     fn apart(&self, message: Option<String>);
     /// Ends everything that outlives connections, within a time limit of its own.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
@@ -71,7 +71,7 @@ pub struct Lifetime {
 #[derive(Debug, Clone, Copy, Default)]
 struct Clients {
     count: usize,
-    /// True once no further client is taken.
+    /// True once no further client is accepted.
     closed: bool,
 }
 
@@ -85,7 +85,8 @@ impl Lifetime {
         self.clients.borrow().count
     }
 
-    /// Takes no further client, unless one is connected. Returns true if there was none.
+    /// Refuses further clients from now on, unless a client is connected. Returns true if further
+    /// clients are refused.
     fn close_if_empty(&self) -> bool {
         self.clients.send_modify(|clients| clients.closed |= clients.count == 0);
         self.clients.borrow().closed
@@ -102,7 +103,7 @@ impl Lifetime {
         lock(&self.held).push(stream);
     }
 
-    /// Counts a client for as long as the guard lives. `None`: this host is leaving.
+    /// Counts a client for as long as the guard lives. Returns `None` if this host is leaving.
     pub fn enter(self: &Arc<Self>) -> Option<Presence> {
         let entered = self.clients.send_if_modified(|clients| {
             clients.count += usize::from(!clients.closed);
@@ -122,8 +123,8 @@ impl Drop for Presence {
     }
 }
 
-/// Serves until asked to leave; with `linger`, also until there has been no client for that long.
-/// Must run within a Tokio runtime.
+/// Serves until asked to leave, or until there has been no client for `linger`, if given. Must run
+/// within a Tokio runtime.
 ///
 /// # Errors
 /// Fails when the socket or the signal handlers cannot be set up. Everything is closed and
@@ -132,7 +133,8 @@ pub async fn serve(mut elected: Elected, services: Arc<dyn Services>, linger: Op
     let lifetime = Arc::new(Lifetime::new());
     let result = accept(&mut elected, &services, &lifetime, linger).await;
     leave(elected, services).await;
-    // Closes the held connections: clients that wait for the end see it only now.
+    // Closes the held connections. Clients that wait for this host to end see the end of file only
+    // now.
     drop(lifetime);
     result
 }
@@ -204,18 +206,19 @@ async fn accept(
                     tracing::info!("nobody has been here for a while: leaving");
                     break;
                 }
-                // A client came at this moment.
+                // A client came just before the host closed.
                 deadline = None;
             }
-            // Programs that end others to free memory send these too: editors then need another
-            // host.
+            // Programs that end others to free memory send these signals, too. Editors need another
+            // host then.
             _ = terminate.recv() => { tracing::info!("SIGTERM: leaving"); ordered = false; break }
             _ = hangup.recv() => { tracing::info!("SIGHUP: leaving"); ordered = false; break }
             _ = interrupt.recv() => { tracing::info!("SIGINT: leaving"); break }
             () = lifetime.stop.notified() => { tracing::info!("told to leave"); break }
         }
     }
-    // Before the bridges see the end: they do not replace a host that leaves in order.
+    // Must be done before the bridges see their connections end: they do not replace a host that
+    // leaves in order.
     elected.retract(ordered && place != State::Taken);
     connections.shutdown().await;
     Ok(())
@@ -272,12 +275,12 @@ fn not_looked_after(runtime: &RuntimeDir, error: &io::Error) -> String {
     }
 }
 
-/// Removes the socket first, so that the next client starts a new host, which waits for the locks
-/// of this one.
+/// Ends a host that was elected. Removes the socket first, so that the next client starts a new
+/// host, which waits for the locks of this one.
 pub async fn leave(elected: Elected, services: Arc<dyn Services>) {
     let runtime = elected.runtime().clone();
     let start = tokio::task::spawn_blocking(move || runtime.lock_start());
-    // A process that finds this host alive holds the lock only briefly.
+    // A process that finds this host alive holds the start lock only briefly.
     let start = match crate::steady::timeout(Duration::from_secs(5), start).await {
         Ok(Ok(Ok(lock))) => Some(lock),
         other => {
@@ -301,7 +304,7 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
     };
     let hello = match crate::steady::timeout(HELLO_WAIT, read_hello(&mut stream)).await {
         Ok(Ok(Some(hello))) => hello,
-        // A process checked whether a host runs.
+        // The process only checked whether a host runs.
         Ok(Ok(None)) => return,
         Ok(Err(error)) => {
             let text = format!(
@@ -312,8 +315,8 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
         }
         Err(_) => return tracing::warn!("a connection said nothing and was closed"),
     };
-    // Requests for any version also check repeatedly whether this host answers; they are not
-    // logged.
+    // Requests for any version are not logged: some only check, repeatedly, whether this host
+    // answers.
     if !hello.any_version {
         tracing::info!(frontend = ?hello.frontend, cwd = %hello.cwd.display(), "a client came");
     }
@@ -343,8 +346,8 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
         return tracing::info!("a client left before its connection was served: {error}");
     }
     let (frontend, any_version) = (hello.frontend, hello.any_version);
-    // A task of its own: a panic in a front end (tower-lsp's transport, when a client vanishes
-    // during a request) disconnects only that client.
+    // The front end runs in a task of its own, so that a panic (as of tower-lsp's transport, when a
+    // client vanishes during a request) disconnects only its client.
     let task = AbortOnDrop(tokio::spawn(services.open(Connection { hello, stream, process }, lifetime)));
     let ended = task.join().await;
     drop(presence);
@@ -355,7 +358,7 @@ async fn receive(mut stream: UnixStream, services: Arc<dyn Services>, lifetime: 
     }
 }
 
-/// Tells a client that this host leaves, and that the next one is its own to start. The client
+/// Tells a client that this host leaves, and that the client is to start the next one. The client
 /// waits until this process has ended.
 async fn leave_to(mut stream: UnixStream, lifetime: &Lifetime, why: &str) {
     if answer(&mut stream, Some(why.into()), true).await.is_ok() {

@@ -1,4 +1,5 @@
-//! The contents of tree views and resources: packages, their symbols, a symbol's meanings, threads.
+//! The contents of tree views and resources: packages, their symbols, the meanings of a symbol, and
+//! threads.
 
 use super::context::Backend;
 use crate::image::api::browse::{AllPackages, AllThreads, HomeSymbols, PackageSymbols, Packages, Threads};

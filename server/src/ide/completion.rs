@@ -1,5 +1,5 @@
-//! Completion of the name at a position: from the text and from the index of the image's names. It
-//! never waits for the image, except for the names of systems.
+//! Completion of the name at a position, from the text and from the index of the image's names.
+//! Never waits for the image, except for the names of systems.
 
 mod constructors;
 mod files;
@@ -81,8 +81,8 @@ pub struct Item {
     pub import: Option<(Span, String)>,
 }
 
-/// Returns the completions at the cursor; `None` in comments, in strings other than names of files,
-/// and where the reader allows no name. `workspace`: where systems are looked for.
+/// Returns the completions at the cursor. Returns `None` in comments, in strings other than names
+/// of files, and where the reader allows no name. Systems are looked for in `workspace`.
 pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Option<Completed> {
     let (document, offset) = (&cursor.document, cursor.offset);
     if let Some((system, typed, replace)) = files::system_of_version(document, offset) {
@@ -108,7 +108,8 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
     let known = name.package.as_deref().and_then(|name| index.package(name, None)).cloned();
     let loaded = known.is_some();
     let package = known.or_else(|| of_texts(cursor, &name, &index));
-    // An unknown package is taken for CL-USER, which has at least the standard's names.
+    // Names in an unknown package are completed as in CL-USER, which has at least the standard's
+    // names.
     let package = package.or_else(|| index.package("COMMON-LISP-USER", None).cloned());
     let scope = (&*index, package.as_deref());
     let words = words::near(document, name.replace.start, offset);
@@ -133,8 +134,8 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
     Some(Completed { typed: name.typed, replace: name.replace, items, incomplete })
 }
 
-/// A package in force that the image does not have, as its definition in a text declares it:
-/// without symbols, with the packages that it uses and its local nicknames.
+/// Returns a package in force that the image does not have, as its definition in a text declares
+/// it: without symbols, with the packages that it uses and its local nicknames.
 fn of_texts<B: Backend>(cursor: &Cursor<B>, name: &PartialName, index: &NameIndex) -> Option<Arc<Package>> {
     let wanted = name.package.as_deref()?;
     let workspace = cursor.context.last_texts_index();
@@ -146,8 +147,8 @@ fn of_texts<B: Backend>(cursor: &Cursor<B>, name: &PartialName, index: &NameInde
     Some(Arc::new(Package::defined(defined.name.clone(), uses, local)))
 }
 
-/// The completions of a name with their scores, in any order. `loaded`: the image has the package
-/// in force.
+/// Returns the completions of a name with their scores, in any order. `loaded` is true if the image
+/// has the package in force.
 fn of_name<B: Backend>(
     cursor: &Cursor<B>,
     name: &PartialName,
@@ -226,7 +227,7 @@ fn of_name<B: Backend>(
     found
 }
 
-/// The matching words of a fixed list, with their scores. `more` is added to each score.
+/// Returns the matching words of a fixed list, with their scores. `more` is added to each score.
 fn fixed(list: &str, pattern: &Pattern, detail: &str, words: &HashMap<String, Used>, more: f32) -> Vec<(Item, f32)> {
     let scored = list.split_whitespace().filter_map(|word| Some((word, pattern.score(word)?)));
     let item = |(word, fit): (&str, f32)| {
@@ -263,7 +264,7 @@ fn item(candidate: Candidate, wanted: &ExpectedName) -> Item {
     item
 }
 
-/// A symbol of the image.
+/// Returns the completion of a symbol of the image.
 fn symbol_item(label: String, symbol: &Symbol, package: &str) -> Item {
     let bars = |name: &str| format!("|{}|", name.replace('\\', "\\\\").replace('|', "\\|"));
     Item {
@@ -277,8 +278,8 @@ fn symbol_item(label: String, symbol: &Symbol, package: &str) -> Item {
     }
 }
 
-/// A symbol of another package: with its prefix and, where the text defines the package in
-/// force, with an import.
+/// Returns the completions of a symbol of another package: with its prefix and, if the text defines
+/// the package in force, with an import.
 fn elsewhere(
     candidate: Candidate,
     (_, current): (&NameIndex, Option<&Package>),
@@ -299,7 +300,7 @@ fn elsewhere(
     found
 }
 
-/// The completions of the file name in the string at the cursor.
+/// Returns the completions of the file name in the string at the cursor.
 async fn file_names<B: Backend>(cursor: &Cursor<B>) -> Option<Completed> {
     let partial = files::partial(&cursor.document, cursor.offset)?;
     let file = crate::file_uri::path_of_uri(&cursor.uri)?;
@@ -308,7 +309,7 @@ async fn file_names<B: Backend>(cursor: &Cursor<B>) -> Option<Completed> {
     Some(best(partial.typed, partial.replace, found))
 }
 
-/// The completions of the name of a system at the cursor: a symbol, a keyword or a string.
+/// Returns the completions of the name of a system at the cursor: a symbol, a keyword or a string.
 async fn systems<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Option<Completed> {
     let (document, offset) = (&cursor.document, cursor.offset);
     let text = document.text();
@@ -319,7 +320,7 @@ async fn systems<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Option<Com
     }
     let typed = text.slice(start..offset).to_string();
     let bare = typed.trim_start_matches(['#', ':', '"']).to_owned();
-    // Without an image, the files alone tell.
+    // Without an image, only the files name systems.
     let known = cursor.context.query(SystemNames { text: bare }).await.map(|known| known.systems).unwrap_or_default();
     let (wanted, workspace) = (typed.clone(), workspace.to_owned());
     let found = tokio::task::spawn_blocking(move || files::systems(&wanted, &workspace, &known)).await.ok()?;
@@ -356,7 +357,8 @@ pub struct Description {
     pub documentation: Option<String>,
 }
 
-/// Describes a completion of the image: see [`Item::symbol`]. `None`: the image does not answer.
+/// Describes a completion of the image by [`Item::symbol`]. Returns `None` if the image does not
+/// answer.
 pub async fn describe<B: Backend>(backend: &B, label: &str, symbol: &str) -> Option<Description> {
     let known = backend.symbol(symbol, None, &[SymbolPart::Facts]).await.ok()?;
     let detail = known.facts.as_ref().map(|facts| match &facts.lambda_list {

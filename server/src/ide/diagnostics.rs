@@ -1,10 +1,9 @@
-//! The diagnostics of one text while it changes: the scanner's findings, always valid for the
-//! current text, and the compiler's, which come later and are carried over the changes made since.
-//! A pure state machine without image, clock or protocol.
+//! The diagnostics of one text while it changes. The scanner's findings are always valid for the
+//! current text. The compiler's findings come later and are carried over the changes made since. A
+//! pure state machine without image, clock or protocol.
 //!
-//! A rule keeps published diagnostics from being stale: a compiler's finding is shown only while
-//! the top-level form it was found in is still a top-level form and untouched, though it may have
-//! moved.
+//! No stale diagnostic is published: a compiler's finding is shown only while the top-level form it
+//! was found in is still a top-level form and untouched, though the form may have moved.
 
 use std::collections::HashSet;
 
@@ -22,7 +21,7 @@ pub const SYSTEM_NOT_LOADED: &str = "system-not-loaded";
 pub const NOT_CHECKED: &str = "not-checked";
 
 /// A compiler's finding, and the scanner's top-level form around it (with its `#+` and prefixes).
-/// `None` if it is in no form and so concerns the whole text.
+/// The form is `None` if the finding is in no form and so concerns the whole text.
 #[derive(Debug, Clone)]
 struct PlacedFinding {
     diagnostic: Diagnostic,
@@ -37,7 +36,7 @@ impl PlacedFinding {
         PlacedFinding { diagnostic, form }
     }
 
-    /// The finding after a change, unless the change touched its form.
+    /// Returns the finding after a change, unless the change touched its form.
     fn carry(mut self, applied: &Applied) -> Option<PlacedFinding> {
         if let Some(form) = self.form {
             let moved = applied.shift(form)?;
@@ -61,19 +60,19 @@ impl PlacedFinding {
     }
 }
 
-/// The new position of `span` after the form around it moved.
+/// Returns the new position of `span` after the form around it moved.
 fn shift_with_form(span: Span, form: Span, moved: Span) -> Span {
     let at = |offset: usize| offset + moved.start - form.start;
     Span { start: at(span.start), end: at(span.end) }
 }
 
-/// The one of `forms`, which are in order and disjoint, in which `span` lies.
+/// Returns the form that contains `span`. `forms` are in order and disjoint.
 fn containing(forms: &[Span], span: Span) -> Option<Span> {
     let after = forms.partition_point(|form| form.start <= span.start);
     forms[..after].last().copied().filter(|form| holds(form, span))
 }
 
-/// Returns true if a form that does not begin behind a span contains the span.
+/// Returns true if `form` contains `span`. The form does not begin behind the span's start.
 fn holds(form: &Span, span: Span) -> bool {
     span.end <= form.end && span.start < form.end
 }
@@ -92,7 +91,7 @@ struct Checking {
 pub struct Findings {
     compiled: Vec<PlacedFinding>,
     checking: Option<Checking>,
-    /// The reason why no check can be made: the findings may be outdated.
+    /// The reason why no check can be made, so that the findings may be outdated.
     outdated: Option<String>,
 }
 
@@ -139,8 +138,8 @@ impl Findings {
             .collect();
     }
 
-    /// Sets the compiler's findings of the text as it is now, from a chain. Those of the lint
-    /// rules, which a chain does not know, stay. A running check goes on, and its findings replace
+    /// Sets the compiler's findings of the text as it is now, which a chain gave. Those of the lint
+    /// rules, which a chain does not know, stay. The findings of a running check will replace
     /// these.
     pub fn answered(&mut self, document: &Document, diagnostics: Vec<Diagnostic>) {
         let scan = document.scan();
@@ -168,20 +167,20 @@ impl Findings {
     }
 }
 
-/// The span for findings about a whole file: the first line of its first form.
+/// Returns the span for findings about a whole file: the first line of its first form.
 pub fn head_of(document: &Document) -> Span {
     head(document, document.scan().forms().first().map(|form| form.span))
 }
 
-/// The first line of the first form.
+/// Returns the span of the first line of the first form.
 fn head(document: &Document, first: Option<Span>) -> Span {
     let Some(first) = first else { return Span { start: 0, end: 0 } };
     let length = document.text().chars_at(first.start).take_while(|c| !matches!(c, '\n' | '\r')).count();
     Span { start: first.start, end: first.end.min(first.start + length) }
 }
 
-/// The scanner's and the compiler's findings of one text: in order, without duplicates, and
-/// without the compiler's findings about a form that is now broken.
+/// Merges the scanner's and the compiler's findings of one text, in order and without duplicates.
+/// The compiler's findings about a form that is now broken are left out.
 pub fn merge(structure: structure::Structure, compiled: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let broken = |diagnostic: &Diagnostic| containing(&structure.withheld, diagnostic.span).is_some();
     let mut all = structure.diagnostics;
@@ -205,7 +204,7 @@ mod tests {
         Diagnostic::new(span, Severity::Warning, "undefined-function", "Undefined function: FOO")
     }
 
-    /// The span of `what` in `text`.
+    /// Returns the span of `what` in `text`.
     fn find(text: &str, what: &str) -> Span {
         let start = text[..text.find(what).unwrap()].chars().count();
         Span { start, end: start + what.chars().count() }
@@ -258,7 +257,7 @@ mod tests {
             self
         }
 
-        /// The texts marked now, and the number of structural errors.
+        /// Returns the texts marked now, and the number of structural errors.
         fn marked(&self) -> (Vec<String>, usize) {
             let text: Vec<char> = self.document.text().chars().collect();
             let merged = self.findings.merged(&self.document);
@@ -331,7 +330,7 @@ mod tests {
         case.replace("b foo", "b bar");
         let answer = finding(find("(a)\n(b bar)\n(c foo)", "foo"));
         case.findings.answered(&case.document, vec![answer.clone()]);
-        // That in the edited form was not known any more.
+        // The finding in the edited form was dropped by the edit.
         assert_eq!(case.findings.merged(&case.document), [of_rule("a"), answer]);
     }
 

@@ -1,5 +1,5 @@
-//! Several edits of one text, each of a form or of a piece of text within a form. Repairs missing
-//! or extra parentheses of the new text.
+//! Several edits of one text, each of a form or of a piece of text within a form. Missing or extra
+//! parentheses of the new text are repaired.
 
 use super::edit_form::{Edit, Operation, Refusal, edit, edit_as_written, form_text, with_line_breaks_of};
 use super::{fixes, structure};
@@ -17,7 +17,7 @@ pub struct FormEdit {
     pub form_type: String,
     /// The name of the form.
     pub form_name: String,
-    /// The operation; not used for a patch.
+    /// The operation; `None` for a patch.
     pub operation: Option<Operation>,
     /// The new form.
     pub content: Option<String>,
@@ -30,7 +30,7 @@ pub struct FormEdit {
 /// The edits of a text, together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edits {
-    /// The edits in order, each with offsets in the text that the ones before it left.
+    /// The edits in order. The offsets of each are those in the text that the edits before it made.
     pub each: Vec<Edit>,
     /// The text afterwards.
     pub text: String,
@@ -41,7 +41,7 @@ pub struct Edits {
 }
 
 impl Edits {
-    /// The single changed range of the old text, and its replacement.
+    /// Returns the single changed range of the old text in bytes, and its replacement.
     pub fn change<'a>(&'a self, old: &str) -> (std::ops::Range<usize>, &'a str) {
         let new = self.text.as_str();
         let mut start = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
@@ -57,10 +57,10 @@ impl Edits {
     }
 }
 
-/// Makes the edits in order; on an error, none of them.
+/// Makes the edits in order, or none of them on an error.
 ///
 /// # Errors
-/// As [`edit`]; for a patch also that its old text is not in the form, or more than once.
+/// As [`edit`]. A patch also fails if its old text is not in the form, or is in it more than once.
 pub fn edit_all(text: &str, edits: &[FormEdit]) -> Result<Edits, Refusal> {
     let mut done = Edits { each: Vec::new(), text: text.to_owned(), contents: Vec::new(), repairs: Vec::new() };
     for (index, wanted) in edits.iter().enumerate() {
@@ -116,8 +116,8 @@ fn edit_one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<Strin
     }
 }
 
-/// Makes an edit, with repaired parentheses if it cannot be made with the content as it is.
-/// Returns the content of the edit and a description of the repair too. `of`: the word for the text
+/// Makes an edit, with repaired parentheses if it cannot be made with the content as it is. Also
+/// returns the content of the edit, and a description of the repair. `of` is the word for the text
 /// whose lines the description counts.
 fn with_repairs(
     content: &str,
@@ -137,8 +137,8 @@ fn with_repairs(
     }
 }
 
-/// The form with `new` in the one place where it has `old`; every other byte is kept. CRLF and LF
-/// are the same in `old`, as an agent does not see a file's line breaks.
+/// Returns the form with `new` in the one place where it has `old`. Every other byte is kept. CRLF
+/// and LF are the same in `old`, because an agent does not see a file's line breaks.
 fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
     let plain = form.replace("\r\n", "\n");
     let old = old.replace("\r\n", "\n");
@@ -171,7 +171,7 @@ fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
     }
 }
 
-/// Returns the byte offset in `form` for one in the same text with LF for each CRLF.
+/// Returns the byte offset in `form` for the offset `plain` in the same text with LF for each CRLF.
 fn place_in(form: &str, plain: usize) -> usize {
     let mut at = 0;
     let mut left = plain;
@@ -186,8 +186,8 @@ fn place_in(form: &str, plain: usize) -> usize {
     at + left
 }
 
-/// The content with missing `)` inserted and extra ones removed, as its structural diagnostics
-/// indicate, and a description of the repair.
+/// Returns the content with missing `)` inserted and extra ones removed, as its structural
+/// diagnostics indicate. Also returns a description of the repair.
 fn repair(content: &str, of: &str) -> Option<(String, String)> {
     let mut text = content.to_owned();
     let mut words = Vec::new();
@@ -270,8 +270,8 @@ mod tests {
 
     #[test]
     fn a_patch_keeps_every_other_byte_of_the_form() {
-        // Line breaks of the other kind, in a string and elsewhere; the place may be behind them,
-        // before them, and across one.
+        // The texts have line breaks of the other kind, in a string and elsewhere. The place of a
+        // patch is behind them, before them, or across one.
         for text in [
             "(defun f ()\n  (list \"a\r\nb\" 1)\n  (end))\n(g)\n",
             "(defun f ()\r\n  (list \"a\nb\" 1)\r\n  (end))\r\n(g)\r\n",

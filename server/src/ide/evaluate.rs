@@ -16,12 +16,12 @@ pub struct Evaluation {
     pub outcome: EvalOutcome,
     /// The events since the last call.
     pub notices: Vec<String>,
-    /// The number of the stop that it waits in.
+    /// The number of the stop in which the evaluation waits.
     pub stop: Option<u64>,
 }
 
-/// An evaluation as data for an agent: the fields that are not empty, and always `values`. An agent
-/// inspects the values by `*`, so their references are not here.
+/// An evaluation as data for an agent, with the fields that are not empty, and always `values`. The
+/// references to the values are left out, because an agent inspects the values by `*`.
 #[derive(Serialize)]
 struct AgentFacts<'a> {
     status: EvalStatus,
@@ -48,7 +48,7 @@ struct AgentFacts<'a> {
     stop: Option<u64>,
 }
 
-/// The frozen failure that is kept of an evaluation.
+/// The frozen failure of an evaluation that is kept.
 #[derive(Serialize)]
 struct KeptFailure<'a> {
     number: u64,
@@ -86,7 +86,7 @@ impl Serialize for Evaluation {
 }
 
 impl Evaluation {
-    /// An evaluation that evaluated nothing, or whose result is lost.
+    /// Creates an evaluation that evaluated nothing, or whose result is lost.
     pub fn failed(status: EvalStatus, kind: String, message: String) -> Evaluation {
         let error = Some(EvalError::new(kind, message));
         let outcome = EvalOutcome { package: String::new(), ..EvalOutcome::empty(status, error) };
@@ -98,12 +98,12 @@ impl Evaluation {
         self.outcome.status == EvalStatus::Ok
     }
 
-    /// Returns the frozen failure that is kept of it.
+    /// Returns the frozen failure of the evaluation, if it is kept.
     fn kept(&self) -> Option<&Frozen> {
         self.outcome.frozen.as_ref().filter(|frozen| frozen.number > 0)
     }
 
-    /// An evaluation that waits in a stop.
+    /// Creates an evaluation that waits in a stop.
     pub fn waiting(stop: u64) -> Evaluation {
         let outcome = EvalOutcome { package: String::new(), ..EvalOutcome::empty(EvalStatus::Stopped, None) };
         Evaluation { outcome, notices: Vec::new(), stop: Some(stop) }
@@ -124,8 +124,8 @@ impl Evaluation {
         (report, Some(full))
     }
 
-    /// [`Evaluation::split_compiler_output`], with the compiler's reports as a few lines of error
-    /// output.
+    /// Acts as [`Evaluation::split_compiler_output`], and adds the compiler's reports to the error
+    /// output as a few lines. Returns the original text if anything was removed.
     pub fn for_agent(&mut self) -> Option<String> {
         let (report, full) = self.split_compiler_output();
         let summary = report.summary();
@@ -146,7 +146,7 @@ impl From<EvalOutcome> for Evaluation {
         let EvalOutcome { values, stdout, stderr, .. } = &mut outcome;
         let mut keeps_cut = true;
         for part in values.iter_mut().chain([stdout, stderr]) {
-            // The image has cut it to its own limit, and says so within it.
+            // The image has cut the part to its own limit, and says so within it.
             if part.omitted > 0 && std::mem::take(&mut keeps_cut) {
                 left = 0;
                 continue;
@@ -155,7 +155,7 @@ impl From<EvalOutcome> for Evaluation {
             left = left.saturating_sub(clipped.text.chars().count());
             *part = Clipped { omitted: part.omitted + clipped.omitted, ..clipped };
         }
-        // The message when the image gave none of its own.
+        // The error for when the image gave none of its own.
         let (kind, message) = match outcome.status {
             EvalStatus::Ok | EvalStatus::Stopped => {
                 outcome.error = None;
@@ -175,7 +175,7 @@ impl From<EvalOutcome> for Evaluation {
     }
 }
 
-/// The contract's text.
+/// Returns the contract's text of an evaluation.
 pub fn render(evaluation: &Evaluation) -> String {
     let outcome = &evaluation.outcome;
     let mut blocks = Vec::new();

@@ -1,5 +1,5 @@
-//! Quick fixes of diagnostics, as edits, one file per family. An edit changes only the parts it
-//! names. A form that is ambiguous because of a reader conditional gets no fix.
+//! Quick fixes of diagnostics, as edits. An edit changes only the parts that it names. A form that
+//! is ambiguous because of a reader conditional gets no fix.
 
 mod balance;
 mod create;
@@ -31,9 +31,9 @@ pub struct Change {
 /// A fix of a diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
-    /// For a person.
+    /// The title for a person.
     pub title: String,
-    /// The document that is edited; `None`: the diagnostic's own.
+    /// The URI of the document that is edited; `None` for the diagnostic's own document.
     pub uri: Option<String>,
     /// The changes, not overlapping, in any order.
     pub changes: Vec<Change>,
@@ -51,7 +51,7 @@ impl Fix {
     }
 }
 
-/// The title of the diagnostic's own fix, if it has one: for clients that cannot apply it.
+/// Returns the title of the diagnostic's own fix, if it has one, for clients that cannot apply it.
 pub fn title(item: &Diagnostic) -> Option<String> {
     if item.code == SYSTEM_NOT_LOADED {
         return Some(format!("Load the system {}", item.data["system"].as_str()?));
@@ -59,7 +59,7 @@ pub fn title(item: &Diagnostic) -> Option<String> {
     balance::fix(item).map(|fix| fix.title)
 }
 
-/// The fixes that the text alone determines.
+/// Returns the fixes that the text alone determines.
 pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     let mut fixes = Vec::new();
     fixes.extend(balance::fix(item));
@@ -80,13 +80,13 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     fixes
 }
 
-/// The query to the image that is needed for fixes about a name.
+/// Returns the query to the image that is needed for fixes about a name.
 pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<FindName> {
     names::question(document, item, first_package)
 }
 
-/// The documents of files, not open in an editor, that define the packages that a name is about;
-/// each with its URI.
+/// Returns the documents, not open in an editor, that define the packages that a name is about.
+/// Each has its URI.
 pub async fn closed_definers<B: Backend>(
     context: &Context<B>,
     document: &Document,
@@ -96,8 +96,8 @@ pub async fn closed_definers<B: Backend>(
     packages::closed_definers(context, &names::packages(document, item, asked)).await
 }
 
-/// The fixes for a name, given the image's answer. `others`: documents that may define its
-/// package, with their names.
+/// Returns the fixes for a name, given the image's answer. `others` are documents that may define
+/// the name's package, with their URIs.
 pub fn of_name(
     document: &Document,
     item: &Diagnostic,
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use crate::model::diagnostic::Severity;
 
-    /// The text without its `«»`, and a diagnostic with this code on the enclosed span.
+    /// Returns the text without its `«»`, and a diagnostic with this code on the enclosed span.
     pub(super) fn marked(source: &str, code: &str) -> (Document, Diagnostic) {
         let start = source.chars().position(|char| char == '«').unwrap();
         let end = source.chars().position(|char| char == '»').unwrap() - 1;
@@ -123,7 +123,7 @@ mod tests {
         (Document::new(&text, 0), item)
     }
 
-    /// The text after a fix.
+    /// Returns the text after a fix.
     pub(super) fn applied(document: &Document, fix: &Fix) -> String {
         let mut text = document.text().clone();
         let mut changes = fix.changes.clone();

@@ -1,5 +1,5 @@
 //! Inlay hints (LSP 3.17): the names of parameters beside literal arguments, for calls with several
-//! of them.
+//! of these.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::scopes::Scopes;
 
-/// The minimum number of literal arguments of a call with hints.
+/// The minimum number of literal arguments of a call that gets hints.
 const MIN_LITERALS: usize = 2;
 
-/// The maximum number of functions in one query; hints further down are computed when they are
-/// visible.
+/// The maximum number of functions queried for one answer. Hints further down are computed when
+/// they are visible.
 const MAX_FUNCTIONS: usize = 100;
 /// The maximum number of calls with hints in one answer.
 const MAX_CALLS: usize = 5_000;
@@ -27,14 +27,14 @@ const MAX_CALLS: usize = 5_000;
 pub struct Call {
     /// The operator as written.
     pub operator: String,
-    /// The parameters, when it is a local function.
+    /// The parameters, if the operator is a local function.
     pub parameters: Option<Vec<String>>,
     /// The offset of each argument's first character, and true for a literal.
     pub arguments: Vec<(usize, bool)>,
 }
 
-/// Returns the hints in `range`, each with the offset before which it is shown. `calls`: the
-/// calls there, as [`calls`] found them.
+/// Returns the hints in `range`, each with the offset before which it is shown. `calls` are the
+/// calls in `range`, as [`calls`] returns them.
 pub async fn in_range<B: Backend>(
     backend: &B,
     document: &Document,
@@ -64,7 +64,7 @@ pub async fn in_range<B: Backend>(
     shown
 }
 
-/// The parameters of a function; empty if the name is unknown or not a function.
+/// Returns the parameters of a function. They are empty if the name is unknown or not a function.
 async fn parameters<B: Backend>(backend: &B, name: &str, package: Option<&str>) -> Vec<String> {
     let known = backend.symbol(name, package, &[SymbolPart::Facts]).await;
     let facts = known.ok().and_then(|known| known.facts);
@@ -73,7 +73,7 @@ async fn parameters<B: Backend>(backend: &B, name: &str, package: Option<&str>) 
     function.and_then(|facts| facts.lambda_list).unwrap_or_default()
 }
 
-/// The calls that may have hints, in the forms that touch `range`.
+/// Returns the calls that may have hints, in the forms that touch `range`.
 pub fn calls(document: &Document, range: Span) -> Vec<Call> {
     let mut found = Vec::new();
     for top in document.scan().forms() {
@@ -82,7 +82,7 @@ pub fn calls(document: &Document, range: Span) -> Vec<Call> {
         }
         let form = Form::of(document, top.span);
         let scopes = Scopes::of(&form);
-        // The parameters of local functions, by their bindings.
+        // The parameters of local functions, by the indices of their bindings.
         let mut known: HashMap<usize, Vec<String>> = HashMap::new();
         let mut lists: Vec<&Node> = form.nodes.iter().collect();
         while let Some(list) = lists.pop().filter(|_| !cancellation::should_stop()) {
@@ -101,7 +101,7 @@ pub fn calls(document: &Document, range: Span) -> Vec<Call> {
                     list.map(|list| signature::parts(&list)).unwrap_or_default()
                 };
                 let all = known.entry(index).or_insert_with(read);
-                // `&optional` is one of the elements.
+                // One more than the arguments, because `&optional` is one of the elements.
                 all.iter().take(arguments.len() + 1).cloned().collect()
             });
             found.push(Call { operator: form.text(head).to_owned(), parameters, arguments });
@@ -122,8 +122,8 @@ fn is_literal(form: &Form, node: &Node) -> bool {
     }
 }
 
-/// The hints of a call for literals of required and optional parameters, each as its offset and its
-/// text.
+/// Returns the hints of a call for literals of required and optional parameters, each as its offset
+/// and its text.
 pub fn hints(call: &Call, parameters: &[String]) -> Vec<(usize, String)> {
     let positional = parameters.iter().take_while(|one| !one.starts_with('&') || one.eq_ignore_ascii_case("&optional"));
     let names = positional.filter(|one| !one.starts_with('&')).filter_map(|one| signature::keyword_name(one));
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::ide::fake::{FakeImage, run};
 
-    /// The text with the hints that calls of `f` have.
+    /// Returns the text with the hints that calls of `f` have.
     fn shown(source: &str, parameters: &str) -> String {
         let document = Document::new(source, 0);
         let mut text: Vec<char> = source.chars().collect();

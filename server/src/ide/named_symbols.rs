@@ -1,4 +1,4 @@
-//! The places where a string designator names a symbol: the clauses of package definitions, and
+//! The places where a string designator names a symbol: the clauses of package definitions, and the
 //! arguments of functions such as SHADOW and FIND-SYMBOL.
 
 use super::context::{Backend, Cursor};
@@ -14,11 +14,11 @@ use crate::text::names;
 pub struct NamedSymbol {
     /// The span of the name alone, without `:`, `#:` and quotation marks.
     pub span: Span,
-    /// The span with these.
+    /// The span with `:`, `#:` or quotation marks.
     pub whole: Span,
-    /// The name as written, without these.
+    /// The name as written, without `:`, `#:` and quotation marks.
     pub written: String,
-    /// The name as the reader has it.
+    /// The name as the reader reads it.
     pub name: String,
     /// The package, as written, in which the symbol is looked up; `None` for the package in force.
     pub package: Option<String>,
@@ -28,7 +28,7 @@ pub struct NamedSymbol {
 
 /// Clauses of package definitions whose names are symbols of the package.
 const OWN: [&str; 4] = [":export", ":intern", ":shadow", ":unintern"];
-/// Clauses whose first name is a package, and whose others are symbols of it.
+/// Clauses whose first name is a package, and whose other names are symbols of that package.
 const FROM: [&str; 2] = [":import-from", ":shadowing-import-from"];
 /// Functions that take the name of a symbol, with the positions of the name and of the package, and
 /// true if the package in force is the default.
@@ -43,50 +43,51 @@ const TAKERS: [(&str, usize, usize, bool); 7] = [
 ];
 
 impl NamedSymbol {
-    /// The home package of the symbol for a form that is read in the package `here`.
+    /// Returns the home package of the symbol, for a form that is read in the package `here`.
     pub fn home(&self, packages: &Packages<'_>, here: &str) -> String {
         packages.home(&self.looked_up_in(packages, here), &self.name)
     }
 
-    /// The name of the package in which the symbol is looked up.
+    /// Returns the name of the package in which the symbol is looked up, for a form that is read in
+    /// the package `here`.
     pub fn looked_up_in(&self, packages: &Packages<'_>, here: &str) -> String {
         self.package.as_ref().map_or_else(|| here.to_owned(), |package| packages.package_name(package, here))
     }
 
-    /// The name as a symbol is written in code.
+    /// Returns the name as a symbol is written in code.
     pub fn as_symbol(&self) -> String {
         if self.string { names::as_written(&self.name) } else { self.written.clone() }
     }
 }
 
-/// All such places of a form, in order.
+/// Returns all symbols that string designators name in a form, in order.
 pub fn all(form: &Form) -> Vec<NamedSymbol> {
     let mut found = Vec::new();
     form.nodes.iter().for_each(|node| visit(form, node, &mut found));
     found
 }
 
-/// The name of a symbol at a place.
+/// Returns the symbol that a string designator at a place names.
 pub fn at(document: &Document, offset: usize) -> Option<NamedSymbol> {
     let form = Form::at(document, offset)?;
     all(&form).into_iter().find(|one| one.whole.start <= offset && offset <= one.span.end)
 }
 
-/// The symbol at a place: one as written, or one that a string designator names.
+/// The symbol at a place, as written, or as a string designator names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SymbolHere {
     /// The span of the name.
     pub span: Span,
     /// The symbol as it is written in code.
     pub written: String,
-    /// The package in which that is read.
+    /// The package in which `written` is read.
     pub package: Option<String>,
-    /// True if a string designator names it, so that it is no local name.
+    /// True if a string designator names the symbol, so that it is no local name.
     pub designated: bool,
 }
 
 impl SymbolHere {
-    /// The symbol at a place; `None` if there is none.
+    /// Returns the symbol at a place, if there is one.
     pub fn at(document: &Document, offset: usize) -> Option<SymbolHere> {
         let here = || package_at(document, offset);
         if let Some(one) = at(document, offset) {
@@ -99,7 +100,7 @@ impl SymbolHere {
 }
 
 impl<B: Backend> Cursor<B> {
-    /// The symbol at the cursor; `None` if there is none.
+    /// Returns the symbol at the cursor, if there is one.
     pub fn symbol_here(&self) -> Option<SymbolHere> {
         SymbolHere::at(&self.document, self.offset)
     }
@@ -127,7 +128,7 @@ fn visit(form: &Form, node: &Node, found: &mut Vec<NamedSymbol>) {
     node.children.iter().for_each(|child| visit(form, child, found));
 }
 
-/// The names in a package definition.
+/// Collects the names in a package definition.
 fn in_definition(form: &Form, node: &Node, found: &mut Vec<NamedSymbol>) {
     let plain = |node: &&Node| node.prefix == Prefix::None;
     let name = node.children.get(1).filter(plain);
@@ -147,7 +148,7 @@ fn in_definition(form: &Form, node: &Node, found: &mut Vec<NamedSymbol>) {
     }
 }
 
-/// The names in an argument that is one name or a list of names.
+/// Collects the names in an argument that is one name or a list of names.
 fn arguments(form: &Form, node: &Node, package: Option<&str>, found: &mut Vec<NamedSymbol>) {
     let quoted = node.prefix == Prefix::Quote;
     match node.kind {
@@ -166,7 +167,7 @@ fn arguments(form: &Form, node: &Node, package: Option<&str>, found: &mut Vec<Na
     }
 }
 
-/// The package that a literal argument designates.
+/// Returns the package that a literal argument designates.
 fn literal(form: &Form, node: &Node) -> Option<String> {
     match node.kind {
         Kind::String if node.prefix == Prefix::None => designated(form, node),

@@ -22,7 +22,7 @@ pub struct PartialName {
     pub packages: bool,
 }
 
-/// A completion that the text knows of.
+/// A completion that the text provides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Local {
     /// The text to insert.
@@ -33,7 +33,7 @@ pub struct Local {
     pub detail: String,
 }
 
-/// The completion context at `offset`; `None` in strings and comments.
+/// Returns the completion context at `offset`, or `None` in strings and comments.
 pub fn context(document: &Document, offset: usize) -> Option<PartialName> {
     if in_text(document, offset) {
         return None;
@@ -65,7 +65,7 @@ pub fn context(document: &Document, offset: usize) -> Option<PartialName> {
     })
 }
 
-/// Returns true if `offset` is inside a string, a comment or a character.
+/// Returns true if `offset` is inside a string or a comment.
 pub(super) fn in_text(document: &Document, offset: usize) -> bool {
     let part = Part::around(document, offset);
     let at = part.at;
@@ -79,12 +79,12 @@ pub(super) fn in_text(document: &Document, offset: usize) -> bool {
 }
 
 /// The text that decides what the reader expects at an offset: the top-level form there, or the
-/// line before it.
+/// part of the line before it.
 pub(super) struct Part {
     /// The start in the document, in characters.
     pub(super) start: usize,
     pub(super) text: String,
-    /// The offset, in bytes of `text`.
+    /// The offset in `text`, in bytes.
     pub(super) at: usize,
 }
 
@@ -95,14 +95,15 @@ impl Part {
         Part { start, text, at }
     }
 
-    /// The tokens that begin before the offset.
+    /// Returns the tokens that begin before the offset.
     pub(super) fn tokens_before(&self) -> impl Iterator<Item = Token> {
         let scanner = if self.start == 0 { Scanner::new(&self.text) } else { Scanner::inside(&self.text) };
         scanner.take_while(|token| token.start < self.at)
     }
 }
 
-/// The top-level form at `offset`, or the line before it, as its start and its text.
+/// Returns the start and the text of the top-level form at `offset`, or of the part of the line
+/// before it.
 fn part_at(document: &Document, offset: usize) -> (usize, String) {
     let text = document.text();
     match document.scan().form_at(offset) {
@@ -114,7 +115,8 @@ fn part_at(document: &Document, offset: usize) -> (usize, String) {
     }
 }
 
-/// Local bindings in force and names defined in this text that match the typed part, best first.
+/// Returns the local bindings in force, and the names defined in this text, that match the typed
+/// part. The best come first.
 pub fn locals(document: &Document, offset: usize, context: &PartialName) -> Vec<Local> {
     let mut found = Vec::new();
     if context.typed.contains(':') {
@@ -131,7 +133,7 @@ pub fn locals(document: &Document, offset: usize, context: &PartialName) -> Vec<
     found
 }
 
-/// The local bindings in force at `offset`, innermost first.
+/// Returns the local bindings in force at `offset`, innermost first.
 pub fn bindings(document: &Document, form: &Form, offset: usize) -> Vec<Local> {
     let text = document.text();
     let local = |binding: &crate::text::scopes::Binding| Local {
@@ -142,7 +144,8 @@ pub fn bindings(document: &Document, form: &Form, offset: usize) -> Vec<Local> {
     Scopes::of(form).visible(offset).into_iter().map(local).collect()
 }
 
-/// Returns true if a name begins with the typed text, or each of its words with a typed word.
+/// Returns true if a name begins with the typed text, or if each of its words begins with a typed
+/// word.
 pub fn fits(typed: &str, name: &str) -> bool {
     let (typed, name) = (typed.to_lowercase(), name.to_lowercase());
     if name.starts_with(&typed) {
@@ -152,8 +155,8 @@ pub fn fits(typed: &str, name: &str) -> bool {
     typed.contains('-') && typed.split('-').all(|part| words.next().is_some_and(|word| word.starts_with(part)))
 }
 
-/// The names defined at top level, without the one that begins at `begun`. Reads only the beginning
-/// of each form.
+/// Returns the names defined at top level, without the one that begins at `begun`. Reads only the
+/// beginning of each form.
 pub fn toplevel_names(document: &Document, begun: Option<usize>) -> Vec<Local> {
     const BEGINNING: usize = 160;
     let text = document.text();

@@ -1,5 +1,5 @@
-//! The answer of `profile-code`: from stacks to rows, a call tree and folded stacks, and the
-//! contract's text.
+//! The answer of `profile-code`: makes rows, a call tree and folded stacks from sampled stacks, and
+//! renders the contract's text.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -17,8 +17,8 @@ mod render;
 
 pub use render::render;
 
-/// The maximum number of rows in the table; the rest is one row. The data (`rows`) has up to twice
-/// as many.
+/// The maximum number of rows in the table; one more row sums the rest. The data (`rows`) has up to
+/// twice as many.
 const TABLE_ROWS: usize = 25;
 /// The maximum number of functions in the call tree. Those with fewer samples are summed in a
 /// sibling `(Other functions)`, which does not count.
@@ -37,10 +37,10 @@ pub enum ReportFormat {
     Graph,
 }
 
-/// The settings of the request that the report repeats.
+/// The settings of a request that its report repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProfileSettings {
-    /// The quantity sampled.
+    /// The sampled quantity.
     pub mode: ProfileMode,
     /// Seconds between samples.
     pub interval: f64,
@@ -50,7 +50,7 @@ pub struct ProfileSettings {
 
 impl ProfileSettings {
     /// Returns the operation that profiles code, given the name of the client's evaluation session.
-    /// `timeout`: seconds.
+    /// `timeout` is in seconds.
     pub fn operation(
         self,
         code: String,
@@ -68,18 +68,19 @@ impl ProfileSettings {
 pub struct Row {
     /// The name of the function.
     pub function: String,
-    /// Samples in the function itself, or in the compiler's arithmetic functions it calls.
+    /// The samples in the function itself, and in the compiler's arithmetic functions that it
+    /// calls.
     pub samples: u64,
-    /// Samples in the function itself, as in the call tree.
+    /// The samples in the function itself, as in the call tree.
     #[serde(skip)]
     pub leaf_samples: u64,
     /// `samples` as a percentage.
     pub self_percent: f64,
     /// `self_percent` summed over this row and those before it.
     pub cumulative_percent: f64,
-    /// Samples in the function and its callees, as a percentage.
+    /// The samples in the function and its callees, as a percentage.
     pub inclusive_percent: f64,
-    /// Bytes it allocated, in mode alloc.
+    /// The bytes that the function allocated, in mode `alloc`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
 }
@@ -89,11 +90,11 @@ pub struct Row {
 pub struct Node {
     /// The name of the function.
     pub function: String,
-    /// Samples in the function and its callees.
+    /// The samples in the function and its callees.
     pub samples: u64,
     /// `samples` as a percentage.
     pub percent: f64,
-    /// Samples in the function itself; at the limit of depth, also those of its callees.
+    /// The samples in the function itself; at the limit of depth, also those in its callees.
     pub own: u64,
     /// The callees, the most frequent first. The sum of their samples and `own` is `samples`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -115,7 +116,7 @@ pub struct ProfileReport {
     pub seconds: f64,
     /// The number of bytes allocated in all.
     pub bytes: u64,
-    /// The functions by [`Row::samples`], the most first.
+    /// The functions by [`Row::samples`], the greatest number first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
     /// The roots of the call tree.
@@ -142,7 +143,7 @@ pub struct ProfileReport {
 const MIN_SAMPLES: u64 = 10;
 
 impl ProfileReport {
-    /// A profile of code that did not run, or whose result is lost.
+    /// Creates the report of code that did not run, or whose result is lost.
     pub fn failed(status: EvalStatus, kind: String, message: String) -> ProfileReport {
         ProfileReport {
             status,
@@ -193,7 +194,7 @@ fn mode_name(mode: ProfileMode) -> &'static str {
     }
 }
 
-/// The percentage, rounded to one decimal place.
+/// Returns a percentage, rounded to one decimal place.
 fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (1000.0 * part as f64 / whole as f64).round() / 10.0 }
 }
@@ -203,8 +204,8 @@ fn name(profile: &Profile, index: usize) -> &str {
 }
 
 /// Returns true for a function of SBCL's generic arithmetic, which compiled code calls for operands
-/// of undeclared type. The table counts its time as the caller's own; the call tree and the folded
-/// stacks list it by name.
+/// of undeclared type. The table counts the function's time as the caller's own. The call tree and
+/// the folded stacks list the function by name.
 fn is_arithmetic(name: &str) -> bool {
     name.starts_with("SB-VM::GENERIC-") || name.starts_with("SB-KERNEL:TWO-ARG-")
 }
@@ -247,7 +248,7 @@ fn rows(profile: &Profile, samples: u64, bytes: Option<u64>) -> Vec<Row> {
         .collect()
 }
 
-/// A node of the tree while it grows.
+/// A node of the tree while the tree is built.
 #[derive(Default)]
 struct TreeBuilder {
     samples: u64,
@@ -273,7 +274,7 @@ fn tree(profile: &Profile, samples: u64) -> Vec<Node> {
     nodes
 }
 
-/// The number of samples that a node must have, so that at most [`TREE_NODES`] nodes have it.
+/// Returns the least number of samples that at most [`TREE_NODES`] nodes have.
 fn min_samples(root: &TreeBuilder) -> u64 {
     fn gather(node: &TreeBuilder, all: &mut Vec<u64>) {
         for child in node.children.values() {

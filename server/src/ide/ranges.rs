@@ -8,17 +8,17 @@ use crate::text::names::Symbol;
 use crate::text::position::Lines;
 use crate::text::tree::{Kind, NodeId, Path, ROOT, Tree};
 
-/// The maximum number of ranges around a place: the smallest and the largest are kept. Each is
-/// nested in the next when they are sent.
+/// The maximum number of ranges around a place. It is limited because each range is nested in the
+/// next when they are sent. Of more, the smallest and the largest are kept.
 const MAX_AROUND: usize = 100;
 
-/// The ranges around a place, smallest first: the symbol or the string's text, the datum, the
-/// contents of the list, the list, ...
+/// Returns the ranges around a place, smallest first: the symbol or the string's text, the datum,
+/// the contents of the list, the list, and so on.
 pub fn selections(tree: &Tree, at: usize) -> Vec<Range<usize>> {
     around(tree, at, &mut Path::default())
 }
 
-/// The ranges around each of several places.
+/// Returns the ranges around each of several places.
 pub fn all_selections(tree: &Tree, places: &[usize]) -> Vec<Vec<Range<usize>>> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_unstable_by_key(|index| places[*index]);
@@ -33,11 +33,11 @@ pub fn all_selections(tree: &Tree, places: &[usize]) -> Vec<Vec<Range<usize>>> {
     found
 }
 
-/// Returns the ranges around a place. Moves the path there.
+/// Returns the ranges around a place. Moves `path` to the place.
 fn around(tree: &Tree, at: usize, path: &mut Path) -> Vec<Range<usize>> {
     path.go_to(tree, at, true);
     let nodes = &path.nodes;
-    // Right behind an atom begins or ends something else.
+    // At a place right behind an atom, another datum may begin or end.
     let atom = atom_before(tree, at).filter(|_| nodes.last().is_none_or(|id| tree.node(*id).kind != Kind::Atom));
     let kept = atom.map_or(nodes.len(), |atom| {
         let parent = tree.node(atom).parent;
@@ -67,15 +67,15 @@ fn around(tree: &Tree, at: usize, path: &mut Path) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The atom that a place is in or touches.
+/// Returns the atom that contains or touches a place.
 pub fn atom_at(tree: &Tree, at: usize) -> Option<NodeId> {
     let inside = *tree.path(at, true).last()?;
     if tree.node(inside).kind == Kind::Atom { Some(inside) } else { atom_before(tree, at) }
 }
 
-/// The atom that ends at a place.
+/// Returns the atom that ends at a place.
 fn atom_before(tree: &Tree, at: usize) -> Option<NodeId> {
-    // Nothing begins within an atom.
+    // No other node begins within an atom.
     Some(tree.last_before(at)).filter(|id| tree.node(*id).kind == Kind::Atom && tree.node(*id).end == at)
 }
 
@@ -88,7 +88,8 @@ pub struct Fold {
     pub comment: bool,
 }
 
-/// Forms of more than one line, block comments, and runs of line comments.
+/// Returns the ranges of the forms of more than one line, block comments, and runs of line
+/// comments.
 pub fn folds(tree: &Tree) -> Vec<Fold> {
     let text = tree.text;
     let breaks = Lines::of(text);
@@ -131,10 +132,10 @@ pub fn folds(tree: &Tree) -> Vec<Fold> {
     folds
 }
 
-/// The occurrences of the symbol at a place, itself included, each with a flag for a definition.
-/// Strings and comments are skipped. Two names without package prefix are the same symbol;
-/// otherwise their packages are compared. For a name without prefix, that is the package in force,
-/// which `package` returns for a place.
+/// Returns the occurrences of the symbol at a place, itself included, each with true for a
+/// definition. Strings and comments are skipped. Two names without package prefix are the same
+/// symbol. Otherwise their packages are compared. The package of a name without prefix is the
+/// package in force, which `package` returns for a place.
 pub fn occurrences(tree: &Tree, at: usize, package: impl Fn(usize) -> Option<String>) -> Vec<(Range<usize>, bool)> {
     let Some(target) = atom_at(tree, at) else { return Vec::new() };
     let Some(symbol) = tree.symbol(target) else { return Vec::new() };

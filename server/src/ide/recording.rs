@@ -1,4 +1,4 @@
-//! Recordings: the questions that clients ask, and recordings and answers as text and as data.
+//! Recordings: the questions of clients, and recordings and answers as text and as data.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::model::evaluation::EvalStatus;
 use crate::model::recording::{LiveCall, RecordedRow, Recording, RecordingAnswer};
 use crate::shown::line;
 
-/// The type of the error of a call that was left by a non-local exit, without an error.
+/// The type of the error that stands for a non-local exit from the recorded call.
 const LEFT: &str = "NON-LOCAL-EXIT";
 /// The maximum number of rows of an answer.
 const ROWS: u64 = 50;
@@ -54,7 +54,7 @@ pub struct Question {
     /// The expression (its text, `LINE`, `FILE:LINE` or `FILE:LINE:COLUMN`), the variable, or the
     /// condition.
     pub of: Option<String>,
-    /// The function to which the question is limited; `None`: any.
+    /// The function to which the question is limited; `None` for any function.
     pub function: Option<String>,
     /// The number of the event.
     pub event: Option<u64>,
@@ -62,8 +62,8 @@ pub struct Question {
     pub start: Option<u64>,
 }
 
-/// Returns the question that the outcome of a recording suggests: the error, where the value of a
-/// failed check came from, or the calls.
+/// Returns the question that the outcome of a recording suggests: about the error, about the origin
+/// of the value of a failed check, or about the calls.
 pub fn first_question(recording: &Recording) -> RecordingQuery {
     let left = recording.outcome.error.as_ref().is_some_and(|error| error.kind == LEFT);
     let query = match recording.outcome.status {
@@ -130,14 +130,14 @@ impl Question {
         Ok(query)
     }
 
-    /// The number of an event, written as in an answer (`#12`) or without the `#`.
+    /// Returns the number of an event, written as in an answer (`#12`) or without the `#`.
     fn number_of_event(&self) -> Option<u64> {
         self.event.or_else(|| self.of.as_deref()?.trim().trim_start_matches('#').parse().ok())
     }
 }
 
-/// Returns the place that `LINE`, `FILE:LINE` or `FILE:LINE:COLUMN` means; `None`: the text is an
-/// expression.
+/// Returns the place that `LINE`, `FILE:LINE` or `FILE:LINE:COLUMN` means, or `None` if the text is
+/// an expression.
 fn place(of: &str) -> Option<(Option<PathBuf>, u32, Option<u32>)> {
     let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
     if let Some(line) = number(of) {
@@ -158,7 +158,7 @@ fn place(of: &str) -> Option<(Option<PathBuf>, u32, Option<u32>)> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordingFacts {
-    /// The number by which it is asked; 0: nothing was recorded.
+    /// The number by which the recording is asked; 0 if nothing was recorded.
     pub recording: u64,
     /// The outcome of the form or the test.
     pub outcome: Evaluation,
@@ -172,16 +172,15 @@ pub struct RecordingFacts {
     pub skipped: u64,
     /// The recorded definitions.
     pub definitions: Vec<String>,
-    /// The number of functions that were not looked at.
+    /// The number of functions that were not examined.
     pub left_out: u64,
     /// The answer to the first question.
     pub answer: RecordingAnswer,
-    /// The call in the image that was recorded; `None`: something ran in a copy.
+    /// The call in the image that was recorded; `None` for a run in a copy.
     pub call: Option<LiveCall>,
 }
 
-/// Returns a recording with its first answer as text and as data; the third is true if the form
-/// failed.
+/// Returns a recording with its first answer as text and as data, and true if the form failed.
 pub fn recorded(recording: Recording, answer: RecordingAnswer, workspace: &Path) -> (String, RecordingFacts, bool) {
     let Recording { number, outcome, events, first, calls, skipped, definitions, left_out, call, .. } = recording;
     let evaluation = Evaluation::from(outcome);

@@ -1,5 +1,6 @@
-//! Renaming: of local names exactly, proved by their expansions; of global names and packages in
-//! the files of the workspace. Returns the changes, or the reason why there are none.
+//! Renaming. Local names are renamed exactly, as their expansions prove. Global names and packages
+//! are renamed in the files of the workspace. The result is the changes, or the reason why there
+//! are none.
 
 mod derived;
 mod files;
@@ -52,7 +53,7 @@ impl Refusal {
 /// A change of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The replaced span, in characters of the text.
+    /// The replaced span, in characters.
     pub span: Span,
     /// The new text.
     pub by: String,
@@ -78,7 +79,7 @@ pub struct FileChanges {
 /// The extent of a renaming.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Words in comments and strings too, as changes that a person must decide.
+    /// True to include words in comments and strings, as changes that a person must decide.
     pub texts: bool,
 }
 
@@ -106,7 +107,8 @@ pub struct Named {
     pub name: String,
 }
 
-/// The symbol or package at a place that could be renamed, as a client offers it for editing.
+/// Returns the symbol or package at a place that could be renamed, as a client offers it for
+/// editing.
 ///
 /// # Errors
 /// The reason why there is none.
@@ -117,7 +119,7 @@ pub fn named(document: &Document, offset: usize) -> Result<Named, Refusal> {
     }
 }
 
-/// The symbol at a place, which is no name of a package.
+/// Returns the symbol at a place that is no name of a package.
 fn of_symbol(document: &Document, offset: usize) -> Result<Named, Refusal> {
     if let Some(one) = named_symbols::at(document, offset) {
         let written = one.as_symbol();

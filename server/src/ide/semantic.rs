@@ -1,5 +1,5 @@
-//! Semantic tokens: the kind of each word of a text, from the text and from the image's
-//! knowledge of its symbols. Offsets are bytes.
+//! Semantic tokens: the kind of each word of a text, determined by the text and the image's data
+//! about its symbols. Offsets are bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::text::tree::{Kind as Node, NodeId, Tree};
 /// The kind of a word, in the order of [`LEGEND`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A comment, or code behind `#+nil` and the like.
+    /// A comment, or code that is disabled by `#+nil` and the like.
     Comment,
     /// A string or a character.
     String,
@@ -35,7 +35,7 @@ pub enum Kind {
     Parameter,
     /// A class.
     Class,
-    /// A package prefix, the name of a package.
+    /// A package prefix, or the name of a package.
     Namespace,
     /// `:keyword`.
     Constant,
@@ -43,7 +43,7 @@ pub enum Kind {
     Directive,
 }
 
-/// LSP's `SemanticTokenTypes` for [`Kind`].
+/// The names of each [`Kind`] in LSP's `SemanticTokenTypes`.
 pub const LEGEND: [&str; 12] = [
     "comment",
     "string",
@@ -72,11 +72,11 @@ pub struct Token {
     pub range: Range<usize>,
     /// The kind of the word.
     pub kind: Kind,
-    /// [`DEFINITION`], [`READONLY`].
+    /// The modifiers: [`DEFINITION`], [`READONLY`].
     pub modifiers: u32,
 }
 
-/// The special operators (CLHS 3.1.2.1.2.1), for when there is no image.
+/// The special operators (CLHS 3.1.2.1.2.1), used without an image.
 const SPECIAL: [&str; 25] = [
     "block",
     "catch",
@@ -104,7 +104,7 @@ const SPECIAL: [&str; 25] = [
     "throw",
     "unwind-protect",
 ];
-/// Standard macros without a body, for when there is no image.
+/// Standard macros without a body, used without an image.
 const MACROS: [&str; 26] = [
     "and",
     "assert",
@@ -134,10 +134,10 @@ const MACROS: [&str; 26] = [
     "shiftf",
 ];
 
-/// The maximum number of words reported of a text; later words are omitted.
+/// The maximum number of words reported for a text. Later words are omitted.
 pub const MAX_TOKENS: usize = 400_000;
 
-/// All words of a text, in order. `known`: the image's data, by symbols as written.
+/// Returns all words of a text, in order. `known` is the image's data, by symbols as written.
 pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut left_out = 0;
@@ -296,7 +296,7 @@ fn operator_kind(name: &str, image: Option<&SymbolKind>, bodies: &Bodies) -> Kin
     }
 }
 
-/// The kind of an element of a lambda list, or of a `(parameter ...)` in one.
+/// Returns the kind of an element of a lambda list, or of a `(parameter ...)` in one.
 fn in_lambda_list(tree: &Tree, roles: &Roles, list: NodeId, place: usize) -> Option<Kind> {
     if is_lambda_list(tree, roles, list) {
         return Some(Kind::Parameter);

@@ -39,12 +39,12 @@ pub fn listed(stops: &[Stop]) -> String {
     if texts.is_empty() { "Nothing is stopped.".into() } else { texts.join("\n\n") }
 }
 
-/// A stop, as an agent first hears of it.
+/// The facts of a stop in the first report of it to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StopFacts {
     /// The stop's number.
     pub stop: u64,
-    /// The stop, unless it was left already.
+    /// The stop; empty if it was left already.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stops: Vec<Stop>,
     /// The variables of the innermost frame, where known.
@@ -52,8 +52,8 @@ pub struct StopFacts {
     pub locals: Option<Vec<Local>>,
 }
 
-/// Describes one stop as an agent first hears of it: its restarts, where it is, and the variables
-/// of its innermost frame.
+/// Returns the first report of a stop to an agent, as text and as data: the restarts, the place,
+/// and the local variables of the innermost frame.
 pub async fn describe_for_agent<B: Backend>(backend: &B, number: u64) -> (String, StopFacts) {
     let stop = all(backend).await.ok().and_then(|stops| stops.into_iter().find(|stop| stop.number == number));
     let Some(stop) = stop else {
@@ -73,7 +73,7 @@ pub async fn describe_for_agent<B: Backend>(backend: &B, number: u64) -> (String
     (text, StopFacts { stop: number, stops: vec![stop], locals: variables })
 }
 
-/// Where a program is at a probe, as a line.
+/// Returns a line with the place of a program at a probe, and the value of the form there.
 fn place_line(at: &Moment) -> String {
     let file = at.place.file.as_deref().map_or_else(String::new, |file| file.display().to_string());
     let place = at.place.position.map_or(String::new(), |position| format!(":{}:{}", position.0, position.1));
@@ -96,7 +96,8 @@ fn described(stop: &Stop) -> String {
     text + &numbered_list(&stop.restarts, "\n  restart ")
 }
 
-/// The session that evaluated, or the thread and the session whose code started it, in a line.
+/// Returns the session whose evaluation stopped, or the thread and the session whose code started
+/// it, in a line.
 fn owner(stop: &Stop) -> String {
     match (&stop.session, &stop.started_by) {
         (Some(session), _) => line(session),
@@ -105,7 +106,7 @@ fn owner(stop: &Stop) -> String {
     }
 }
 
-/// The condition in a line, or the reason where there is none.
+/// Returns the condition of a stop in a line, or the reason of a stop without one.
 fn condition_or_reason(stop: &Stop) -> String {
     match &stop.condition {
         Some(condition) => line(&format!("{}: {}", condition.kind, condition.message)),
@@ -113,7 +114,7 @@ fn condition_or_reason(stop: &Stop) -> String {
     }
 }
 
-/// A stack that lives: of a stop, or of a frozen failure, which is a backend of its own.
+/// A live stack, of a stop or of a frozen failure. A frozen failure has a backend of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stack {
@@ -124,7 +125,7 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// The number of the stop, for the backend.
+    /// Returns the number of the stop in its backend.
     fn stop(self) -> u64 {
         match self {
             Stack::Stop(number) => number,
@@ -274,8 +275,9 @@ pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Resu
     Ok((text, LocalsFacts { stack, frame, total, known, locals }))
 }
 
-/// Returns a local variable of a frame by its name, in any case; `None`: the frame has none. Of
-/// several of one name, which have numbers behind it (`X#1`), the innermost, which is listed first.
+/// Returns the local variable with this name, in any case, or `None` if the frame has none.
+/// Variables of the same name are told apart by numbers (`X#1`) and listed innermost first. Of
+/// these, the innermost is returned.
 ///
 /// # Errors
 /// See [`locals`].
@@ -287,7 +289,7 @@ pub async fn local<B: Backend>(backend: &B, stop: u64, frame: usize, name: &str)
     Ok(index.and_then(|index| locals.into_iter().nth(index)))
 }
 
-/// The name of a variable without the number by which it is told from others of that name.
+/// Returns the name of a variable without the number that distinguishes variables of the same name.
 fn unnumbered(name: &str) -> &str {
     match name.rsplit_once('#') {
         Some((bare, number)) if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) => bare,
@@ -338,7 +340,7 @@ pub enum StopAction {
 }
 
 impl StopAction {
-    /// Returns the stop of a number, and the action there in words that name the stop, its
+    /// Returns the stop with this number, and a description of the action that names the stop, its
     /// condition, and the restart or the frame's function.
     ///
     /// # Errors
@@ -390,7 +392,7 @@ impl StopAction {
     }
 }
 
-/// A frame as its number and its function's name.
+/// Returns a phrase with a frame's number and its function's name.
 async fn function<B: Backend>(backend: &B, stop: &Stop, frame: usize) -> Result<String, ImageError> {
     let page = backend.query(DebugFrames { stop: stop.number, start: frame, count: 1 }).await?;
     match page.frames.first() {
@@ -429,8 +431,8 @@ pub struct ErrorFacts {
     pub message: String,
 }
 
-/// Returns the outcome of an action at a `stop` or a `failure`, as text and as data, and true if
-/// the action failed.
+/// Returns the outcome of an action as text and as data, and true if the action failed. `whose` is
+/// `stop` or `failure`, for the text.
 pub fn outcome(done: &ActionOutcome, whose: &str) -> (String, ActionFacts, bool) {
     let mut text = match (done.status, &done.error) {
         (ActionStatus::Ok, _) if done.values.is_empty() => "; No value".into(),

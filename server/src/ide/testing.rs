@@ -1,4 +1,4 @@
-//! The answer of `run-tests`, as data and as text; and the tests that a document defines.
+//! The answer of `run-tests`, as data and as text, and the tests that a document defines.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub struct Tested {
 }
 
 impl Tested {
-    /// A run without any test.
+    /// Creates the facts of a run without any test.
     pub fn failed(status: EvalStatus, kind: String, message: String) -> Tested {
         Tested {
             status,
@@ -139,7 +139,7 @@ impl From<TestOutcome> for TestFacts {
     }
 }
 
-/// A summary of one line for a person.
+/// Returns a summary of one line for a person.
 pub fn summary(facts: &Tested) -> String {
     let number = facts.tests.len();
     let mut text = format!("{number} test{}: {} passed", if number == 1 { "" } else { "s" }, facts.passed);
@@ -154,7 +154,7 @@ pub fn summary(facts: &Tested) -> String {
     text
 }
 
-/// The text: failures first, with their locations.
+/// Returns the text of a run, with the failures and their locations first.
 pub fn render(facts: &Tested) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {
@@ -195,7 +195,7 @@ pub fn render(facts: &Tested) -> String {
     blocks.join("\n\n")
 }
 
-/// A definition by a top-level form.
+/// A definition made by a top-level form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
     /// The form.
@@ -219,7 +219,7 @@ pub fn definition(document: &Document, form: Span) -> Option<Definition> {
     let operator = words.next()?.rsplit(':').next()?.to_ascii_lowercase();
     let name = words.next()?.trim_start_matches("#:").trim_start_matches('\'').to_owned();
     if name.eq_ignore_ascii_case("setf") {
-        return None; // `(defun (setf place) ...)`: references of SETF are no references of it
+        return None; // `(defun (setf place) ...)`: references to SETF do not refer to it
     }
     let test = matches!(operator.as_str(), "test" | "def-test" | "deftest" | "define-test");
     let other = matches!(
@@ -237,7 +237,7 @@ pub fn definition(document: &Document, form: Span) -> Option<Definition> {
     (test || other).then_some(Definition { form, name, test })
 }
 
-/// The test whose top-level form is on a line, from 1; of several, the first.
+/// Returns the first test whose top-level form is on a line, counted from 1.
 pub fn test_on_line(document: &Document, line: usize) -> Option<Definition> {
     let text = document.text();
     let start = text.try_line_to_char(line.checked_sub(1)?).ok()?;
@@ -247,16 +247,16 @@ pub fn test_on_line(document: &Document, line: usize) -> Option<Definition> {
     on_line.filter_map(|span| definition(document, span)).find(|definition| definition.test)
 }
 
-/// The test that a breakpoint on a line, from 1, is in: its form is the first that does not end
-/// before the line.
+/// Returns the test to which a breakpoint on a line, counted from 1, belongs. Its form is the first
+/// that does not end before the line.
 pub fn test_of_breakpoint(document: &Document, line: usize) -> Option<Definition> {
     let start = document.text().try_line_to_char(line.checked_sub(1)?).ok()?;
     let form = document.scan().forms().iter().map(|form| form.span).find(|span| span.end > start)?;
     definition(document, form).filter(|definition| definition.test)
 }
 
-/// Returns true if a test that is asked for, by a name and a package or by a name with its package,
-/// is the one that is called `name` in `package`.
+/// Returns true if the test that was asked for is the one that is called `name` in `package`. It is
+/// asked for by a name and a package, or by a name with its package.
 pub fn is_test_called(asked: (&str, Option<&str>), name: &str, package: Option<&str>) -> bool {
     let plain = |package: &str| package.trim_start_matches(['#', ':']).trim_matches(['"', '|']).to_lowercase();
     let (asked, given) = asked;
@@ -268,7 +268,7 @@ pub fn is_test_called(asked: (&str, Option<&str>), name: &str, package: Option<&
     same_package && definitions::key(asked) == definitions::key(name)
 }
 
-/// The last form before a definition that chooses the suite of the tests below it (FiveAM's
+/// Returns the last form before a definition that sets the suite of the tests below it (FiveAM's
 /// `in-suite`).
 pub fn suite_before(document: &Document, form: Span) -> Option<Span> {
     const HEAD: usize = 100;

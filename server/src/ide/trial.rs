@@ -56,7 +56,7 @@ pub struct Tried {
     pub refused: Option<String>,
 }
 
-/// The forms that a copy evaluates for these edits of a file.
+/// Returns the forms that a copy evaluates for these edits of a file.
 pub fn forms_of(edits: &Edits) -> Vec<TriedForm> {
     let form = |(edit, content): (&super::edit_form::Edit, &String)| TriedForm {
         code: content.clone(),
@@ -66,13 +66,13 @@ pub fn forms_of(edits: &Edits) -> Vec<TriedForm> {
     edits.each.iter().zip(&edits.contents).map(form).collect()
 }
 
-/// The form that a copy evaluates for code in a package.
+/// Returns the form that a copy evaluates for code in a package.
 pub fn form_of(code: &str, package: &str) -> TriedForm {
     TriedForm { code: code.into(), package: package.into(), functions: functions(code) }
 }
 
-/// The names of the functions that `defun` forms of the code define, as written, without
-/// `(setf name)`.
+/// Returns the names of the functions that `defun` forms of the code define, as written, without
+/// those of the form `(setf name)`.
 fn functions(code: &str) -> Vec<String> {
     let definitions =
         recorded_definitions::definitions(code).into_iter().filter(|definition| definition.kind == "function");
@@ -84,8 +84,8 @@ fn functions(code: &str) -> Vec<String> {
 }
 
 impl Tried {
-    /// The result of a trial. With `tests`, the code ran tests and returned two values: the number
-    /// of tests that passed, and of the others.
+    /// Returns the result of a trial. With `tests`, the code ran tests and returned two values: the
+    /// number of tests that passed, and the number of the others.
     pub fn of(label: String, trial: Trial, tests: bool) -> Tried {
         let bounded = |outcome| Evaluation::from(outcome).outcome;
         let forms: Vec<EvalOutcome> = trial.forms.into_iter().map(bounded).collect();
@@ -114,7 +114,7 @@ impl Tried {
         }
     }
 
-    /// A candidate that was not evaluated.
+    /// Returns the result of a candidate that was not evaluated.
     pub fn not_tried(label: String, kind: ErrorKind, message: String) -> Tried {
         Tried {
             label,
@@ -131,7 +131,7 @@ impl Tried {
         }
     }
 
-    /// The lines of the answer.
+    /// Returns the lines of the answer.
     pub fn render(&self) -> String {
         let mut text = format!("{}: {}", self.label, if self.passed { "passed" } else { "failed" });
         if let Some(milliseconds) = self.milliseconds {
@@ -180,7 +180,7 @@ impl Tried {
             text += if text.is_empty() { "\n  Forms that ran: " } else { ", " };
             text += &format!("{name} {ran} of {forms}");
         }
-        // For a definition that was never called, the number 0 is enough.
+        // For a definition that was never called, the number 0 says enough.
         let entered = self.coverage.iter().filter(|one| one.ran > 0);
         let missed = entered.flat_map(|one| one.missed.iter().map(|missed| (&one.name, missed)));
         for (name, missed) in missed.take(MISSED) {

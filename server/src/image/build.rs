@@ -1,4 +1,4 @@
-//! The process that builds the file from which the image starts.
+//! The process that builds the file from which an image starts.
 
 use std::io;
 use std::path::Path;
@@ -17,25 +17,26 @@ use crate::locked::lock;
 
 /// The time limit of a build, which normally takes seconds.
 pub(super) const LIMIT: Duration = Duration::from_secs(600);
-/// The beginning of the lines in which lisp/boot.lisp reports each step.
+/// The start of the lines with which lisp/boot.lisp reports each step.
 const STEP: &[u8] = b"; consort build: ";
-/// The number of bytes that are kept of the output, and that a build may print.
+/// The maximum number of bytes that are kept of the output.
 const MAX_KEPT_BYTES: usize = 64 << 10;
+/// The maximum number of bytes that a build may print.
 const MAX_OUTPUT_BYTES: usize = 4 << 20;
-/// The time for the rest of the output of a build that has ended.
+/// The time limit for the rest of the output of a build that has ended.
 const REST: Duration = Duration::from_secs(1);
 
 /// The failure of a build.
 #[derive(Debug)]
 pub(super) struct Failed {
-    /// The end of the process, as a predicate for the program's name: `wrote nothing`.
+    /// The end of the process, as a predicate after the program's name: `wrote nothing`.
     pub(super) how: String,
-    /// The last lines that it printed, and what to do.
+    /// The last lines that the process printed, and the advice.
     pub(super) last: String,
 }
 
 /// Runs lisp/boot.lisp, which writes the file that `CONSORT_OUTPUT` names. `say` gets the progress,
-/// at most once a second: "12 of 170".
+/// such as "12 of 170", at most once a second.
 pub(super) async fn build(
     program: &Program,
     workspace: &Path,
@@ -78,7 +79,7 @@ pub(super) async fn build(
         tokio::select! {
             endless = &mut reads => if endless? { Ok(None) } else { child.wait().await.map(Some) },
             status = child.wait() => {
-                // A process that the build started may hold the pipe open for longer.
+                // A process that the build started may keep the pipe open for longer.
                 if crate::steady::timeout(REST, reads).await.is_err() {
                     end_group(leader);
                 }
@@ -108,7 +109,7 @@ pub(super) async fn build(
         Ok(Err(_)) => (format!("did not end within {} s", LIMIT.as_secs()), by_hand.as_str()),
         Err(hang) => (hang, by_hand.as_str()),
     };
-    // Dropping the child kills it alone.
+    // Dropping the child kills only the child, not its group.
     if child.id().is_some() {
         end_group(leader);
     }
@@ -140,9 +141,9 @@ struct Printed {
     kept: Vec<u8>,
     /// The number of all bytes.
     bytes: usize,
-    /// The start of the last line, which has not ended.
+    /// The start of the last line, if the line has not ended.
     line: Vec<u8>,
-    /// The newest step, until it is reported.
+    /// The newest step that has not been reported.
     step: Option<String>,
 }
 

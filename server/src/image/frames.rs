@@ -8,7 +8,7 @@ use crate::model::image::ImageError;
 use crate::model::input::{InputTarget, InputWanted};
 use crate::model::stack_frame::StackFrame;
 
-/// The length limit of a frame, bytes, in both directions.
+/// The length limit of a frame in bytes, in both directions.
 pub(crate) const FRAME_LIMIT: usize = 64 << 20;
 /// The protocol that this host speaks; `ready.protocol` must be the same.
 pub(crate) const PROTOCOL: u32 = 1;
@@ -67,7 +67,7 @@ pub(crate) struct Frame<'a> {
     pub(crate) event: Option<String>,
 }
 
-/// `error`.
+/// The `error` of an error answer.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Refusal {
     /// `bad-frame`, `unknown-op`, `bad-params`, `package-not-found`, `busy`, `cannot-fork`,
@@ -115,7 +115,7 @@ pub(crate) struct Features {
 
 impl Default for Features {
     fn default() -> Features {
-        Features { fork: true, landlock: 0, chain: false } // it says so itself when it cannot
+        Features { fork: true, landlock: 0, chain: false } // an image that cannot fork says so
     }
 }
 

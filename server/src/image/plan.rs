@@ -1,5 +1,5 @@
-//! The plan of a new image: the systems and the reloads that it gets, and the record of what it
-//! got.
+//! The plan of a new image: the systems and the reloads to load into it, and the record of the
+//! loading.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ const NAMED: usize = 20;
 /// A step of the loading into a new image.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// An init file, and whether it is required.
+    /// An init file, and true if it is required.
     File(PathBuf, bool),
     /// A system.
     System(LoadSystemParams),
@@ -20,7 +20,7 @@ pub(crate) enum Step {
     Replay(Replay),
 }
 
-/// A hot reload of code that is in no system on disk: the request, to be repeated.
+/// A hot reload of code that is in no system on disk, as a request that can be repeated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
     /// The operation's name (docs/wire.md).
@@ -50,17 +50,17 @@ pub(crate) struct Plan {
     systems: Vec<LoadSystemParams>,
     /// A counter of changes.
     revision: u64,
-    /// The reloads that the image can undo, the last at the end; `None` for those of files, which
-    /// are loaded with their systems.
+    /// The reloads that the image can undo, the last at the end. An entry is `None` for a reload of
+    /// files, which are loaded with their systems.
     reloads: Vec<Option<Replay>>,
-    /// The current step. A step during which the image dies is not repeated.
+    /// The current step. If the image dies during it, it is not repeated.
     taking: Option<Step>,
     /// The steps during which an image died, each with the reason.
     fatal: Vec<(Step, String)>,
 }
 
 impl Plan {
-    /// Notes that a system was loaded; a system that is loaded again keeps its place.
+    /// Notes that a system was loaded. A system that was loaded before keeps its place.
     pub(crate) fn remember(&mut self, params: LoadSystemParams) {
         self.revision += 1;
         let params = LoadSystemParams { force: false, allowed: None, ..params };
@@ -90,8 +90,8 @@ impl Plan {
         }
     }
 
-    /// Returns the reloads that a new image gets, in order; of those that define the same names
-    /// only the newest.
+    /// Returns the reloads that a new image gets, in order. A reload is left out if newer ones
+    /// define all of its names.
     fn replays(&self) -> Vec<Replay> {
         let mut defined = HashSet::new();
         let mut kept: Vec<Replay> = Vec::new();
@@ -116,7 +116,7 @@ impl Plan {
         self.revision
     }
 
-    /// Notes that the image died; a step that was running is recorded as the cause.
+    /// Notes that the image died. If a step was running, it is recorded as the cause.
     pub(crate) fn died(&mut self, reason: &str) {
         if let Some(step) = self.taking.take() {
             match &step {
@@ -128,14 +128,14 @@ impl Plan {
         }
     }
 
-    /// Returns the steps of a new image, with the init files first, and the steps that are left out
-    /// because an image died during them, each with the reason.
+    /// Returns the steps of a new image, with the init files first. Also returns the steps that are
+    /// left out because an image died during them, each with the reason.
     pub(crate) fn begin(&mut self, files: Vec<Step>) -> (Vec<Step>, Vec<(String, String)>) {
-        // A new image can undo what is replayed in it.
+        // A new image can undo the reloads that are replayed in it.
         self.reloads = self.replays().into_iter().map(Some).collect();
         let steps = self.steps(files);
         let left_out = self.fatal.iter().map(|(step, why)| (step.name(), why.clone())).collect();
-        // A system is tried again when it is asked for; an init file is not, until the
+        // A system is loaded again when it is asked for. An init file is left out until the
         // configuration changes.
         self.fatal.retain(|(step, _)| matches!(step, Step::File(..)));
         (steps, left_out)
@@ -149,7 +149,7 @@ impl Plan {
         files.chain(self.systems.iter().cloned().map(Step::System)).chain(replays).collect()
     }
 
-    /// Notes the current step; `None`: the step is complete.
+    /// Notes the current step, or with `None` that the step is complete.
     pub(crate) fn taking(&mut self, step: Option<Step>) {
         self.taking = step;
     }
@@ -174,7 +174,8 @@ pub(crate) struct Restoration {
 }
 
 impl Restoration {
-    /// Returns a description for the user: what is loaded again, and what is not.
+    /// Returns a description for the user: the steps that were loaded again, and those that were
+    /// not.
     pub(crate) fn describe(&self) -> String {
         let mut text = String::new();
         if !self.restored.is_empty() {
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
         plan.replay(replay("g", &["G"]));
         assert_eq!(replayed(&plan), ["f 399", "nothing by name", "g"]);
-        // The reload before it counts again.
+        // The reload before the undone one counts again.
         plan.undone();
         assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
         plan.begin(Vec::new());

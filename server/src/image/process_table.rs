@@ -1,4 +1,4 @@
-//! The system's table of processes, as /proc has it. Empty where there is no /proc.
+//! The system's table of processes, from /proc. It is empty on a system without /proc.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ pub(super) struct Entry {
     pub(super) parent: u32,
     /// The process group.
     pub(super) group: u32,
-    /// The process has ended and was not waited for yet.
+    /// True if the process has ended and was not waited for yet.
     pub(super) zombie: bool,
-    /// The main thread runs, is ready to run, or waits for a disk.
+    /// True if the main thread runs, is ready to run, or waits for a disk.
     pub(super) busy: bool,
     /// The processor time of the process and of its children that were waited for, in ticks.
     pub(super) ticks: u64,
 }
 
-/// Reads the table: blocks.
+/// Reads the table. Blocks.
 pub(super) fn read() -> Vec<Entry> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    // A process may end between being listed and being read.
+    // A process may end after it was listed and before it is read.
     pids.filter_map(|pid| entry(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)).collect()
 }
 
-/// Returns the start time of a process, in clock ticks since the system's boot. `None`: there is no
-/// such process, or the system has no /proc.
+/// Returns the start time of a process, in clock ticks since the system's boot. Returns `None` if
+/// there is no such process, or if the system has no /proc.
 pub fn started(pid: u32) -> Option<u64> {
     // starttime: field 22 of the line.
     fields(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)?.nth(19)?.parse().ok()
@@ -40,14 +40,14 @@ pub(super) fn time(ticks: u64) -> Duration {
     Duration::from_millis(ticks.saturating_mul(1000) / a_second)
 }
 
-/// Returns the fields, from the third on, of a line of proc_pid_stat(5):
-/// `PID (NAME) STATE PPID PGRP ...`, where the name may contain anything.
+/// Returns the fields, from the third on, of a line of proc_pid_stat(5). The line is `PID (NAME)
+/// STATE PPID PGRP ...`, where the name may contain any character.
 fn fields(stat: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'_>> {
     let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
     Some(std::str::from_utf8(stat.get(behind..)?).ok()?.split_ascii_whitespace())
 }
 
-/// Parses such a line.
+/// Parses a line of proc_pid_stat(5).
 fn entry(pid: u32, stat: &[u8]) -> Option<Entry> {
     let mut fields = fields(stat)?;
     let state = fields.next()?;

@@ -1,4 +1,4 @@
-//! The state that the handles on the image, its supervisor and the tasks between them share.
+//! The state that the image's handles, its supervisor and the tasks between them share.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -19,9 +19,9 @@ use crate::locked::lock;
 use crate::model::image::{ImageError, ImageEvent, ImageState};
 use crate::model::stop::StopEvent;
 
-/// The time for which a call waits for the next step of a starting image.
+/// The time that a call waits for the next step of a starting image.
 const START_WAIT: Duration = Duration::from_secs(30);
-/// The time for which a call whose image died waits for the report of what was restored.
+/// The time that a call whose image died waits for the report of what was restored.
 const RESTORE_WAIT: Duration = Duration::from_secs(20);
 
 /// The phase of the image's life cycle, with the data that callers need.
@@ -59,7 +59,8 @@ pub(crate) struct Runtime {
     pub(crate) private: PathBuf,
     /// The cache of cores.
     pub(crate) cache: Cache,
-    /// The Tokio runtime of all tasks of the image: a future may be dropped outside of it.
+    /// The Tokio runtime of all tasks of the image. It is kept because a future may be dropped
+    /// outside of a runtime.
     pub(crate) handle: Handle,
     /// The phase of the image's life cycle.
     pub(crate) phase: watch::Sender<Phase>,
@@ -67,13 +68,13 @@ pub(crate) struct Runtime {
     pub(crate) state: watch::Sender<ImageState>,
     /// The channel of the image's events to the session.
     pub(crate) events: mpsc::UnboundedSender<ImageEvent>,
-    /// The contents of a new image.
+    /// The contents that a new image is to have.
     pub(crate) plan: Mutex<Plan>,
     /// The result of loading the contents of the last new image.
     pub(crate) last: Mutex<Option<Restoration>>,
     /// The tasks that must end before the host may exit.
     pub(crate) tasks: TaskTracker,
-    /// The turns of the sessions: one evaluation of a session at a time.
+    /// The turns of the sessions. Each session has one evaluation at a time.
     pub(crate) turns: Turns,
     /// The stops of programs.
     pub(crate) stops: broadcast::Sender<StopEvent>,
@@ -129,7 +130,7 @@ impl Runtime {
         });
     }
 
-    /// Resolves when something needs the image.
+    /// Resolves once something has needed the image.
     pub(crate) async fn note_needed(&self) {
         let mut needed = self.needed.subscribe();
         // The sender lives as long as `self`.
@@ -153,8 +154,8 @@ impl Runtime {
             Phase::Dead(reason, is_final) => ImageState::Dead { reason: reason.clone(), is_final: *is_final },
         };
         tracing::info!(?state, "image");
-        // The session is told first: whoever sees the new state and then asks the session is
-        // answered in that state.
+        // The session is told first, so that whoever sees the new state and then asks the session
+        // gets an answer in that state.
         self.emit(ImageEvent::State(state.clone()));
         self.phase.send_replace(phase);
         self.state.send_replace(state);
@@ -182,7 +183,7 @@ impl Runtime {
                 Phase::Idle => (START_WAIT, busy("starting", START_WAIT)),
                 Phase::Dead(reason, false) => (START_WAIT, reason.clone()),
                 Phase::Starting(what, _) => (START_WAIT, busy(what, START_WAIT)),
-                // A build has its own time limit, and its result serves later calls too.
+                // A build has its own time limit, and its result also serves later calls.
                 Phase::Building(what) => (build::LIMIT, busy(what, build::LIMIT)),
             };
             let changed = crate::steady::timeout(wait, phase.changed()).await;
@@ -192,7 +193,8 @@ impl Runtime {
         }
     }
 
-    /// Returns the image, also while its contents are loaded again: its dispatcher answers.
+    /// Returns the image, even while its contents are loaded again: its dispatcher answers then,
+    /// too.
     pub(crate) async fn dispatcher(&self) -> Result<Arc<Instance>, ImageError> {
         let there = match &*self.phase.borrow() {
             Phase::Ready(instance) | Phase::Starting(_, Some(instance)) => Some(instance.clone()),

@@ -18,30 +18,31 @@ use crate::config::InitFile;
 use crate::locked::lock;
 use crate::model::image::ImageEvent;
 
-/// The first pause before a new try, and the longest.
+/// The first and the longest pause before a new attempt to start.
 const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
-/// The lifetime after which an image counts as healthy: the next pause is the first one again.
+/// The lifetime after which an image counts as healthy. The next pause is then the first one again.
 const HEALTHY: Duration = Duration::from_secs(30);
-/// The number of images in a row that did not become ready after which no further try is made.
+/// The number of consecutive images that did not become ready after which no further attempt is
+/// made.
 const TRIES: u32 = 5;
-/// The same number for unresponsive programs ([`StartErrorKind::Unresponsive`]).
+/// The number of attempts for unresponsive programs ([`StartErrorKind::Unresponsive`]).
 const UNRESPONSIVE_TRIES: u32 = 2;
-/// The time for an image to exit by itself when it is asked to.
+/// The time limit for an image to exit by itself when asked to.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The waiting time of a request after which the supervisor checks whether the image responds.
 const HEALTH_CHECK_DELAY: Duration = Duration::from_secs(10);
 /// The time limit of the dispatcher, which answers at once unless the whole process is stopped.
 const DISPATCHER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Reasons for an end that is not a fault.
+/// The reason for the end of an image that was restarted.
 const RESTARTED: &str = "The Lisp image was restarted on request.";
 pub(crate) const LEAVING: &str = "Consort is leaving.";
 
 /// The end of one life cycle.
 enum LifeEnd {
-    /// A command came; `None`: every handle was dropped.
+    /// A command came, or `None` because every handle was dropped.
     Commanded(Option<Command>),
-    /// The image is gone, or must end; the flag is true if the host ended it.
+    /// The image is gone, or must end. The flag is true if the host ended it.
     Died(String, bool),
     /// The image did not become ready.
     NotReady(String),
@@ -78,13 +79,14 @@ impl Supervisor {
             };
             let command = match ended {
                 LifeEnd::Commanded(command) => {
-                    // A step of the restoration that this ends is not the cause of the next end.
+                    // A step of the restoration that is interrupted now is not the cause of the
+                    // next end.
                     lock(&self.runtime.plan).taking(None);
                     if let Some(instance) = running.as_ref().and_then(|running| running.instance.as_ref()) {
                         let restart = matches!(command, Some(Command::Restart(_)));
                         instance.note_end(if restart { RESTARTED } else { LEAVING });
                         // No further call begins in the image. Its end is reported once the process
-                        // is gone.
+                        // has ended.
                         let next = if restart {
                             Phase::Starting("restarting".into(), None)
                         } else {
@@ -121,8 +123,8 @@ impl Supervisor {
         }
     }
 
-    /// Runs one life cycle, from the start to the end. The process is in `running`, so that the
-    /// caller can end it whenever this future is dropped.
+    /// Runs one life cycle, from start to end. The process is kept in `running`, so that the caller
+    /// can end it whenever this future is dropped.
     async fn life(&mut self, running: &mut Option<Running>) -> LifeEnd {
         self.runtime.note_needed().await;
         self.generation += 1;
@@ -152,8 +154,8 @@ impl Supervisor {
                     runtime.tasks.spawn_blocking_on(move || cache.remove_stale(&start), &runtime.handle);
                     break instance;
                 }
-                // A file that does not start is built again, once: a core may be damaged, and a
-                // command that chooses an sbcl itself may start another one now.
+                // A file that does not start is built again, once. A core may be damaged, and a
+                // command that chooses an sbcl itself may start another sbcl now.
                 Err(StartError { reason, kind: StartErrorKind::Exited }) if !built => {
                     tracing::warn!(reason, "what was cached does not start: it is built again");
                     self.finish(running.take(), &reason, Duration::ZERO).await;
@@ -163,7 +165,7 @@ impl Supervisor {
                     self.finish(running.take(), &reason, Duration::ZERO).await;
                     return LifeEnd::CannotStart(reason);
                 }
-                // A program that hangs does so again: each try costs a minute.
+                // A program that hangs is likely to hang again, and each attempt takes a minute.
                 Err(StartError { reason, kind: StartErrorKind::Unresponsive }) => {
                     self.failures = self.failures.max(TRIES - UNRESPONSIVE_TRIES);
                     return LifeEnd::NotReady(reason);
@@ -183,10 +185,10 @@ impl Supervisor {
         match (restored, instance.ending()) {
             (Ok(restoration), None) => self.ready(instance.clone(), restoration),
             (_, Some(reason)) => return LifeEnd::Died(reason, true),
-            (Err(()), None) => {} // it died, which is seen below
+            (Err(()), None) => {} // the image died, which is noticed below
         }
         tokio::select! {
-            // Both occur together when the image dies: the exit status says more.
+            // Both occur together when the image dies, but the exit status says more.
             () = Self::exited(running) => {}
             () = instance.link.closed() => {}
             () = instance.end_wanted() => {}
@@ -232,8 +234,8 @@ impl Supervisor {
         }
     }
 
-    /// Reports that an image is gone. Returns the time to wait for the next; `None`: until a call
-    /// needs it.
+    /// Reports that an image is gone. Returns the pause before the next start, or `None` if the
+    /// next start waits for a call.
     async fn after(&mut self, ended: LifeEnd, running: Option<Running>) -> Option<Duration> {
         let healthy = running.as_ref().is_some_and(|running| running.since.elapsed() > HEALTHY);
         let instance = running.as_ref().and_then(|running| running.instance.clone());
@@ -273,8 +275,8 @@ impl Supervisor {
         Some(pause)
     }
 
-    /// Ends a process, its copies, and the programs that it started unless they are to stay;
-    /// returns how it ended.
+    /// Ends a process, its copies, and, unless they are to stay, the programs that it started.
+    /// Returns a description of the end.
     async fn finish(&self, running: Option<Running>, reason: &str, patience: Duration) -> String {
         let Some(running) = running else { return String::new() };
         let how = running.finish(reason, patience).await;
@@ -302,8 +304,8 @@ impl Supervisor {
     }
 }
 
-/// Detects and reports that the whole image stands still. The image is not ended for that: a
-/// collection of a large heap is not a fault.
+/// Reports when the whole image does not respond. The image is not ended, because the collection of
+/// a large heap is not a fault.
 async fn watch_dispatcher(runtime: &Runtime, instance: &Instance) {
     loop {
         crate::steady::sleep(HEALTH_CHECK_DELAY).await;

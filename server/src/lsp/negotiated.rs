@@ -10,48 +10,48 @@ use crate::text::position::PositionEncoding;
 pub(super) struct Negotiated {
     /// The unit of columns.
     pub(super) encoding: PositionEncoding,
-    /// Diagnostics are pulled by the client, not published. Never both: editors show diagnostics
-    /// twice if they come both ways.
+    /// True if the client pulls diagnostics, false if the server publishes them. Never both,
+    /// because editors then show diagnostics twice.
     pub(super) pull: bool,
-    /// The client supports `workspace/diagnostic/refresh`.
+    /// True if the client supports `workspace/diagnostic/refresh`.
     pub(super) refresh: bool,
-    /// Diagnostics may have related locations.
+    /// True if diagnostics may have related locations.
     pub(super) related: bool,
-    /// Diagnostics may have the address of a page about their code.
+    /// True if diagnostics may have the address of a page about their code.
     pub(super) code_pages: bool,
-    /// Diagnostics may have the tag `Unnecessary`.
+    /// True if diagnostics may have the tag `Unnecessary`.
     pub(super) unnecessary: bool,
-    /// Diagnostics may have the tag `Deprecated`.
+    /// True if diagnostics may have the tag `Deprecated`.
     pub(super) deprecated: bool,
-    /// The server may create progress bars.
+    /// True if the server may create progress bars.
     pub(super) progress: bool,
-    /// The client answers `workspace/configuration` for the section `consort`.
+    /// True if the client answers `workspace/configuration` for the section `consort`.
     pub(super) configuration: bool,
-    /// The client reports changed settings after dynamic registration.
+    /// True if the client reports changed settings after dynamic registration.
     pub(super) register_configuration: bool,
-    /// The client watches files after dynamic registration.
+    /// True if the client watches files after dynamic registration.
     pub(super) register_watch: bool,
-    /// The client supports `CodeAction`s, not only `Command`s.
+    /// True if the client supports `CodeAction`s, not only `Command`s.
     pub(super) code_actions: bool,
-    /// The client has the edit of a code action resolved when it is chosen.
+    /// True if the client resolves the edit of a code action when the action is chosen.
     pub(super) resolves_edits: bool,
-    /// The client shows code actions that cannot be taken, with the reason.
+    /// True if the client shows code actions that cannot be taken, with the reason.
     pub(super) disabled_actions: bool,
-    /// The client supports `workspace/applyEdit`.
+    /// True if the client supports `workspace/applyEdit`.
     pub(super) apply_edit: bool,
-    /// Edits may name the document version they apply to.
+    /// True if edits may name the document version they apply to.
     pub(super) document_changes: bool,
-    /// Edits may have annotations, of which some need a person's confirmation.
+    /// True if edits may have annotations, some of which need a person's confirmation.
     pub(super) annotations: bool,
-    /// The client accepts snippets as completions.
+    /// True if the client accepts snippets as completions.
     pub(super) snippets: bool,
     /// The source of the client's settings.
     pub(super) settings: Source,
-    /// The client supports `consort/approve`.
+    /// True if the client supports `consort/approve`.
     pub(super) approve: bool,
-    /// The client supports `consort/input`.
+    /// True if the client supports `consort/input`.
     pub(super) input: bool,
-    /// The client shows stopped evaluations: `consort/stopped`.
+    /// True if the client shows stopped evaluations (`consort/stopped`).
     pub(super) stops: bool,
 }
 
@@ -113,8 +113,8 @@ fn is_own(params: &InitializeParams) -> bool {
     params.capabilities.experimental.as_ref().is_some_and(|own| own["consort"]["ownSettings"] == true)
 }
 
-/// The first of the client's encodings that is UTF-8, UTF-16 or UTF-32; UTF-16 if the client
-/// names none.
+/// Returns the first of the client's encodings that is UTF-8, UTF-16 or UTF-32, or UTF-16 if the
+/// client names none of them.
 fn encoding(capabilities: &ClientCapabilities) -> PositionEncoding {
     let offered =
         capabilities.general.as_ref().and_then(|general| general.position_encodings.as_deref()).unwrap_or_default();

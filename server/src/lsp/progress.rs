@@ -1,5 +1,5 @@
-//! Progress bars (LSP 3.17, "Work Done Progress"): with the token of a request, or with a token
-//! of the server if the client supports it.
+//! Progress bars (LSP 3.17, "Work Done Progress"). A bar has the token of a request, or a token of
+//! the server if the client supports it.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -19,10 +19,10 @@ use crate::shown;
 /// The maximum number of reports queued until the client has accepted a bar.
 const REPORTS: usize = 16;
 
-/// The server's progress bars that a user may cancel.
+/// The server's progress bars that the user may cancel.
 type Cancellable = Arc<Mutex<HashMap<ProgressToken, CancellationToken>>>;
 
-/// Creates progress bars for one client.
+/// The creator of progress bars for one client.
 #[derive(Debug, Clone)]
 pub(super) struct Bars {
     peer: Peer,
@@ -30,7 +30,7 @@ pub(super) struct Bars {
     next: Arc<std::sync::atomic::AtomicU32>,
 }
 
-/// A progress bar; dropping it ends the bar.
+/// A progress bar. Dropping it ends the bar.
 #[derive(Debug)]
 pub(super) struct Bar {
     shown: Shown,
@@ -44,7 +44,7 @@ pub(super) struct Bar {
 enum Shown {
     /// The client's token, valid until the request is answered.
     Given(Peer),
-    /// A token of the server: the client must accept it first.
+    /// A token of the server, which the client must accept first.
     Own(mpsc::Sender<Value>),
     Not,
 }
@@ -54,15 +54,15 @@ impl Bars {
         Bars { peer, cancellable: Cancellable::default(), next: Arc::default() }
     }
 
-    /// `window/workDoneProgress/cancel`.
+    /// Handles `window/workDoneProgress/cancel`.
     pub(super) fn cancel(&self, token: &ProgressToken) {
         if let Some(cancelled) = lock(&self.cancellable).get(token) {
             cancelled.cancel();
         }
     }
 
-    /// Begins a progress bar: with `token` if the client gave one, else with a token of the
-    /// server if `own`, else with no display.
+    /// Begins a progress bar. It has `token` if the client gave one, otherwise a token of the
+    /// server if `own`, otherwise no display.
     pub(super) fn begin(&self, token: Option<ProgressToken>, own: bool, title: &str, cancellable: bool) -> Bar {
         let begin =
             json!({"kind": "begin", "title": shown::notification(&shown::line(title)), "cancellable": cancellable});
@@ -98,8 +98,8 @@ impl Bar {
         self.send(report);
     }
 
-    /// Reports each step of the work until it answers; returns an error as soon as the user
-    /// cancels it.
+    /// Reports each step of the work until `answer` is ready. Returns an error as soon as the user
+    /// cancels the work.
     pub(super) async fn follow<T>(
         &self,
         mut steps: mpsc::UnboundedReceiver<Progress>,
@@ -119,8 +119,8 @@ impl Bar {
     fn send(&self, value: Value) {
         match &self.shown {
             Shown::Given(peer) => report(peer, &self.token, &value),
-            // Fails if the client has rejected the bar or has not read earlier reports; the next
-            // report makes up for it.
+            // Fails if the client has rejected the bar, or has not read earlier reports. The next
+            // report replaces this one.
             Shown::Own(values) => drop(values.try_send(value)),
             Shown::Not => {}
         }
@@ -150,7 +150,7 @@ async fn show(peer: Peer, token: ProgressToken, begin: Value, mut values: mpsc::
     while let Some(value) = values.recv().await {
         report(&peer, &token, &value);
     }
-    // The bar is closed.
+    // The bar was dropped.
     report(&peer, &token, &json!({"kind": "end"}));
 }
 

@@ -1,5 +1,5 @@
-//! The findings of the workspace's files that no editor has open: with `check.workspace`, they are
-//! kept up to date in the background and published like those of open ones.
+//! The findings of the workspace's files that no editor has open. With `check.workspace`, they are
+//! kept up to date in the background, and published like those of open files.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -21,11 +21,11 @@ use crate::session::{FoundInFile, Level, Pass, Step, digest_of, uri_of_path};
 use crate::text::decode;
 use crate::text::encoding::without_mark;
 
-/// The time without changes after which the workspace is checked: changes come in bursts.
+/// The time without changes after which the workspace is checked, because changes come in bursts.
 const DEBOUNCE: Duration = Duration::from_secs(1);
 /// The longest wait for the end of a burst.
 const MAX_DEBOUNCE: Duration = Duration::from_secs(10);
-/// The interval at which files that other programs write are looked for.
+/// The interval at which the workspace is checked for files that other programs have written.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 /// The duration of a pass after which a progress bar is shown.
 const LONG: Duration = Duration::from_secs(1);
@@ -38,12 +38,12 @@ pub(super) struct ClientChanges {
 }
 
 impl ClientChanges {
-    /// Wakes [`follow`] after new settings, or when a document was saved.
+    /// Wakes [`follow`] after new settings, or after a document was saved.
     pub(super) fn happened(&self) {
         self.shared.0.notify_one();
     }
 
-    /// Records a closed document, of which the client has no diagnostics any more.
+    /// Records a document that was closed, so that the client has no diagnostics of it any more.
     pub(super) fn closed(&self, uri: Url) {
         self.all_closed().insert(uri);
         self.happened();
@@ -58,7 +58,7 @@ impl ClientChanges {
     }
 }
 
-/// Follows the workspace until the client disconnects.
+/// Keeps the findings up to date until the client disconnects.
 pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
     let mut world = notifier.session.log().world();
     let mut published = Published::default();
@@ -76,7 +76,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
                     again = pass.again.map(Instant::from_std);
                 }
                 Err(PassFailure::Cancelled) => {
-                    // The findings so far are shown; the rest waits for the next change.
+                    // The findings so far are shown. The rest is checked after the next change.
                     let files = notifier.session.workspace_findings();
                     published.update(&notifier, &Pass { files, ..Pass::default() }).await;
                     cancelled = true;
@@ -108,7 +108,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
 /// The reason why a pass has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PassFailure {
-    /// The user ended it.
+    /// The user ended the pass.
     Cancelled,
     /// The image was lost, or the client left.
     Lost,
@@ -121,7 +121,7 @@ async fn at(instant: Option<Instant>) {
     }
 }
 
-/// Makes a pass, with a progress bar when it takes long.
+/// Makes a pass, with a progress bar if it takes long.
 async fn with_progress(notifier: &Notifier) -> Result<Pass, PassFailure> {
     let (steps, mut told) = mpsc::unbounded_channel::<Step>();
     let session = notifier.session.clone();
@@ -166,7 +166,7 @@ fn percentage(done: usize, of: usize) -> Option<u32> {
     u32::try_from((done * 100).checked_div(of)?).ok()
 }
 
-/// The text of a file, if it still has this digest.
+/// Returns the text of a file, if it still has this digest.
 pub(super) async fn text_of(path: &Path, digest: u64) -> Option<Rope> {
     let bytes = bounded_file::read_blocking(path.to_owned(), SOURCE_LIMIT).await.ok()?;
     let text = decode(bytes);
@@ -176,9 +176,9 @@ pub(super) async fn text_of(path: &Path, digest: u64) -> Option<Rope> {
 /// The findings that the client has of files that it does not have open.
 #[derive(Debug, Default)]
 struct Published {
-    /// The numbers of the findings ([`FoundInFile::number`]) of files with any.
+    /// The numbers of the findings ([`FoundInFile::number`]) of the files that have findings.
     files: HashMap<Url, u64>,
-    /// The client was told that there are more files than are checked.
+    /// True once the client was told that there are more files than are checked.
     cut: bool,
 }
 
@@ -190,7 +190,7 @@ impl Published {
         for found in pass.files.iter().filter(|found| !found.items.is_empty()) {
             let Ok(uri) = Url::parse(&uri_of_path(&found.path)) else { continue };
             if notifier.session.document(notifier.client, uri.as_str()).await.is_some() {
-                // The document's own findings are shown.
+                // The findings of the open document are shown instead.
                 before.remove(&uri);
                 continue;
             }

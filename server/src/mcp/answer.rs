@@ -1,5 +1,5 @@
-//! The shortening of a tool's answer: limited in size, with a number to read the rest by, and
-//! without long strings in both text and data.
+//! The shortening of a tool's answer. Its size is limited, the rest can be read by a number, and
+//! long strings are not in both text and data.
 
 use std::sync::Mutex;
 
@@ -12,10 +12,11 @@ use crate::locked::lock;
 pub(crate) const TEXT: usize = 4_000;
 /// The maximum number of bytes of data beside the text, unless a tool sets another.
 pub(crate) const DATA: usize = 4_000;
-/// The maximum number of bytes of a string in the data; of a longer one that is also in the text,
+/// The maximum number of bytes of a string in the data that is also in the text. Of a longer one,
 /// only both ends are kept.
 const STRING: usize = 400;
-/// The maximum numbers of items in a list in oversized data, in the order tried.
+/// The maximum numbers of items of each list in oversized data, in the order in which they are
+/// tried.
 const ITEMS: [usize; 5] = [100, 50, 20, 10, 5];
 
 /// The size limits of an answer.
@@ -36,8 +37,8 @@ impl Limits {
     pub(crate) const NONE: Limits = Limits { text: usize::MAX, data: usize::MAX, string: STRING };
 }
 
-/// Shortens the text and the data of an answer to the limits. `full`: the text before parts of it
-/// were removed, kept so that it can be read later.
+/// Shortens the text and the data of an answer to the limits. `full` is the text before parts of it
+/// were removed. It is kept so that it can be read later.
 pub(crate) fn shorten(
     text: &str,
     full: Option<String>,
@@ -74,8 +75,8 @@ pub(crate) fn shorten(
     (shown, facts)
 }
 
-/// The head and tail of a text, cut at nearby line ends. `between` returns the line between them,
-/// given the number of bytes left out.
+/// Returns the head and the tail of a text, cut at nearby line ends. `between` returns the line
+/// between them, given the number of bytes left out.
 pub(crate) fn ends(text: &str, limit: usize, between: &dyn Fn(usize) -> String) -> String {
     let mut head = limit / 2;
     while !text.is_char_boundary(head) {
@@ -95,7 +96,7 @@ pub(crate) fn ends(text: &str, limit: usize, between: &dyn Fn(usize) -> String) 
     format!("{}\n{}\n{}", &text[..head], between(tail - head), &text[tail..])
 }
 
-/// Shortens long strings that are also in the text; returns true if there were any.
+/// Shortens long strings that are also in the text. Returns true if there were any.
 fn cut_strings(value: &mut Value, text: &str, most: usize) -> bool {
     match value {
         Value::String(string) if string.len() > most => {
@@ -103,7 +104,8 @@ fn cut_strings(value: &mut Value, text: &str, most: usize) -> bool {
             while !string.is_char_boundary(start) {
                 start -= 1;
             }
-            // A single line of the string is enough to find it: the text may indent the others.
+            // A single line of the string is enough to find it, because the text may indent the
+            // others.
             let probe = string[..start].lines().map(str::trim).max_by_key(|line| line.len()).unwrap_or_default();
             let shown = !probe.is_empty() && text.contains(probe);
             if shown {
@@ -118,8 +120,8 @@ fn cut_strings(value: &mut Value, text: &str, most: usize) -> bool {
     }
 }
 
-/// Shortens all lists to ever fewer items, and at last long strings, until the data is within the
-/// limit. Returns true if anything was left out.
+/// Shortens all lists to fewer and fewer items, and at last long strings, until the data is within
+/// the limit. Returns true if anything was left out.
 fn cut_lists(facts: &mut Value, limit: usize) -> bool {
     let mut cut = false;
     for most in ITEMS {
@@ -131,8 +133,8 @@ fn cut_lists(facts: &mut Value, limit: usize) -> bool {
     if facts.to_string().len() > limit
         && let Value::Object(fields) = facts
     {
-        // Long strings that are still whole, mostly because the text does not contain them: only
-        // both ends are kept.
+        // Long strings that are still whole, mostly because the text does not contain them, are cut
+        // to both ends.
         for field in fields.values_mut() {
             cut |= cut_long(field, limit / 8);
         }
@@ -164,7 +166,7 @@ fn cut_long(value: &mut Value, most: usize) -> bool {
     }
 }
 
-/// The data of an answer as an object; an empty one if the data is no object.
+/// Returns the data of an answer as an object, which is empty if the data is no object.
 pub(crate) fn object(facts: Value) -> Value {
     if facts.is_object() { facts } else { Value::Object(Map::new()) }
 }

@@ -39,7 +39,7 @@ const HALF_CLOSED_GRACE: Duration = Duration::from_secs(60);
 /// The time limit to write the last answers at the end of the connection.
 const FLUSH_GRACE: Duration = Duration::from_secs(1);
 
-/// The limits of what a client has not read.
+/// The limits of the output that a client has not read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// The number of bytes above which no more of the client's requests are read.
@@ -61,7 +61,7 @@ struct Shared {
     in_flight: Mutex<HashSet<RequestId>>,
     /// The number of bytes passed to the writer and not yet written.
     unread: AtomicUsize,
-    /// Notified when either of the two decreases.
+    /// Notified when one of the other fields decreases.
     less: Notify,
 }
 
@@ -75,7 +75,7 @@ impl Shared {
         self.less.notify_waiters();
     }
 
-    /// Waits until `enough` holds.
+    /// Waits until `enough` returns true.
     async fn until(&self, enough: impl Fn(&Shared) -> bool) {
         loop {
             let less = self.less.notified();
@@ -110,8 +110,8 @@ pub(crate) struct Ndjson<R> {
 }
 
 impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
-    /// A connection that is read from `read` and written to `write`. `hang_up` resolves when
-    /// nobody reads the output.
+    /// Creates a connection that is read from `read` and written to `write`. `hang_up` resolves
+    /// when nobody reads the output.
     pub(crate) fn new<W>(
         read: R,
         write: W,
@@ -167,7 +167,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         Err(std::io::ErrorKind::BrokenPipe.into())
     }
 
-    /// Answers a message that is not passed on.
+    /// Answers a message that is not passed on with an error.
     fn refuse(&self, id: Option<Value>, code: ErrorCode, message: &str) {
         tracing::debug!(?id, code = code.0, message, "refused a message of an MCP client");
         let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code.0, "message": message}});
@@ -176,7 +176,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         }
     }
 
-    /// The next message, or `None` at the end of the input.
+    /// Returns the next message, or `None` at the end of the input.
     async fn read(&mut self) -> Option<Value> {
         loop {
             if let Some(message) = self.batch.pop_front() {
@@ -234,7 +234,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         }
     }
 
-    /// Parses the message, or answers with the reason why it is invalid.
+    /// Returns the parsed message, or answers with the reason why it is invalid.
     fn admit(&mut self, value: Value) -> Option<ClientJsonRpcMessage> {
         let id = value.get("id").cloned();
         let method = value.get("method").and_then(Value::as_str).map(str::to_owned);
@@ -305,7 +305,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
     }
 }
 
-/// The error in the params of an existing method, if they kept `rmcp` from recognising the
+/// Returns the error in the params of an existing method, if they kept `rmcp` from recognising the
 /// request.
 fn bad_params(method: &str, params: Option<Value>) -> Option<String> {
     fn why<T: serde::de::DeserializeOwned>(method: &str, params: Value) -> String {
@@ -343,7 +343,7 @@ fn id_value(id: Option<Id>) -> Value {
     }
 }
 
-/// Returns true for a notification that the next one supersedes; a cancellation is never lost.
+/// Returns true for a notification that the next one supersedes. A cancellation is never lost.
 fn may_be_lost(item: &TxJsonRpcMessage<RoleServer>) -> bool {
     let TxJsonRpcMessage::<RoleServer>::Notification(notification) = item else { return false };
     !matches!(notification.notification, ServerNotification::CancelledNotification(_))
@@ -434,8 +434,8 @@ impl<R: AsyncRead + Unpin + Send + 'static> Transport<RoleServer> for Ndjson<R> 
 impl<R> Drop for Ndjson<R> {
     fn drop(&mut self) {
         self.gone.cancel();
-        // Without `close` (the client disconnected before its first request) the writer ends with
-        // its queue; a blocked writer must not remain.
+        // Without `close` (the client disconnected before its first request), the writer ends when
+        // its queue is empty. A blocked writer must not remain.
         self.outbox = None;
         if let Some(mut writer) = self.writer.take() {
             tokio::spawn(async move {

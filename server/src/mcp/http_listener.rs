@@ -1,5 +1,6 @@
-//! Limits for HTTP connections that have not yet sent the token: few, for a short time, and never
-//! at the cost of editors or of those that are about to send it.
+//! Limits for HTTP connections that have not yet sent the token. Such connections are few and
+//! short-lived. They never take the place of editors, or of connections that are about to send the
+//! token.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -22,17 +23,16 @@ use tokio_util::sync::CancellationToken;
 
 /// The time limit for a connection to send a request with the token.
 const SHOW_TOKEN: Duration = Duration::from_secs(10);
-/// The time after which a connection that has not sent the token may be ended to make room for
-/// another. The head of a request takes less.
+/// The age from which a connection that has not sent the token may be ended to make room for
+/// another. The head of a request takes less time.
 const LATE: Duration = Duration::from_secs(3);
-/// The number of connections without the token from which a further one ends the oldest, if it is
-/// older than [`LATE`].
+/// The number of connections without the token. If there are so many, a further one ends the
+/// oldest, if that is older than [`LATE`].
 const MAX_UNAUTHENTICATED: usize = 32;
-/// The maximum number of all connections, less [`MAX_UNAUTHENTICATED`]; smaller if this process may
-/// open few file descriptors. A further connection ends the oldest without the token.
+/// The maximum number of all connections, less [`MAX_UNAUTHENTICATED`]. It is smaller if this
+/// process may open few file descriptors. A further connection ends the oldest without the token.
 const MAX_AUTHENTICATED: usize = 256;
-/// The pause after a connection could not be accepted, and the maximum wait for one that is being
-/// ended.
+/// The pause after a connection could not be accepted, and the maximum wait for the end of one.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The state of one connection, shared by the listener and the requests.
@@ -60,11 +60,11 @@ impl Connected<IncomingStream<'_, LimitedListener>> for Peer {
     }
 }
 
-/// A listener that enforces these limits.
+/// A listener that enforces the limits of this module.
 #[derive(Debug)]
 pub(super) struct LimitedListener {
     listener: TcpListener,
-    /// Connections that have not shown the token, the oldest first.
+    /// The connections that have not sent the token, the oldest first.
     unauthenticated: VecDeque<Weak<State>>,
     open: Arc<AtomicUsize>,
     /// Notified when a connection has ended.
@@ -76,8 +76,8 @@ pub(super) struct LimitedListener {
 
 impl LimitedListener {
     pub(super) fn new(listener: TcpListener) -> LimitedListener {
-        // Three of four file descriptors are for editors, agents on the socket, the image and its
-        // copies.
+        // The other three quarters of the file descriptors are for editors, agents on the socket,
+        // the image and its copies.
         let limit = getrlimit(Resource::Nofile)
             .current
             .map_or(MAX_AUTHENTICATED, |limit| usize::try_from(limit / 4).unwrap_or(MAX_AUTHENTICATED));
@@ -116,7 +116,7 @@ impl LimitedListener {
                 }
             };
             if tokio::time::timeout(PAUSE, freed).await.is_err() {
-                // The connection ends soon: the machine is only too busy to end it in time.
+                // The connection will end. The machine is only too busy to end it in time.
                 return true;
             }
         }
@@ -180,7 +180,7 @@ impl Drop for Open {
 }
 
 /// A connection that fails if it has not sent the token in time, or if it is ended earlier to make
-/// room for another.
+/// room for another one.
 pub(super) struct LimitedStream {
     stream: TcpStream,
     state: Arc<State>,
@@ -260,12 +260,12 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
-    /// A server at which a request to `/known` counts as one with the token.
+    /// Starts a server that treats a request to `/known` as one with the token.
     async fn listening(show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
         listening_to(MAX_AUTHENTICATED, Duration::ZERO, show_token).await
     }
 
-    /// Such a server, with these limits.
+    /// Starts such a server with these limits.
     async fn listening_to(most: usize, late: Duration, show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
         let mut limited = LimitedListener::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
         (limited.most, limited.late, limited.show_token) = (most, late, show_token);
@@ -328,7 +328,7 @@ mod tests {
         assert!(ask(&mut known, "/known").await.ends_with("yes"));
     }
 
-    /// Connections that have sent a part of a head.
+    /// Returns connections that have sent a part of a head.
     async fn begun(address: SocketAddr, count: usize) -> Vec<TcpStream> {
         let mut begun = Vec::new();
         for _ in 0..count {

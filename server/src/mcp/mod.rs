@@ -1,9 +1,9 @@
-//! Frontend 2: agents. MCP over the bridge's socket ([`serve`]) or over loopback HTTP
+//! The front end for agents: MCP over the bridge's socket ([`serve`]) or over loopback HTTP
 //! ([`http::serve_http`]).
 //!
-//! `rmcp` speaks both eras of the protocol on one connection: the `initialize` handshake
+//! `rmcp` supports two generations of the protocol on one connection: the `initialize` handshake
 //! (2024-11-05 to 2025-11-25) and self-contained requests (2026-07-28). The modules here add
-//! framing that answers every invalid line ([`framing`]), tools as a table ([`tools`]), and calls
+//! framing that answers every invalid line ([`framing`]), a table of tools ([`tools`]), and calls
 //! that end when their client disconnects ([`server`]).
 
 pub mod http;
@@ -42,9 +42,9 @@ use crate::session::Session;
 pub use breakpoint_records::{BreakpointRecords, BridgeKey};
 pub use http::{HttpError, HttpServer, serve_http};
 
-/// Serves one client until it disconnects. When `read` ends, calls in progress may finish (a
-/// script may pipe its requests in and read on). Prefer [`serve_socket`], which also detects that
-/// nobody reads the output any more and then interrupts the calls at once.
+/// Serves one client until it disconnects. When `read` ends, calls in progress may finish, because
+/// a script may pipe its requests in and read on. Prefer [`serve_socket`], which also detects that
+/// nobody reads the output any more. It then interrupts the calls at once.
 pub async fn serve<R, W>(session: Session, read: R, write: W)
 where
     R: AsyncRead + Send + Unpin + 'static,
@@ -59,7 +59,7 @@ pub async fn serve_socket(session: Session, stream: UnixStream) {
     serve_bridge(session, stream, None).await;
 }
 
-/// [`serve_socket`] for a bridge, whose agent's breakpoints are on record.
+/// Serves a bridge as [`serve_socket`] does. The breakpoints of the bridge's agent are on record.
 pub async fn serve_bridge(session: Session, stream: UnixStream, bridge: Option<(Arc<BreakpointRecords>, BridgeKey)>) {
     let watch = stream.into_std().and_then(|std| Ok((std.try_clone()?, std)));
     match watch.and_then(|(copy, std)| Ok((UnixStream::from_std(copy)?, UnixStream::from_std(std)?))) {
@@ -71,14 +71,14 @@ pub async fn serve_bridge(session: Session, stream: UnixStream, bridge: Option<(
     }
 }
 
-/// Resolves when the other end of a socket is also closed for reading, which end of file alone
-/// does not show.
+/// Resolves when the other end of a socket is closed for reading, too, which end of file alone does
+/// not show.
 async fn closed(socket: UnixStream) {
     loop {
         match socket.ready(Interest::WRITABLE).await {
             Ok(ready) if ready.is_write_closed() => return,
-            // Writable: clear the readiness, so that the next change of state wakes the task
-            // again.
+            // The socket is writable. The readiness is cleared, so that the next change of state
+            // wakes the task again.
             Ok(_) => {
                 let forget: std::io::Result<()> =
                     socket.try_io(Interest::WRITABLE, || Err(std::io::ErrorKind::WouldBlock.into()));
@@ -100,7 +100,7 @@ async fn serve_until<R, W>(
     W: AsyncWrite + Send + Unpin + 'static,
 {
     let gone = CancellationToken::new();
-    // The end of this function, also by a panic or an abort, ends the calls in progress.
+    // The end of this function, even by a panic or an abort, ends the calls in progress.
     let _guard = gone.clone().drop_guard();
     let handler = server::Handler::for_connection(session, gone.clone(), bridge);
     let transport = framing::Ndjson::new(read, write, framing::Limits::default(), gone, hang_up);
@@ -114,8 +114,8 @@ async fn serve_until<R, W>(
     }
 }
 
-/// The exact answer of [`serve`] to `initialize` with these params, so that the bridge can answer
-/// while the host starts.
+/// Returns the exact answer of [`serve`] to `initialize` with these params, so that the bridge can
+/// answer while the host starts.
 pub fn initialize_result(params: &Value) -> Value {
     let version = params
         .get("protocolVersion")

@@ -1,15 +1,15 @@
-//! Breakpoints: as they are requested, as they are in force, and the events of them.
+//! Breakpoints, as they are requested and as they are in force, and their events.
 
 use serde::{Deserialize, Serialize};
 
 use super::place::Place;
 
-/// A breakpoint, as its owner called it.
+/// The identity of a breakpoint, given by its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BreakpointName {
     /// The owner.
     pub owner: String,
-    /// The number that the owner gave.
+    /// The number that the owner gave the breakpoint.
     pub id: u64,
 }
 
@@ -30,7 +30,7 @@ pub struct RequestedBreakpoint {
     /// The condition, a form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// The hits that count: `5`, `> 5`, `% 5`.
+    /// The hits at which the program stops: `5`, `> 5`, `% 5`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hit: Option<String>,
     /// The message to log instead of stopping, with `{form}` in it.
@@ -44,22 +44,22 @@ pub struct Breakpoint {
     /// True if the breakpoint is in force.
     #[serde(default)]
     pub verified: bool,
-    /// The reason why it is not.
+    /// The reason why the breakpoint is not in force.
     #[serde(default)]
     pub message: Option<String>,
-    /// The place where it really is.
+    /// The actual place of the breakpoint.
     #[serde(flatten)]
     pub place: Place,
 }
 
-/// The outcome for breakpoints, or places where there can be some.
+/// The outcomes for breakpoints, or the places where breakpoints are possible.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Breakpoints {
     /// An entry for each point, in order.
     pub breakpoints: Vec<Breakpoint>,
 }
 
-/// `breakpoints-changed`: breakpoints lost their place, or may have one now.
+/// The event `breakpoints-changed`: breakpoints have lost their place, or may have one now.
 #[derive(Debug, Clone, Deserialize)]
 pub struct BreakpointsChanged {
     /// The breakpoints that changed, by owner and file.
@@ -75,12 +75,12 @@ pub struct FileBreakpoints {
     pub file: String,
 }
 
-/// `breakpoint-log`: the message of a breakpoint that logs instead of stopping.
+/// The event `breakpoint-log`: the message of a breakpoint that logs instead of stopping.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LogpointMessage {
     /// The owner of the breakpoint.
     pub owner: String,
-    /// The number that the owner gave.
+    /// The number that the owner gave the breakpoint.
     pub id: u64,
     /// The text.
     pub text: String,

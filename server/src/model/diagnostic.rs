@@ -1,10 +1,10 @@
-//! A diagnostic, as every front end and `consort check` see it.
+//! Diagnostics, as every front end and `consort check` see them.
 
 use std::path::PathBuf;
 
 use crate::text::Span;
 
-/// The severity of a diagnostic. The order is worst first.
+/// The severity of a diagnostic, in the order from worst to mildest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -16,12 +16,12 @@ pub enum Severity {
     StyleWarning,
     /// A fact about the file that is not a finding in it (its system is not loaded). LSP 3.
     Information,
-    /// A compiler note. LSP 4 (hint); off until asked for.
+    /// A compiler note. LSP 4 (hint). Off by default.
     Note,
 }
 
 impl Severity {
-    /// The name, as the contracts and docs/diagnostics.md have it.
+    /// Returns the name, as in the contracts and docs/diagnostics.md.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -32,7 +32,7 @@ impl Severity {
         }
     }
 
-    /// LSP's `DiagnosticSeverity`, the same in the editor and in `consort check --json`.
+    /// Returns LSP's `DiagnosticSeverity`, the same in the editor and in `consort check --json`.
     pub fn lsp(self) -> u8 {
         match self {
             Severity::Error => 1,
@@ -47,17 +47,17 @@ impl Severity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tag {
-    /// Faded out: an unused variable, deleted code.
+    /// Drawn faded: an unused variable, deleted code.
     Unnecessary,
-    /// Struck through: a deprecated name.
+    /// Drawn struck through: a deprecated name.
     Deprecated,
 }
 
-/// A related place that explains a diagnostic: the definition of the name, the opening parenthesis
-/// that is never closed.
+/// A related place that explains a diagnostic, such as the definition of the name, or the opening
+/// parenthesis that is never closed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Related {
-    /// The file of the place; `None`: the text that was checked.
+    /// The file of the place; `None` for the text that was checked.
     #[serde(default)]
     pub file: Option<PathBuf>,
     /// The span of the place.
@@ -66,7 +66,7 @@ pub struct Related {
     pub message: String,
 }
 
-/// A finding at one place. A name that is undefined in three places gives three diagnostics.
+/// A finding at one place. A name that is undefined in three places has three diagnostics.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct Diagnostic {
     /// The span, narrowed to the symbol that is meant.
@@ -74,7 +74,7 @@ pub struct Diagnostic {
     /// The severity.
     pub severity: Severity,
     /// The kind, stable for programs: `undefined-function`, `unused-variable`, `unbalanced-list`,
-    /// ... See docs/diagnostics.md.
+    /// ... (docs/diagnostics.md).
     pub code: String,
     /// The message for the user: the compiler's own text without addresses and stream names.
     pub message: String,
@@ -101,7 +101,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// The beginning of the codes of the lint rules' findings.
+    /// The start of the codes of lint rules' findings.
     pub const RULE: &str = "lint-";
 
     /// Returns true for a finding of a lint rule, and false for one of the compiler.
@@ -109,7 +109,7 @@ impl Diagnostic {
         self.code.starts_with(Diagnostic::RULE)
     }
 
-    /// A diagnostic with nothing but its place and its message.
+    /// Creates a diagnostic with only a place and a message.
     pub fn new(span: Span, severity: Severity, code: impl Into<String>, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             span,

@@ -47,22 +47,22 @@ pub struct EvalError {
 }
 
 impl EvalError {
-    /// An error that no code of the user's signalled, so without a backtrace.
+    /// Creates an error without a backtrace, for one that no code of the user's has signalled.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> EvalError {
         EvalError { kind: kind.into(), message: message.into(), operation: None, backtrace: Vec::new(), unread: None }
     }
 }
 
 impl EvalError {
-    /// The message of an error of the reader, without the line and the stream that SBCL tells at
-    /// the end, which are of a text of Consort's own.
+    /// Returns the message of a reader error without the line and the stream that SBCL adds at its
+    /// end. They refer to a stream of Consort's own.
     pub fn message_without_stream(&self) -> &str {
         without_stream(&self.message)
     }
 }
 
-/// Returns the message of an error of the reader without the line and the stream
-/// (`SB-INT:STREAM-READER-ERROR`), and any other message as it is.
+/// Returns a message without the line and the stream that a reader error
+/// (`SB-INT:STREAM-READER-ERROR`) adds. Any other message is returned as it is.
 pub fn without_stream(message: &str) -> &str {
     let is_line = |rest: &str| rest.trim_start_matches(|digit: char| digit.is_ascii_digit()).starts_with(", Column: ");
     let lines = message.match_indices(" Line: ").filter(|(at, mark)| is_line(&message[at + mark.len()..]));
@@ -112,7 +112,7 @@ pub struct EvalOutcome {
     /// The values of the last form, printed.
     #[serde(default)]
     pub values: Vec<Clipped>,
-    /// The references to the values, to inspect them by; 0 where there is nothing to see in one.
+    /// The references by which the values can be inspected; 0 for a value with nothing to inspect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<u64>,
     /// `*standard-output*`, and the output of foreign code and child processes on descriptor 1.
@@ -135,14 +135,14 @@ pub struct EvalOutcome {
     /// The frozen failure of an evaluation that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Frozen>,
-    /// The code that was compiled with a definition which the evaluation has replaced, and that
-    /// one: `function SHOP::RUN expanded SHOP::WITH-TASK`.
+    /// Descriptions of code that was compiled with a definition that the evaluation has replaced:
+    /// `function SHOP::RUN expanded SHOP::WITH-TASK`.
     #[serde(default, skip_serializing)]
     pub stale: Vec<String>,
 }
 
 impl EvalOutcome {
-    /// An evaluation that returned no values and printed nothing, in CL-USER.
+    /// Creates an outcome without values and output, in CL-USER.
     pub fn empty(status: EvalStatus, error: Option<EvalError>) -> EvalOutcome {
         EvalOutcome {
             status,
@@ -159,8 +159,8 @@ impl EvalOutcome {
         }
     }
 
-    /// Returns the outcome as clients get it: texts instead of clipped ones, and the number of all
-    /// characters that were left out.
+    /// Returns the outcome as clients get it: with plain texts instead of clipped ones, and the
+    /// number of all characters that were left out.
     pub fn facts(&self) -> EvalFacts<'_> {
         let clipped = [&self.stdout, &self.stderr];
         let has_references = self.references.iter().any(|reference| *reference != 0);
@@ -178,7 +178,7 @@ impl EvalOutcome {
         }
     }
 
-    /// Returns a line about the output that was not streamed: streaming ends at a limit.
+    /// Returns a line about the output that was not streamed because there was too much of it.
     pub fn missing_output(&self) -> Option<String> {
         let omitted = self.stdout.omitted.saturating_add(self.stderr.omitted);
         (omitted > 0).then(|| format!("; the output was too long: about {omitted} characters are not shown\n"))
@@ -206,7 +206,7 @@ pub struct EvalFacts<'a> {
     pub timing: Option<&'a Timing>,
     /// The session's current package afterwards.
     pub package: &'a str,
-    /// The references to the values, if there is something to see in one.
+    /// The references to the values, if at least one value can be inspected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub references: Option<&'a Vec<u64>>,
 }
@@ -228,7 +228,7 @@ pub struct LoadSystemOutcome {
     /// The facts of the evaluation: output, warnings, the error if it failed.
     #[serde(flatten)]
     pub outcome: EvalOutcome,
-    /// The source files that were loaded, if the image tells of them. Unchanged ones of a loaded
+    /// The source files that were loaded, if the image reports them. Unchanged files of a loaded
     /// system are not among them.
     #[serde(default, skip_serializing)]
     pub files: Option<Vec<PathBuf>>,
@@ -240,7 +240,8 @@ pub struct TriedEvaluation {
     /// The outcome in the copy.
     #[serde(flatten)]
     pub outcome: EvalOutcome,
-    /// True if the copy was compared before and after; false if it told of no comparison.
+    /// True if the state of the copy was compared before and after; false if it reported no
+    /// comparison.
     #[serde(default)]
     pub compared: bool,
     /// The parts of the image that would have changed: `functions`, `variables`, ...

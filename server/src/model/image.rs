@@ -29,14 +29,14 @@ pub enum ImageState {
     Dead {
         /// The reason, for the user, with what to do next.
         reason: String,
-        /// The supervisor makes no further try by itself (no `sbcl` on PATH); `restart` tries
-        /// again.
+        /// True if the supervisor makes no further attempt by itself, as without `sbcl` on PATH. A
+        /// `restart` makes one.
         is_final: bool,
     },
 }
 
 impl ImageState {
-    /// The id of the image that answers.
+    /// Returns the id of the image that answers, if one does.
     pub fn image(&self) -> Option<&str> {
         match self {
             ImageState::Ready { image, .. } => Some(image),
@@ -93,8 +93,7 @@ pub enum ImageEvent {
         /// The question.
         wanted: InputWanted,
     },
-    /// A question needs no answer any more; questions that the image forgot with its end are all
-    /// over.
+    /// A question needs no answer any more. When the image ends, all its questions are over.
     InputOver {
         /// The question's number; `None`: every question.
         question: Option<u64>,
@@ -114,7 +113,7 @@ pub enum ImageEvent {
     },
 }
 
-/// The reason why a call had no answer of its own.
+/// The reason why a call has no result.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ImageError {
     /// There is no image now, and none became ready within the wait.

@@ -15,8 +15,8 @@ pub struct Stop {
     /// The stop's number.
     #[serde(rename = "stop")]
     pub number: u64,
-    /// The evaluation's request; a number beyond those of requests for a thread that a program
-    /// started.
+    /// The number of the evaluation's request, or a number beyond those of requests for a thread
+    /// that a program started.
     #[serde(rename = "id")]
     pub evaluation: Json,
     /// The evaluation's session.
@@ -41,12 +41,12 @@ pub struct Stop {
     /// The locks of the Lisp runtime that the stopped thread holds, and for which others wait
     /// meanwhile.
     pub holds: Vec<String>,
-    /// The probe that the program is at, with reason `breakpoint` or `step`.
+    /// The probe at which the program stopped, if the reason is `breakpoint` or `step`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Moment>,
     /// The number of frames that `debug-frames` gives.
     pub frames: usize,
-    /// True if the stack has more frames than that.
+    /// True if the stack has more frames than `frames`.
     pub more_frames: bool,
 }
 
@@ -98,7 +98,7 @@ pub struct Frame {
     pub definition: Option<FrameDefinition>,
 }
 
-/// The definition that a frame's code is of.
+/// The definition to which a frame's code belongs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FrameDefinition {
     /// `function`, `macro` or `method`.
@@ -118,7 +118,7 @@ pub struct Frames {
     pub total: usize,
     /// The page.
     pub frames: Vec<Frame>,
-    /// The top-level forms that the places are in.
+    /// The texts of the top-level forms that contain the places.
     #[serde(default)]
     pub texts: Vec<String>,
 }
@@ -161,7 +161,7 @@ pub enum StopEvent {
     },
 }
 
-/// `stop-left`.
+/// The event `stop-left`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct StopLeft {
     /// The stop's number.

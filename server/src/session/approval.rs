@@ -29,9 +29,9 @@ pub use request::{Answer, ApprovalRequest, Grant, Subject};
 pub(super) use state::ApprovalState;
 
 impl Session {
-    /// Decides whether an agent may do the operation with exactly these arguments; a person is
-    /// asked if need be. Dropping the future withdraws the request. `retry`: the state from
-    /// [`Session::await_retry`] and the answer, if the call was answered with a question before.
+    /// Decides whether an agent may do the operation with exactly these arguments. Asks a person if
+    /// need be. Dropping the future withdraws the request. If the call was answered with a question
+    /// before, `retry` has the state from [`Session::await_retry`] and the answer.
     pub fn permit(
         &self,
         request: ApprovalRequest,
@@ -52,7 +52,7 @@ impl Session {
     /// Returns the setting of a class that is in force, whoever asks.
     pub fn setting(&self, class: Class) -> impl Future<Output = Setting> + Send + use<> {
         let answer = self.ask(|reply| Event::ApprovalSetting { class, reply });
-        // A session that ends allows nothing.
+        // A session that is ending allows nothing.
         async { answer.await.unwrap_or(Setting::Deny) }
     }
 
@@ -72,7 +72,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The system has no random numbers, in which case nothing can be asked.
+    /// The system gave no random bytes, so that nothing can be asked.
     pub fn await_retry(&self, question: Question) -> Result<String, String> {
         let state =
             question::random().map_err(|error| format!("Refused: no random bytes from /dev/urandom: {error}"))?;
@@ -102,8 +102,8 @@ impl Session {
         }
     }
 
-    /// Returns the approved content of the files, if unchanged. To be called right before the
-    /// files are loaded.
+    /// Returns the approved content of the files, if it is unchanged. Must be called right before
+    /// the files are loaded.
     ///
     /// # Errors
     ///
@@ -116,9 +116,9 @@ impl Session {
         checked
     }
 
-    /// Returns the package and the syntax in which code would be read now, by a client's evaluation
-    /// session or, with `client` absent, by the image. `package`: the package that the call names,
-    /// in place of the current one. Returns `None` without an image.
+    /// Returns the package and the syntax in which code would be read now: by a client's evaluation
+    /// session, or by the image without a `client`. A `package`, which the call names, replaces the
+    /// current one. Returns `None` without an image.
     pub async fn reading(&self, client: Option<ClientId>, package: Option<&str>) -> Option<Reading> {
         let session = client.map(|client| Frontend::Mcp.session(client));
         let reading = self.query(SessionReading { session }).await.ok()?;
@@ -128,12 +128,12 @@ impl Session {
         })
     }
 
-    /// Checks that code is still read as the person who approved it was shown. `by`, `package`: as
-    /// `client` and `package` of [`Session::reading`].
+    /// Checks that code is still read in the way that the person who approved it was shown. `by`
+    /// and `package` are as `client` and `package` of [`Session::reading`].
     ///
     /// # Errors
     ///
-    /// The package or the syntax is another. The failure is written to the audit log.
+    /// The package or the syntax has changed. The failure is written to the audit log.
     pub async fn recheck_reading(
         &self,
         by: Option<ClientId>,
@@ -157,8 +157,8 @@ impl Session {
         self.send(Event::Refused { request: Box::new(request), why: why.to_owned() });
     }
 
-    /// Records the program and process id of an editor, for the people at other editors who
-    /// are told who answered.
+    /// Records the program and process id of an editor. People at other editors are told who
+    /// answered.
     pub fn note_program(&self, editor: ClientId, program: String) {
         self.send(Event::EditorNamed { editor, program });
     }

@@ -1,6 +1,6 @@
-//! The calls of a client in the order in which they arrived, so that an interrupt reaches each call
-//! that was sent before it. The actor may not know such a call yet: it waits for a person's
-//! approval, for the image, or between two of its jobs.
+//! A client's calls in the order in which they arrived, so that an interrupt reaches each call that
+//! was sent before it. The actor may not know such a call yet, while the call waits for a person's
+//! approval or for the image, or is between two of its jobs.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex, Weak};
@@ -48,17 +48,18 @@ pub(super) struct Progress {
 struct State {
     /// The number of the call's jobs that the actor has not answered.
     jobs: usize,
-    /// The call may have changed something: by a job that was sent to the actor, or by itself.
+    /// True if the call may have changed something, by a job that was sent to the actor or by
+    /// itself.
     begun: bool,
-    /// The call has made a lasting change, and only its report is left, unless it sends a further
-    /// job.
+    /// True if the call has made a lasting change and only its report is left. Another job of the
+    /// call makes it false again.
     done: bool,
     interrupted: bool,
-    /// The call had a further job after it was interrupted.
+    /// True if the call had a further job after it was interrupted.
     refused: bool,
 }
 
-/// An interrupt that has taken effect; the number of what it reached comes later.
+/// An interrupt that has taken effect. The number of calls and jobs that it reached comes later.
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     /// The number of interrupted calls that had no job.
@@ -78,7 +79,7 @@ impl Calls {
         Calls { session, client, active: Mutex::default() }
     }
 
-    /// Notes a call. From now on an interrupt reaches it.
+    /// Notes a call. An interrupt reaches the call from now on.
     pub(crate) fn begin(&self) -> Running {
         let progress = Arc::new(Progress::default());
         let mut active = lock(&self.active);
@@ -87,8 +88,8 @@ impl Calls {
         Running(progress)
     }
 
-    /// Interrupts the calls that were noted before, and the client's jobs; with `everything`, the
-    /// jobs of all clients.
+    /// Interrupts the calls that were noted before, and the client's jobs, or the jobs of all
+    /// clients if `everything` is true.
     pub(crate) fn interrupt(&self, everything: bool) -> Interrupt {
         let calls: Vec<Arc<Progress>> = lock(&self.active).iter().filter_map(Weak::upgrade).collect();
         let waiting = calls.iter().filter(|call| call.interrupt()).count();
@@ -99,12 +100,12 @@ impl Calls {
 }
 
 impl Running {
-    /// Does the work of the call. Fails with the message for the client when an interrupt has ended
-    /// the call.
+    /// Does the work of the call. If an interrupt has ended the call, fails with the message for
+    /// the client.
     pub(crate) async fn work<T>(&self, work: impl Future<Output = T>) -> Result<T, &'static str> {
         if !self.0.ended.is_cancelled() {
             tokio::select! {
-                // A call that has its answer is not interrupted.
+                // A call that already has its answer is not interrupted.
                 biased;
                 result = CALL.scope(self.0.clone(), work) => if !lock(&self.0.state).refused {
                     return Ok(result);
@@ -117,8 +118,9 @@ impl Running {
 }
 
 impl Progress {
-    /// Interrupts the call; returns true if it had no job that the session interrupts. A call that
-    /// has only its report to make is not interrupted, or the client would not know what it did.
+    /// Interrupts the call. Returns true if the call had no job that the session interrupts. A call
+    /// that has only its report to make is not interrupted, because the client would not know what
+    /// it did.
     fn interrupt(&self) -> bool {
         let mut state = lock(&self.state);
         let first = !std::mem::replace(&mut state.interrupted, true);
@@ -130,20 +132,20 @@ impl Progress {
     }
 }
 
-/// A job of the current call, until it is answered or dropped.
+/// A job of the current call. The value exists until the job is answered or dropped.
 pub(super) enum Job {
-    /// The actor has it; `None`: there is no call.
+    /// The actor has the job. `None` if the job belongs to no call.
     Sent(Option<Arc<Progress>>),
-    /// The call was interrupted before; the actor does not have it.
+    /// The actor does not have the job, because the call was interrupted before.
     Refused {
-        /// The call still has to report its earlier jobs.
+        /// True if the call still has to report its earlier jobs.
         reports: bool,
     },
 }
 
 impl Job {
-    /// Ends a job that made a lasting change: from now on an interrupt lets the call make its
-    /// report.
+    /// Ends a job that made a lasting change. An interrupt lets the call make its report from now
+    /// on.
     pub(super) fn finish(self) {
         if let Job::Sent(Some(call)) = &self {
             lock(&call.state).done = true;
@@ -159,8 +161,8 @@ impl Drop for Job {
     }
 }
 
-/// Sends a job to the actor, as one of the current call. Does nothing for a call that has been
-/// interrupted: it ends now, or goes on to report what it has done.
+/// Sends a job to the actor, as one of the current call. Sends nothing if the call has been
+/// interrupted: the call ends now, or goes on to report what it has done.
 pub(super) fn job(send: impl FnOnce()) -> Job {
     let Ok(call) = CALL.try_with(Clone::clone) else {
         send();
@@ -216,7 +218,7 @@ mod tests {
             assert!(!call.0.interrupt(), "nothing was left to interrupt");
         });
         assert_eq!(reported.await, Ok(()));
-        // A file that is being written counts as well.
+        // A change without a job, such as writing a file, counts as well.
         let call = Running(Arc::default());
         let reported = within(&call, || {
             changes();

@@ -1,5 +1,5 @@
-//! Work that a client asks for: evaluations, checks, expansions, loads and other operations, in the
-//! image or in a copy of it; and the end of such work.
+//! The work that a client asks for, and its end: evaluations, checks, expansions, loads and other
+//! operations, in the image or in a copy of it.
 
 use std::time::Duration;
 
@@ -35,9 +35,9 @@ impl Session {
         self.evaluation(client, request, None)
     }
 
-    /// [`Session::evaluate`] of code at a position in a document (in the client's units).
-    /// Definitions get that source location. Unless the request names a package, the code is read
-    /// in the package in force there.
+    /// Evaluates code at a position in a document, which is in the client's units. Acts as
+    /// [`Session::evaluate`], but definitions get that source location. Unless the request names a
+    /// package, the code is read in the package in force at the position.
     pub fn evaluate_at(
         &self,
         client: ClientId,
@@ -48,8 +48,8 @@ impl Session {
         self.evaluation(client, request, Some(Place { uri: uri.into(), position }))
     }
 
-    /// [`Session::evaluate_at`] of code in a document, given by its URI and a position; without
-    /// these [`Session::evaluate`].
+    /// Acts as [`Session::evaluate_at`] for code in a document, given by its URI and a position,
+    /// and as [`Session::evaluate`] without these.
     pub fn evaluate_in(
         &self,
         client: ClientId,
@@ -60,7 +60,7 @@ impl Session {
     }
 
     /// Evaluates code in a confined copy of the image, which has the client's package and REPL
-    /// variables: nothing that the code does is kept.
+    /// variables. No effect of the code is kept.
     pub fn evaluate_in_copy(
         &self,
         client: ClientId,
@@ -79,8 +79,8 @@ impl Session {
         settle_job(self.ask_job(|reply| Event::TryCode { client, request, forms, reply }))
     }
 
-    /// Checks a text: the structure with the scanner, the rest in a copy of the image. The result
-    /// is sorted and has no duplicates.
+    /// Checks the structure of a text with the scanner, and the rest in a copy of the image. The
+    /// findings are sorted and have no duplicates.
     pub fn check(
         &self,
         client: ClientId,
@@ -123,8 +123,9 @@ impl Session {
             let result = work.await;
             if let Ok(LoadSystemOutcome { loaded: true, files, .. }) = &result {
                 let now = LoadedNow(files.as_ref().map(|files| files.iter().cloned().collect()));
-                // The caller is answered once the texts are on record: it may edit the files next.
-                // A task, so that a caller that leaves does not end the recording.
+                // The caller, who may edit the files next, is answered once the texts are on
+                // record. The recording is a task of its own, so that a caller that leaves does not
+                // end it.
                 let until = std::time::SystemTime::now();
                 let recording = tokio::spawn(async move { provenance.loaded(&image, &name, who, &now, until).await });
                 if let Err(error) = recording.await {
@@ -136,9 +137,9 @@ impl Session {
         self.logged(client, &what, None, recorded, |load| outcome_line(&load.outcome))
     }
 
-    /// Runs an operation that runs user code or changes the image: see [`Image::run`]. The
-    /// operation is listed as work for this client (`what`, such as "reloading the system foo").
-    /// Afterwards documents are checked again. `operation` is given the name of the client's
+    /// Runs an operation that runs user code or changes the image, with [`Image::run`]. `what`,
+    /// such as "reloading the system foo", describes the operation in the list of this client's
+    /// work. Afterwards, documents are checked again. `operation` gets the name of the client's
     /// evaluation session.
     pub fn run<O: Operation, F: FnOnce(String) -> O + Send + 'static>(
         &self,
@@ -167,7 +168,7 @@ impl Session {
         }));
         let (image, provenance, who) = (self.inner.image.clone(), self.inner.provenance.clone(), self.maker(client));
         let work = {
-            // A reload reports its definitions once it is known to have taken place.
+            // A reload reports its own definitions, once it has taken place.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
             let doing = log::current().filter(|doing| doing.code.is_some() && !told);
             let event = Event::RunOperation { client, description: what.clone(), kind: Kind::WorldChange, start };
@@ -202,7 +203,7 @@ impl Session {
         settle(self.ask(|reply| Event::Interrupt { client, everything, reply }))
     }
 
-    /// Interrupts the evaluation whose request in the image has that number, and no other.
+    /// Interrupts the evaluation whose request to the image has this number, and no other.
     pub fn interrupt_evaluation(&self, number: u64) {
         self.inner.image.interrupt_evaluation(number);
     }

@@ -1,5 +1,5 @@
-//! The events of the session. A closed set: the actor's `match` on it lists everything the
-//! session does.
+//! The events of the session. They are a closed set, so the actor's `match` on them lists
+//! everything that the session does.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ impl std::fmt::Debug for StartJob {
     }
 }
 
-/// All that can happen to the session.
+/// An event that the session handles.
 #[derive(Debug)]
 pub(super) enum Event {
     // Clients.
@@ -82,7 +82,7 @@ pub(super) enum Event {
     FolderClosed { client: ClientId, folder: PathBuf },
     /// Files of the workspace were changed by others.
     FilesChanged,
-    /// A problem of the host, shown to all clients and by `consort status`; `None`: it is over.
+    /// A problem of the host, for all clients and `consort status`. Without a text, it is over.
     HostProblem { about: &'static str, text: Option<String> },
     // Documents.
     /// A document was opened.
@@ -99,7 +99,7 @@ pub(super) enum Event {
     Snapshot {
         client: ClientId,
         uri: String,
-        /// Waits for the diagnostics of a check that is due or under way.
+        /// True to wait for the diagnostics of a check that is due or under way.
         await_check: bool,
         reply: oneshot::Sender<Option<Snapshot>>,
     },
@@ -125,9 +125,9 @@ pub(super) enum Event {
         selected: oneshot::Sender<Option<Selected>>,
         reply: Reply<EvalOutcome>,
     },
-    /// An evaluation in a copy of the image.
+    /// Evaluates code in a copy of the image.
     EvaluateInCopy { client: ClientId, request: EvalRequest, reply: Reply<EvalOutcome> },
-    /// The trial of definitions in a copy of the image.
+    /// Tries definitions in a copy of the image.
     TryCode { client: ClientId, request: EvalRequest, forms: Vec<TriedForm>, reply: Reply<Trial> },
     /// Checks a text in a copy of the image.
     Check { client: ClientId, request: CheckRequest, reply: Reply<CheckReport> },
@@ -163,7 +163,7 @@ pub(super) enum Event {
     OpenDocuments { reply: oneshot::Sender<Vec<OpenDocument>> },
     /// Asks for the files that editors have open with texts that could not be understood.
     UnknownTexts { reply: oneshot::Sender<Vec<PathBuf>> },
-    /// Ends the client's jobs, with `everything` those of all clients.
+    /// Ends the client's jobs, or those of all clients if `everything` is true.
     Interrupt { client: ClientId, everything: bool, reply: Reply<usize> },
     /// Restarts the image.
     Restart { client: ClientId, reply: Reply<()> },

@@ -1,5 +1,5 @@
-//! Definitions that clients made in the image, in sentences for another client's next answer.
-//! Bounded.
+//! The definitions that clients made in the image, told in sentences in another client's next
+//! answer. Their number is bounded.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -7,17 +7,17 @@ use super::log::clipped;
 use super::{ClientId, ClientInfo, Frontend};
 use crate::shown::{first_names, line};
 
-/// The number of definitions kept.
+/// The maximum number of definitions kept.
 const REMEMBERED: usize = 500;
-/// The number of series of forgotten definitions that are counted.
+/// The maximum number of series of forgotten definitions that are counted.
 const COUNTED: usize = 100;
-/// The number of names in one sentence.
+/// The maximum number of names in one sentence.
 const NAMED: usize = 12;
-/// The number of agents that are named.
+/// The maximum number of agents that are named.
 const AGENTS: usize = 3;
-/// The length of an agent's name, in characters.
+/// The maximum length of an agent's name, in characters.
 const AGENT_NAME: usize = 80;
-/// The length of the name of a definition or system, in characters.
+/// The maximum length of the name of a definition or system, in characters.
 const NAME: usize = 200;
 
 /// The client that made a definition.
@@ -48,7 +48,7 @@ impl DefinitionChange {
     }
 }
 
-/// The definitions that clients made, in order.
+/// The definitions that clients made, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct OthersDefinitions {
     made: VecDeque<RecordedChange>,
@@ -61,7 +61,7 @@ pub(super) struct OthersDefinitions {
 struct RecordedChange {
     number: u64,
     maker: ClientId,
-    /// The maker in words.
+    /// The kind of the maker, with the name of an agent.
     who: MakerName,
     what: Change,
 }
@@ -90,8 +90,9 @@ struct Forgotten {
 }
 
 impl OthersDefinitions {
-    /// Adds a definition. `system`: the system with which it was loaded. Change an agent defines
-    /// that was not there is not kept: it changes nothing that another agent works with.
+    /// Adds a change of a definition. `system` is the system with which it was loaded. A new
+    /// definition by an agent is not kept, because it changes nothing with which another agent
+    /// works.
     pub(super) fn add(&mut self, maker: &Maker, name: String, deed: DefinitionChange, system: Option<String>) {
         if maker.info.frontend == Frontend::Mcp && deed == DefinitionChange::Defined {
             return;
@@ -137,8 +138,8 @@ impl OthersDefinitions {
         self.last
     }
 
-    /// Returns the definitions after `since` that clients other than `reader` made: one sentence
-    /// for each of these and each operation. The newest operation on a name counts.
+    /// Returns sentences about the definitions after `since` that clients other than `reader` made:
+    /// one for each maker and each operation. Of several operations on a name, the newest counts.
     pub(super) fn sentences_since(&self, since: u64, reader: ClientId) -> Vec<String> {
         let mut new: Vec<&RecordedChange> = self.made.iter().rev().take_while(|made| made.number > since).collect();
         let mut seen = HashSet::new();
@@ -185,7 +186,7 @@ impl OthersDefinitions {
     }
 }
 
-/// Returns the agents among the makers: those that are named, with their names, and the others.
+/// Returns the agents among the makers: those to be named, with their names, and the others.
 fn agents<'a>(made: &[&'a RecordedChange]) -> (Vec<(&'a str, &'a MakerName)>, Vec<&'a MakerName>) {
     let mut named: Vec<(&str, &MakerName)> = Vec::new();
     let mut unnamed = Vec::new();
@@ -203,7 +204,7 @@ fn agents<'a>(made: &[&'a RecordedChange]) -> (Vec<(&'a str, &'a MakerName)>, Ve
     (named, unnamed)
 }
 
-/// Returns the names in a list, each once, and their number; `None` without any.
+/// Returns the names in a list, each once, and their number. Returns `None` if there are no names.
 fn listed<'a>(all: impl Iterator<Item = &'a String>) -> Option<(String, usize)> {
     let mut names: Vec<&str> = Vec::new();
     for name in all {

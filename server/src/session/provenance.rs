@@ -1,5 +1,5 @@
-//! The provenance of definitions: for every definition made through Consort the client, the time
-//! and the source text. Kept in this process, not in the image: code that runs there cannot
+//! The provenance of definitions: the client, the time and the source text of every definition that
+//! was made through Consort. It is kept in this process, so that code that runs in the image cannot
 //! change it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -50,7 +50,7 @@ pub struct Provenance {
     pub system: Option<String>,
     /// The form, clipped.
     pub text: String,
-    /// The digest of the top-level form ([`Definition::digest`]); 0: unknown.
+    /// The digest of the top-level form ([`Definition::digest`]); 0 if unknown.
     #[serde(skip)]
     pub digest: u64,
     /// The source file.
@@ -65,7 +65,7 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// A sentence for a person: the client, the time, the operation and the source.
+    /// Returns a sentence for a person: the client, the time, the operation and the source.
     pub fn sentence(&self) -> String {
         let who = match self.frontend {
             Frontend::Lsp => "in the editor",
@@ -111,7 +111,7 @@ pub(super) enum MadeBy {
 }
 
 impl MadeBy {
-    /// The operation in words, and the system.
+    /// Returns the operation in words, and the system if the operation is its load.
     fn parts(&self) -> (String, Option<String>) {
         match self {
             MadeBy::Operation(how) => (how.clone(), None),
@@ -120,7 +120,7 @@ impl MadeBy {
     }
 }
 
-/// The name of the load of a system, as an operation and as a job.
+/// Returns the name of the load of a system, as an operation and as a job.
 pub(super) fn loading(system: &str) -> String {
     format!("loading the system {system}")
 }
@@ -134,12 +134,12 @@ pub(super) struct ProvenanceEntry {
     pub(super) package: String,
     /// The position at which the text begins.
     pub(super) origin: Option<Origin>,
-    /// The file named by the client, when no more is known.
+    /// The file that the client named, used if `origin` is unknown.
     pub(super) file: Option<PathBuf>,
 }
 
 impl ProvenanceEntry {
-    /// The source file.
+    /// Returns the source file, if known.
     fn file(&self) -> Option<&PathBuf> {
         self.origin.as_ref().map(|origin| &origin.file).or(self.file.as_ref())
     }
@@ -163,9 +163,9 @@ impl ProvenanceStore {
         self.table().packages.insert(session.to_owned(), package.to_owned());
     }
 
-    /// Returns those of a text's definitions whose replaced definitions may live on in compiled
-    /// code. The text of macros, functions and structures that was evaluated or loaded last is the
-    /// same definition. `package`: the one in which the text begins.
+    /// Returns the definitions of a text that replace others which may live on in compiled code. A
+    /// macro, function or structure replaces nothing if its text is the one that was evaluated or
+    /// loaded last. `package` is the package in which the text begins.
     pub(super) fn replaced_by(&self, found: &[Definition], package: &str) -> Vec<Redefinition> {
         let table = self.table();
         let package = |one: &Definition| one.package.clone().unwrap_or_else(|| package.to_owned());
@@ -187,8 +187,8 @@ impl ProvenanceStore {
         self.table().others.last()
     }
 
-    /// Returns the definitions after the one of that number that clients other than `reader` made,
-    /// in sentences.
+    /// Returns a sentence about each definition after the one with this number that a client other
+    /// than `reader` made.
     pub(super) fn others_since(&self, number: u64, reader: ClientId) -> Vec<String> {
         self.table().others.sentences_since(number, reader)
     }
@@ -205,8 +205,8 @@ impl ProvenanceStore {
         self.table().recent.number()
     }
 
-    /// Returns the names, without packages, whose definitions changed after that many changes;
-    /// `None`: any may have.
+    /// Returns the names, without packages, whose definitions changed after the first `changes`
+    /// changes. Returns `None` if any definition may have changed.
     pub(super) fn changed_since(&self, changes: u64) -> Option<HashSet<String>> {
         self.table().recent.since(changes)
     }
@@ -215,8 +215,8 @@ impl ProvenanceStore {
         self.table().packages.remove(session);
     }
 
-    /// Handles a ready image. In another image than before, definitions that were only evaluated
-    /// are gone; systems that were loaded are loaded again.
+    /// Handles a ready image. If it is another image than before, forgets the definitions that were
+    /// only evaluated. The definitions of systems stay, because systems are loaded again.
     pub(super) fn image_is(&self, image: &str) {
         let mut table = self.table();
         if table.image != image {
@@ -241,7 +241,7 @@ impl ProvenanceStore {
         self.made_of(image, found, making).await;
     }
 
-    /// Acts as [`ProvenanceStore::record_text`] for the definitions of the text.
+    /// Records the definitions of a text, as [`ProvenanceStore::record_text`] does.
     pub(super) async fn made_of(&self, image: &Image, found: Vec<Definition>, making: ProvenanceEntry) {
         if found.is_empty() {
             return;
@@ -253,8 +253,8 @@ impl ProvenanceStore {
         self.note(image, found, &making, (real, true)).await;
     }
 
-    /// Records the definitions in the files of a system that was loaded.
-    /// Definitions in files that were loaded before, and not `now`, replace no others.
+    /// Records the definitions in the files of a system that was loaded. Definitions in files that
+    /// were loaded before, and not `now`, replace no others.
     pub(super) async fn loaded(&self, image: &Image, system: &str, client: Maker, now: &LoadedNow, until: SystemTime) {
         let Ok(files) = image.query(&SystemFiles { system: system.to_owned() }).await else { return };
         let (again, before): (Vec<PathBuf>, Vec<PathBuf>) = files.files.into_iter().partition(|file| now.has(file));
@@ -287,7 +287,7 @@ impl ProvenanceStore {
         self.texts_of(image, files, (made_by, true), client, until).await;
     }
 
-    /// Acts as [`ProvenanceStore::files`]. `replaces`: false if definitions on record are newer.
+    /// Acts as [`ProvenanceStore::files`]. `replaces` is false if definitions on record are newer.
     async fn texts_of(
         &self,
         image: &Image,
@@ -357,8 +357,8 @@ impl ProvenanceStore {
         }
     }
 
-    /// Records definitions. `real`: the source file without symbolic links. `replaces`: false to
-    /// keep definitions that are on record.
+    /// Records definitions. `real` is the source file without symbolic links. `replaces` is false
+    /// to keep definitions that are on record.
     async fn note(
         &self,
         image: &Image,
@@ -373,7 +373,7 @@ impl ProvenanceStore {
                 .iter()
                 .map(|one| (one.package.clone().unwrap_or_else(|| making.package.clone()), one.name.clone()))
                 .collect();
-            // Definitions are lost with the image.
+            // If the image gives no answer, its definitions are lost with it.
             let Ok(homes) = image.query(&Homes { symbols: names }).await else { return };
             let mut table = self.table();
             for (definition, home) in found.iter().zip(homes.homes) {
@@ -420,7 +420,7 @@ fn parse_reported_name(text: &str) -> Option<((String, String), String)> {
     let at = text.find(|char: char| !char.is_ascii_lowercase() && char != ' ')?;
     let (kind, name) = text.split_at(at);
     if kind.is_empty() {
-        return None; // how many more there are
+        return None; // the number of further definitions
     }
     let name = name.trim_start_matches('(');
     let name = name.strip_prefix("SETF ").unwrap_or(name);

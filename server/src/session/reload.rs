@@ -25,19 +25,19 @@ use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, Progress};
 use provenance::ProvenanceSource;
 
-/// The default deadline for loading compiled code, in seconds.
+/// The default deadline of a reload, in seconds.
 const LOAD: f64 = 30.0;
-/// The default deadline for a package or a system, in seconds.
+/// The default deadline of a reload of texts, a package or a system, in seconds.
 const SYSTEM: f64 = 600.0;
 
-/// The object of a reload.
+/// The kind of a reload, with its parameters.
 #[derive(Debug, Clone)]
 pub enum Reload {
     /// Code, with its source file and line.
     Code {
         /// The code.
         code: String,
-        /// The package in which the code is read; `None`: CL-USER.
+        /// The package in which the code is read; `None` means CL-USER.
         package: Option<String>,
         /// The source file, relative to the workspace or absolute; it need not exist.
         file: Option<PathBuf>,
@@ -46,14 +46,14 @@ pub enum Reload {
         /// The options of its compilation.
         options: CompileOptions,
     },
-    /// Texts that were checked before, one after another, as one change.
+    /// Texts that were checked before. They are compiled one after another, as one change.
     Texts {
         /// A few words for the report.
         what: String,
         /// The texts, with absolute files.
         texts: Vec<CompileString>,
     },
-    /// A function, by exactly one definition.
+    /// The replacement of a function by exactly one definition.
     Function {
         /// The function's name.
         function: String,
@@ -70,7 +70,7 @@ pub enum Reload {
     Fasl {
         /// The path of the file.
         path: PathBuf,
-        /// The digest of the content that may be loaded; `None`: the current content.
+        /// The digest of the content that may be loaded; `None` allows the current content.
         digest: Option<String>,
     },
     /// The files that define a package's symbols.
@@ -79,7 +79,7 @@ pub enum Reload {
         package: String,
         /// True to include the packages that use it.
         recursive: bool,
-        /// The files that may be loaded; `None`: the current ones.
+        /// The files that may be loaded; `None` allows the current ones.
         allowed: Option<Sources>,
     },
     /// An ASDF system.
@@ -88,7 +88,7 @@ pub enum Reload {
         system: String,
         /// True to include unchanged files.
         force: bool,
-        /// The files that may be loaded; `None`: the current ones.
+        /// The files that may be loaded; `None` allows the current ones.
         allowed: Option<Sources>,
     },
     /// The removal of definitions.
@@ -121,12 +121,12 @@ impl Reload {
 }
 
 impl Session {
-    /// Reloads something. `timeout` is in seconds; definitions not loaded by then are rolled
-    /// back.
+    /// Carries out a reload. `timeout` is its deadline in seconds. Definitions not loaded by then
+    /// are rolled back.
     ///
     /// # Errors
     ///
-    /// The contract's error object; then nothing has changed, or the changes were rolled back.
+    /// An error object of the contract. Nothing has changed then, or the changes were rolled back.
     pub async fn reload(
         &self,
         client: ClientId,
@@ -158,8 +158,8 @@ impl Session {
         Ok(outcome)
     }
 
-    /// Compiles the code of a reload in a copy, and returns the operation of the image, with its
-    /// effect on a new image.
+    /// Returns the operation that carries out a reload, and its effect on a new image. Compiles new
+    /// code in a copy of the image first, unless its options say otherwise.
     async fn prepare(&self, client: ClientId, reload: Reload) -> Result<(ReloadOperation, Change), Failure> {
         Ok(match reload {
             Reload::Code { code, package, file, line, options } => {
@@ -189,7 +189,7 @@ impl Session {
             Reload::Fasl { path, digest } => {
                 let path = self.in_workspace(&path).await?;
                 let what = path.display().to_string();
-                // The content recorded for loading again after a crash is the content loaded now.
+                // The digest ensures that a load after a crash loads the same content as now.
                 let digest = match digest {
                     Some(digest) => digest,
                     None => content_of(&path).await?,
@@ -216,18 +216,18 @@ impl Session {
                 let operation = ReloadSystem { system, asd_files, force, allowed };
                 (ReloadOperation::System(operation), Change::Files(Some(params)))
             }
-            // A new image has what its files define.
+            // A new image has the definitions of its files, even those that were removed.
             Reload::Undefine(operation) => (ReloadOperation::Undefine(operation), Change::Files(None)),
             Reload::Undo => (ReloadOperation::Undo, Change::Undo),
         })
     }
 
-    /// Compiles code that is to be loaded, so that no person is asked about code that does not
-    /// compile.
+    /// Compiles the code of a reload in a copy of the image. Called before a person is asked, so
+    /// that nobody is asked about code that does not compile.
     ///
     /// # Errors
     ///
-    /// The contract's error object, as [`Session::reload`] would answer.
+    /// An error object of the contract, as from [`Session::reload`].
     pub async fn precheck(&self, client: ClientId, reload: &Reload) -> Result<(), Failure> {
         let (code, package, file, line) = match reload {
             Reload::Code { code, package, file, line, .. } => (code, package.clone(), file, *line),
@@ -241,8 +241,8 @@ impl Session {
     }
 
     /// Returns the sources that the reload of a package or a system would load, for a person's
-    /// approval. Runs none of them, nor the `.asd` file: for a system, the files beside its
-    /// `.asd` count as its own.
+    /// approval. Runs none of them, nor the `.asd` file. For a system, the files beside its `.asd`
+    /// file count as its own.
     ///
     /// # Errors
     ///
@@ -262,8 +262,8 @@ impl Session {
     }
 
     /// Returns the sources that the reload or load of a system would load, and true if it would
-    /// load nothing, because the system and its test systems are loaded and unchanged.
-    /// `others`: with those of the workspace's other systems, on which it may depend.
+    /// load nothing, because the system and its test systems are loaded and unchanged. If `others`
+    /// is true, the sources include those of the workspace's other systems, on which it may depend.
     ///
     /// # Errors
     ///
@@ -284,7 +284,7 @@ impl Session {
         Ok((read.await.unwrap_or_default(), known.loaded))
     }
 
-    /// Records a change for a new image after a crash.
+    /// Records the effect of a reload on the image that replaces this one after a crash.
     fn remember(&self, change: Change, outcome: &ReloadOutcome) {
         let report = outcome.report.clone().unwrap_or_default();
         let names: Vec<String> = report.redefined.into_iter().chain(report.new).collect();
@@ -392,7 +392,7 @@ impl Change {
     fn again<O: Operation>(what: &str, operation: &O) -> Change {
         match serde_json::to_value(operation) {
             Ok(params) => Change::Code(Replay { operation: O::NAME, params, what: what.to_owned(), names: Vec::new() }),
-            Err(_) => Change::None, // it could not be sent either
+            Err(_) => Change::None, // such an operation cannot be sent to the image either
         }
     }
 }
@@ -409,7 +409,7 @@ pub(crate) fn home_of(function: &str) -> Option<String> {
     {
         return None;
     }
-    // In the reader's case.
+    // The reader makes a name without bars uppercase.
     let bars = package.strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
     (!package.is_empty()).then(|| bars.map_or_else(|| package.to_uppercase(), str::to_owned))
 }

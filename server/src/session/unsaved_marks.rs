@@ -1,11 +1,12 @@
-//! Marks of files that have unsaved text in an editor, which outlive the host: an agent must not
-//! edit a file on disk while an editor that is not connected to this host has unsaved text of it.
+//! Marks of files that have unsaved text in an editor. They outlive the host, because an agent must
+//! not edit a file on disk while an editor that is not connected to this host has unsaved text of
+//! it.
 //!
 //! A host marks a file when an editor changes its text, and removes the mark when the text is saved
 //! or the document closed. A mark holds until the editor's process ends or the file on disk has
-//! another content. It holds when the host was stopped or killed and the editor has not come back,
-//! when the editor is suspended, and for an editor whose workspace, and with it the host, is not
-//! this one.
+//! another content. So it still holds when the host was stopped or killed and the editor has not
+//! come back, or when the editor is suspended. It also holds for an editor that uses the host of
+//! another workspace.
 //!
 //! Marks are small files in the user's state directory, named after the path and the process.
 
@@ -24,8 +25,7 @@ use crate::fault::{self, Call};
 use crate::image::process_table;
 use crate::locked::lock;
 
-/// The maximum number of marks that are read for one file, or when those of ended editors are
-/// removed.
+/// The maximum number of marks that are read for one file, or to remove those of ended editors.
 const MAX_EXAMINED: usize = 10_000;
 /// The largest file whose content is compared, in bytes.
 const MAX_DIGESTED: u64 = 16 << 20;
@@ -52,14 +52,15 @@ impl EditorProcess {
 struct Mark {
     path: PathBuf,
     editor: EditorProcess,
-    /// The file on disk when it was marked; `None`: there was none.
+    /// The state of the file on disk when it was marked; `None` if there was no file.
     disk: Option<DiskState>,
-    /// The SHA-256 of its content then: it may be written again with the same, or touched.
+    /// The SHA-256 of the file's content at that time. It shows that a file that was touched, or
+    /// written again, has the same content.
     #[serde(default)]
     digest: Option<String>,
 }
 
-/// The modification time and the size of a file, by which a write is noticed.
+/// The modification time and the size of a file, which show that it was written.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct DiskState {
     seconds: i64,
@@ -74,12 +75,12 @@ impl DiskState {
     }
 }
 
-/// Returns the SHA-256 of a file's content; `None` if it cannot be read, or is too large.
+/// Returns the SHA-256 of a file's content, or `None` if the file cannot be read or is too large.
 fn digest(path: &Path) -> Option<String> {
     bounded_file::read(path, MAX_DIGESTED).ok().map(|bytes| format!("{:x}", Sha256::digest(bytes)))
 }
 
-/// A change of a mark, made on the thread of the marks.
+/// A change of a mark. The thread of the marks makes it.
 enum Work {
     Set(PathBuf, EditorProcess),
     Remove(PathBuf, EditorProcess),
@@ -94,7 +95,7 @@ pub(super) struct UnsavedMarks {
 }
 
 impl UnsavedMarks {
-    /// The marks in the state directory `state` of Consort.
+    /// Returns the marks in Consort's state directory `state`.
     pub(super) fn within(state: &Path) -> UnsavedMarks {
         UnsavedMarks { directory: Arc::new(state.join("unsaved")), work: Arc::default() }
     }
@@ -104,13 +105,14 @@ impl UnsavedMarks {
         Marker { marks: self.clone(), path: path.to_owned(), editor, decided: Arc::default() }
     }
 
-    /// Returns the process of an editor that has unsaved text of a file, given with links resolved.
-    /// Reads the disk.
+    /// Returns the id of the process of an editor that has unsaved text of a file. The file's path
+    /// is given with links resolved. Reads the disk.
     pub(super) fn holder(&self, file: &Path) -> Option<u32> {
         let prefix = prefix(file);
         // A mark of a hard link has the name of that link.
         let linked = file.metadata().is_ok_and(|facts| facts.nlink() > 1);
-        // All names are looked at, which costs little; only the marks that are read are limited.
+        // The limit applies only to the marks that are read, because to look at all names costs
+        // little.
         let named = std::fs::read_dir(&*self.directory).ok()?.flatten();
         let own = named.filter(|entry| linked || entry.file_name().to_string_lossy().starts_with(&prefix));
         let is_of = |mark: &Mark| mark.path == file || linked && are_linked(&mark.path, file);
@@ -147,8 +149,8 @@ pub(super) struct Marker {
     marks: UnsavedMarks,
     path: PathBuf,
     editor: EditorProcess,
-    /// True once the text was changed, saved again or closed: the result of a comparison that began
-    /// earlier is ignored then.
+    /// True once the text was changed, saved again or closed. The result of a comparison that began
+    /// earlier is then ignored.
     decided: Arc<Mutex<bool>>,
 }
 
@@ -163,7 +165,8 @@ impl Marker {
         self.decide(false);
     }
 
-    /// Marks a text by a comparison with its file, unless it was changed or closed meanwhile.
+    /// Marks a text, or removes its mark, by a comparison with its file. Does nothing if the text
+    /// was changed or closed meanwhile.
     pub(super) fn compared(&self, same: bool) {
         let decided = lock(&self.decided);
         if !*decided {
@@ -190,7 +193,7 @@ impl Marker {
     }
 }
 
-/// The start of the names of a file's marks.
+/// Returns the start of the names of a file's marks.
 fn prefix(path: &Path) -> String {
     short_digest(path) + "."
 }
@@ -206,8 +209,9 @@ fn short_digest(path: &Path) -> String {
     digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Changes a mark. `set`: the files of the marks that this host has set, by the document's path as
-/// given and the editor's process id. The path's links may lead elsewhere by now.
+/// Changes a mark. `set` holds the files of the marks that this host has set, by the document's
+/// path as given and the editor's process id. It is needed because the path's links may lead
+/// elsewhere by now.
 fn carry_out(directory: &Path, work: Work, set: &mut HashMap<(PathBuf, u32), PathBuf>) -> io::Result<()> {
     match work {
         Work::Set(given, editor) => {
@@ -216,8 +220,8 @@ fn carry_out(directory: &Path, work: Work, set: &mut HashMap<(PathBuf, u32), Pat
             let file = directory.join(name(&path, &given, editor));
             let mark = Mark { disk: DiskState::of(&path), digest: digest(&path), path, editor };
             fault::point(Call::Open)?;
-            // The file gets the mark's name when it is complete: a reader sees all of it or
-            // nothing.
+            // The file gets the mark's name only when it is complete, so that a reader sees a whole
+            // mark or none.
             let mut new = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(directory)?;
             serde_json::to_writer(&mut new, &mark)?;
             new.persist(&file)?;
@@ -245,7 +249,7 @@ fn read(file: &Path) -> Option<Mark> {
     serde_json::from_slice(&bounded_file::read(file, 1 << 16).ok()?).ok()
 }
 
-/// Returns true if the editor still has the unsaved text, as far as can be told from outside.
+/// Returns true if the editor still has the unsaved text, as far as the process and the file show.
 fn holds(mark: &Mark) -> bool {
     mark.editor.lives()
         && (DiskState::of(&mark.path) == mark.disk || mark.digest.is_some() && digest(&mark.path) == mark.digest)
@@ -255,7 +259,7 @@ fn holds(mark: &Mark) -> bool {
 fn remove_dead(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_EXAMINED) {
         let path = entry.path();
-        // Another host may be writing it.
+        // Another host may be writing the mark.
         if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
             continue;
         }
@@ -275,7 +279,7 @@ mod tests {
         EditorProcess { pid, started: process_table::started(pid).unwrap() }
     }
 
-    /// Waits until the marks are as the work sent so far says.
+    /// Waits until the holder of the file is the wanted one.
     fn settled(marks: &UnsavedMarks, file: &Path, wanted: Option<u32>) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while marks.holder(file) != wanted {
@@ -325,7 +329,7 @@ mod tests {
         for number in 0..=MAX_EXAMINED {
             std::fs::write(marks.directory.join(format!("{number}.1-0")), "").unwrap();
         }
-        // The order of a directory is the file system's: several marks, so that some come late.
+        // A directory has no defined order, so several marks are tried, some of which come late.
         for number in 0..50 {
             let file = file.with_file_name(format!("{number}.lisp"));
             carry_out(&marks.directory, Work::Set(file.clone(), own), &mut HashMap::new()).unwrap();
@@ -347,7 +351,7 @@ mod tests {
         changed.changed();
         settled(&marks, &file, Some(own.pid));
         opened.compared(true);
-        // The marks are changed in order.
+        // Changes are made in order, so that the wait for this mark covers the one before.
         marks.marker(&place.join("b.lisp"), own).changed();
         settled(&marks, &place.join("b.lisp"), Some(own.pid));
         assert_eq!(marks.holder(&file), Some(own.pid), "the other document is not saved");

@@ -1,4 +1,4 @@
-//! Definitions in a text, by their shape: `(def... name ...)`.
+//! The definitions in a text, recognised by their form: `(def... name ...)`.
 
 mod class;
 mod constructors;
@@ -55,8 +55,8 @@ pub struct Defined {
     pub qualifiers: Vec<String>,
 }
 
-/// A name as written, for comparison: without package, lower-case, one space between parts;
-/// `(setf f)` with its parentheses.
+/// Returns a name, as written, in the form for comparison: without package, in lower case, and with
+/// one space between parts. The name `(setf f)` keeps its parentheses.
 pub fn key(written: &str) -> String {
     let written = written.trim();
     if let Some(inner) = written.strip_prefix('"') {
@@ -70,14 +70,14 @@ pub fn key(written: &str) -> String {
     name.strip_prefix(':').map_or(name.clone(), str::to_owned)
 }
 
-/// The definitions in a top-level form.
+/// Returns the definitions in a top-level form.
 pub fn in_form(form: &Form) -> Vec<Defined> {
     let mut found = Vec::new();
     form.nodes.iter().for_each(|node| collect(form, node, 0, &mut found));
     found
 }
 
-/// All definitions of a text, in order.
+/// Returns all definitions of a text, in order.
 pub fn all(document: &Document) -> Vec<Defined> {
     let mut found = Vec::new();
     for top in document.scan().forms() {
@@ -89,10 +89,10 @@ pub fn all(document: &Document) -> Vec<Defined> {
     found
 }
 
-/// The definitions of that name ([`key`]) in a text.
+/// Returns the definitions with this name ([`key`]) in a text.
 pub fn named(document: &Document, key: &str) -> Vec<Defined> {
     let mut found = Vec::new();
-    // Only `f` of `(setf f)`: the white space in the list may differ.
+    // For `(setf f)`, only `f` is looked for, because the white space in the list may differ.
     let part = key.trim_matches(['(', ')', '"']).rsplit(' ').next().unwrap_or(key).to_lowercase();
     let text = document.text().to_string();
     // ASCII case conversion keeps the byte offsets of the forms.
@@ -108,12 +108,13 @@ pub fn named(document: &Document, key: &str) -> Vec<Defined> {
     found
 }
 
-/// The package in force at a definition of the text.
+/// Returns the package in force at a definition of the text.
 pub fn package(document: &Document, defined: &Defined) -> Option<String> {
     package_at(document, defined.span.start)
 }
 
-/// Returns true if an operator, lower-case and without package, defines something, by its name.
+/// Returns true if an operator, in lower case and without package, has the name of a defining
+/// operator.
 pub fn is_definer(operator: &str) -> bool {
     operator.starts_with("def") && !operator.starts_with("default")
 }
@@ -130,10 +131,11 @@ fn collect(form: &Form, node: &Node, depth: usize, found: &mut Vec<Defined>) {
     }
 }
 
-/// The definition by a list headed by a defining operator.
+/// Returns the definition that a list headed by a defining operator makes.
 fn defined(form: &Form, node: &Node, operator: String) -> Option<Defined> {
     let named = node.children.get(1)?;
-    // `(defstruct (name option ...) ...)`; but the name of a setf function is the list.
+    // The name may be in a list, as in `(defstruct (name option ...) ...)`. The name of a setf
+    // function is itself a list.
     let name = match named.kind {
         Kind::List if form.operator(named).is_some_and(|head| head == "setf" || head == "cas") => named,
         Kind::List => named.children.first().filter(|first| first.kind == Kind::Atom)?,
@@ -199,8 +201,8 @@ fn fits(operator: &str, kind: &str) -> bool {
     operators.contains(&operator)
 }
 
-/// The image's term for the kind of a definition by an operator; the operator itself if it is
-/// not of the standard.
+/// Returns the image's term for the kind of a definition by an operator, or the operator itself if
+/// it is not of the standard.
 pub fn kind_of(operator: &str) -> &str {
     match operator {
         "defun" => "function",
@@ -223,13 +225,14 @@ pub fn kind_of(operator: &str) -> &str {
     }
 }
 
-/// Collects the definitions at any depth of a form, without the nodes that `enter` refuses.
+/// Collects the definitions at any depth of a form, without the nodes for which `enter` returns
+/// false.
 pub(super) fn everywhere(form: &Form, node: &Node, enter: impl Fn(&Node) -> bool + Copy, found: &mut Vec<Defined>) {
     if !enter(node) {
         return;
     }
     let operator = form.operator(node).filter(|operator| is_definer(operator));
-    // The defined name is no form: `(defstruct (definition ...))`.
+    // The defined name is not a form, as in `(defstruct (definition ...))`.
     let name = operator.is_some().then_some(1);
     found.extend(operator.and_then(|operator| defined(form, node, operator)));
     for (_, child) in node.children.iter().enumerate().filter(|(index, _)| Some(*index) != name) {
@@ -237,8 +240,8 @@ pub(super) fn everywhere(form: &Form, node: &Node, enter: impl Fn(&Node) -> bool
     }
 }
 
-/// The spans of all mentions of a symbol with the given name ([`key`]) in a form of a text,
-/// including quoted ones and `#'`.
+/// Returns the spans of all mentions of a symbol with the given name ([`key`]) in a form of a text,
+/// including quoted mentions and `#'`.
 pub fn mentions(document: &Document, span: Span, name: &str) -> Vec<Span> {
     let form = Form::of(document, span);
     let mut found = Vec::new();

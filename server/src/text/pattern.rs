@@ -1,13 +1,14 @@
-//! Patterns of lists, as data: `(when (not ?x) ?*body)`. `?x` stands for one form, the same one
-//! wherever it stands; `?*body` for the rest of a list; `?_` for any form. A template says what a
-//! matched list is rewritten to.
+//! Patterns of lists, as data: `(when (not ?x) ?*body)`. `?x` stands for one form, the same one at
+//! each of its places. `?*body` stands for the rest of a list, and `?_` for any form. A template
+//! describes the text that replaces a matched list.
 
 use super::Span;
 use super::datum::{Form, Kind, Node};
 use super::document::Document;
 use super::names;
 
-/// The maximum length of a pattern in bytes, and its maximum numbers of forms and levels.
+/// The maximum length of a pattern in bytes. The next constants are its maximum numbers of forms
+/// and of levels.
 const MAX_BYTES: usize = 2_000;
 const FORMS: usize = 200;
 const LEVELS: usize = 40;
@@ -22,16 +23,17 @@ pub struct Pattern {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Variable {
     name: String,
-    /// `?*name`.
+    /// True for `?*name`.
     rest: bool,
-    /// True if the variable has a prefix in the pattern (`'?x`), which its value lacks.
+    /// True if the variable has a prefix in the pattern (`'?x`). Its value is then without the
+    /// prefix.
     inner: bool,
 }
 
 /// A form of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Element {
-    /// The prefixes, without white space: `'`, `#'`.
+    /// The prefixes, without white space, such as `'` or `#'`.
     prefixes: String,
     part: Part,
 }
@@ -46,19 +48,20 @@ enum Part {
     List {
         vector: bool,
         elements: Vec<Element>,
-        /// The variable for the rest of the list; `Some(None)`: any rest.
+        /// The variable for the rest of the list; `Some(None)` for any rest.
         rest: Option<Option<usize>>,
     },
 }
 
-/// The forms for which the variables of a pattern stand.
+/// The forms that the variables of a pattern stand for.
 #[derive(Debug)]
 pub struct Bound<'n> {
     ones: Vec<Option<&'n Node>>,
     rests: Vec<&'n [Node]>,
 }
 
-/// Tells whether a symbol with a package prefix in a pattern is a symbol of a text.
+/// A function that returns true if a symbol with a package prefix in a pattern is a symbol of a
+/// text.
 pub type SameSymbol<'a> = &'a dyn Fn(&names::Symbol, &names::Symbol) -> bool;
 
 impl Pattern {
@@ -80,7 +83,8 @@ impl Pattern {
         Ok(Pattern { list, variables: reading.variables })
     }
 
-    /// Returns the values of the variables, if `list` matches.
+    /// Returns the values of the variables, if `list` matches. Symbols with a package prefix are
+    /// compared by `same`.
     pub fn matched<'n>(&self, form: &Form, list: &'n Node, same: SameSymbol) -> Option<Bound<'n>> {
         let count = self.variables.len();
         let mut bound = Bound { ones: vec![None; count], rests: vec![&[]; count] };
@@ -88,7 +92,7 @@ impl Pattern {
     }
 }
 
-/// The only form of a text, without `#+`, `#-` and labels.
+/// Returns the only form of a text, which must have no `#+`, `#-` and labels.
 fn only_form(text: &str) -> Result<Form, String> {
     if text.len() > MAX_BYTES {
         return Err(format!("has {} bytes, and may have {MAX_BYTES}", text.len()));
@@ -104,7 +108,7 @@ fn only_form(text: &str) -> Result<Form, String> {
     Ok(form)
 }
 
-/// The name of a variable as written: `?x`, `?*x`.
+/// Returns the name of a variable from its written form, `?x` or `?*x`, and true for the latter.
 fn variable(written: &str) -> Option<(&str, bool)> {
     let name = written.strip_prefix('?')?;
     Some(name.strip_prefix('*').map_or((name, false), |rest| (rest, true)))
@@ -242,7 +246,8 @@ fn has_prefixes(form: &Form, node: &Node, wanted: &str) -> bool {
     form.prefixes(node).chars().filter(|char| !char.is_whitespace()).eq(wanted.chars())
 }
 
-/// A symbol without a prefix in the pattern is one of any package, but no keyword.
+/// Returns true if a symbol matches one of the pattern. Without a prefix, the latter matches a
+/// symbol of any package, but no keyword.
 fn is_symbol(wanted: &names::Symbol, symbol: &names::Symbol, same: SameSymbol) -> bool {
     let keyword = |symbol: &names::Symbol| symbol.package.as_deref() == Some("");
     wanted.name == symbol.name
@@ -269,7 +274,7 @@ fn is_same(form: &Form, one: &Node, other: &Node) -> bool {
         }
 }
 
-/// The form of a rewritten list.
+/// The text that replaces a matched list, with the places of the variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 
@@ -280,7 +285,8 @@ enum Piece {
         at: usize,
         inner: bool,
     },
-    /// `before`: the white space before it, which goes with it if there are no forms.
+    /// The rest of a list. `before` is the white space before it, which is left out if there are no
+    /// forms.
     Rest {
         at: usize,
         before: String,
@@ -288,7 +294,7 @@ enum Piece {
 }
 
 impl Template {
-    /// Reads what lists that match a pattern are rewritten to.
+    /// Reads the text that replaces lists that match a pattern.
     ///
     /// # Errors
     /// The fault, as the rest of a sentence about the template.
@@ -330,7 +336,7 @@ impl Template {
         Ok(Template(pieces))
     }
 
-    /// The text that takes the place of a list; `None` if it would lose a comment.
+    /// Returns the text that replaces a list, or `None` if it would lose a comment.
     pub fn fill(&self, form: &Form, list: &Node, bound: &Bound) -> Option<String> {
         let mut text = String::new();
         let mut kept = Vec::new();

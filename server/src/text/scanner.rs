@@ -1,5 +1,5 @@
-//! The scanner: Common Lisp text to tokens, by the standard syntax (CLHS 2.2) as implemented by
-//! SBCL's reader (SBCL `src/code/reader.lisp`).
+//! The scanner, which splits Common Lisp text into tokens by the standard syntax (CLHS 2.2) as
+//! implemented by SBCL's reader (SBCL `src/code/reader.lisp`).
 //!
 //! The scanner never fails or panics, and takes linear time. Offsets are bytes of the given text.
 //! Unknown dispatching macro characters (`#?`, `#@`, ...) are taken as a prefix of the datum that
@@ -47,7 +47,7 @@ pub enum Unterminated {
     Escape,
 }
 
-/// A token and where it is, in bytes.
+/// A token and its position in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
     /// The kind of the token.
@@ -76,8 +76,8 @@ const TERMINATING: u8 = 2;
 const ESCAPE: u8 = 3;
 const BAR: u8 = 4;
 
-/// The syntax type of each byte; bytes of multi-byte characters are constituents. White space as
-/// in SBCL's standard readtable.
+/// The syntax type of each byte. Bytes of multi-byte characters are constituents. White space is
+/// that of SBCL's standard readtable.
 static SYNTAX: [u8; 256] = {
     let mut table = [CONSTITUENT; 256];
     let white = b" \t\n\r\x0c\x7f";
@@ -192,7 +192,8 @@ impl<'a> Scanner<'a> {
         self.token(kind, start)
     }
 
-    /// Moves from an opening `"` or `|` beyond the closing one; false if the text ends first.
+    /// Moves from an opening `"` or `|` beyond the closing one. Returns false if the text ends
+    /// first.
     #[inline(always)]
     fn skip_delimited(&mut self, delimiter: u8) -> bool {
         let opening = self.position;
@@ -236,7 +237,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The rest of a symbol or number, from a constituent or an escape on; empty if there is none.
+    /// Scans the rest of a symbol or number, from a constituent or an escape on. It may be empty.
     #[inline]
     fn token_tail(&mut self, start: usize) -> Token {
         let mut at = self.position;
@@ -276,7 +277,8 @@ impl<'a> Scanner<'a> {
         Token { unterminated, ..self.token(TokenKind::Atom, start) }
     }
 
-    /// The end of the whole character at `at`, so that a token never ends inside a character.
+    /// Returns the end of the whole character at `at`, so that a token never ends inside a
+    /// character.
     fn past_character(&self, at: usize) -> usize {
         let mut end = (at + 1).min(self.text.len());
         while end < self.text.len() && self.text[end] & 0xC0 == 0x80 {
@@ -319,7 +321,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Scans from a `#`: a dispatching macro character.
+    /// Scans a dispatching macro character from its `#`.
     fn dispatching_macro(&mut self, start: usize) -> Token {
         self.position += 1;
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {

@@ -9,20 +9,21 @@ use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::diagnostic_codes;
 use crate::text::Span;
 
-/// Diagnostics of one text.
+/// The maximum number of diagnostics of one text.
 pub(super) const DIAGNOSTICS_LIMIT: usize = 5000;
-/// Characters of one message.
+/// The maximum number of characters of one message.
 pub(super) const MESSAGE_LIMIT: usize = 10_000;
-/// Characters of a code.
+/// The maximum number of characters of a code.
 const CODE_LIMIT: usize = 80;
-/// Other files that the diagnostics of one text refer to; each of them is read.
+/// The maximum number of other files that the diagnostics of one text refer to. Each of them is
+/// read.
 const FILES_LIMIT: usize = 50;
-/// Bytes of one diagnostic as the copy sent it.
+/// The maximum number of bytes of one diagnostic, as the copy sent it.
 const DIAGNOSTIC_LIMIT: usize = 128 << 10;
-/// Bytes of all diagnostics of one text that are kept, as sent: an editor receives all of them at
-/// once.
+/// The maximum number of bytes of all diagnostics that are kept of one text, as sent. An editor
+/// receives all of them at once.
 pub(super) const TEXT_LIMIT: usize = 1 << 20;
-/// Bytes of a diagnostic beside its texts.
+/// The number of bytes by which a diagnostic counts besides the bytes that were sent.
 pub(super) const FRAME: usize = 200;
 
 /// The findings about one text.
@@ -37,14 +38,14 @@ pub(super) struct Text {
     /// True if the copy reached the text.
     pub(super) begun: bool,
     pub(super) diagnostics: Vec<Diagnostic>,
-    /// Bytes of the text's diagnostics.
+    /// The number of bytes of the text's diagnostics.
     pub(super) bytes: usize,
     pub(super) dropped: usize,
     /// The other files that diagnostics refer to.
     pub(super) others: BTreeSet<PathBuf>,
     pub(super) at: Option<Span>,
-    /// The start of each form that the copy reported; a form is reported when it is read and when
-    /// it is compiled.
+    /// The start of each form that the copy reported. The set counts a form once, although it is
+    /// reported when it is read and when it is compiled.
     pub(super) seen: BTreeSet<usize>,
 }
 
@@ -70,7 +71,7 @@ impl Text {
         Span { start, end: span.end.clamp(start, self.length) }
     }
 
-    /// Returns true if there is an error, which may explain why the copy left out forms.
+    /// Returns true if there is an error, which may explain why the copy did not reach some forms.
     pub(super) fn has_error(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
     }
@@ -109,8 +110,8 @@ impl Text {
         self.diagnostics.push(diagnostic);
     }
 
-    /// Returns the report; `forms` is the number of compiled forms that the copy reported, if for
-    /// this text alone.
+    /// Returns the report. `forms` is the number of compiled forms that the copy reported, if that
+    /// is the number for this text alone.
     pub(super) fn report(
         mut self,
         forms: Option<usize>,
@@ -129,7 +130,7 @@ impl Text {
     }
 }
 
-/// A finding of the host about the form at `span`.
+/// Returns a finding of the host about the form at `span`.
 pub(super) fn finding(span: Span, severity: Severity, code: &str, message: String) -> Diagnostic {
     debug_assert!(diagnostic_codes::is_known(code), "{code}");
     Diagnostic { toplevel: Some(span), ..Diagnostic::new(span, severity, code, message) }

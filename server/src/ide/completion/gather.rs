@@ -17,7 +17,7 @@ use crate::text::names::as_written;
 /// The maximum number of candidates from packages that the current one does not use.
 const ELSEWHERE: usize = 40;
 
-/// A candidate and where it was found.
+/// A candidate, and the source in which it was found.
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
     /// The name as written in the text, or in lower case as a symbol is written.
@@ -37,7 +37,7 @@ pub(super) struct Candidate<'a> {
 pub(super) struct Sources<'a> {
     /// The index of the image's names.
     pub(super) index: &'a NameIndex,
-    /// The current package; `None`: it is unknown, or there is no image.
+    /// The current package; `None` if it is unknown, or if there is no image.
     pub(super) package: Option<&'a Package>,
     /// True if the image has the current package.
     pub(super) loaded: bool,
@@ -49,7 +49,7 @@ pub(super) struct Sources<'a> {
     pub(super) defined_elsewhere: Vec<Local>,
     /// The matching definitions of the workspace's other files.
     pub(super) workspace: Vec<Local>,
-    /// The names written near the place, by their lower case.
+    /// The names written near the place, by their lower-case spelling.
     pub(super) words: HashMap<String, Used>,
 }
 
@@ -64,8 +64,8 @@ struct MergedCandidate<'a> {
     symbol: Option<(&'a Symbol, &'a Package)>,
 }
 
-/// Returns the candidates, unordered: the best `most` and those with the score of the last of them,
-/// and up to [`ELSEWHERE`] of other packages.
+/// Returns the candidates, unordered. These are the best `most`, those with the same score as the
+/// last of them, and up to [`ELSEWHERE`] of other packages.
 pub(super) fn candidates<'a>(
     sources: &'a Sources<'a>,
     pattern: &Pattern,
@@ -92,8 +92,9 @@ pub(super) fn candidates<'a>(
     };
     for (lower, mut one) in texts.drain() {
         if matches!(one.source, Source::Local(_)) {
-            // The global function of a local variable's name is meant where an operator is, and the
-            // global variable of a local function's where a value is.
+            // Where an operator is wanted, the global function is meant, not a local variable of
+            // the same name. Where a value is wanted, the global variable is meant, not a local
+            // function.
             let global = found.get(&*lower).is_some_and(|known| is_other(&one, known, wanted));
             if !global {
                 found.remove(&*lower);
@@ -139,7 +140,7 @@ pub(super) fn candidates<'a>(
     candidates
 }
 
-/// Returns true unless a place wants an operator and the name is a variable, or the reverse.
+/// Returns false if an operator is wanted and the name is a variable, or the reverse.
 fn is_meant(operator: Option<bool>, wanted: &ExpectedName) -> bool {
     match wanted {
         ExpectedName::Operator => operator != Some(false),
@@ -148,7 +149,7 @@ fn is_meant(operator: Option<bool>, wanted: &ExpectedName) -> bool {
     }
 }
 
-/// Returns true if a local name is not what a place wants, and the image's symbol is.
+/// Returns true if a local name does not fit the place, and the image's symbol does.
 fn is_other(local: &MergedCandidate<'_>, known: &MergedCandidate<'_>, wanted: &ExpectedName) -> bool {
     let wanted_of = |symbol: &Symbol| match wanted {
         ExpectedName::Operator => symbol.function != b'-',
@@ -157,7 +158,8 @@ fn is_other(local: &MergedCandidate<'_>, known: &MergedCandidate<'_>, wanted: &E
     !is_meant(local.operator, wanted) && known.symbol.is_some_and(|(symbol, _)| wanted_of(symbol))
 }
 
-/// The matching names of the texts by their lower case. Each name is taken from its best source.
+/// Returns the matching names of the texts by their lower-case spelling. Each name is taken from
+/// its best source.
 fn of_texts<'a>(
     sources: &'a Sources<'a>,
     pattern: &Pattern,
@@ -211,7 +213,8 @@ fn of_texts<'a>(
     texts
 }
 
-/// The matching symbols of the current package and of those that it uses, by their lower case.
+/// Returns the matching symbols of the current package and of those that it uses, by their
+/// lower-case spelling.
 fn of_package<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<&'a str, MergedCandidate<'a>> {
     let mut found: HashMap<&str, MergedCandidate<'a>> = HashMap::new();
     let Some(package) = sources.package else { return found };
@@ -241,13 +244,13 @@ fn of_package<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<&'a st
     found
 }
 
-/// The entry of a symbol in its home package, which has the description.
+/// Returns the entry of a symbol in its home package, which has the description.
 fn at_home<'a>(index: &'a NameIndex, symbol: &'a Symbol) -> &'a Symbol {
     let home = symbol.home().and_then(|home| index.package(home, None));
     home.and_then(|home| home.symbol(symbol.name())).unwrap_or(symbol)
 }
 
-/// The best exported symbols of packages that the current package does not use.
+/// Returns the best exported symbols of packages that the current package does not use.
 fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedName) -> Vec<Candidate<'a>> {
     let Some(current) = sources.package else { return Vec::new() };
     let mut fitting: Vec<(f32, &Package, &Symbol)> = Vec::new();
@@ -269,7 +272,7 @@ fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedN
             }
         }
     }
-    // A symbol that several packages export is offered from its home, if that exports it.
+    // A symbol that several packages export is offered from its home, if the home exports it.
     fitting.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.2.home().is_some().cmp(&b.2.home().is_some())));
     let mut all = Vec::new();
     let mut seen: HashSet<(&str, &str)> = HashSet::new();

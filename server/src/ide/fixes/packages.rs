@@ -1,4 +1,4 @@
-//! Changes of the clauses of a `defpackage`.
+//! Changes to the clauses of a `defpackage`.
 
 use super::Change;
 use crate::ide::context::{Backend, Context};
@@ -12,19 +12,19 @@ pub(in crate::ide) struct Definition {
 
 /// The clause to add.
 pub(in crate::ide) enum Clause<'a> {
-    /// `(:use ... package)`.
+    /// The package in `(:use ... package)`.
     Use(&'a str),
-    /// `(:export ... name)`.
+    /// The name in `(:export ... name)`.
     Export(&'a str),
-    /// `(:import-from package ... name)`.
+    /// The package and the name in `(:import-from package ... name)`.
     ImportFrom(&'a str, &'a str),
 }
 
 impl Definition {
-    /// The definition of the package `name`, upper-case, in a document.
+    /// Returns the definition of the package `name`, in upper case, in a document.
     pub(in crate::ide) fn find(document: &Document, name: &str) -> Option<Definition> {
         document.scan().forms().iter().filter(|form| form.fault.is_none()).find_map(|form| {
-            // Most forms are something else: their first characters are enough to skip them.
+            // The first characters are enough to skip most forms, which are no package definitions.
             let start: String = document.text().slice(form.span.start..form.span.end).chars().take(40).collect();
             if !start.to_ascii_lowercase().contains("package") {
                 return None;
@@ -43,8 +43,8 @@ impl Definition {
     }
 }
 
-/// The documents of files, not open in an editor, that define one of the packages; each with its
-/// URI.
+/// Returns the documents of files, not open in an editor, that define one of the packages. Each has
+/// its URI.
 pub(in crate::ide) async fn closed_definers<B: Backend>(
     context: &Context<B>,
     packages: &[String],
@@ -63,7 +63,7 @@ pub(in crate::ide) async fn closed_definers<B: Backend>(
     found
 }
 
-/// The name that a string designator denotes as written; `None` if it has escapes.
+/// Returns the name that a string designator denotes as written, or `None` if it has escapes.
 fn designated(written: &str) -> Option<String> {
     if let Some(inner) = written.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
         return (!inner.contains('\\')).then(|| inner.to_owned());
@@ -72,7 +72,8 @@ fn designated(written: &str) -> Option<String> {
     (!name.contains(['|', '\\', ':', '#'])).then(|| name.to_uppercase())
 }
 
-/// The edit that adds a name to a clause, or the clause; `None` if the definition has it.
+/// Returns the edit that adds a name to a clause, or that adds the clause. Returns `None` if the
+/// definition has the name already.
 pub(in crate::ide) fn add(definition: &Definition, clause: &Clause) -> Option<Change> {
     let form = &definition.form;
     let list = definition.list()?;
@@ -100,13 +101,13 @@ pub(in crate::ide) fn add(definition: &Definition, clause: &Clause) -> Option<Ch
         return None;
     }
     if let Some(last) = options().find(is).and_then(|node| node.elements().last()) {
-        // In the style of the name beside it.
+        // The new name gets the style of the name beside it.
         let beside = (last.kind == Kind::Atom && form.written(last) != option).then(|| form.written(last));
         let beside = beside.filter(|written| !written.eq_ignore_ascii_case(option)).unwrap_or(style);
         let text = format!(" {}", designator(added, beside));
         return Some(Change { span: form.span_of(last.end(), last.end()), text });
     }
-    // The names of symbols may be in another style than those of packages.
+    // The names of symbols may be written in another style than those of packages.
     let symbols = [":import-from", ":export"].iter().find_map(|key| {
         let is = |node: &&Node| form.written(&node.elements()[0]).eq_ignore_ascii_case(key);
         let mut clauses = options().filter(|node| node.elements().len() > 1).filter(is);
@@ -121,7 +122,8 @@ pub(in crate::ide) fn add(definition: &Definition, clause: &Clause) -> Option<Ch
     Some(Change { span: form.span_of(last.end(), last.end()), text: format!("{newline}  ({})", words.join(" ")) })
 }
 
-/// The edit that removes a name, upper-case, from the exports; `None` if it is not exported.
+/// Returns the edit that removes a name, in upper case, from the exports, or `None` if it is not
+/// exported.
 pub(in crate::ide) fn without_export(definition: &Definition, name: &str) -> Option<Change> {
     let form = &definition.form;
     let options = definition.list()?.elements().iter().skip(2).filter(|node| node.is_list());
@@ -136,7 +138,7 @@ pub(in crate::ide) fn without_export(definition: &Definition, name: &str) -> Opt
     None
 }
 
-/// The package, upper-case, that a name, upper-case, is imported from.
+/// Returns the package, in upper case, from which a name, in upper case, is imported.
 pub(in crate::ide) fn imported_from(definition: &Definition, name: &str) -> Option<String> {
     let form = &definition.form;
     let options = definition.list()?.elements().iter().skip(2).filter(|node| node.is_list());
@@ -150,7 +152,7 @@ pub(in crate::ide) fn imported_from(definition: &Definition, name: &str) -> Opti
     })
 }
 
-/// `name` as a string designator in the style of `like`.
+/// Returns `name` as a string designator in the style of `like`.
 fn designator(name: &str, like: &str) -> String {
     if like.starts_with('"') {
         format!("\"{}\"", name.to_uppercase())

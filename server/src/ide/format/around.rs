@@ -1,5 +1,5 @@
-//! The column of a line in a list, by the innermost form around it whose operator has rules for its
-//! arguments, as in SLIME's slime-cl-indent.el.
+//! The column of a line in a list, determined by the innermost form around it whose operator has
+//! rules for its arguments, as in SLIME's slime-cl-indent.el.
 
 use super::Lines;
 use super::rules::{Bodies, is_definer, takes_body};
@@ -9,12 +9,12 @@ use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 /// The maximum number of lists around a line that are searched for an operator with rules.
 const LEVELS: usize = 6;
 /// The number of elements up to which feature expressions (`#+x`) are counted. No operator has
-/// separate rules for more arguments.
+/// separate rules for more arguments than that.
 const COUNTED: usize = 8;
 /// The maximum number of closing parentheses and blanks that are skipped at the start of a line.
 const MAX_CLOSING: usize = 200;
 
-/// The column of a line that begins at `at` in a list.
+/// Returns the column of a line that begins at `at` in a list.
 pub(super) fn column(lines: &Lines, list: NodeId, at: usize, bodies: &Bodies) -> usize {
     let tree = lines.tree;
     let node = tree.node(list);
@@ -67,7 +67,7 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, bodies: &Bodies) ->
     tentative.or_else(|| line.as_call()).unwrap_or(line.below)
 }
 
-/// The list around a node, through prefixes and guards.
+/// Returns the list around a node, through prefixes and guards.
 fn list_around(tree: &Tree, id: NodeId) -> Option<NodeId> {
     let mut around = tree.node(id).parent;
     while around != ROOT && tree.node(around).kind != Kind::List {
@@ -91,9 +91,10 @@ fn is_quoted(tree: &Tree, list: NodeId) -> bool {
 struct Line<'l, 'a> {
     lines: &'l Lines<'a>,
     tree: &'l Tree<'a>,
-    /// The first byte of the line that is no space.
+    /// The first byte of the line that is not a space.
     at: usize,
-    /// The list around the line, its elements before the line, and the column of its parenthesis.
+    /// The list around the line. The next fields are its elements before the line, and the column
+    /// of its parenthesis.
     list: NodeId,
     before: &'l [NodeId],
     open: usize,
@@ -119,16 +120,17 @@ impl Line<'_, '_> {
         &self.tree.text[self.at..]
     }
 
-    /// The first byte of the last datum that begins before the line; of `#+x datum` the datum.
+    /// Returns the first byte of the last datum that begins before the line. For `#+x datum`, it is
+    /// that of the datum.
     fn last(&self) -> usize {
         let Some(&last) = self.before.last() else { return self.at };
         let datum = self.tree.unguarded(last);
         if self.start(datum) < self.at { self.start(datum) } else { self.start(last) }
     }
 
-    /// The column of the first argument if the last datum is on the line of the operator and of the
-    /// parenthesis; else the column at which the line of the last datum begins, after closing
-    /// parentheses.
+    /// Returns the column of a line without a rule. If the last datum is on the line of the
+    /// operator and of the parenthesis, it is the column of the first argument. Otherwise, it is
+    /// the column at which the line of the last datum begins, after closing parentheses.
     fn below_last(&self) -> usize {
         let Some(&first) = self.before.first() else { return self.open + 1 };
         let last = self.last();
@@ -149,8 +151,9 @@ impl Line<'_, '_> {
         self.lines.column(first + closing.count())
     }
 
-    /// The number of data before a place in a list, with each feature expression counted too.
-    /// `inside`: the first byte of the inner list at the place; `None`: the line is at the place.
+    /// Returns the number of data before a place in a list, with each feature expression counted,
+    /// too. `inside` is the first byte of the inner list at the place, or `None` if the line is at
+    /// the place.
     fn position(&self, list: NodeId, inside: Option<usize>) -> usize {
         let elements = self.tree.element_list(list);
         let at = inside.unwrap_or(self.at);
@@ -171,8 +174,8 @@ impl Line<'_, '_> {
         position + count.saturating_sub(COUNTED)
     }
 
-    /// The number of data for which the feature expressions before a guarded datum count, as far as
-    /// they end before `to`.
+    /// Returns the number of data for which the feature expressions before a guarded datum count,
+    /// as far as they end before `to`.
     fn features(&self, guarded: NodeId, to: usize) -> usize {
         let (mut id, mut count) = (guarded, 0);
         while self.tree.node(id).kind == Kind::Guarded {
@@ -248,7 +251,7 @@ impl Line<'_, '_> {
         }
     }
 
-    /// The number of arguments before the lambda list of a method.
+    /// Returns the number of arguments before the lambda list of a method.
     fn qualifiers(&self, method: NodeId) -> usize {
         let name = usize::from(self.lines.roles.operator(method) == Some("defmethod"));
         let elements = self.tree.element_list(method).iter().skip(1 + name);
@@ -278,7 +281,7 @@ impl Line<'_, '_> {
     }
 
     fn in_lambda_list(&self, inner: &[usize], form: NodeId) -> usize {
-        // The element of the form that contains the line or begins it.
+        // The element of the form that contains the line, or that the line begins.
         let elements = self.tree.element_list(form);
         let element = elements.get(elements.partition_point(|id| self.tree.node(*id).end <= self.at)).copied();
         let Some(element) = element.filter(|id| self.tree.text_of(*id).ends_with(')')) else {
@@ -293,8 +296,8 @@ impl Line<'_, '_> {
         }
     }
 
-    /// The column for a line in a lambda list: that of the last lambda list keyword before the line
-    /// plus 2, else that of the first parameter.
+    /// Returns the column of a line in a lambda list: 2 more than that of the last lambda list
+    /// keyword before the line, or that of the first parameter.
     fn lambda_list_column(&self) -> usize {
         if is_keyword(self.rest().split(|char: char| char.is_whitespace() || char == ')').next().unwrap_or_default()) {
             return self.open + 1;
@@ -340,7 +343,7 @@ impl Line<'_, '_> {
         }
     }
 
-    /// The column for a keyword: that of the first keyword of the pairs before it.
+    /// Returns the column of a keyword: that of the first keyword of the pairs before it.
     fn as_keyword(&self) -> Option<usize> {
         let elements = self.tree.element_list(self.list);
         let next = elements.get(self.before.len()).filter(|next| self.start(**next) == self.at);
@@ -351,7 +354,8 @@ impl Line<'_, '_> {
         self.lines.first_keyword(self.list, self.before).map(|first| self.column_of(first))
     }
 
-    /// The column after `#+x` and its datum: that of the first such pair on the line.
+    /// Returns the column of a line after `#+x` and its datum: that of the first such pair on the
+    /// same line.
     fn behind_feature(&self) -> Option<usize> {
         let has_name = |id: &&NodeId| {
             let feature = self.tree.element_list(**id).first().map(|feature| self.tree.node(*feature).kind);
@@ -365,7 +369,7 @@ impl Line<'_, '_> {
         Some(self.column_of(*same.unwrap_or(last)))
     }
 
-    /// The column for an argument of a function call: that of the first argument.
+    /// Returns the column of an argument of a function call: that of the first argument.
     fn as_call(&self) -> Option<usize> {
         let first = *self.before.first()?;
         let children = self.tree.children(self.list);
@@ -383,7 +387,7 @@ impl Line<'_, '_> {
     }
 }
 
-/// Returns true for the keywords of lambda lists.
+/// Returns true for a lambda list keyword.
 pub(super) fn is_keyword(written: &str) -> bool {
     const KEYWORDS: [&str; 9] =
         ["&optional", "&rest", "&key", "&allow-other-keys", "&aux", "&whole", "&body", "&environment", "&more"];

@@ -1,23 +1,23 @@
-//! The role of every list of a text, computed in one pass: its operator, whether a quote around it
-//! makes it data, and its part in the list around it.
+//! The role of every list of a text, computed in one pass. It consists of the list's operator, of a
+//! mark if a quote makes it data, and of its part in the list around it.
 
 use std::collections::HashMap;
 
 use super::rules::Bodies;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-/// The role of a list in the list around it, where that decides how it is indented.
+/// The role of a list in the list around it, if that role decides how the list is indented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A list whose elements align in one column: bindings, lambda lists, data.
     Data,
-    /// A body follows its second element: a local function, a clause of `handler-case`.
+    /// A list with a body behind its second element: a local function, a clause of `handler-case`.
     Function,
     /// A clause of `case`.
     Clause,
     /// A binding of `let` and the like: a variable and its value.
     Binding,
-    /// A `:method` of a generic function: a body follows its lambda list.
+    /// A `:method` of a generic function, with a body behind its lambda list.
     Method,
     /// Code: a list without another role.
     Code,
@@ -26,7 +26,7 @@ pub enum Role {
 /// The computed facts about a node.
 #[derive(Debug, Clone, Copy)]
 struct NodeFacts {
-    /// For a list: the index of its operator's name, from 1; 0 when it has none.
+    /// For a list, the index of its operator's name, from 1; 0 without an operator.
     operator: u32,
     /// True if a quote around the node makes it data.
     quoted: bool,
@@ -39,12 +39,12 @@ pub struct Roles<'a> {
     tree: &'a Tree<'a>,
     known: Vec<NodeFacts>,
     names: Vec<String>,
-    /// For `defmethod` and `:method`: the index of the lambda list, [`usize::MAX`] without one.
+    /// The index of the lambda list of each `defmethod` and `:method`; [`usize::MAX`] without one.
     lambda_lists: HashMap<NodeId, usize>,
 }
 
 impl<'a> Roles<'a> {
-    /// The roles of all lists of a text. Linear in the text.
+    /// Computes the roles of all lists of a text, in linear time.
     pub fn of(tree: &'a Tree<'a>, bodies: &Bodies) -> Roles<'a> {
         let known = Vec::with_capacity(tree.len());
         let mut roles = Roles { tree, known, names: Vec::new(), lambda_lists: HashMap::new() };
@@ -95,19 +95,19 @@ impl<'a> Roles<'a> {
         self.known.get(id as usize).is_some_and(|known| known.quoted)
     }
 
-    /// The role of a list.
+    /// Returns the role of a list.
     pub fn role(&self, list: NodeId) -> Role {
         self.known.get(list as usize).map_or(Role::Code, |known| known.role)
     }
 
-    /// The name of the symbol that heads a list, in lower case, without its package.
+    /// Returns the name of the symbol that heads a list, in lower case, without its package.
     pub fn operator(&self, list: NodeId) -> Option<&str> {
         let number = self.known.get(list as usize)?.operator as usize;
         self.names.get(number.checked_sub(1)?).map(String::as_str)
     }
 
-    /// The index of the first list behind the name of a `defmethod` or `:method`; `usize::MAX`
-    /// when there is none.
+    /// Returns the index of the first list behind the name of a `defmethod` or `:method`, or
+    /// `usize::MAX` if there is none.
     pub fn lambda_list_at(&self, method: NodeId) -> usize {
         self.lambda_lists.get(&method).copied().unwrap_or(usize::MAX)
     }

@@ -1,5 +1,5 @@
-//! Extracting a function: statements become a function before the definition they are in. The local
-//! variables that they use become its parameters.
+//! The refactoring "Extract function": statements become a function before the definition that
+//! contains them. The local variables that they use become its parameters.
 
 use super::effects::{assignments, changing};
 use super::evaluated::{CONTEXT_DEPENDENT, is_in_closure};
@@ -105,7 +105,7 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
 }
 
 /// Refuses code that has another meaning in a function of its own: operators of
-/// [`CONTEXT_DEPENDENT`], and exits to a block around it.
+/// [`CONTEXT_DEPENDENT`], and exits to a block outside of the code.
 pub(super) fn check_movable(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
     if node.is_data() {
         return Ok(());
@@ -134,15 +134,16 @@ pub(super) fn check_movable(site: &Site, node: &Node, in_block: bool) -> Result<
     node.children.iter().try_for_each(|child| check_movable(site, child, in_block))
 }
 
-/// The operator of a form whose code may run at compile time or load time, or that has local
-/// macros.
+/// Returns the operator of a form whose code may run at compile time or load time, or that has
+/// local macros.
 pub(super) fn compile_time_operator(site: &Site, node: &Node) -> Option<String> {
     let operator = site.form.operator(node)?;
     matches!(operator.as_str(), "eval-when" | "macrolet" | "symbol-macrolet" | "load-time-value").then_some(operator)
 }
 
 /// Refuses a variable that may be assigned between the call of the new function and a use in it,
-/// because the use or the assignment is in a closure: the parameter keeps the value at the call.
+/// because the use or the assignment is in a closure. The parameter would keep the value at the
+/// call.
 fn keeps_its_value(site: &Site, index: usize, selected: &Selected, span: Span) -> Result<(), String> {
     let bound = &site.scopes.bindings[index];
     let name = site.form.part(bound.span);
@@ -202,11 +203,12 @@ fn operator_around(site: &Site, node: &Node, name: &Node) -> Option<String> {
     node.children.iter().find_map(|child| operator_around(site, child, name))
 }
 
-/// An unused name for the function, derived from the name of the definition around it: `f-part`.
+/// Returns an unused name for the function, derived from the name of the definition around it:
+/// `f-part`.
 fn function_name(site: &Site) -> String {
     let defined = site.form.nodes.first().and_then(|node| node.children.get(1));
     let base = match defined.filter(|name| name.kind == Kind::Atom).and_then(|name| site.form.name(name)) {
-        // `*table*` is a variable's name.
+        // A name such as `*table*` is a variable's.
         Some(name) if !name.contains('|') && !name.trim_matches(['*', '+']).is_empty() => {
             format!("{}-part", name.trim_matches(['*', '+']))
         }
@@ -220,19 +222,19 @@ fn is_defined(site: &Site, name: &str) -> bool {
     !definitions::named(site.document, &definitions::key(name)).is_empty()
 }
 
-/// A name for a definition: `wanted`, or with a number if that is in use.
+/// Returns a name for a definition: `wanted`, or `wanted` with a number if that is in use.
 pub(super) fn unused_name(site: &Site, wanted: &str) -> String {
     unused_among(site, wanted, |name| !site.names.is_operator(name) && !is_defined(site, name))
 }
 
-/// The first of `base`, `base-2`, ..., `base-99` that is unused; `base` if none is.
+/// Returns the first of `base`, `base-2`, ..., `base-99` that is unused, or `base` if none is.
 fn unused_among(site: &Site, base: &str, is_unused: impl Fn(&str) -> bool) -> String {
     let unused = names::numbered(base).take(99).find(|name| is_unused(name));
     site.cased(&unused.unwrap_or_else(|| base.to_owned()))
 }
 
-/// The place for a definition before the top-level form: the start of its line, or of the comments
-/// right above it.
+/// Returns the place for a definition before the top-level form: the start of its line, or of the
+/// comments right above it.
 ///
 /// # Errors
 /// The form does not begin its line, or is guarded (`#+`, `#-`).

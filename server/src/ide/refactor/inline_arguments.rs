@@ -1,5 +1,5 @@
-//! The parameters of a function that is inlined, and the bindings that take the place of a call's
-//! arguments.
+//! The parameters of a function that is inlined, and the bindings that replace the arguments of a
+//! call.
 
 use super::site::Site;
 use crate::text::datum::{Kind, Node};
@@ -21,12 +21,12 @@ enum Class {
     Required,
     Optional,
     Rest,
-    /// The keyword, as [`crate::text::datum::Form::name`] gives it.
+    /// The keyword, as [`crate::text::datum::Form::name`] returns it.
     Key(String),
     Aux,
 }
 
-/// A variable and its value in place of a call.
+/// A variable and its value, for the code that replaces a call.
 pub(super) struct ArgumentBinding<'a> {
     /// The name in the lambda list.
     pub(super) name: &'a Node,
@@ -39,23 +39,23 @@ pub(super) enum Value<'a> {
     Argument(&'a Node),
     /// The list of the remaining arguments.
     Rest(&'a [Node]),
-    /// The default value that the lambda list has, or NIL.
+    /// The default value from the lambda list; `None` for NIL.
     Default(Option<&'a Node>),
-    /// A supplied-p variable.
+    /// The value of a supplied-p variable.
     Supplied(bool),
 }
 
-/// The bindings in place of a call.
+/// The bindings that replace a call.
 pub(super) struct Bindings<'a> {
-    /// The arguments in the order of the call: their values do not see the parameters.
+    /// The arguments in the order of the call. Their values do not see the parameters.
     pub(super) arguments: Vec<ArgumentBinding<'a>>,
-    /// The parameters without an argument in the order of the lambda list: each default sees the
+    /// The parameters without an argument in the order of the lambda list. Each default sees the
     /// parameters before it.
     pub(super) defaults: Vec<ArgumentBinding<'a>>,
 }
 
 impl<'a> Bindings<'a> {
-    /// The default values that are evaluated.
+    /// Returns the default values that are evaluated.
     pub(super) fn default_values(&self) -> impl Iterator<Item = &'a Node> + '_ {
         self.defaults.iter().filter_map(|bound| match bound.value {
             Value::Default(value) => value,
@@ -65,10 +65,10 @@ impl<'a> Bindings<'a> {
 }
 
 impl<'a> LambdaList<'a> {
-    /// The parameters of a lambda list.
+    /// Reads the parameters of a lambda list.
     ///
     /// # Errors
-    /// The reason why calls with it cannot be inlined.
+    /// The reason why calls of a function with this lambda list cannot be inlined.
     pub(super) fn of(site: &Site<'a>, list: &'a Node) -> Result<LambdaList<'a>, String> {
         if has_guarded(list) {
             return Err("a part of it is read only with some features (#+, #-)".into());
@@ -104,11 +104,11 @@ impl<'a> LambdaList<'a> {
         self.parameters.iter().filter(|one| one.class == *class).count()
     }
 
-    /// The bindings in place of a call with these arguments. `own` is the site of the function,
-    /// `site` that of the call.
+    /// Returns the bindings that replace a call with these arguments. `own` is the site of the
+    /// function, and `site` is that of the call.
     ///
     /// # Errors
-    /// The reason why it is not known which parameter gets what.
+    /// The reason why the values of the parameters are not known.
     pub(super) fn bindings(&self, own: &Site, site: &Site, arguments: &'a [Node]) -> Result<Bindings<'a>, String> {
         if arguments.iter().any(|argument| argument.guarded) {
             return Err("an argument is read only with some features (#+, #-)".into());
@@ -171,7 +171,7 @@ impl<'a> LambdaList<'a> {
         Err(format!("it takes {takes} arguments, and the call has {given}"))
     }
 
-    /// The keywords of a call with their values.
+    /// Returns the keywords of a call with their values.
     fn keys(&self, site: &Site, arguments: &'a [Node]) -> Result<Vec<(String, &'a Node)>, String> {
         let mut found: Vec<(String, &Node)> = Vec::new();
         for pair in arguments.chunks(2) {
@@ -191,8 +191,8 @@ impl<'a> LambdaList<'a> {
         Ok(found)
     }
 
-    /// Refuses a default value with the name of a variable that is bound after it: in place of the
-    /// call that may be bound before it.
+    /// Refuses a default value that contains the name of a variable that is bound after it. In the
+    /// code that replaces the call, that variable may be bound before it.
     fn check_default(&self, own: &Site, index: usize, default: &Node) -> Result<(), String> {
         let later = self.parameters[index + 1..].iter().flat_map(Parameter::variables);
         for variable in self.parameters[index].supplied.into_iter().chain(later) {
@@ -204,7 +204,7 @@ impl<'a> LambdaList<'a> {
         Ok(())
     }
 
-    /// Returns true if a form has the name of a parameter.
+    /// Returns true if a form contains the name of a parameter.
     pub(super) fn is_named_in(&self, own: &Site, node: &Node) -> bool {
         let names = self.parameters.iter().flat_map(Parameter::variables).filter_map(|name| own.form.name(name));
         names.into_iter().any(|name| mentions(own, node, &name))
@@ -250,12 +250,12 @@ fn has_guarded(node: &Node) -> bool {
     node.children.iter().any(|child| child.guarded || has_guarded(child))
 }
 
-/// Returns true if a variable occurs elsewhere than where it is bound.
+/// Returns true if a variable occurs in another place than its binding.
 fn is_used(own: &Site, name: &Node) -> bool {
     own.scopes.resolve(name.span.start).is_none_or(|index| own.scopes.occurrences(index).len() > 1)
 }
 
-/// Returns true if code has this name outside of quoted data.
+/// Returns true if code contains this name outside of quoted data.
 pub(super) fn mentions(site: &Site, node: &Node, name: &str) -> bool {
     !node.is_data()
         && (site.form.name(node).as_deref() == Some(name) || node.children.iter().any(|one| mentions(site, one, name)))

@@ -1,5 +1,5 @@
-//! Conversion of a structure to a class: `defstruct` to `defclass`, and definitions of the
-//! functions that `defstruct` made.
+//! The conversion of a structure to a class: `defstruct` becomes `defclass`, with definitions of
+//! the functions that `defstruct` made.
 
 use super::class_form::{Class, behind, keyword_constructor, slot_name, unprefixed};
 use super::site::{Edit, Site};
@@ -27,7 +27,7 @@ struct Slot<'a> {
     name: &'a str,
     /// The initial value.
     initial: Option<&'a Node>,
-    /// The pairs of options behind the initial value.
+    /// The pairs of options after the initial value.
     options: &'a [Node],
 }
 
@@ -64,7 +64,7 @@ fn slots<'a>(site: &Site<'a>, class: &Class<'a>, structure: &Structure<'a>) -> R
     }
 }
 
-/// Refuses a structure that a class cannot replace: it includes another or is included in one, has
+/// Refuses a structure that a class cannot replace. It includes another or is included in one, has
 /// other options, or is written as `#S(...)` in an open text.
 fn refuse_what_differs(site: &Site, class: &Class, structure: &Structure) -> Result<(), String> {
     for (option, arguments) in structure.named_options(site.form) {
@@ -93,7 +93,7 @@ fn refuse_what_differs(site: &Site, class: &Class, structure: &Structure) -> Res
     Ok(())
 }
 
-/// The edits, and the names of the functions that they define anew.
+/// Returns the edits, and the names of the functions that they define anew.
 fn edits(
     site: &Site,
     class: &Class,
@@ -125,7 +125,7 @@ fn edits(
         match between {
             _ if between.contains('\n') => edits.push(site.edit(start, start, open)),
             _ if between.trim().is_empty() => edits.push(site.edit(end, start, format!("{n}{open}"))),
-            // A comment is between them.
+            // A comment is between the two.
             _ => edits.push(site.edit(start, start, format!("{n}{open}"))),
         }
         edits.extend(slot_edits(site, slot, &prefix));
@@ -145,7 +145,8 @@ fn edits(
     Ok((site.with_whole_list_indented(list, edits).into_iter().chain(functions).collect(), names))
 }
 
-/// `(x 1 :type fixnum)` to `(x :initarg :x :initform 1 :type fixnum :accessor point-x)`.
+/// Returns the edits that change a slot, as from `(x 1 :type fixnum)` to `(x :initarg :x :initform
+/// 1 :type fixnum :accessor point-x)`.
 fn slot_edits(site: &Site, slot: &Slot, prefix: &str) -> Vec<Edit> {
     let read_only =
         slot.options.chunks_exact(2).position(|pair| site.form.name(&pair[0]).as_deref() == Some(":read-only"));
@@ -170,9 +171,9 @@ fn slot_edits(site: &Site, slot: &Slot, prefix: &str) -> Vec<Edit> {
     edits
 }
 
-/// A definition that the class needs beside it.
+/// A definition that is added after the class.
 struct AddedDefinition {
-    /// The name of a function that `defstruct` made.
+    /// The name, if the definition is of a function that `defstruct` made.
     name: Option<String>,
     code: String,
 }
@@ -183,8 +184,8 @@ impl AddedDefinition {
     }
 }
 
-/// The definitions of functions that `defstruct` made: the constructors, the printer, and the
-/// predicate and copier if the workspace mentions them.
+/// Returns the definitions of functions that `defstruct` made: the constructors, the printer, and
+/// the predicate and copier if the workspace mentions them.
 fn functions(
     site: &Site,
     class: &Class,
@@ -251,7 +252,7 @@ fn functions(
     Ok(code)
 }
 
-/// A constructor with a lambda list of its own (BOA lambda list, CLHS 3.4.6).
+/// Returns a constructor with a lambda list of its own (BOA lambda list, CLHS 3.4.6).
 fn positional_constructor(
     site: &Site,
     class: &Class,
@@ -286,7 +287,7 @@ fn positional_constructor(
             return refused("is not understood here");
         }
         let slot = slots.iter().find(|slot| slot.is_named(name));
-        // A slot's own initial value is the default of its parameter.
+        // The slot's own initial value is the default of its parameter.
         let initial = slot.and_then(|slot| slot.initial).filter(|_| has_default && node.children.len() < 2);
         match initial {
             Some(initial) => {

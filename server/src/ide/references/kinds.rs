@@ -1,4 +1,4 @@
-//! The kind of each reference to a name in a form, by where the name stands. Pure.
+//! The kind of each reference to a name in a form, determined by the place of the name.
 
 use crate::text::datum::{Form, Kind as Shape, Node, Prefix};
 use crate::text::definitions::is_definer;
@@ -13,7 +13,7 @@ pub enum Kind {
     Calls,
     /// The macro is called.
     Macroexpands,
-    /// The variable, or the place that the function is, gets a value.
+    /// The variable, or the place named by the function, is assigned.
     Sets,
     /// The special variable is bound.
     Binds,
@@ -28,7 +28,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kinds that people choose from, with the words of the image.
+    /// The kinds that a person can choose, with the image's words for them.
     pub const CHOICES: [(Kind, &'static str); 7] = [
         (Kind::Calls, "calls"),
         (Kind::Macroexpands, "macroexpands"),
@@ -39,12 +39,12 @@ impl Kind {
         (Kind::Mentions, "mentions"),
     ];
 
-    /// The image's word for the kind.
+    /// Returns the image's word for the kind.
     pub fn word(self) -> &'static str {
         Kind::CHOICES.iter().find(|(kind, _)| *kind == self).map_or("defines", |(_, word)| word)
     }
 
-    /// The kind that a word of the image means.
+    /// Returns the kind that a word of the image means.
     pub fn of(word: &str) -> Kind {
         Kind::CHOICES.iter().find(|(_, known)| *known == word).map_or(Kind::Mentions, |(kind, _)| *kind)
     }
@@ -59,14 +59,14 @@ pub struct Use {
     pub span: Span,
     /// The kind of the reference.
     pub kind: Kind,
-    /// True if the name is that of a function or macro there.
+    /// True if the name is that of a function or macro at this place.
     pub called: bool,
-    /// True if the reader skips the place.
+    /// True if the reader skips this place.
     pub skipped: bool,
 }
 
-/// The references to the global name with this key (`text::definitions::key`) in a form.
-/// `special`: it is a special variable, which `let` and parameters bind.
+/// Returns the references in a form to the global name with this key (`text::definitions::key`).
+/// `special` is true for a special variable, which `let` and parameters bind.
 pub(super) fn named(form: &Form, key: &str, special: bool) -> Vec<Use> {
     let mut found = Vec::new();
     if holds(form, &form.nodes, key) {
@@ -75,7 +75,7 @@ pub(super) fn named(form: &Form, key: &str, special: bool) -> Vec<Use> {
     found
 }
 
-/// The functions and macros that a form calls, except its local ones.
+/// Returns the functions and macros that a form calls, except its local ones.
 pub fn calls(form: &Form) -> Vec<Use> {
     let mut found = Vec::new();
     each(
@@ -136,7 +136,7 @@ struct Walk<'a> {
     form: &'a Form,
     scopes: &'a Scopes,
     special: bool,
-    /// The lists around, outermost first, with the index of the child in each.
+    /// The surrounding lists, outermost first, with the index of the child in each.
     around: Vec<(&'a Node, usize)>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The list `up` levels above the current datum, and the index of the child.
+    /// Returns the list `up` levels above the current datum, and the index of the child.
     fn above(&self, up: usize) -> Option<(&'a Node, usize)> {
         self.around.len().checked_sub(up + 1).map(|at| self.around[at])
     }
@@ -175,8 +175,8 @@ impl<'a> Walk<'a> {
         self.form.operator(node).unwrap_or_default()
     }
 
-    /// The kind of the reference that an atom is, and whether it is called; `None` for a local
-    /// name.
+    /// Returns the kind of the reference that an atom is, and true if it is called. Returns `None`
+    /// for a local name.
     fn kind(&self, node: &Node, reading: Reading) -> Option<(Kind, bool)> {
         if reading == Reading::Skipped {
             return Some((Kind::Mentions, false));
@@ -208,9 +208,9 @@ impl<'a> Walk<'a> {
             Some(Space::Function) => Some((Kind::Calls, true)),
             Some(Space::Variable) if self.is_place(0) => Some((Kind::Sets, false)),
             Some(Space::Variable) => Some((Kind::Reads, false)),
-            // A standard operator, of which the scopes know more than that it is called.
+            // A standard operator, for which the scopes have no space.
             None if self.heads_a_form(node) && self.is_standard(node) => Some((Kind::Calls, true)),
-            // Evaluated by the reader, wherever it stands.
+            // Evaluated by the reader, in any place.
             _ if self.form.written(node).starts_with("#.") => Some((Kind::Reads, false)),
             _ => Some((Kind::Mentions, false)),
         }
@@ -220,7 +220,7 @@ impl<'a> Walk<'a> {
         self.form.name(node).is_some_and(|name| crate::ide::hyperspec::page_of_symbol(&name).is_some())
     }
 
-    /// `f` of `(funcall 'f ...)`.
+    /// Returns true if the atom names a function to call, as `f` in `(funcall 'f ...)`.
     fn is_designator(&self, node: &Node) -> bool {
         const FIRST: [&str; 19] = [
             "funcall",
@@ -250,7 +250,8 @@ impl<'a> Walk<'a> {
         index == 1 && FIRST.contains(&operator) || index == 2 && SECOND.contains(&operator)
     }
 
-    /// `name` of `(defun name`, `(defstruct (name`, `(defun (setf name)`.
+    /// Returns true if the datum is the name of a definition, as in `(defun name`, `(defstruct
+    /// (name` and `(defun (setf name)`.
     fn is_defined_name(&self) -> bool {
         let definer =
             |up: usize| self.above(up).is_some_and(|(list, index)| index == 1 && is_definer(&self.operator(list)));
@@ -258,13 +259,15 @@ impl<'a> Walk<'a> {
         definer(0) || definer(1) && (index == 0 || index == 1 && self.operator(list) == "setf")
     }
 
-    /// `class` of `(defmethod name ((parameter class)) ...)`.
+    /// Returns true if the datum is a specializer, as `class` in `(defmethod name ((parameter
+    /// class)) ...)`.
     fn is_specializer(&self) -> bool {
         let (Some((_, 1)), Some((list, at)), Some((method, index))) = (self.above(0), self.above(1), self.above(2))
         else {
             return false;
         };
-        // No method has so many required parameters or qualifiers, and each is looked at again.
+        // No method has so many required parameters or qualifiers. The limit bounds the time,
+        // because each element is looked at again.
         const MAX_ELEMENTS: usize = 100;
         if at > MAX_ELEMENTS {
             return false;
@@ -275,7 +278,8 @@ impl<'a> Walk<'a> {
         self.operator(method) == "defmethod" && first == Some(index) && required()
     }
 
-    /// Returns true if the datum, or with `up` the list around it, is a place that gets a value.
+    /// Returns true if the datum, or with an `up` of 1 the list around it, is a place that is
+    /// assigned.
     fn is_place(&self, up: usize) -> bool {
         if up == 1 && self.above(0).is_none_or(|(_, index)| index != 0) {
             return false;
@@ -310,7 +314,8 @@ mod tests {
     use super::*;
     use crate::text::document::Document;
 
-    /// The line with each reference to `f` marked: the kind's first letter, upper case if called.
+    /// Returns a line with a mark at each reference to `f`: the kind's first letter, upper case if
+    /// called.
     fn marked(source: &str, special: bool) -> String {
         let document = Document::new(source, 0);
         let mut line = vec![' '; source.chars().count()];

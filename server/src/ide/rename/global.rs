@@ -1,5 +1,5 @@
-//! Renaming of global names: a symbol of a package of the workspace, in all its files, loaded or
-//! not. Names that the standard derives from it (a structure's functions) are renamed with it.
+//! Renaming of global names: a symbol of a package of the workspace, in all files, loaded or not.
+//! Names that the standard derives from it, such as a structure's functions, are renamed with it.
 //! Names that a macro may derive from it, and quoted mentions, are unsure changes, which a person
 //! must decide.
 
@@ -99,7 +99,7 @@ pub async fn rename<B: Backend>(
         refuse_taken_name(cursor, &index, &packages, target).await?;
     }
     let old: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    // A package definition may write a name in another case than the code.
+    // A package definition may write a name in another case than the code does.
     let designated = named_symbols::at(&cursor.document, cursor.offset).is_some();
     let as_defined = as_defined(&index, &packages, &home, &name).filter(|_| designated);
     let old_as_written = as_defined.as_ref().or(slot_as_written.as_ref()).unwrap_or(&named.name);
@@ -122,11 +122,11 @@ pub async fn rename<B: Backend>(
     Ok(Renaming { old: old_as_written.clone(), new, kind, files })
 }
 
-/// The slot whose accessor is renamed, with the new name of the slot.
+/// Returns the slot whose accessor is renamed, with the new name of the slot.
 ///
 /// # Errors
-/// The function is no accessor, its new name would not be one of the structure, or another
-/// definition has a slot of the name too.
+/// The function is no accessor, its new name would not be that of an accessor of the structure, or
+/// another definition also has a slot with this name.
 fn slot_of_accessor(
     index: &Snapshot,
     packages: &Packages<'_>,
@@ -163,7 +163,7 @@ fn slot_of_accessor(
     }
 }
 
-/// The package in which the name at the cursor is looked up.
+/// Returns the package in which the name at the cursor is looked up.
 fn package_of<B: Backend>(cursor: &Cursor<B>, packages: &Packages<'_>) -> String {
     let here = cursor.package().unwrap_or_else(|| "COMMON-LISP-USER".into());
     match named_symbols::at(&cursor.document, cursor.offset) {
@@ -172,7 +172,7 @@ fn package_of<B: Backend>(cursor: &Cursor<B>, packages: &Packages<'_>) -> String
     }
 }
 
-/// The name of a symbol as its first definition writes it, without a prefix.
+/// Returns the name of a symbol as its first definition writes it, without a prefix.
 fn as_defined(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> Option<String> {
     let all = index.mentioning(name).flat_map(|file| &file.definitions);
     let written = all.filter_map(|one| Some((symbol_of(&one.written)?, one.package.as_deref())));
@@ -182,7 +182,7 @@ fn as_defined(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str)
     own.next().map(|(written, _)| written[names::prefix_length(written)..].to_owned())
 }
 
-/// The kinds of definitions of a symbol in the texts.
+/// Returns the kinds of definitions of a symbol in the texts.
 fn kinds(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> HashSet<String> {
     let mut kinds = HashSet::new();
     for file in index.mentioning(name) {
@@ -209,18 +209,19 @@ fn kinds(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> H
     kinds
 }
 
-/// The symbol of a definition's name as written: `f` for `f` and `(setf f)`.
+/// Returns the symbol of a definition's name: `f` for `f` and `(setf f)`.
 fn defined_symbol(written: &str) -> Option<names::Symbol> {
     names::symbol(symbol_of(written)?)
 }
 
-/// The symbol of a definition's name, as written.
+/// Returns the symbol of a definition's name, as written.
 fn symbol_of(written: &str) -> Option<&str> {
     written.trim_start_matches('(').trim_end_matches(')').split_whitespace().next_back()
 }
 
-/// Refuses a new name that is in use: defined, inherited or a symbol of COMMON-LISP in the symbol's
-/// home package, another symbol in a package that sees the old one, or defined in the image.
+/// Refuses a new name that is in use. The name is in use if it is defined, inherited or a symbol of
+/// COMMON-LISP in the symbol's home package, if it is another symbol in a package that sees the old
+/// one, or if it is defined in the image.
 async fn refuse_taken_name<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -256,7 +257,8 @@ async fn refuse_taken_name<B: Backend>(
             target.new, target.home
         ));
     }
-    // A `:shadow` clause gets the new name with the symbol, and lets it be no other package's.
+    // A `:shadow` clause gets the new name with the symbol, so that the name does not conflict with
+    // another package's.
     let shadows = packages.get(&target.home).is_some_and(|home| home.shadowed.contains(&target.name));
     if !shadows && is_standard_symbol(packages, &target.home, &new.name) {
         return Refusal::of(format!(
@@ -268,7 +270,7 @@ async fn refuse_taken_name<B: Backend>(
     if !shadows && from != target.home {
         return Refusal::of(format!("{} is in the package {} already: it comes from {from}.", target.new, target.home));
     }
-    // In these packages the new name would conflict with another symbol.
+    // The packages in which the new name would conflict with another symbol.
     for user in packages.seeing(&target.home, &target.name) {
         let other = packages.home(&user.name, &new.name);
         let own = index.files.iter().flat_map(|file| &file.definitions).find(|one| {
@@ -302,7 +304,7 @@ async fn refuse_taken_name<B: Backend>(
     Ok(())
 }
 
-/// The line of a change, for messages.
+/// Returns the line of a change, for messages.
 pub fn line(document: &Document, change: &Change) -> usize {
     line_column(document.text(), change.span.start).line
 }

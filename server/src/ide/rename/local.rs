@@ -1,5 +1,5 @@
-//! Renaming of local names. The text gives possible sets of occurrences. The image, which expands
-//! the form before and after the change, proves for which set nothing else changes its meaning.
+//! Renaming of local names. The text gives possible sets of occurrences. The image expands the form
+//! before and after the change, and so proves for which set nothing else changes its meaning.
 
 mod changes;
 mod macros;
@@ -24,7 +24,7 @@ pub(super) use changes::{keeps_meanings, keeps_meanings_without};
 use macros::{may_bind, possible_macros};
 use occurrences::{Spans, VARIANTS, binder, bound_by_macros, guesses, hidden_too, sites};
 
-/// Renames the local name at the cursor; `None` if the name there is not local.
+/// Renames the local name at the cursor. Returns `None` if the name there is not local.
 ///
 /// # Errors
 /// The reason why a local name is not renamed.
@@ -53,7 +53,7 @@ pub async fn rename<B: Backend>(
             Refusal(format!("{} is not renamed: {by} may mean it too, and the text does not tell.", named.name))
         });
     }
-    // No macro binds the name of a special variable otherwise than as that variable.
+    // A macro can bind the name of a special variable only as that variable.
     let starred = key.len() > 2 && key.starts_with('*') && key.ends_with('*');
     if bound.is_none() && starred && is_global(cursor, &key, &named.written).await {
         return Ok(None);
@@ -91,7 +91,7 @@ pub async fn rename<B: Backend>(
         let unsure = uses_as_data.then_some("A macro around it also uses the name as data.");
         return Ok(Some(renaming(&all[index], unsure)));
     }
-    // With no macro around it, the scopes of the text tell enough.
+    // Without a macro around the name, the scopes of the text are enough.
     let by_text = local.settle_without(compared)?;
     Ok(by_text.then(|| renaming(&all[0], None)))
 }
@@ -101,10 +101,10 @@ struct LocalName<'a> {
     form: &'a Form,
     scopes: &'a Scopes,
     named: &'a Named,
-    /// The name, as the reader has it.
+    /// The name as the reader reads it.
     key: String,
     new: &'a str,
-    /// The binding, if the scopes have one.
+    /// The index of the binding, if the scopes have one.
     bound: Option<usize>,
     /// The macros around the name that may bind it.
     around: Vec<String>,
@@ -112,17 +112,17 @@ struct LocalName<'a> {
     offset: usize,
 }
 
-/// The sets of occurrences to compare.
+/// The sets of occurrences that are compared.
 struct Variants {
-    /// The sets; the first is that of the binding, if the scopes have one.
+    /// The sets. If the scopes have the binding, the first is its set.
     all: Vec<Spans>,
     /// The sets without occurrences of other bindings.
     narrow: Range<usize>,
 }
 
 impl LocalName<'_> {
-    /// Returns the sets of occurrences that the name may have. `hidden`: the text has mentions of
-    /// which it does not tell what they mean.
+    /// Returns the sets of occurrences that the name may have. `hidden` is true if the text has
+    /// mentions whose meaning it does not show.
     fn variants(&self, hidden: bool) -> Variants {
         let (form, scopes) = (self.form, self.scopes);
         let sites = sites(form, &self.key);
@@ -156,7 +156,7 @@ impl LocalName<'_> {
         }
     }
 
-    /// Decides where no set keeps the meaning of the form: returns true if the occurrences that the
+    /// Decides for a form whose meaning no set keeps. Returns true if the occurrences that the
     /// scopes have are renamed all the same, and false if the name is not local.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ fn unknown_mention(form: &Form, scopes: &Scopes, index: usize) -> Option<String>
 }
 
 /// Returns the first set with which nothing else changes its meaning, and true if a macro uses the
-/// name as data there. `with_data`: such sets count.
+/// name as data there. Such a set is returned only if `with_data` is true.
 fn pick(compared: &Compared, narrow: Range<usize>, with_data: bool) -> Option<(usize, bool)> {
     if compared.why_not().is_some() {
         return None;
@@ -217,13 +217,13 @@ fn pick(compared: &Compared, narrow: Range<usize>, with_data: bool) -> Option<(u
     first(false).or_else(|| if with_data { first(true) } else { None })
 }
 
-/// Returns true if a binding is one of a special variable, as far as the texts and the image tell.
+/// Returns true if a binding binds a special variable, as far as the texts and the image show.
 async fn is_special<B: Backend>(cursor: &Cursor<B>, form: &Form, binding: &Binding, written: &str) -> bool {
     binding.kind.space() == Space::Variable
         && (names::is_declared_special(form, &binding.name) || is_global(cursor, &binding.name, written).await)
 }
 
-/// Refuses the new name of a local variable that is the name of a special variable or a constant.
+/// Refuses a new name of a local variable that names a special variable or a constant.
 async fn refuse_global_variable<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
     if is_global(cursor, &symbol_name(new).unwrap_or_default(), new).await {
         return Refusal::of(format!("{new} is a special variable or a constant. Choose another name."));
@@ -231,7 +231,7 @@ async fn refuse_global_variable<B: Backend>(cursor: &Cursor<B>, new: &str) -> Re
     Ok(())
 }
 
-/// Refuses the new name of a local function that is a symbol of COMMON-LISP: the package lock
+/// Refuses a new name of a local function that is a symbol of COMMON-LISP, because the package lock
 /// forbids such bindings.
 async fn refuse_standard_function<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
     let index = cursor.context.texts_index().await;

@@ -1,9 +1,9 @@
-//! Finds the lists that are never closed by the indentation, which is right more often than the
-//! parentheses.
+//! Detection of the lists that are never closed. It uses the indentation, which is right more often
+//! than the parentheses.
 //!
-//! A line inside a list is indented beyond the list's `(`. The first line not indented so shows
-//! the lists that should have been closed before it. If the indentation contradicts the
-//! parentheses, the lists that are open at the end are reported.
+//! A line inside a list is indented beyond the list's `(`. The first line that is not shows the
+//! lists that should have been closed before it. If the indentation contradicts the parentheses,
+//! the lists that are open at the end are reported.
 
 use serde_json::json;
 
@@ -12,33 +12,33 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::position::{LineColumn, line_column};
 use crate::text::scanner::TokenKind;
 
-/// The maximum number of places reported in one form: a form with more is unfinished or not Lisp.
+/// The maximum number of places reported in one form. A form with more is unfinished or not Lisp.
 const MAX_PLACES: usize = 20;
 
-/// In a form larger than this number of bytes only one place is reported.
+/// The number of bytes of a form above which only one place is reported.
 const LARGE: usize = 1 << 20;
 
-/// A list that is open.
+/// An open list.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     byte: usize,
-    /// The end of its `(` or `#(`.
+    /// The end of the list's `(` or `#(`.
     end: usize,
     place: LineColumn,
 }
 
-/// Lists to close at one place.
+/// The lists to close at one place.
 #[derive(Debug, Clone, Copy)]
 struct Missing {
-    /// The innermost of them.
+    /// The innermost of the lists.
     innermost: Open,
     count: usize,
-    /// The byte at which `)` is missing: behind the last token before.
+    /// The byte at which `)` is missing: behind the last token before the place.
     at: usize,
 }
 
-/// The diagnostics of a form with lists that are never closed, one for each place where `)` is
-/// missing.
+/// Returns the diagnostics of a form with lists that are never closed, one for each place where `)`
+/// is missing.
 pub(super) fn diagnose(broken: &Broken<'_>) -> Vec<Diagnostic> {
     let total = depth_at_end(broken);
     let missing = by_indentation(broken, total).unwrap_or_else(|| at_the_end(broken));
@@ -77,7 +77,7 @@ fn depth_at_end(broken: &Broken<'_>) -> usize {
     })
 }
 
-/// The places by indentation; `None` if it contradicts the parentheses.
+/// Returns the places that the indentation shows, or `None` if it contradicts the parentheses.
 fn by_indentation(broken: &Broken<'_>, total: usize) -> Option<Vec<Missing>> {
     let mut open: Vec<Open> = Vec::new();
     let mut found: Vec<Missing> = Vec::new();
@@ -113,7 +113,7 @@ fn by_indentation(broken: &Broken<'_>, total: usize) -> Option<Vec<Missing>> {
     Some(found)
 }
 
-/// One place for all missing parentheses: the end of the form.
+/// Returns one place for all missing parentheses: the end of the form.
 fn at_the_end(broken: &Broken<'_>) -> Vec<Missing> {
     let mut open: Vec<Open> = Vec::new();
     let mut last_end = 0;
@@ -131,8 +131,8 @@ fn at_the_end(broken: &Broken<'_>) -> Vec<Missing> {
     innermost.map(|innermost| Missing { innermost, count: open.len(), at: last_end }).into_iter().collect()
 }
 
-/// Lines and columns of the bytes of a form, queried in ascending order. A tab advances to the
-/// next multiple of 8, as in Emacs.
+/// The lines and columns of the bytes of a form. Bytes are queried in ascending order. A tab
+/// advances to the next multiple of 8, as in Emacs.
 struct Places<'a> {
     source: &'a str,
     byte: usize,
@@ -146,7 +146,7 @@ impl<'a> Places<'a> {
         Places { source: &broken.source, byte: 0, place, only_space: true }
     }
 
-    /// The place of a byte, and whether only white space is before it on its line.
+    /// Returns the place of a byte, and true if only white space is before it on its line.
     fn of(&mut self, byte: usize) -> (LineColumn, bool) {
         for char in self.source.get(self.byte..byte).unwrap_or_default().chars() {
             match char {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Operation;
 
-/// `packages`.
+/// The operation `packages`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Packages {}
 
@@ -34,7 +34,8 @@ impl Operation for Packages {
     type Answer = AllPackages;
 }
 
-/// `package-symbols`: the symbols at home in a package that are exported or name something.
+/// The operation `package-symbols`, for the symbols at home in a package that are exported or name
+/// something.
 #[derive(Debug, Clone, Serialize)]
 pub struct PackageSymbols {
     /// The package's name.
@@ -44,7 +45,7 @@ pub struct PackageSymbols {
 /// The answer to `package-symbols`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HomeSymbols {
-    /// The number of such symbols.
+    /// The number of symbols, including those beyond the limit.
     pub count: usize,
     /// The symbols, by name, up to a limit.
     pub symbols: Vec<HomeSymbol>,
@@ -66,7 +67,7 @@ impl Operation for PackageSymbols {
     type Answer = HomeSymbols;
 }
 
-/// `threads`.
+/// The operation `threads`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Threads {}
 
@@ -87,7 +88,7 @@ pub struct Thread {
     /// `user`, `evaluation` (an evaluation runs in the thread) or `system` (a thread of Consort,
     /// which must not be killed).
     pub kind: String,
-    /// The running time of the thread's evaluation, milliseconds.
+    /// The running time of the thread's evaluation, in milliseconds.
     pub ms: Option<u64>,
 }
 
@@ -96,14 +97,14 @@ impl Operation for Threads {
     type Answer = AllThreads;
 }
 
-/// `interrupt-thread`: the equivalent of Ctrl-C in a terminal.
+/// The operation `interrupt-thread`, the equivalent of Ctrl-C in a terminal.
 #[derive(Debug, Clone, Serialize)]
 pub struct InterruptThread {
     /// The thread's number.
     pub number: u64,
 }
 
-/// `kill-thread`: the thread's clean-up forms run, and the thread ends.
+/// The operation `kill-thread`, which runs the thread's clean-up forms and ends the thread.
 #[derive(Debug, Clone, Serialize)]
 pub struct KillThread {
     /// The thread's number.
@@ -127,7 +128,7 @@ impl Operation for KillThread {
     type Answer = StoppedThread;
 }
 
-/// `thread-states`.
+/// The operation `thread-states`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ThreadStates {}
 
@@ -147,7 +148,7 @@ pub struct ThreadState {
     pub name: String,
     /// `user`, `evaluation` or `system`.
     pub kind: String,
-    /// The running time of the thread's evaluation, milliseconds.
+    /// The running time of the thread's evaluation, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ms: Option<u64>,
     /// A description of the state.
@@ -155,7 +156,7 @@ pub struct ThreadState {
     /// The thread's share of a processor, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processor: Option<f64>,
-    /// The name of the lock on which the thread waits.
+    /// The name of the lock for which the thread waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
     /// The number of the thread that holds the lock.
@@ -163,7 +164,7 @@ pub struct ThreadState {
     pub held_by: Option<u64>,
 }
 
-/// `thread-stack`.
+/// The operation `thread-stack`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ThreadStack {
     /// The thread's number.
@@ -184,7 +185,7 @@ pub struct Stack {
 /// A stack frame.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Frame {
-    /// `(NAME ARG ...)`.
+    /// The call: `(NAME ARG ...)`.
     pub call: String,
     /// The function's name, as written in CL-USER.
     pub name: Option<String>,

@@ -1,27 +1,28 @@
-//! `macroexpand`: macros expanded in a throw-away copy of the image.
+//! The operation `macroexpand`, which expands macros in a temporary copy of the image, and
+//! operations like it.
 
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
 use crate::model::expansion::{ExpandRequest, Expansion};
 
-/// `macroexpand`, as the session sends it.
+/// The operation `macroexpand`, as the session sends it.
 #[derive(Debug, Clone, Serialize)]
 pub struct ExpandParams {
     /// The parameters of the expansion.
     #[serde(flatten)]
     pub request: ExpandRequest,
-    /// The time limit, seconds, from the copy's start to its end.
+    /// The time limit in seconds, from the copy's start to its end.
     pub deadline: f64,
     /// True if the copy is confined.
     pub confine: bool,
-    /// Bytes of private memory for the copy.
+    /// The limit of the copy's private memory, in bytes.
     #[serde(skip)]
     pub memory: u64,
 }
 
-/// `macroexpand-plain`: an expansion that needs no copy, because it runs none of the user's code
-/// (`lisp/src/expand/plain.lisp`).
+/// The operation `macroexpand-plain`, an expansion that needs no copy, because it runs none of the
+/// user's code (`lisp/src/expand/plain.lisp`).
 #[derive(Debug, Clone, Serialize)]
 pub struct ExpandPlain(pub ExpandRequest);
 
@@ -33,12 +34,13 @@ impl Operation for ExpandPlain {
 /// The answer to `macroexpand-plain`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct PlainAnswer {
-    /// The expansion; `None`: a copy is needed.
+    /// The expansion; `None` if a copy is needed.
     pub answer: Option<Expansion>,
 }
 
-/// `compare-expansions`: whether texts of a top-level form mean the same but for the names of local
-/// bindings (`lisp/src/expand/compare.lisp`). Runs in a copy, because it runs the user's macros.
+/// The operation `compare-expansions`, which tells whether texts of a top-level form mean the same
+/// but for the names of local bindings (`lisp/src/expand/compare.lisp`). It runs in a copy, because
+/// it runs the user's macros.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CompareExpansions {
     /// The session whose settings apply.
@@ -53,7 +55,7 @@ pub struct CompareExpansions {
     pub new: String,
     /// The texts of the form after the change that are compared with `code`.
     pub variants: Vec<String>,
-    /// Seconds after which the copy leaves the code.
+    /// The number of seconds after which the copy leaves the code.
     pub timeout: f64,
 }
 
@@ -71,7 +73,7 @@ pub struct Compared {
     /// The comparison of each variant.
     #[serde(default)]
     pub variants: Vec<Variant>,
-    /// The reason why nothing was compared.
+    /// The reason why nothing was compared, if the copy was ended.
     #[serde(default)]
     pub error: Option<ExpandFailure>,
 }
@@ -93,12 +95,12 @@ pub struct ExpandFailure {
 /// The comparison of one variant.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Variant {
-    /// Only local names differ.
+    /// True if only local names differ.
     pub same: bool,
     /// The reason why more differs.
     #[serde(default)]
     pub why: Option<String>,
-    /// Constants differ too, by the name alone.
+    /// True if constants differ, too, by the name alone.
     #[serde(default)]
     pub data: bool,
 }

@@ -1,4 +1,4 @@
-//! Steps through a recording: the questions of a debugger's view to it.
+//! Stepping through a recording: the questions that a debugger's view asks about it.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::model::recording::{
 /// The maximum number of values or frames in an answer.
 const PAGE: u64 = 200;
 
-/// A question of a debugger's view; the names are those of the wire (docs/wire.md, `record`).
+/// A question of a debugger's view, with the names of the wire (docs/wire.md, `record`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "query", rename_all = "lowercase")]
 enum Query<'a> {
@@ -43,11 +43,12 @@ macro_rules! question {
 }
 
 question!(
-    /// The moment at which a person begins: the error that nothing handled, or the first event.
+    /// The question for the moment at which a person begins: the error that nothing handled, or the
+    /// first event.
     ReplayBegin {} RecordedMoment, |_| Query::Begin);
 
 question!(
-    /// The moment at which a step, or running to a breakpoint, ends.
+    /// The question for the moment at which a step, or a run to a breakpoint, ends.
     ReplayStep {
         /// The event.
         event: u64,
@@ -59,11 +60,11 @@ question!(
     |step| Query::Step { event: step.event, how: step.how, points: &step.points });
 
 question!(
-    /// The calls around an event.
+    /// The question for the calls around an event.
     ReplayFrames {
         /// The event.
         event: u64,
-        /// The number of the first one.
+        /// The index of the first call.
         start: u64,
         /// The number of calls.
         count: u64
@@ -71,7 +72,7 @@ question!(
     |frames| Query::Frames { event: frames.event, start: frames.start, count: frames.count.min(PAGE) });
 
 question!(
-/// The values of a scope, or the parts of a value.
+/// The question for the values of a scope, or the parts of a value.
 ReplayValues {
     /// The event.
     event: u64,
@@ -79,9 +80,9 @@ ReplayValues {
     frame: u64,
     /// The scope: `variables` or `values`.
     scope: &'static str,
-    /// The number of a value in the scope, and then of a part in each; empty for the scope.
+    /// The index of a value in the scope, and then of a part in each value; empty for the scope.
     path: Vec<u64>,
-    /// The number of the first one.
+    /// The index of the first value.
     start: u64,
     /// The number of values.
     count: u64
@@ -92,7 +93,8 @@ ReplayValues {
 });
 
 question!(
-    /// The value of a variable, or of an expression over copies of the variables' values.
+    /// The question for the value of a variable, or of an expression over copies of the variables'
+    /// values.
     ReplayEvaluate {
         /// The event.
         event: u64,
@@ -100,13 +102,13 @@ question!(
         frame: u64,
         /// The variable or the expression.
         code: String,
-        /// True if only variables are read.
+        /// True to read only variables.
         hover: bool
     } RecordedValue,
     |asked| Query::Evaluate { event: asked.event, frame: asked.frame, code: &asked.code, hover: asked.hover });
 
 question!(
-    /// The places of breakpoints.
+    /// The question for the places of breakpoints.
     ReplayBreakpoints {
         /// The breakpoints.
         points: Vec<RecordingBreakpoint>
@@ -114,7 +116,7 @@ question!(
     |asked| Query::Breakpoints { points: &asked.points });
 
 question!(
-    /// The text of a recorded definition.
+    /// The question for the text of a recorded definition.
     ReplayText {
         /// The number of the definition.
         unit: u64

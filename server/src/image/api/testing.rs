@@ -1,4 +1,4 @@
-//! `run-tests`: runs the tests of the user's systems.
+//! The operation `run-tests`, which runs the tests of the user's systems.
 
 use std::path::PathBuf;
 
@@ -10,20 +10,21 @@ use crate::model::evaluation::{Clipped, EvalError, EvalOutcome};
 use crate::model::frozen::Frozen;
 use crate::model::testing::TestSelection;
 
-/// `run-tests`.
+/// The parameters of `run-tests`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RunTestsParams {
     /// The tests to run.
     #[serde(flatten)]
     pub selection: TestSelection,
-    /// Seconds after which the image itself interrupts.
+    /// The number of seconds after which the image itself interrupts the run.
     pub timeout: f64,
     /// The workspace's `.asd` files.
     pub asd_files: Vec<PathBuf>,
-    /// The contents that may be loaded; `None`: the files as they are.
+    /// The contents that may be loaded; `None` allows the files as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
-    /// How the errors of the first failing tests are frozen; `None`: they are only reported.
+    /// The settings for freezing the errors of the first failing tests; `None` if they are only
+    /// reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeze: Option<Freeze>,
 }
@@ -47,7 +48,7 @@ pub struct CheckFailure {
 /// A test that was run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestOutcome {
-    /// `PACKAGE::NAME`.
+    /// The name: `PACKAGE::NAME`.
     pub name: String,
     /// The nearest suite.
     #[serde(default)]
@@ -62,15 +63,15 @@ pub struct TestOutcome {
     /// The file of the definition, where known.
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// The line, 1-based.
+    /// The line of the definition, 1-based.
     #[serde(default)]
     pub line: Option<usize>,
-    /// Wall-clock time.
+    /// The wall-clock time of the test.
     pub milliseconds: f64,
     /// The test's output.
     #[serde(default)]
     pub output: Clipped,
-    /// The frozen failure of the error that ended it.
+    /// The frozen failure of the error that ended the test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<FrozenTest>,
 }

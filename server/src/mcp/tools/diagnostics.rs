@@ -1,4 +1,4 @@
-//! `diagnostics`: findings in files or in the workspace, with the text of open editors.
+//! The tool `diagnostics`: findings in files or in the workspace, for the texts in open editors.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const FILES: usize = 200;
 /// The maximum number of forms listed for a file that were edited and not loaded.
 const NOT_LOADED: usize = 20;
 
-/// The codes of calls that do not fit the lambda list of what they call.
+/// The codes of calls whose arguments do not fit the callee's lambda list.
 const CALLS: [&str; 3] = ["wrong-argument-count", "unknown-keyword", "odd-keyword-arguments"];
 
 /// The tool `diagnostics`.
@@ -58,15 +58,15 @@ enum MinSeverity {
 }
 
 impl MinSeverity {
-    /// Returns true if a diagnostic is to be shown. An unloaded system is always shown: it explains
-    /// why other findings are missing. So is a call that does not fit, unless only errors are
-    /// wanted: SBCL has a style warning for it where caller and function are in different files,
-    /// and a warning where they are in one.
+    /// Returns true if a diagnostic is to be shown. An unloaded system is always shown, because it
+    /// explains why other findings are missing. A call that does not fit is shown unless only
+    /// errors are wanted. For such a call, SBCL gives a warning if caller and function are in one
+    /// file, and only a style warning if they are in different files.
     fn includes(self, item: &Diagnostic) -> bool {
         let least = match self {
             MinSeverity::Error => Severity::Error,
             MinSeverity::Warning => Severity::Warning,
-            // LSP has one number for both.
+            // Both severities have the same number in LSP.
             MinSeverity::StyleWarning => Severity::Information,
             MinSeverity::Note => Severity::Note,
         };
@@ -95,7 +95,8 @@ struct FileFindings {
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
     diagnostics: Vec<Finding>,
-    /// The first [`NOT_LOADED`] forms that the image has from another text, or not at all.
+    /// The first [`NOT_LOADED`] forms whose text the image does not have, or has from another
+    /// version.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_loaded: Vec<NotLoaded>,
     /// The number of further such forms.
@@ -155,8 +156,8 @@ impl FromFailure for DiagnosticsAnswer {
     }
 }
 
-/// The files of the call, links resolved, without duplicates. All are in the workspace or open in
-/// an editor.
+/// Returns the files of the call, links resolved, without duplicates. All are in the workspace or
+/// open in an editor.
 async fn requested_files(session: &Session, paths: Option<&[String]>) -> Result<Vec<PathBuf>, String> {
     let workspace = session.workspace().to_owned();
     let named: Vec<PathBuf> = match paths {
@@ -168,7 +169,7 @@ async fn requested_files(session: &Session, paths: Option<&[String]>) -> Result<
     looked.await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// The files that are in `named` or in the directories there. Blocks.
+/// Returns the files that are in `named` or in the directories there. Blocks.
 fn resolved(workspace: &Path, named: Vec<PathBuf>, open: Vec<PathBuf>) -> Result<Vec<PathBuf>, String> {
     let open: Vec<PathBuf> = open.into_iter().map(real).collect();
     let mut wanted = Vec::new();
@@ -198,12 +199,12 @@ fn resolved(workspace: &Path, named: Vec<PathBuf>, open: Vec<PathBuf>) -> Result
     Ok(wanted)
 }
 
-/// The path with links resolved, if it exists. Blocks.
+/// Returns the path with links resolved, if it exists, or the path itself. Blocks.
 fn real(path: PathBuf) -> PathBuf {
     path.canonicalize().unwrap_or(path)
 }
 
-/// The paths with links resolved.
+/// Returns the paths with links resolved.
 async fn all_real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
     let resolved = tokio::task::spawn_blocking(|| paths.into_iter().map(real).collect());
     resolved.await.unwrap_or_default() // fails only when the host leaves
@@ -230,8 +231,8 @@ async fn check(
         .filter(|(_, document)| document.unsaved)
         .map(|(path, document)| (path.clone(), document.document.text().to_string()))
         .collect();
-    // Files changed since they were loaded are checked together: alone, each would be compared
-    // with the old image.
+    // Files that changed since they were loaded are checked together. Alone, each would be compared
+    // with the old definitions of the others in the image.
     let mut together = HashMap::new();
     for request in session.joint_checks(&wanted, &texts).await.unwrap_or_default() {
         match session.check_system(client, request, None).await {
@@ -312,7 +313,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// The text of a file as it is now.
+/// Returns the text of a file as it is now.
 async fn source(path: &Path) -> std::io::Result<String> {
     bounded_file::read_blocking(path.to_owned(), bounded_file::SOURCE_LIMIT).await.map(decode)
 }

@@ -8,18 +8,19 @@ use super::request::ApprovalRequest;
 use crate::config::approval::{Class, Rule};
 use crate::shown::{first_names, line, lookalikes, notification, safe, without_gaps};
 
-/// Lines of code shown in a message box, from the head and from the tail.
+/// The maximum number of lines of code in a message box, from the head of the code. The next
+/// constant is that from the tail.
 const HEAD: usize = 24;
 const TAIL: usize = 8;
-/// The limit of code in characters.
+/// The maximum number of characters of code.
 const CODE: usize = 2_000;
-/// The limit of named files.
+/// The maximum number of named files.
 const FILES: usize = 12;
-/// The limit of named differences of a readtable.
+/// The maximum number of named differences of a readtable.
 const SYNTAX: usize = 12;
-/// The limit of the result of a trial in characters.
+/// The maximum number of characters of the result of a trial.
 const TRIED: usize = 400;
-/// The limit of a name in characters.
+/// The maximum number of characters of a name.
 const NAME: usize = 80;
 
 /// Returns the question, as worded in the contract (hot-reload: "User Prompt").
@@ -55,14 +56,14 @@ pub fn message(request: &ApprovalRequest, deadline: Duration) -> String {
     notification(&text)
 }
 
-/// Names of the first files, and the number of the others.
+/// Returns the names of the first files, and the number of the others.
 fn files<'a>(paths: impl Iterator<Item = &'a std::path::Path>) -> String {
     let names: Vec<String> = paths.map(|path| name(&path.file_name().unwrap_or_default().to_string_lossy())).collect();
     first_names(&names, FILES)
 }
 
-/// The complete code, for an editor that can show it. Invisible characters are spelled out; comment
-/// lines above the code contain further parts of the message.
+/// Returns the complete code, for an editor that can show it. Invisible characters are spelled out.
+/// Comment lines above the code contain further parts of the message.
 pub fn complete_code(request: &ApprovalRequest) -> Option<String> {
     let subject = &request.subject;
     let code = subject.code.as_deref().or(subject.changes.as_deref())?;
@@ -97,7 +98,7 @@ fn append_reading(request: &ApprovalRequest, text: &mut String) {
     }
 }
 
-/// Appends the other arguments: one such as the package can change the meaning of the code.
+/// Appends the other arguments, because one such as the package can change the meaning of the code.
 fn append_arguments(request: &ApprovalRequest, text: &mut String) {
     let subject = &request.subject;
     let shown = |value: &Value| {
@@ -116,7 +117,7 @@ fn append_arguments(request: &ApprovalRequest, text: &mut String) {
     }
 }
 
-/// A name given by an agent, as one line.
+/// Returns a name given by an agent, as one line.
 fn name(text: &str) -> String {
     let line: String = safe(text).split_whitespace().collect::<Vec<_>>().join(" ");
     let short: String = line.chars().take(NAME).collect();
@@ -129,13 +130,14 @@ fn uncapital(what: &str) -> String {
     chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_else(|| "do something".into())
 }
 
-/// Code with its further lines indented, so that none of them looks like a line of the question.
+/// Returns code with its further lines indented, so that none of them looks like a line of the
+/// question.
 fn block(code: &str) -> String {
     shortened(code).replace('\n', "\n    ")
 }
 
-/// Head and tail of the code, and the number of lines not shown: an agent must not be able to
-/// hide code unnoticed.
+/// Returns the head and the tail of the code, and the number of characters not shown, so that an
+/// agent cannot hide code unnoticed.
 fn shortened(code: &str) -> String {
     let code = without_gaps(&safe(code));
     let lines: Vec<&str> = code.trim_end().lines().collect();
@@ -169,12 +171,12 @@ fn how_to_allow(class: Class) -> String {
     )
 }
 
-/// The path of the person's own configuration.
+/// Returns the path of the person's own configuration.
 fn user_file() -> String {
     crate::config::user_file().map_or_else(|| "see docs/configuration.md".into(), |file| file.display().to_string())
 }
 
-/// The refusal of an evaluation in the image, where only a copy is permitted.
+/// Returns the refusal of an evaluation in the image, if only a copy is permitted.
 pub(super) fn only_in_copy(request: &ApprovalRequest, rule: Rule) -> String {
     format!(
         "Refused: {} would run code in the image, and {} lets agents evaluate in a copy of it only: call evaluate-lisp, run-tests or profile-code with \
@@ -184,7 +186,7 @@ pub(super) fn only_in_copy(request: &ApprovalRequest, rule: Rule) -> String {
     )
 }
 
-/// The refusal by a rule.
+/// Returns the refusal by a rule.
 pub(super) fn denied(request: &ApprovalRequest, rule: Rule) -> String {
     let class = request.class;
     format!(
@@ -200,7 +202,7 @@ pub(super) fn denied(request: &ApprovalRequest, rule: Rule) -> String {
     )
 }
 
-/// The refusal by a person.
+/// Returns the refusal by a person.
 pub(super) fn said_no(request: &ApprovalRequest, who: &str) -> String {
     format!(
         "Refused: {} was not allowed by the person who was asked ({who}). Do not try it again in another way: tell them what you need it for.",
@@ -208,7 +210,7 @@ pub(super) fn said_no(request: &ApprovalRequest, who: &str) -> String {
     )
 }
 
-/// The refusal without an answer in time.
+/// Returns the refusal if no answer came in time.
 pub(super) fn too_late(request: &ApprovalRequest, deadline: Duration) -> String {
     let seconds = deadline.as_secs();
     format!(
@@ -218,7 +220,7 @@ pub(super) fn too_late(request: &ApprovalRequest, deadline: Duration) -> String 
     )
 }
 
-/// The refusal when no person can be asked: the options of the person and of the agent.
+/// Returns the refusal if no person can be asked, with the options of the person and of the agent.
 pub(super) fn nobody_to_ask(request: &ApprovalRequest) -> String {
     let command = command(request).map_or_else(String::new, |command| {
         format!("- run `{command}` in a terminal in the workspace, which does it once and asks nobody;\n")
@@ -239,7 +241,7 @@ is loaded, are of the class `eval`, which is allowed unless a person changed tha
     )
 }
 
-/// The shell command with which a person can do the same.
+/// Returns the shell command with which a person can do the same, if there is one.
 fn command(request: &ApprovalRequest) -> Option<String> {
     let argument = |name: &str| request.arguments[name].as_str().map(str::to_owned);
     // The agent's text is quoted for the shell, and only plain names are shown in a command.
@@ -257,7 +259,7 @@ fn command(request: &ApprovalRequest) -> Option<String> {
     }
 }
 
-/// The refusal without an audit log.
+/// Returns the refusal if the audit log cannot be written.
 pub(super) fn audit_unwritable(request: &ApprovalRequest, why: &str) -> String {
     format!(
         "Refused: {} needs approval, and the audit log, in which every approval has to be, cannot be written: {why}",

@@ -18,7 +18,7 @@ use crate::session::jobs::{Job, Jobs, Kind};
 use crate::session::log::{Log, LogContext, Status};
 use crate::session::{ClientId, Feedback};
 
-/// The limit of an agent's open questions. A person does not read more.
+/// The maximum number of an agent's open questions. A person does not read more.
 const OPEN: usize = 16;
 
 /// The open questions and the permissions.
@@ -57,7 +57,7 @@ pub(super) struct OpenQuestion {
 }
 
 pub(super) fn give(reply: oneshot::Sender<Verdict>, verdict: Verdict) {
-    // The caller may have gone; then nothing is done.
+    // The caller may have gone, and needs no verdict then.
     let _ = reply.send(verdict);
 }
 
@@ -86,8 +86,8 @@ impl ApprovalState {
         self.granted.contains(&(client, class, tool))
     }
 
-    /// Decides a request by the rule, by an earlier permission, or by asking a person. `retry`: the
-    /// state and the answer of a call that was answered with a question before.
+    /// Decides a request by the rule, by an earlier permission, or by asking a person. `retry`
+    /// holds the state and the answer of a call that was answered with a question before.
     pub(in crate::session) fn decide(
         &mut self,
         jobs: &mut Jobs,
@@ -138,8 +138,8 @@ impl ApprovalState {
         give(reply, Verdict::Refused(format!("Refused: {why}.")));
     }
 
-    /// Returns a function that makes a question to the person behind the agent's client. The
-    /// session is told when the question is dropped without an answer.
+    /// Returns a function that makes a question to the person behind the agent's client. If the
+    /// question is dropped without an answer, the session is told.
     pub(super) fn question(&self) -> impl Fn(Box<ApprovalRequest>) -> Question + Send + use<> {
         let (events, deadline) = (self.events.clone(), self.deadline);
         move |request| {
@@ -200,8 +200,8 @@ impl ApprovalState {
         self.pending.insert(state, question);
     }
 
-    /// Handles a retried call that was answered with a question. The permission holds for that
-    /// call of that client alone, in time, and once.
+    /// Handles the retry of a call that was answered with a question. The permission holds once, in
+    /// time, and only for that call of that client.
     fn apply_retry(
         &mut self,
         jobs: &mut Jobs,
@@ -302,7 +302,8 @@ pub(super) async fn verdict(
     }
 }
 
-/// Returns the difference between the request of a question and that of the retried call.
+/// Returns the difference between the request of a question and that of the retried call, if there
+/// is one.
 fn difference(asked: &ApprovalRequest, retried: &ApprovalRequest) -> Option<&'static str> {
     if asked.digest != retried.digest {
         Some("the arguments are not those that were asked about")

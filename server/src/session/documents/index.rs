@@ -1,5 +1,5 @@
-//! The order in which the open documents have their turn, kept so that an event costs little
-//! however many are open.
+//! The order in which the open documents are checked and published, kept so that an event takes
+//! little time however many documents are open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -7,25 +7,25 @@ use std::time::{Duration, Instant};
 use super::Key;
 use crate::session::ClientId;
 
-/// The number of checks in a row that may be started before that of the document that has been due
-/// for the longest.
+/// The maximum number of consecutive checks that may be started before that of the document that
+/// has been due for the longest.
 const PREFERRED: usize = 3;
 
-/// The facts that decide when a document's turn comes.
+/// The facts that decide when a document is checked and published.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Facts {
     /// The number of changes of the text.
     pub(super) edits: u64,
-    /// The time from which its check may start; `None`: none is wanted, or one runs.
+    /// The time from which its check may start; `None` if none is wanted, or if one runs.
     pub(super) start: Option<Instant>,
     pub(super) running: bool,
     /// True if diagnostics may have to be published.
     pub(super) dirty: bool,
     /// The time before which its changed diagnostics are not published.
     pub(super) held: Option<Instant>,
-    /// A caller waits for its diagnostics.
+    /// True if a caller waits for its diagnostics.
     pub(super) waiting: bool,
-    /// A caller that waits can be answered.
+    /// True if a waiting caller can be answered.
     pub(super) answerable: bool,
     /// True if its checks fail.
     pub(super) outdated: bool,
@@ -33,17 +33,17 @@ pub(super) struct Facts {
     pub(super) took: Duration,
 }
 
-/// The facts of all documents, in the orders in which they are asked for.
+/// The facts of all documents, with an ordered set for each query.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     facts: BTreeMap<Key, Facts>,
     /// The document that each client edited last.
     edited_last: BTreeMap<ClientId, Key>,
-    /// The documents whose check may start, by the time from which it may.
+    /// The documents whose check may start, by the earliest time.
     starts: BTreeSet<(Instant, Key)>,
-    /// Those of `starts` that were edited last.
+    /// The documents of `starts` that were edited last.
     edited: BTreeSet<(Instant, Key)>,
-    /// Those of `starts` that a caller waits for.
+    /// The documents of `starts` that a caller waits for.
     requested: BTreeSet<(Instant, Key)>,
     running: BTreeSet<Key>,
     dirty: BTreeSet<Key>,
@@ -52,12 +52,12 @@ pub(super) struct Index {
     answerable: BTreeSet<Key>,
     outdated: BTreeSet<Key>,
     total_check_time: Duration,
-    /// The number of checks in a row that were started before that of the longest due document.
+    /// The number of consecutive checks that were started before that of the longest due document.
     preferred: usize,
 }
 
 impl Index {
-    /// Puts a document, new or changed, where it belongs now.
+    /// Records the facts of a new or changed document.
     pub(super) fn put(&mut self, key: &Key, facts: Facts) {
         let before = self.take(key);
         if facts.edits > before.map_or(0, |before| before.edits) && self.edited_last.get(&key.0) != Some(key) {
@@ -129,10 +129,10 @@ impl Index {
         [&mut self.running, &mut self.dirty, &mut self.waiting, &mut self.answerable, &mut self.outdated]
     }
 
-    /// Returns the documents whose check is to start now, with those that run at most `limit`: the
-    /// ones that their clients edited last; then those that callers wait for; then the rest, the
-    /// longest due first. The longest due document of all is passed over [`PREFERRED`] times at
-    /// most.
+    /// Returns the documents whose check is to start now, so that at most `limit` run. First come
+    /// the documents that their clients edited last, then those that callers wait for, then the
+    /// rest, the longest due first. The longest due document of all is passed over [`PREFERRED`]
+    /// times at most.
     pub(super) fn take_due(&mut self, now: Instant, limit: usize) -> Vec<Key> {
         let mut chosen: Vec<Key> = Vec::new();
         while self.running.len() + chosen.len() < limit {
@@ -205,7 +205,7 @@ mod tests {
         }
         let mut order = Vec::new();
         for edits in 1..=8 {
-            // This document is edited again and again, and so always due.
+            // This document is edited again and again, so that it is always due.
             index.put(&key(9), due(edits));
             let started = index.take_due(now, 1);
             for key in started.iter().filter(|started| **started != key(9)) {

@@ -1,5 +1,5 @@
-//! One pass over the workspace: the files that are not open and whose findings are not valid any
-//! more are checked, several at once.
+//! A pass over the workspace: checks of the files that are not open and whose findings are no
+//! longer valid, several at once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -25,17 +25,17 @@ use crate::session::{CheckRequest, CheckSystemRequest, ClientId, Session};
 use crate::text::encoding::without_mark;
 use crate::text::{decode, recorded_definitions};
 
-/// The maximum number of files.
+/// The maximum number of files that a pass checks.
 const FILES: usize = 2_000;
 
 /// A step of a pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The number of files that are checked.
+    /// The number of files that have been checked.
     pub done: usize,
-    /// The number of files that were to be checked at the start.
+    /// The number of files that were to be checked when the pass began.
     pub of: usize,
-    /// The last of them; `None` at the start.
+    /// The file that was checked last; `None` at the start.
     pub file: Option<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ pub struct Pass {
     pub files: Vec<Arc<FoundInFile>>,
     /// The time of the next pass, if one is due even without a further change.
     pub again: Option<Instant>,
-    /// There are more files than are checked.
+    /// True if there are more files than are checked.
     pub cut: bool,
 }
 
@@ -66,9 +66,9 @@ struct Checked {
 }
 
 impl Session {
-    /// Brings the findings of the workspace's files that no editor has open up to date. `told` is
-    /// called with each step. Other calls wait for the end of this one. What was found is kept when
-    /// the call is dropped.
+    /// Updates the findings of the workspace's files that no editor has open. Calls `told` with
+    /// each step. Concurrent calls run one after another. If a call is dropped, its findings so far
+    /// are kept.
     ///
     /// # Errors
     /// There is no image, or it was lost.
@@ -140,8 +140,8 @@ impl Session {
         (snapshot, texts.await.unwrap_or_default())
     }
 
-    /// Returns the files whose findings are outdated, for certain or perhaps. `changed`: the files
-    /// that the image has loaded with another text.
+    /// Returns the files whose findings are outdated, for certain or perhaps. `changed` are the
+    /// files that differ from the text that the image has loaded.
     async fn wanted(
         &self,
         closed: Vec<Arc<FileEntry>>,
@@ -171,19 +171,19 @@ impl Session {
     }
 
     /// Returns the time at which files that are only perhaps outdated are checked, if there are
-    /// any.
+    /// such files.
     fn next_pass(&self, closed: &[Arc<FileEntry>], pause: &Pause, world: World) -> Option<Instant> {
         let kept = self.inner.workspace_checks.findings();
         let outdated = |file: &Arc<FileEntry>| kept.get(&file.path).is_some_and(|kept| kept.world.any != world.any);
         pause.until.filter(|_| closed.iter().any(outdated))
     }
 
-    /// Checks a file as it is on disk. `None`: the file cannot be read, or its check gave no
-    /// result.
+    /// Checks a file as it is on disk. Returns `None` if the file cannot be read, or if its check
+    /// gave no result.
     async fn checked_alone(&self, client: ClientId, path: &Path) -> Result<Option<Checked>, ImageError> {
         let Ok(bytes) = bounded_file::read_blocking(path.to_owned(), SOURCE_LIMIT).await else { return Ok(None) };
         let text = decode(bytes);
-        // The index has the text without its mark, which the image counts.
+        // The index has the text without its byte order mark, but the image counts the mark.
         let digest = digest_of(without_mark(&text));
         let request =
             CheckRequest { text, path: Some(path.to_owned()), mode: CheckMode::File, package: None, timeout: None };
@@ -234,7 +234,7 @@ impl Session {
     }
 }
 
-/// Files of systems that are not loaded, by their system, each with the result of its check alone.
+/// The files of each system that is not loaded, with the results of their checks alone.
 type Unloaded = BTreeMap<String, Vec<(FileToCheck, Checked)>>;
 
 /// A pass that checks files.
@@ -261,7 +261,7 @@ impl<F: FnMut(Step)> RunningPass<'_, F> {
         (self.told)(Step { done: self.done, of: self.of, file: Some(path.to_owned()) });
     }
 
-    /// Reports and keeps the findings of a file. `system`: see [`FileFindings::system`].
+    /// Reports and keeps the findings of a file. For `system`, see [`FileFindings::system`].
     fn keep(&mut self, path: PathBuf, related: u64, checked: Checked, system: Option<(String, u64)>) {
         self.step(&path);
         let (changes, world) = (self.changes, self.world);
@@ -275,8 +275,8 @@ impl<F: FnMut(Step)> RunningPass<'_, F> {
         });
     }
 
-    /// Checks the files that changed since they were loaded, with those that use them. Returns the
-    /// files that are left to check.
+    /// Checks the files that changed since they were loaded, together with the files that use them.
+    /// Returns the files that are left to check.
     async fn check_changed(
         &mut self,
         joint: Vec<CheckSystemRequest>,
@@ -300,12 +300,12 @@ impl<F: FnMut(Step)> RunningPass<'_, F> {
         Ok(wanted)
     }
 
-    /// Checks files one by one, several at once. Returns those of systems that are not loaded.
+    /// Checks files one by one, several at once. Returns the files of systems that are not loaded.
     async fn check_alone(&mut self, wanted: Vec<FileToCheck>) -> Result<Unloaded, ImageError> {
         let mut unloaded = Unloaded::new();
         let mut waiting = wanted.into_iter();
         let mut running = JoinSet::new();
-        // A copy is left for others.
+        // One copy is left for the checks of others.
         let at_once = copies_at_once() - 1;
         loop {
             while running.len() < at_once.max(1)
@@ -356,8 +356,8 @@ fn real(path: PathBuf) -> PathBuf {
     path.canonicalize().unwrap_or(path)
 }
 
-/// Returns, for each changed file, its digest and the names whose definitions differ from those
-/// that the image has loaded. Reads files.
+/// Returns the digest of each changed file, and the names whose definitions differ from those that
+/// the image has loaded. Reads files.
 fn names_changed_in(
     changed: Vec<PathBuf>,
     snapshot: &Snapshot,
@@ -377,7 +377,8 @@ fn names_changed_in(
     files.collect()
 }
 
-/// Returns the names of the definitions in which two texts differ; all of `now` without `loaded`.
+/// Returns the names of the definitions in which two texts differ. Without `loaded`, returns all
+/// names of `now`.
 fn differing(loaded: Option<&str>, now: &str) -> HashSet<String> {
     let of = |text: &str| -> HashSet<(String, String, u64)> {
         recorded_definitions::definitions(text).into_iter().map(|one| (one.kind, one.name, one.digest)).collect()
@@ -386,8 +387,8 @@ fn differing(loaded: Option<&str>, now: &str) -> HashSet<String> {
     before.symmetric_difference(&now).map(|(_, name, _)| name.clone()).collect()
 }
 
-/// Returns the digest of the changed files that a file uses, itself included if it changed; 0:
-/// there are none.
+/// Returns the digest of the changed files that a file uses, itself included if it changed. Returns
+/// 0 if there are none.
 fn related(file: &FileEntry, snapshot: &Snapshot, changed: &HashMap<PathBuf, (u64, HashSet<String>)>) -> u64 {
     let mut used: Vec<(&PathBuf, u64)> = changed
         .iter()
@@ -401,9 +402,9 @@ fn related(file: &FileEntry, snapshot: &Snapshot, changed: &HashMap<PathBuf, (u6
     digest_of(&used).max(1)
 }
 
-/// Returns the digest of the files of systems that are not loaded: those with kept findings, those
-/// that were checked alone just now (`fresh`), and, in the directories of their system definitions,
-/// these definitions and the open files without unsaved text.
+/// Returns the digest of the files of systems that are not loaded. They are the files with kept
+/// findings, and those that were checked alone just now (`fresh`). In the directories of their
+/// system definitions, these definitions and the open files without unsaved text are included.
 fn group(
     kept: &BTreeMap<PathBuf, FileFindings>,
     fresh: &BTreeMap<PathBuf, u64>,

@@ -1,5 +1,5 @@
-//! `loop`: `for`, `as`, `with`, `using` and `into` bind. A `loop` keyword is recognised by its
-//! place: a variable may be called `count`.
+//! The bindings of `loop`, by `for`, `as`, `with`, `using` and `into`. A `loop` keyword is
+//! recognised by its place, because a variable may be called `count`.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use super::super::datum::{Form, Kind, Node, Prefix};
 use super::super::loop_keywords::{ACCUMULATIONS, CONDITIONALS, SEQUENCES, STATEMENTS, TESTS, is_in};
 use super::{BindingKind, Walk};
 
-/// Types that need no `of-type`.
+/// Type names that may follow a variable without `of-type`.
 const TYPES: &str = "fixnum float t nil";
 
 /// A part of a `loop`, in order.
 enum Part<'a> {
-    /// An expression; with the number of its group if it is evaluated before the group's variables
-    /// are bound.
+    /// An expression. It has the number of its group if it is evaluated before the group's
+    /// variables are bound.
     Code(&'a Node, Option<usize>),
     /// A variable of a group.
     Variable(&'a Node, usize),
@@ -37,12 +37,12 @@ struct Clauses<'a> {
 /// Walks the clauses `rest` of `(loop ...)`.
 pub(super) fn walk(walk: &mut Walk<'_>, node: &Node, rest: &[Node]) {
     let Some(first) = rest.first().filter(|first| first.kind != Kind::List) else {
-        return walk.body(rest); // the simple loop
+        return walk.body(rest); // a simple loop
     };
     let mut clauses = Clauses { form: walk.form, rest, at: 0, parts: Vec::new(), ends: vec![first.span.start] };
     clauses.read();
     let Clauses { parts, ends, .. } = clauses;
-    // All variables are seen in these, also by clauses before their own.
+    // All variables are visible in these expressions, even in clauses before the variables' own.
     let inner = parts.iter().filter_map(|part| match part {
         Part::Code(code, None) => Some(code.span),
         _ => None,
@@ -65,7 +65,7 @@ impl<'a> Clauses<'a> {
         self.rest.get(self.at)
     }
 
-    /// The word at the place; `None` for an expression that is none.
+    /// Returns the word at the current place, or `None` for an expression that is no word.
     fn word(&self) -> Option<String> {
         let node = self.node().filter(|node| node.kind == Kind::Atom && node.prefix == Prefix::None)?;
         self.form.name(node).map(|word| word.trim_start_matches(':').to_owned())
@@ -75,7 +75,7 @@ impl<'a> Clauses<'a> {
         self.word().is_some_and(|word| is_in(&word, words))
     }
 
-    /// Takes the expression at the place.
+    /// Records the expression at the current place, and moves behind it.
     fn code(&mut self, group: Option<usize>) {
         if let Some(node) = self.node() {
             self.parts.push(Part::Code(node, group));
@@ -83,15 +83,15 @@ impl<'a> Clauses<'a> {
         }
     }
 
-    /// The group that is bound last.
+    /// Returns the index of the group that is bound last.
     fn last(&self) -> usize {
         self.ends.len() - 1
     }
 
     fn read(&mut self) {
-        // True behind `with`, false behind `for` or `as`: `and` continues with the same kind.
+        // True behind `with`, false behind `for` or `as`. An `and` continues with the same kind.
         let mut binding: Option<bool> = None;
-        // True behind a condition, whose value the next clause can name `it`.
+        // True behind a condition. The next clause can name its value `it`.
         let mut conditional = false;
         while self.node().is_some() {
             let Some(word) = self.word() else {
@@ -131,7 +131,7 @@ impl<'a> Clauses<'a> {
                 _ if is_in(&word, TESTS) || is_in(&word, CONDITIONALS) => self.code(None),
                 _ if is_in(&word, ACCUMULATIONS) => self.collecting(conditional),
                 _ if is_in(&word, STATEMENTS) => {}
-                // No word of `loop`: an expression.
+                // Not a word of `loop`, so an expression.
                 _ => {
                     self.at -= 1;
                     self.code(None);
@@ -142,7 +142,7 @@ impl<'a> Clauses<'a> {
         }
     }
 
-    /// The variable behind `for` or `with`, and its values.
+    /// Records the variable behind `for` or `with`, and its values.
     fn variable(&mut self, with: bool) {
         let group = self.last();
         let Some(name) = self.node() else { return };
@@ -161,7 +161,7 @@ impl<'a> Clauses<'a> {
             return;
         }
         loop {
-            // These are evaluated before the variable is bound.
+            // The expressions behind these words are evaluated before the variable is bound.
             if self.is(SEQUENCES) || self.is("of") {
                 self.at += 1;
                 self.code(Some(group));
@@ -217,8 +217,8 @@ fn variables(walk: &mut Walk<'_>, name: &Node, scopes: &[Span], inner: &Arc<[Spa
 }
 
 impl Walk<'_> {
-    /// Binds a variable that `into` names; where the same `loop` has bound it already, the name is
-    /// a use of it.
+    /// Binds a variable that `into` names. If the same `loop` has bound the variable already, the
+    /// name is a use of it.
     fn bind_once(&mut self, name: &Node, whole: Span, scopes: Vec<Span>, inner: &Arc<[Span]>) {
         let known = self.form.name(name).is_some_and(|written| !self.into.insert((written, whole)));
         if known {

@@ -1,6 +1,6 @@
-//! The state of the conversation, shared by both directions. Messages are changed in one respect
-//! only: the request ids of a host that replaced a killed one, whose requests the client may
-//! still be answering.
+//! The state of the conversation, shared by both directions. Messages are changed only in the
+//! request ids of a host that replaced a killed one, because the client may still be answering the
+//! requests of the killed one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub(super) struct BridgeState {
     pub(super) pending: Pending,
     pub(super) memory: Memory,
     pub(super) shutdown: bool,
-    /// The client sent `exit` or closed its end.
+    /// True once the client has sent `exit` or closed its end.
     pub(super) over: bool,
     /// The number of the host, counted from 0.
     pub(super) host: u64,
@@ -24,26 +24,27 @@ pub(super) struct BridgeState {
     pub(super) pid: u32,
     /// The time of the last message in either direction.
     last_activity: Option<Instant>,
-    /// The id of the repeated `initialize`: its answer is not passed on to the client.
+    /// The id of the repeated `initialize`, whose answer is not passed on to the client.
     repeated_initialize: Option<Value>,
-    /// The id of the request after the remembered documents: its answer says that the host has
-    /// them.
+    /// The id of the request that follows the remembered documents. Its answer means that the host
+    /// has received them.
     reopened: Option<Value>,
-    /// Progress that has begun and not ended, by token.
+    /// The progress that has begun and not ended, by token.
     progress: HashMap<String, Value>,
-    /// Capabilities that a host registered: id and method.
+    /// The capabilities that a host registered, as ids and methods.
     registered: Vec<(Value, Value)>,
 }
 
-/// The treatment of a host's message.
+/// The handling of a host's message.
 pub(super) enum Passed {
     /// The message is passed on unchanged.
     AsItIs,
     /// This message is passed on instead.
     Instead(Value),
-    /// The answer to the request after the remembered documents: pass nothing on.
+    /// The message answers the request after the remembered documents. Nothing is passed on.
     Reopened,
-    /// The answer to the repeated `initialize`: pass nothing on, and send the remembered state.
+    /// The message answers the repeated `initialize`. Nothing is passed on, and the remembered
+    /// state is sent. True if `initialize` succeeded.
     Greeted(bool),
 }
 
@@ -58,8 +59,8 @@ impl BridgeState {
         !self.pending.is_empty() && self.last_activity.is_some_and(|at| at.elapsed() >= long)
     }
 
-    /// Records a message of the client before it is passed on. Returns a replacement, if any; an
-    /// empty one means that nothing is passed on.
+    /// Records a message of the client before it is passed on. Returns the replacement of the
+    /// message, if any. An empty one means that nothing is passed on.
     pub(super) fn outgoing(&mut self, peek: &Peek<'_>, message: &[u8]) -> Option<Vec<u8>> {
         self.note_activity();
         if let Some((id, method)) = peek.request() {
@@ -77,13 +78,13 @@ impl BridgeState {
                 answer["id"] = id;
                 Some(answer.to_string().into_bytes())
             });
-            // The answer to a replaced host, or to the bridge itself, is dropped.
+            // The answer to a replaced host, or to the bridge itself, is not passed on.
             return Some(answer.unwrap_or_default());
         }
         None
     }
 
-    /// Records a message of the host.
+    /// Records a message of the host, and returns its handling.
     pub(super) fn incoming(&mut self, peek: &Peek<'_>, message: &[u8]) -> Passed {
         if let Some(id) = peek.answer() {
             if self.repeated_initialize.as_ref() == Some(id) {
@@ -117,7 +118,7 @@ impl BridgeState {
         }
     }
 
-    /// Returns a request whose answer says that the host has received all messages before it.
+    /// Returns a request whose answer means that the host has received all messages before it.
     pub(super) fn after_documents(&mut self) -> Value {
         let id = Value::from(format!("{}reopened", self.prefix()));
         self.reopened = Some(id.clone());
@@ -151,8 +152,8 @@ impl BridgeState {
         }
     }
 
-    /// Returns the messages that the client needs after the end of a host so that it waits for
-    /// nothing. `why` answers the pending requests.
+    /// Returns the messages that the client needs after the end of a host, so that it waits for
+    /// nothing. The pending requests are answered with `why`.
     pub(super) fn settle(&mut self, why: &str) -> Vec<Value> {
         let mut told: Vec<Value> = self.pending.take().map(|(id, _)| super::error_answer(&id, -32603, why)).collect();
         told.extend(self.progress.drain().map(|(_, token)| {
@@ -161,8 +162,9 @@ impl BridgeState {
         told
     }
 
-    /// Prepares for the next host: the answer to its `initialize` is not passed on. Returns the
-    /// request that cancels the registrations of the last host, since the next registers anew.
+    /// Prepares for the next host, so that the answer to its `initialize` is not passed on. Returns
+    /// the request that cancels the registrations of the last host, because the next host registers
+    /// anew.
     pub(super) fn next_host(&mut self, initialize: &[u8]) -> Option<Value> {
         self.host += 1;
         self.repeated_initialize = Peek::of(initialize).and_then(|peek| peek.id);

@@ -9,7 +9,7 @@ use crate::text::tree::{Kind as TreeKind, Tree};
 /// The meaning of a name at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Before the colons of a symbol.
+    /// The part of a symbol before the colons.
     Prefix,
     /// The name of a package, where only a package can be meant.
     Package,
@@ -22,13 +22,13 @@ pub(super) enum Role {
 /// An occurrence of a name that may be a package's.
 #[derive(Debug, Clone)]
 pub(super) struct Mention {
-    /// The name alone, without `:`, `#:` and quotation marks.
+    /// The span of the name alone, without `:`, `#:` and quotation marks.
     pub(super) span: Span,
-    /// The name with these.
+    /// The span with `:`, `#:` or quotation marks.
     pub(super) whole: Span,
     /// The name as written.
     pub(super) written: String,
-    /// The name as the reader has it.
+    /// The name as the reader reads it.
     pub(super) meant: String,
     pub(super) role: Role,
     /// True for a string.
@@ -39,11 +39,11 @@ pub(super) struct Mention {
 
 /// Operators that define a package.
 const DEFINERS: [&str; 2] = ["defpackage", "define-package"];
-/// Options of such definitions in which all names are packages'.
+/// Options of package definitions in which all names are packages.
 const PACKAGES: [&str; 7] = [":use", ":mix", ":reexport", ":use-reexport", ":mix-reexport", ":recycle", ":nicknames"];
-/// Options in which the first name is a package's.
+/// Options in which the first name is a package.
 const FROM: [&str; 2] = [":import-from", ":shadowing-import-from"];
-/// Functions that take a package, with the positions of such arguments, from 1.
+/// Functions that take a package, with the positions of such arguments, counted from 1.
 const TAKERS: [(&str, &[usize]); 31] = [
     ("add-package-local-nickname", &[2, 3]),
     ("delete-package", &[1]),
@@ -80,7 +80,8 @@ const TAKERS: [(&str, &[usize]); 31] = [
 /// Macros with a package in their first list: `(do-symbols (symbol package) ...)`.
 const LOOPS: [&str; 2] = ["do-symbols", "do-external-symbols"];
 
-/// All mentions of packages in a form, and the other names ([`Role::Data`]) that may be packages'.
+/// Returns all mentions of packages in a form, and the other names ([`Role::Data`]) that may be
+/// packages.
 pub(super) fn all(form: &Form) -> Vec<Mention> {
     let mut found = Vec::new();
     for node in &form.nodes {
@@ -92,7 +93,7 @@ pub(super) fn all(form: &Form) -> Vec<Mention> {
     found
 }
 
-/// The prefixes in expressions behind `#+` and `#-`: `#+lib::feature`.
+/// Collects the prefixes in expressions behind `#+` and `#-`, as in `#+lib::feature`.
 fn features(form: &Form, found: &mut Vec<Mention>) {
     let tree = Tree::of_form(&form.source);
     let guarded = tree.ids().skip(1).filter(|id| tree.node(*id).kind == TreeKind::Guarded);
@@ -109,7 +110,7 @@ fn features(form: &Form, found: &mut Vec<Mention>) {
     }
 }
 
-/// The package before the colons of a symbol that begins at a place.
+/// Returns the mention of the package before the colons of a symbol that begins at a place.
 fn prefix(written: &str, start: usize, within: Option<String>) -> Option<Mention> {
     let before = &written[..names::prefix_length(written)];
     let package = before.trim_end_matches(':');
@@ -178,26 +179,29 @@ fn string(form: &Form, node: &Node, around: &[(&Node, usize)]) -> Option<Mention
     Some(Mention { span, whole: node.span, written, meant, role, string: true, within: within(form, around) })
 }
 
-/// The part of `around` from a package definition on; `None` if the place is in none.
+/// Returns the part of `around` from a package definition on, or `None` if the place is in no such
+/// definition.
 fn definition<'a, 'b>(form: &Form, around: &'b [(&'a Node, usize)]) -> Option<&'b [(&'a Node, usize)]> {
     let is =
         |(list, _): &(&Node, usize)| form.operator(list).is_some_and(|operator| DEFINERS.contains(&operator.as_str()));
     around.iter().position(is).map(|at| &around[at..])
 }
 
-/// The name of the package whose definition is around a place.
+/// Returns the name of the package in whose definition a place is.
 fn within(form: &Form, around: &[(&Node, usize)]) -> Option<String> {
     let (list, _) = definition(form, around)?.first()?;
     list.children.get(1).and_then(|name| crate::ide::index::designated(form, name))
 }
 
-/// Returns true where symbols are unevaluated names: in `in-package` and package definitions.
+/// Returns true if symbols are unevaluated names at a place: in `in-package` and package
+/// definitions.
 fn is_read(form: &Form, around: &[(&Node, usize)]) -> bool {
     let in_package = around.last().is_some_and(|(list, _)| form.operator(list).as_deref() == Some("in-package"));
     in_package || definition(form, around).is_some()
 }
 
-/// Returns true for the package in `(loop for x being the external-symbols of package ...)`.
+/// Returns true for the place of the package in `(loop for x being the external-symbols of package
+/// ...)`.
 fn iterates(form: &Form, list: &Node, index: usize) -> bool {
     let word = |back: usize| {
         let name = list.children.get(index.checked_sub(back)?).and_then(|node| form.name(node))?;
@@ -207,7 +211,8 @@ fn iterates(form: &Form, list: &Node, index: usize) -> bool {
         && matches!(word(2).as_deref(), Some("symbol" | "present-symbol" | "external-symbol"))
 }
 
-/// The meaning of a string designator at a place; `None` if it cannot designate a package.
+/// Returns the meaning of a string designator at a place, or `None` if it cannot designate a
+/// package.
 fn role(form: &Form, around: &[(&Node, usize)]) -> Option<Role> {
     let Some((list, index)) = around.last().copied() else { return Some(Role::Data) };
     let operator = form.operator(list).unwrap_or_default();
@@ -234,7 +239,7 @@ fn role(form: &Form, around: &[(&Node, usize)]) -> Option<Role> {
     if loops && index == 1 {
         return Some(Role::Package);
     }
-    // In a system definition, names are systems', which often equal those of packages.
+    // Names in a system definition are systems, which often have the same names as packages.
     let in_system = around.iter().any(|(list, _)| form.operator(list).as_deref() == Some("defsystem"));
     (!in_system).then_some(Role::Data)
 }

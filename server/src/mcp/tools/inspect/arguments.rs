@@ -1,4 +1,4 @@
-//! The arguments of `inspect`, and what they mean together.
+//! The arguments of `inspect`, and their combined meaning.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::model::error_kind::ErrorKind;
 
 /// The default number of parts of a page.
 const PAGE: usize = 50;
-/// The default deadline of code on a value, in seconds.
+/// The default deadline of code that is run on a value, in seconds.
 const DEADLINE: f64 = 30.0;
 
 /// What is shown of the value.
@@ -74,7 +74,7 @@ pub(crate) struct Input {
     pub(super) timeout: Option<f64>,
 }
 
-/// Where the value comes from.
+/// The source of the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
     /// A value that was shown.
@@ -83,7 +83,7 @@ pub(super) enum Source {
     Variable(String),
     /// Code that is evaluated in the session.
     Code(String),
-    /// Code on a value that was shown.
+    /// Code that is run on a value that was shown.
     On(u64, String),
     /// A local variable or code in a frame.
     Frame(Stack, usize, String),
@@ -99,7 +99,7 @@ pub(super) enum ValueAction {
 }
 
 impl Input {
-    /// The value, and what is done with it.
+    /// Returns the source of the value, and the action on it.
     ///
     /// # Errors
     /// The arguments contradict each other, or name no value.
@@ -155,7 +155,7 @@ impl Input {
         Ok((source, doing))
     }
 
-    /// The start and the length of the page.
+    /// Returns the start and the length of the page.
     pub(super) fn page(&self) -> (usize, usize) {
         (self.offset.unwrap_or(0), self.limit.unwrap_or(PAGE))
     }
@@ -164,7 +164,7 @@ impl Input {
         Duration::from_secs_f64(self.timeout.unwrap_or(DEADLINE))
     }
 
-    /// The deadline as the image's operations take it.
+    /// Returns the deadline in the form that the image's operations take.
     pub(super) fn at_most(&self) -> Option<f64> {
         Some(self.deadline().as_secs_f64())
     }
