@@ -9,7 +9,8 @@ use consort::model::evaluation::EvalOutcome;
 /// The maximum edit distance of a suggestion.
 const NEAR: usize = 3;
 
-/// The place where a person has named a package, for the command that loads a system there.
+/// The place where a person has named a package. It determines the command for loading a system
+/// there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PromptKind {
     /// A shell.
@@ -27,8 +28,9 @@ impl PromptKind {
     }
 }
 
-/// Returns a sentence that names the packages most like one that the image does not have, or else
-/// the workspace's systems of a like name; `None` if it has the package or does not answer.
+/// Returns a sentence that names the packages with names like one that the image does not have, or
+/// otherwise the workspace's systems with such names. Returns `None` if the image has the package
+/// or does not answer.
 pub(super) fn near(place: &Place, wanted: &str, asked: PromptKind) -> Option<String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).ok()?;
     let code = "(format nil \"~{~A~^ ~}\" (loop for package in (list-all-packages) \
@@ -56,7 +58,7 @@ fn suggestion(wanted: &str, names: &[&str], systems: &[String], asked: PromptKin
     near.truncate(3);
     let systems = systems.iter().map(|system| (distance(&system.to_uppercase()), system));
     let system = systems.filter(|(_, system)| like(&system.to_uppercase())).min();
-    // A system is meant when its name is nearer than that of every package.
+    // A system is suggested if its name is nearer than that of every package.
     let nearest = near.first().map(|name| distance(name));
     Some(match system {
         Some((distance, system)) if nearest.is_none_or(|nearest| distance < nearest) => {

@@ -1,4 +1,5 @@
-//! `format.indent`: the operators of a table with the numbers of arguments before their bodies.
+//! The setting `format.indent`: a table of operators with the numbers of arguments before their
+//! bodies.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ const MAX_ARGUMENTS: u64 = 20;
 /// The maximum number of entries that a message names.
 const MAX_SHOWN: usize = 10;
 
-/// Uses the valid entries of a table.
+/// Stores the valid entries of a table.
 ///
 /// # Errors
 /// A sentence about the invalid entries.

@@ -1,5 +1,5 @@
-//! `lint.rule`: rules about code, as patterns of lists. `lint.rules`: the names of the rules that
-//! are checked.
+//! The settings `lint.rule`, rules about code as patterns of lists, and `lint.rules`, the names of
+//! the rules that are checked.
 
 use serde_json::{Map, Value};
 
@@ -10,14 +10,15 @@ use crate::text::pattern::{Pattern, Template};
 
 /// The maximum number of rules of all settings together.
 const MAX_RULES: usize = 64;
-/// The maximum length of a message in characters, and of a name in bytes.
+/// The maximum length of a message, in characters.
 const MAX_MESSAGE_CHARS: usize = 500;
+/// The maximum length of a name, in bytes.
 const MAX_NAME_BYTES: usize = 60;
 /// The maximum number of rules that a message names.
 const MAX_SHOWN: usize = 10;
-/// The maximum number of letters by which a name that is suggested differs.
+/// The maximum number of letters by which a suggested name may differ.
 const MAX_DISTANCE: usize = 3;
-/// The name of a rule that gives none.
+/// The name of a rule without a name of its own.
 const UNNAMED: &str = "own";
 
 /// Sets the names of the rules that are checked. Returns `None` for a value that is no array of
@@ -27,9 +28,9 @@ pub(super) fn set_names(config: &mut Config, value: &Value) -> Option<()> {
     names.collect::<Option<_>>().map(|names| config.lint_rules = names)
 }
 
-/// Returns a sentence about the names in `lint.rules` that no rule has. These have no effect: they
-/// may belong to another version of Consort. A name behind `-` may be that of a rule of the
-/// person's own, in settings that are read later.
+/// Returns a sentence about the names in `lint.rules` that no rule has. These names have no effect,
+/// because they may belong to another version of Consort. A name behind `-` is not reported: it may
+/// be that of the person's own rule, in settings that are read later.
 pub(super) fn unknown_names(config: &Config) -> Option<String> {
     let known: Vec<&str> = CODES.iter().filter_map(|code| code.strip_prefix("lint-")).chain(["all"]).collect();
     let own = |name: &str| name.starts_with('-') || config.lint_own.iter().any(|rule| rule.name == name);
@@ -85,7 +86,7 @@ pub(super) fn set(config: &mut Config, value: &Value) -> Result<(), String> {
     Err(format!("{EXPECTED}; ignored: {shown}{others}"))
 }
 
-/// The rule of a table, or why it is invalid, as the rest of a sentence.
+/// Returns the rule of a table, or the reason why it is invalid, as the rest of a sentence.
 fn rule(table: &Map<String, Value>) -> Result<LintRule, String> {
     const KEYS: [&str; 4] = ["name", "pattern", "message", "rewrite"];
     if let Some(other) = table.keys().find(|key| !KEYS.contains(&key.as_str())) {
@@ -157,7 +158,7 @@ mod tests {
             let message = set(&mut config, &json!([good, wrong])).unwrap_err();
             assert!(message.contains(why) && message.ends_with("the other rules are used"), "{message}");
         }
-        // A rule that is there already is not added again.
+        // A rule that is present already is not added again.
         assert_eq!(config.lint_own.len(), 1);
         assert!(set(&mut config, &json!({})).unwrap_err().starts_with("lint.rule must be an array of tables"));
         let rules: Vec<Value> =

@@ -1,5 +1,5 @@
-//! The breakpoints of one client: set in the image, set again when the image or a definition has
-//! changed, and reported to the client.
+//! The breakpoints of one client. They are set in the image, set again when the image or a
+//! definition has changed, and reported to the client.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,8 @@ pub(super) async fn set(connection: &Connection, wanted: SetBreakpoints) -> Resu
     Ok(json!({ "breakpoints": shown }))
 }
 
-/// Sets breakpoints in the image, and stores the body that the client gets for each.
+/// Sets breakpoints in the image. Returns and stores each with the body that the client gets for
+/// it.
 async fn apply(
     connection: &Connection,
     file: &Path,
@@ -75,7 +76,8 @@ async fn send(
     connection.session.set_breakpoints(DebugBreakpoints { owner, file: file.to_owned(), text, points }).await
 }
 
-/// The text of a file as an editor has it open, else as on disk; empty if there is none.
+/// Returns the text of a file as an editor has it open, otherwise as it is on disk. The text is
+/// empty if there is neither.
 async fn text_of(connection: &Connection, file: &Path) -> String {
     let mut texts = connection.session.context(connection.client).await.texts();
     texts.get(file).await.map_or_else(String::new, |text| text.document.text().to_string())
@@ -102,7 +104,7 @@ fn shown(file: &Path, point: RequestedBreakpoint, verified: &Breakpoint) -> (Req
 }
 
 /// Sets the breakpoints of one file or of all files again. Sends a `breakpoint` event for each
-/// whose body differs from the last one that the client got.
+/// breakpoint whose body differs from the last one that the client got.
 pub(super) async fn set_again(connection: &Connection, only: Option<&Path>) {
     let _turn = connection.setting.lock().await;
     let known = lock(&connection.wanted).files.clone();
@@ -131,7 +133,7 @@ pub(super) async fn clear(connection: &Connection) {
     }
 }
 
-/// `breakpointLocations`: the ranges in some lines at which breakpoints can be set.
+/// Answers `breakpointLocations` with the ranges in some lines at which breakpoints can be set.
 pub(super) async fn locations(connection: &Connection, wanted: BreakpointLocations) -> Result<Value, String> {
     let file = wanted.source.path.ok_or(NO_FILE)?;
     if !matches!(connection.session.image_state(), ImageState::Ready { .. }) {

@@ -1,5 +1,6 @@
-//! A debugger's view of a frozen failure: `attach` with `failure`. There is one thread, which never
-//! goes on. Code in its frames and restarts are tried in processes forked from the failure.
+//! A debugger's view of a frozen failure, for `attach` with `failure`. There is one thread, which
+//! never continues. Restarts, and code in its frames, are tried in processes forked from the
+//! failure.
 
 use serde_json::{Value, json};
 
@@ -21,11 +22,11 @@ use crate::model::stop::Condition;
 use crate::session::debug::{DebugEval, DebugLocals, DebugRestart, DebugReturn};
 use crate::session::failures::STOP;
 
-/// The number of the one thread.
+/// The id of the only thread.
 const THREAD: u64 = 1;
 
-/// Answers a request, if it is about a frozen failure: it is `attach` with `failure`, or was sent
-/// after that.
+/// Answers a request about a frozen failure: `attach` with `failure`, or a request that was sent
+/// after it. Returns `None` for any other request.
 pub(super) async fn answer(connection: &Connection, request: &Request) -> Option<Answer> {
     let wanted = matches!(request.command.as_str(), "attach" | "launch").then(|| request.arguments["failure"].as_u64());
     if let Some(wanted) = wanted.flatten() {
@@ -55,7 +56,7 @@ fn kept_failure(connection: &Connection, number: u64) -> Result<Failure, String>
     })
 }
 
-/// Reports the one stop that there is.
+/// Reports the only stop.
 pub(super) fn report_stop(connection: &Connection, number: u64) {
     let Ok(failure) = kept_failure(connection, number) else { return connection.terminated() };
     let body = json!({
@@ -65,7 +66,7 @@ pub(super) fn report_stop(connection: &Connection, number: u64) {
     connection.event("stopped", body);
 }
 
-/// Answers a request of a client that looks at the frozen failure of this number.
+/// Answers a request of a client that views the frozen failure of this number.
 async fn answer_at(connection: &Connection, number: u64, request: &Request) -> Answer {
     let at = connection.session.at_failure(number);
     match request.command.as_str() {
@@ -119,8 +120,8 @@ async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> 
             let count = if wanted.count == 0 { MAX_PAGE } else { wanted.count.min(MAX_PAGE) };
             let page = DebugLocals { stop, frame, start: wanted.start, count };
             let mut locals = connection.session.at_failure(number).query(page).await.map_err(text)?.locals;
-            // Each request is answered by a process of its own, and a reference is valid only
-            // there.
+            // Each request is answered by a process of its own, and a reference is valid only in
+            // that process.
             locals.iter_mut().filter_map(|local| local.value.as_mut()).for_each(|value| value.reference = 0);
             lock(&connection.handles).locals(&locals)
         }
@@ -132,7 +133,7 @@ async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> 
     Ok(json!({ "variables": shown }))
 }
 
-/// `evaluate`: in a frame, or in the innermost. A hover only reads variables.
+/// Answers `evaluate`, in the given frame or in the innermost. A hover only reads variables.
 async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
     let (stop, frame) = wanted.frame_id.map_or(Ok((STOP, 0)), |frame| connection.frame_of(frame))?;
     if wanted.context == "hover" {
@@ -153,14 +154,15 @@ async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Ans
     Ok(json!({"result": shown_values(&done), "variablesReference": 0}))
 }
 
-/// The answer to an attempt: what would have happened, also shown in the console.
+/// Returns the answer to an attempt: the outcome that it would have had, which is also shown in the
+/// console.
 fn tried(connection: &Connection, outcome: Result<AttemptOutcome, ImageError>) -> Answer {
     let (told, _, failed) = failures::outcome(outcome.map_err(text)?);
     connection.print_in_console(&format!("{told}\n"));
     Ok(json!({"tried": {"result": told, "failed": failed}}))
 }
 
-/// The answer to `setBreakpoints` and `setFunctionBreakpoints`: none is set.
+/// Returns the answer to `setBreakpoints` and `setFunctionBreakpoints`, with no breakpoint set.
 fn unset(wanted: &SetBreakpoints) -> Value {
     let why = "A frozen failure has no breakpoints; those of a session with the image act there.";
     let unset: Vec<Value> = wanted.breakpoints.iter().map(|_| json!({"verified": false, "message": why})).collect();

@@ -1,4 +1,4 @@
-//! The messages to a client, with a bound on what it has not read.
+//! The messages to a client, with a limit on those that it has not read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::protocol::Message;
 
-/// The largest number of bytes that wait for a client; beyond it the connection is closed.
+/// The maximum number of bytes that wait for a client. Beyond it, the connection is closed.
 pub(super) const UNREAD: usize = 64 << 20;
 
-/// Queues messages. Clones share the queue.
+/// The end of a queue into which messages are put. Clones share the queue.
 #[derive(Debug, Clone)]
 pub(super) struct Sender {
     queue: mpsc::UnboundedSender<Vec<u8>>,
@@ -21,7 +21,7 @@ pub(super) struct Sender {
     closed: CancellationToken,
 }
 
-/// The other end of the queue.
+/// The end of a queue from which messages are written to the client.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     queue: mpsc::UnboundedReceiver<Vec<u8>>,
@@ -54,14 +54,14 @@ impl Sender {
         let _ = self.queue.send(body); // the client may have left
     }
 
-    /// Resolves when the client does not read, or cannot be written to.
+    /// Resolves once the client does not read any more, or cannot be written to.
     pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
     }
 }
 
 impl Outgoing {
-    /// Writes what is queued, until the last sender is gone or the connection has ended.
+    /// Writes the queued messages, until the last sender is gone or the connection has ended.
     pub(super) async fn write_to<W: AsyncWrite + Unpin>(mut self, mut write: W) {
         let mut seq = 0;
         while let Some(body) = self.queue.recv().await {

@@ -1,5 +1,5 @@
 //! The data that is shown at a moment of a recording: the calls around it, their variables, the
-//! values of forms, and expressions.
+//! values of forms, and the values of expressions.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::locked::lock;
 use crate::model::recording::{RecordedCall, RecordedValue};
 use crate::session::recordings::{ReplayEvaluate, ReplayFrames, ReplayText, ReplayValues};
 
-/// The number of frames or values of an answer, unless the client says otherwise.
+/// The maximum number of frames or values in one query.
 const PAGE: u64 = 200;
 const NO_FRAME: &str = "That frame is not there any more.";
 
@@ -20,7 +20,7 @@ async fn event(replay: &Replay) -> Result<u64, String> {
     at.as_ref().and_then(|at| at.row.event).ok_or_else(|| "The recording has no moment to show.".into())
 }
 
-/// The event and the number of a frame.
+/// Returns the event and the number of a frame.
 fn frame_of(replay: &Replay, number: u64) -> Result<(u64, u64), String> {
     match lock(&replay.handles).get(number) {
         Some(RecordedHandle::Frame { event, frame }) => Ok((event, frame)),
@@ -28,7 +28,7 @@ fn frame_of(replay: &Replay, number: u64) -> Result<(u64, u64), String> {
     }
 }
 
-/// `stackTrace`.
+/// Answers `stackTrace`.
 pub(super) async fn stack_trace(connection: &Connection, replay: &Replay, wanted: StackTrace) -> Answer {
     let event = event(replay).await?;
     let start = wanted.start_frame as u64;
@@ -62,7 +62,8 @@ fn place(replay: &Replay, call: &RecordedCall) -> Value {
     json!({"source": source, "line": line, "column": column, "endLine": end_line, "endColumn": end_column})
 }
 
-/// `source`: a recorded text that is in no file, behind blanks that give it its recorded position.
+/// Answers `source` with a recorded text that is in no file. Blanks before it give it its recorded
+/// position.
 pub(super) async fn source(connection: &Connection, replay: &Replay, wanted: &SourceOf) -> Answer {
     let unit = wanted.source_reference.saturating_sub(1);
     let recorded = connection.session.ask_recording(replay.number, &ReplayText { unit }).await.map_err(text)?;
@@ -71,7 +72,7 @@ pub(super) async fn source(connection: &Connection, replay: &Replay, wanted: &So
     Ok(json!({"content": format!("{before}{indent}{}", recorded.text), "mimeType": "text/x-common-lisp"}))
 }
 
-/// `scopes`.
+/// Answers `scopes`.
 pub(super) fn scopes(replay: &Replay, wanted: &InFrame) -> Answer {
     let (event, frame) = frame_of(replay, wanted.frame_id)?;
     let mut handles = lock(&replay.handles);
@@ -83,7 +84,7 @@ pub(super) fn scopes(replay: &Replay, wanted: &InFrame) -> Answer {
     ]}))
 }
 
-/// `variables`.
+/// Answers `variables`.
 pub(super) async fn variables(connection: &Connection, replay: &Replay, wanted: Variables) -> Answer {
     let handle = lock(&replay.handles).get(wanted.variables_reference);
     let Some(RecordedHandle::Values { event, frame, scope, path }) = handle else {
@@ -116,8 +117,8 @@ pub(super) async fn variables(connection: &Connection, replay: &Replay, wanted: 
     }
 }
 
-/// `evaluate`: a variable by its name, or, except for a hover, an expression over copies of the
-/// variables.
+/// Answers `evaluate`, for a variable by its name, or, except for a hover, for an expression over
+/// copies of the variables.
 pub(super) async fn evaluate(connection: &Connection, replay: &Replay, wanted: Evaluate) -> Answer {
     let (event, frame) = match wanted.frame_id {
         Some(number) => frame_of(replay, number)?,

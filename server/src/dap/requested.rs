@@ -1,4 +1,4 @@
-//! The breakpoints that a client wants, each with a number that it keeps.
+//! The breakpoints that a client requests, each with a number that it keeps.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,17 @@ use serde_json::Value;
 use super::protocol::SourceBreakpoint;
 use crate::model::breakpoint::RequestedBreakpoint;
 
-/// The breakpoints of a client, and what it was told of each.
+/// The breakpoints of a client, with the last body that the client got for each.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestedBreakpoints {
     last: u64,
-    /// By file; those at functions have an empty path.
+    /// The breakpoints by file. Those at functions have an empty path.
     pub(super) files: BTreeMap<PathBuf, Vec<(RequestedBreakpoint, Value)>>,
 }
 
 impl RequestedBreakpoints {
-    /// Replaces the breakpoints wanted in a file. A breakpoint that was wanted before keeps its
-    /// number.
+    /// Replaces the requested breakpoints of a file. A breakpoint that was requested before keeps
+    /// its number.
     pub(super) fn replace(&mut self, file: &Path, wanted: Vec<SourceBreakpoint>) -> Vec<RequestedBreakpoint> {
         let mut before = self.files.remove(file).unwrap_or_default();
         let mut points = Vec::new();
@@ -41,7 +41,7 @@ impl RequestedBreakpoints {
         points
     }
 
-    /// The files and lines of the breakpoints that are not in force.
+    /// Returns the files and lines of the breakpoints that are not in force.
     pub(super) fn waiting(&self) -> Vec<(PathBuf, usize)> {
         let in_files = self.files.iter().flat_map(|(file, points)| points.iter().map(move |one| (file, one)));
         let waiting = in_files.filter(|(_, (_, told))| told["verified"] != true);

@@ -1,5 +1,5 @@
 //! A client's connection from start to end: its messages and the image's events as they come, and
-//! what becomes of its stops when it leaves.
+//! the end of its stops when it leaves.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -85,13 +85,13 @@ where
     again.shutdown().await;
     connection.leave((&mut events, &mut image), &mut work, abandoned).await;
     drop((work, out));
-    // The last sender is gone, so the writer ends when it has written what was said, unless the
+    // The last sender is gone, so the writer ends when it has written all messages, unless the
     // client does not read.
     let _ = tokio::time::timeout(END_TIMEOUT, writer.join_next()).await;
 }
 
-/// Answers a request, and does what follows its answer. `terminations`: of `terminate` requests
-/// since it came.
+/// Answers a request, and does the work that follows its answer. `terminations` counts the
+/// `terminate` requests since the request came.
 async fn answer(connection: Arc<Connection>, request: Request, terminations: watch::Receiver<u64>) {
     let held_stops = connection.hold_stops(&request.command);
     let result = match frozen::answer(&connection, &request).await {
@@ -117,7 +117,7 @@ async fn answer(connection: Arc<Connection>, request: Request, terminations: wat
 }
 
 impl Connection {
-    /// Has the client's breakpoints among `changed` set again.
+    /// Starts to set the client's breakpoints among `changed` again.
     fn set_again(self: &Arc<Self>, changed: &BreakpointsChanged, again: &mut JoinSet<()>) {
         for one in changed.changed.iter().filter(|one| one.owner == self.own) {
             let (connection, file) = (self.clone(), PathBuf::from(&one.file));
@@ -126,14 +126,15 @@ impl Connection {
         }
     }
 
-    /// Has all that the client sets in the image set again. `anew`: also if it is set there.
+    /// Starts to set all breakpoints and filters of the client again. `anew` is true to set them
+    /// even if the image has them.
     fn set_all_again(self: &Arc<Self>, anew: bool, again: &mut JoinSet<()>) {
         let connection = self.clone();
         let setting = async move { new_image::set_all(&connection, anew).await };
         again.spawn_on(setting, &handle());
     }
 
-    /// Ends what the client began, after its stops have waited.
+    /// Ends the client's work, after its stops have waited for another client.
     async fn leave(
         self: Arc<Self>,
         (events, image): (&mut broadcast::Receiver<StopEvent>, &mut watch::Receiver<ImageState>),
@@ -156,7 +157,7 @@ impl Connection {
             tracing::info!(stop = stop.number, "a stop of a debugger that left is aborted");
             let ended = async {
                 while let Some(stop) = self.waiting_stop() {
-                    // The abort of a stop that was left meanwhile is refused; the stop's event
+                    // If a stop was left meanwhile, its abort is refused, but the event of its end
                     // still arrives.
                     let _ = self.session.at_stop(DebugAbort { stop: stop.number }).await;
                     while self.knows_stop(stop.number) {

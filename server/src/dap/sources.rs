@@ -1,4 +1,4 @@
-//! Places of frames as lines and columns, in files and in texts that were evaluated.
+//! The places of frames as lines and columns, in files and in texts that were evaluated.
 
 use std::path::Path;
 
@@ -9,8 +9,8 @@ use crate::ide::frame_places::FramePlace;
 use crate::model::stop::Frame;
 use crate::text::position::{PositionEncoding, to_position};
 
-/// A text that clients read by its `reference`: one that was evaluated, by the number of the
-/// request; or a form as it was loaded, which its file has no longer.
+/// A text that clients read by its `reference`. It is an evaluated text, whose reference is the
+/// number of the request, or a loaded form that its file does not contain any more.
 #[derive(Debug, Clone)]
 pub(super) struct KeptText {
     pub(super) reference: u64,
@@ -51,7 +51,7 @@ pub(super) fn place(
                 });
                 located(source, &text, (span.start, span.end))
             }
-            // A line that is not known must not look like the first one.
+            // An unknown line must not look like the first line.
             Some(FramePlace::Unknown) | None => {
                 let source = json!({"name": name_of(file), "origin": "changed since it was loaded, or not there"});
                 json!({"source": source, "line": 0, "column": 0})
@@ -78,7 +78,7 @@ fn located(source: Value, text: &Rope, (start, end): (usize, usize)) -> Value {
     json!({"source": source, "line": line, "column": column, "endLine": end_line, "endColumn": end_column})
 }
 
-/// The line and the column, both 1-based, of a character; columns count UTF-16 code units.
+/// Returns the line and the column of a character, both 1-based. Columns count UTF-16 code units.
 fn position(text: &Rope, offset: usize) -> (u32, u32) {
     let position = to_position(text, offset, PositionEncoding::Utf16);
     (position.line + 1, position.column + 1)
@@ -92,7 +92,7 @@ mod tests {
     use crate::ide::texts::Texts;
     use crate::model::stop::Frames;
 
-    /// The place of a frame, whose form may be `loaded`; also the text that is kept.
+    /// Returns the place of a frame, whose form may be `loaded`, and the text that is kept.
     async fn shown(place: Value, loaded: Option<&str>) -> (Value, Option<String>) {
         let frame = json!({"number": 0, "name": "F", "system": false, "unwindable": true, "place": place});
         let texts: Vec<&str> = loaded.into_iter().collect();
@@ -121,7 +121,7 @@ mod tests {
     async fn places_in_a_file_count_its_characters_as_the_image_read_them() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("latin-1.lisp");
-        // In UTF-8 the first two bytes would be one character, and the third is none.
+        // In UTF-8, the first two bytes would be one character, and the third would be none.
         std::fs::write(&file, b"\xc3\xa9\xff\n(f 1)").unwrap();
         let (shown, _) = shown(json!({"file": file, "span": [4, 9]}), None).await;
         assert_eq!((&shown["line"], &shown["column"], &shown["endColumn"]), (&json!(2), &json!(1), &json!(6)));
@@ -136,7 +136,7 @@ mod tests {
         let (at, kept) = shown(place, Some("(list\n (f 1))")).await;
         assert_eq!(kept.as_deref(), Some("(list\n (f 1))"));
         assert_eq!((&at["source"]["sourceReference"], &at["line"], &at["column"]), (&json!(99), &json!(2), &json!(2)));
-        // Nothing is known but the file, whose first line means nothing.
+        // Only the file is known, so that no line of it is given.
         let (at, _) = shown(json!({"file": file, "offset": 0, "changed": true}), None).await;
         assert_eq!((&at["line"], &at["source"]["path"]), (&json!(0), &Value::Null));
     }

@@ -5,10 +5,11 @@ use std::io::{self, Read};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Reads the first line, up to a newline, which is not returned; `None` if the stream is empty.
+/// Reads the first line, up to a newline, which is not returned. Returns `None` if the stream is
+/// empty.
 ///
 /// # Errors
-/// An I/O error; `InvalidData` for a line of more than `limit` bytes; `UnexpectedEof` for a line
+/// An I/O error, `InvalidData` for a line of more than `limit` bytes, or `UnexpectedEof` for a line
 /// that the end of the stream cuts off.
 pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin), limit: usize) -> io::Result<Option<Vec<u8>>> {
     let (mut line, mut byte) = (FirstLine::new(limit), [0]);
@@ -20,7 +21,7 @@ pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin), limit: usize) ->
     }
 }
 
-/// [`read`] for a blocking stream.
+/// Acts as [`read`] for a blocking stream.
 pub(crate) fn read_blocking(stream: &mut impl Read, limit: usize) -> io::Result<Option<Vec<u8>>> {
     let (mut line, mut byte) = (FirstLine::new(limit), [0]);
     loop {
@@ -34,7 +35,7 @@ pub(crate) fn read_blocking(stream: &mut impl Read, limit: usize) -> io::Result<
     }
 }
 
-/// The line as far as it was read.
+/// The part of the line that was read.
 struct FirstLine {
     bytes: Vec<u8>,
     limit: usize,
@@ -80,7 +81,8 @@ impl FirstLine {
 mod tests {
     use super::*;
 
-    /// The result of both readers on `bytes` with a limit of 5, and the bytes that are left.
+    /// Returns the result of both readers on `bytes` with a limit of 5, and the bytes that are
+    /// left.
     async fn first(mut bytes: &[u8]) -> (Result<Option<String>, io::ErrorKind>, &[u8]) {
         let mut blocking = bytes;
         let shown = |line: io::Result<Option<Vec<u8>>>| {

@@ -1,9 +1,9 @@
-//! Finding messages in a stream of bytes: lines, and bodies behind `Content-Length`.
+//! Detection of messages in a stream of bytes: lines, and bodies behind `Content-Length`.
 //!
-//! Both follow the same contract. A reader keeps all its state, so dropping a pending read loses
-//! nothing. A message over the reader's limit is never stored whole: lines come in pieces, bodies
-//! are skipped with their length told. A message that the end of the stream cuts off is no message;
-//! its bytes can be had from the buffer.
+//! Both readers follow the same contract. A reader keeps all its state, so that dropping a pending
+//! read loses nothing. A message over the reader's limit is never stored whole. A long line comes
+//! in pieces, and a long body is skipped and its length reported. A message that the end of the
+//! stream cuts off is no message. Its bytes can be taken from the buffer.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,12 +16,12 @@ pub(crate) mod first_line;
 pub(crate) mod json;
 pub(crate) mod lines;
 
-/// The least free space for one read.
+/// The minimum free space for one read, in bytes.
 const ROOM: usize = 64 << 10;
-/// The buffer size kept between messages; the buffer of a longer message is freed.
+/// The maximum size of the buffer between messages, in bytes. A longer buffer is shrunk.
 const MAX_KEPT_BUFFER: usize = 2 * ROOM;
 
-/// Moves the unread rest of `buffer`, from `start`, to its front, frees the space of a long
+/// Moves the unread rest of `buffer`, from `start`, to its front. Frees the space of a long
 /// message, and makes room for a read.
 fn make_room(buffer: &mut Vec<u8>, start: &mut usize) {
     if *start > 0 {
@@ -34,8 +34,8 @@ fn make_room(buffer: &mut Vec<u8>, start: &mut usize) {
     buffer.reserve(ROOM);
 }
 
-/// Waits until there is something to read from `file`, or the end of file. Returns false at the
-/// deadline.
+/// Waits until there is something to read from `file`, or the end of file. Returns false if the
+/// deadline has passed before.
 pub(crate) fn is_readable_by(file: &impl AsFd, deadline: Instant) -> io::Result<bool> {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());

@@ -1,4 +1,4 @@
-//! The workspace's process: its directory, socket, start, connections and lifetime.
+//! The process that serves a workspace: its directory, socket, start, connections and lifetime.
 
 pub mod bridge;
 mod claim;
@@ -20,5 +20,5 @@ pub mod services;
 pub mod whereabouts;
 pub mod workspace;
 
-/// The version of this build; the two ends of a host's socket must agree on it.
+/// The version of this build. The two ends of a host's socket must agree on it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

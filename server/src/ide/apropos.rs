@@ -1,4 +1,4 @@
-//! `apropos`: symbols by a part of their names, as data and as text.
+//! The tool `apropos`: symbols by a part of their names, as data and as text.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,14 +12,14 @@ use crate::model::image::ImageError;
 /// The default maximum number of symbols.
 const LIMIT: usize = 50;
 
-/// The names to look for.
+/// The names that are searched for.
 #[derive(Debug, Clone, Default)]
 pub struct AproposQuery {
     /// A part of the name, in any case.
     pub pattern: String,
     /// The package to which the search is limited.
     pub package: Option<String>,
-    /// Only exported symbols.
+    /// True to find only exported symbols.
     pub external: bool,
     /// The maximum number of symbols.
     pub limit: Option<usize>,
@@ -29,14 +29,14 @@ pub struct AproposQuery {
 #[derive(Debug, Default, Serialize)]
 pub struct AproposResult {
     total: usize,
-    /// `name`, `kind`, `lambda_list`, `summary`.
+    /// The symbols, with the fields `name`, `kind`, `lambda_list` and `summary`.
     symbols: Vec<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Refusal>,
 }
 
 impl AproposResult {
-    /// The result of a search that could not be made.
+    /// Creates the result of a search that could not be made.
     pub fn failed(why: Refusal) -> AproposResult {
         AproposResult { error: Some(why), ..AproposResult::default() }
     }

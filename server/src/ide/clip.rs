@@ -1,14 +1,14 @@
-//! Limits a text to its head and its tail, and tells how much is left out between them.
+//! Clipping of a text to its head and its tail, with a line about the part left out.
 
 use crate::model::evaluation::Clipped;
 
 /// The maximum number of characters of output that an answer keeps (docs/agents.md).
 pub const LIMIT: usize = 100_000;
 
-/// At most about `limit` characters of `text`, cut in the middle, with a line that gives the
-/// number of characters left out.
+/// Returns at most about `limit` characters of `text`. A longer text is cut in the middle, with a
+/// line that gives the number of characters left out.
 pub fn clip(text: &str, limit: usize) -> Clipped {
-    // Bytes are never fewer than characters.
+    // A text has at least as many bytes as characters.
     if text.len() <= limit {
         return Clipped { text: text.to_owned(), omitted: 0 };
     }

@@ -1,4 +1,4 @@
-//! Definitions of a symbol in the index of the workspace's texts, loaded or not.
+//! The definitions of a symbol in the index of the workspace's texts, loaded or not.
 
 use std::sync::Arc;
 
@@ -12,28 +12,28 @@ use crate::text::names;
 pub struct Named {
     /// The name as written.
     pub name: String,
-    /// The package in force there.
+    /// The package in force at the name.
     pub package: Option<String>,
 }
 
-/// The symbol that a name means, as far as the texts tell.
+/// The symbol that a name means, as far as the texts show.
 #[derive(Debug)]
 pub struct TextSymbol {
-    /// The name as the reader has it.
+    /// The name as the reader reads it.
     name: String,
-    /// The name for comparison, and that of its setf function.
+    /// The name of the setf function for comparison, and the name itself.
     keys: [String; 2],
     /// The home package.
     home: String,
 }
 
 impl TextSymbol {
-    /// The symbol of a name as written in a package.
+    /// Returns the symbol of a name as written in a package.
     pub fn of(index: &Snapshot, named: &Named) -> TextSymbol {
         TextSymbol::within(&index.packages(), named)
     }
 
-    /// Acts as [`TextSymbol::of`] with the packages of the index, if the caller has them already.
+    /// Acts as [`TextSymbol::of`], for a caller that has the packages of the index already.
     pub fn within(packages: &Packages<'_>, named: &Named) -> TextSymbol {
         let written = symbol_of(&named.name);
         let key = definitions::key(written);
@@ -56,7 +56,7 @@ pub(super) fn symbol_of(written: &str) -> &str {
     inner.split_whitespace().next_back().unwrap_or(written)
 }
 
-/// The definitions of a symbol with a kind that is wanted, in order of the files.
+/// Returns the definitions of a symbol with a kind that is wanted, in the order of the files.
 pub fn indexed<'a>(
     index: &'a Snapshot,
     meant: &TextSymbol,
@@ -74,8 +74,8 @@ pub fn indexed<'a>(
     found
 }
 
-/// The definitions of classes, conditions and structures that define a function with that name,
-/// such as an accessor.
+/// Returns the definitions of classes, conditions and structures that define a function with this
+/// name, such as an accessor.
 pub(super) fn generators<'a>(index: &'a Snapshot, meant: &TextSymbol) -> Vec<(&'a Arc<FileEntry>, &'a Indexed)> {
     let packages = index.packages();
     let all = index.files.iter().flat_map(|file| file.definitions.iter().map(move |one| (file, one)));

@@ -1,4 +1,4 @@
-//! Frozen failures as text and as data: the list of them, and the outcome of an attempt.
+//! Frozen failures as text and as data: their list, and the outcome of an attempt.
 
 use std::fmt::Write as _;
 
@@ -17,9 +17,9 @@ use crate::shown::line;
 pub enum AttemptFacts {
     /// The attempt ended in the stack of the failure.
     Ended(ActionFacts),
-    /// The evaluation went on.
+    /// The evaluation continued.
     WentOn {
-        /// `tried`.
+        /// The status, always `tried`.
         status: &'static str,
         /// The outcome that the evaluation would have had.
         outcome: Box<Evaluation>,

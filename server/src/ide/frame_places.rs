@@ -1,4 +1,4 @@
-//! The place of a stopped program's frame in the texts as they are now: a file may have changed
+//! The place of a stopped program's frame in the texts as they are now. A file may have changed
 //! since its code was loaded, and an editor may have a text that is not saved.
 
 use std::collections::HashMap;
@@ -12,11 +12,13 @@ use crate::text::definitions::{self, Hint};
 /// The place of a frame whose code is from a file.
 #[derive(Debug)]
 pub enum FramePlace {
-    /// The form, as exactly as it is known.
+    /// The span of the form, as exactly as it is known.
     Exact(Arc<Text>, Span),
-    /// The form that was loaded is not in the text; a definition of the same name is.
+    /// The form of a definition of the same name, because the text does not contain the form that
+    /// was loaded.
     Definition(Arc<Text>, Span),
-    /// The text has neither; the form that was loaded, and the span in it.
+    /// The form that was loaded, and the span in it, because the text contains neither that form
+    /// nor the definition.
     Loaded(String, Span),
     /// Nothing but the file is known.
     Unknown,
@@ -112,7 +114,7 @@ impl Searches {
     }
 }
 
-/// The form of a definition in a text, by its name.
+/// Returns the form of a definition in a text, by its name.
 fn defined(text: &Text, wanted: &FrameDefinition) -> Option<Span> {
     let keys = |all: &[String]| all.iter().map(|one| definitions::key(one)).collect();
     let hint = Hint {
@@ -123,7 +125,7 @@ fn defined(text: &Text, wanted: &FrameDefinition) -> Option<Span> {
         ..Hint::default()
     };
     let place = definitions::locate(&text.document, &hint)?;
-    // Without a definition of that name, the place is that of another form.
+    // Without a definition of that name, the place is that of another definition.
     let name = text.document.text().slice(place.name.start..place.name.end).to_string();
     (definitions::key(&name) == hint.key).then_some(place.form)
 }
@@ -138,7 +140,7 @@ mod tests {
 
     const LOADED: &str = "(defun price (n)\n  (* n (rate)))";
 
-    /// The place of a frame of PRICE at `(rate)`, whose form was at `start`, in a text.
+    /// Returns the place of a frame of PRICE at `(rate)`, whose form was at `start`, in a text.
     fn shown(text: Option<&str>, place: Value) -> String {
         let mut all = json!({"file": "/no/shop.lisp"});
         for (key, value) in place.as_object().unwrap() {
@@ -166,10 +168,10 @@ mod tests {
         let place = json!({"span": [124, 130], "loaded": {"text": 0, "start": 100}});
         let moved = format!("; new\n(defun rate () 2)\n{LOADED}\n");
         assert_eq!(shown(Some(&moved), place.clone()), "(rate) at 48");
-        // Of two the nearest.
+        // Of two occurrences, the nearest is found.
         let twice = format!("{LOADED}\n{}{LOADED}", " ".repeat(50));
         assert_eq!(shown(Some(&twice), place.clone()), "(rate) at 107");
-        // A form that was changed, one that is gone, and a file that is not there.
+        // A definition that was changed, one that is gone, and a file that cannot be read.
         let changed = "(defun rate () 2)\n(defun price (n) n)";
         assert_eq!(shown(Some(changed), place.clone()), "definition (defun price (n) n)");
         assert_eq!(shown(Some("(defun rate () (price 1))"), place.clone()), "loaded (rate)");

@@ -1,5 +1,6 @@
-//! An index of the workspace's texts: the definitions in all Lisp files, loaded or not, and which
-//! files mention a name. Open documents count as they are, other files as they are on the disk.
+//! An index of the workspace's texts: the definitions in all Lisp files, loaded or not, and the
+//! files that mention a name. Open documents are indexed as they are, other files as they are on
+//! the disk.
 
 mod entry;
 mod packages;
@@ -21,14 +22,14 @@ use super::texts::OpenText;
 pub struct Snapshot {
     /// The files, in order of their paths.
     pub files: Vec<Arc<FileEntry>>,
-    /// The workspace's directory; `None`: any.
+    /// The workspace's directory; `None` for the index of some texts alone.
     pub root: Option<PathBuf>,
     /// True if there are more files than are indexed.
     pub cut: bool,
 }
 
 impl Snapshot {
-    /// The index of some texts alone.
+    /// Returns the index of some texts alone.
     pub fn of_texts(open: &[OpenText]) -> Snapshot {
         let mut files: Vec<Arc<FileEntry>> = open
             .iter()
@@ -39,8 +40,9 @@ impl Snapshot {
         Snapshot { files, root: None, cut: false }
     }
 
-    /// The files in which a name, as the reader has it, is written anywhere, also in strings and
-    /// comments. Names are compared by hash, so a file may be among them that does not mention it.
+    /// Returns the files in which a name, as the reader reads it, is written anywhere, even in
+    /// strings and comments. Names are compared by hash, so that a returned file may not mention
+    /// the name.
     pub fn mentioning<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<FileEntry>> + 'a {
         let hash = entry::word_hash(name);
         self.files.iter().filter(move |file| file.word_hashes.binary_search(&hash).is_ok())
@@ -51,7 +53,7 @@ impl Snapshot {
         file.word_hashes.binary_search(&entry::word_hash(name)).is_ok()
     }
 
-    /// The packages that the texts define.
+    /// Returns the packages that the texts define.
     pub fn packages(&self) -> Packages<'_> {
         Packages::of(self.files.iter().flat_map(|file| &file.packages))
     }

@@ -1,5 +1,5 @@
-//! Definitions of a global name in the files of the workspace, loaded or not, open or not, each in
-//! the current text of its file.
+//! The definitions of a global name in the files of the workspace, loaded or not, open or not, each
+//! in the current text of its file.
 
 use super::context::{Backend, Context};
 use super::definition_in_index::{Named, TextSymbol, indexed};
@@ -7,7 +7,7 @@ use super::places::Defined;
 use super::texts::Texts;
 use crate::text::definitions::{self, Place};
 
-/// A definition, with the lambda list as written, if it has one.
+/// A definition, with its lambda list as written, if it has one.
 #[derive(Debug)]
 pub(super) struct Found {
     /// The definition and its place.
@@ -16,7 +16,7 @@ pub(super) struct Found {
     pub(super) lambda_list: Option<String>,
 }
 
-/// Returns the definitions of the symbol that a name means, in order of the files.
+/// Returns the definitions of the symbol that a name means, in the order of the files.
 pub(super) async fn find<B: Backend>(context: &Context<B>, named: &Named, texts: &mut Texts) -> Vec<Found> {
     let index = context.texts_index().await;
     let meant = TextSymbol::of(&index, named);

@@ -9,9 +9,9 @@ use crate::text::definitions;
 use crate::text::document::Document;
 use crate::text::scopes::{Scopes, Shorthand, Space};
 
-/// Returns the places of the local name at `offset`, in order. None are returned for a special
-/// variable, for a name that also names something else (`x` behind `&key`), for a name that a macro
-/// may use unseen, and for a name that is not spelled the same everywhere.
+/// Returns the places of the local name at `offset`, in order. Returns none for a special variable,
+/// for a name that also names something else (`x` behind `&key`), for a name that a macro may use
+/// unseen, and for a name that is not spelled the same everywhere.
 pub fn places(document: &Document, offset: usize) -> Vec<Span> {
     let mut spans = linked_spans(document, offset).unwrap_or_default();
     let written = |span: &Span| document.text().slice(span.start..span.end);
@@ -40,7 +40,7 @@ fn linked_spans(document: &Document, offset: usize) -> Option<Vec<Span>> {
     form.nodes.iter().all(|node| hidden.first(node).is_none()).then_some(spans)
 }
 
-/// Returns true if a variable is special as far as the text tells.
+/// Returns true if a variable is special, as far as the text shows.
 fn is_special(document: &Document, form: &Form, name: &str) -> bool {
     let defined = || definitions::named(document, name);
     names::is_marked(name)
@@ -68,12 +68,12 @@ mod tests {
             ("(let ((*x*‸ 1)) *x*)", ""),
             ("(let ((x‸ 1)) (declare (special x)) (g x))", ""),
             ("(defvar x 1)\n(let ((x‸ 1)) (g x))", ""),
-            // Macros may use the name where the text does not tell.
+            // Macros may use the name in places that the text does not show.
             ("(let ((x‸ 1)) (macrolet ((m () 'x)) (list x (m))))", ""),
             ("(let ((x‸ 1)) (foo:let ((x 2)) x) x)", ""),
             ("(let ((x‸ 1)) (g x p::x))", ""),
             ("(defmacro m (a) `(list ,a))\n(let ((x‸ 1)) (m 'x) x)", ""),
-            // Strings, comments and other symbols have nothing to do with it.
+            // Strings, comments and other symbols do not matter.
             ("(let ((x‸ 1)) (g \"x\" 'x :x #'x x) ; x\n)", "7 30"),
         ] {
             let offset = source.chars().position(|char| char == '‸').unwrap_or(0);

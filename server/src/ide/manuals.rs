@@ -8,7 +8,7 @@ use crate::text::names;
 
 /// The HyperSpec on the web.
 const HYPERSPEC: &str = "http://www.lispworks.com/documentation/HyperSpec/";
-/// SBCL's manual on the web, one page.
+/// SBCL's manual on the web, in one page.
 const SBCL: &str = "http://www.sbcl.org/manual/";
 
 /// Sections of SBCL's manual about its packages, by their anchors.
@@ -34,7 +34,7 @@ const PACKAGES: [(&str, &str); 19] = [
     ("SB-SIMPLE-STREAMS", "sb_002dsimple_002dstreams"),
 ];
 
-/// Sections about symbols of SB-EXT, by the beginnings or parts of their names.
+/// Sections about symbols of SB-EXT, by parts of the symbols' names.
 const EXTENSIONS: [(&str, &str); 21] = [
     ("SAVE-LISP-AND-DIE", "Saving-a-Core-Image"),
     ("RUN-PROGRAM", "Running-external-programs"),
@@ -84,8 +84,8 @@ enum Place {
 }
 
 impl Manuals {
-    /// The manuals for the setting `docs.hyperspec`: a directory or an address. An empty setting,
-    /// and a directory without a HyperSpec, mean the address on the web.
+    /// Creates the manuals for the setting `docs.hyperspec`, which is a directory or an address. An
+    /// empty setting, or a directory without a HyperSpec, means the address on the web.
     pub fn new(setting: &str) -> Manuals {
         let hyperspec = if setting.is_empty() {
             None
@@ -116,7 +116,7 @@ impl Manuals {
         self.sbcl_page(package, name)
     }
 
-    /// A page of the HyperSpec, by its name.
+    /// Returns a page of the HyperSpec, by its name.
     pub fn hyperspec_page(&self, page: &str) -> Page {
         let manual = "HyperSpec";
         match &self.hyperspec {

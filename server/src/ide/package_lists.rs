@@ -1,10 +1,11 @@
-//! The lists of names in the clauses of a package definition: sorts them, and removes a name.
+//! The lists of names in the clauses of a package definition: sorting them, and removing a name.
 
 use super::index::designated;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 
-/// Clauses in which the order of names does not matter, with the number of elements before them.
+/// Clauses in which the order of names does not matter, with the number of elements before the
+/// names.
 const CLAUSES: [(&str, usize); 6] = [
     (":export", 1),
     (":import-from", 2),
@@ -22,7 +23,7 @@ pub fn is_definition(form: &Form, list: &Node) -> bool {
     list.is_list() && matches!(form.operator(list).as_deref(), Some("defpackage" | "define-package"))
 }
 
-/// The names of a clause of `CLAUSES`; empty for another.
+/// Returns the names of a clause in `CLAUSES`, or none for another clause.
 pub fn names<'a>(form: &Form, clause: &'a Node) -> &'a [Node] {
     if !clause.is_list() {
         return &[];
@@ -32,11 +33,11 @@ pub fn names<'a>(form: &Form, clause: &'a Node) -> &'a [Node] {
     known.and_then(|(_, before)| clause.elements().get(*before..)).unwrap_or_default()
 }
 
-/// The replacements that sort names. Each name stands where one stood before, so that the lines
-/// stay as they are.
+/// Returns the replacements that sort names. Each name takes the place of another, so that the
+/// lines stay as they are.
 ///
 /// # Errors
-/// The reason why their order is not changed.
+/// The reason why the order of the names is not changed.
 pub fn sorted(form: &Form, names: &[Node]) -> Result<Vec<Replaced>, String> {
     let (Some(first), Some(last)) = (names.first(), names.last()) else { return Ok(Vec::new()) };
     let mut keyed: Vec<(String, &Node)> = Vec::new();
@@ -58,7 +59,8 @@ pub fn sorted(form: &Form, names: &[Node]) -> Result<Vec<Replaced>, String> {
     Ok(moved.into_iter().map(|(one, other)| (one.span, form.written(other).to_owned())).collect())
 }
 
-/// The removal of a name from its clause, with the space before it; `None` if a comment would go.
+/// Returns the removal of a name from its clause, with the space before it, or `None` if a comment
+/// would be removed.
 pub fn without(form: &Form, clause: &Node, name: &Node) -> Option<Replaced> {
     let at = clause.children.iter().position(|child| std::ptr::eq(child, name))?;
     let before = clause.children.get(at.checked_sub(1)?)?;

@@ -1,4 +1,4 @@
-//! The names of COMMON-LISP, known without an image: from the table of the HyperSpec's pages.
+//! The names of COMMON-LISP, known without an image from the table of the HyperSpec's pages.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -7,8 +7,9 @@ use super::hyperspec;
 use super::name_index::NameIndex;
 use crate::image::api::name_index::{Indexed, IndexedPackage};
 
-/// The meanings of symbols that the name of their page does not tell: `f`unction, `m`acro, special
-/// `o`perator; `v`ariable, `c`onstant; `c`lass, condition (`e`), `t`ype.
+/// The meanings of symbols that the name of their page does not show. The first letter is
+/// `f`unction, `m`acro or special `o`perator, the second `v`ariable or `c`onstant, the third
+/// `c`lass, condition (`e`) or `t`ype.
 const SEVERAL: [(&str, &str); 37] = [
     ("*", "fv-"),
     ("+", "fv-"),
@@ -52,8 +53,8 @@ const SEVERAL: [(&str, &str); 37] = [
 /// The keyword parameters of the standard's functions (CLHS, each function's page).
 const KEYWORDS: &str = include_str!("standard_keywords.txt");
 
-/// The index of an image that has nothing but COMMON-LISP and COMMON-LISP-USER. Of parameters, only
-/// the keywords are known.
+/// Returns the index of an image that has only COMMON-LISP and COMMON-LISP-USER. Of the parameters,
+/// only the keywords are known.
 pub fn index() -> Arc<NameIndex> {
     static INDEX: OnceLock<Arc<NameIndex>> = OnceLock::new();
     INDEX

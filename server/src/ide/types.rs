@@ -1,4 +1,4 @@
-//! The type of a local variable, as far as its text shows: by a declaration, a method's
+//! The type of a local variable, as far as its text shows it: by a declaration, a method's
 //! specializer, the condition of a handler's clause, or the form of its value.
 
 use crate::text::datum::{Form, Kind, Node, Prefix};
@@ -32,7 +32,7 @@ const NO_TYPES: [&str; 12] = [
     "unmuffle-conditions",
 ];
 
-/// The type of the local variable at `offset`; `None` if the name there is not local.
+/// Returns the type of the local variable at `offset`, or `None` if the name there is not local.
 pub fn of_local(document: &Document, offset: usize) -> Option<TypeOf> {
     let form = Form::at(document, offset)?;
     let scopes = Scopes::of(&form);
@@ -42,7 +42,7 @@ pub fn of_local(document: &Document, offset: usize) -> Option<TypeOf> {
     Some(found.unwrap_or(TypeOf::Unknown))
 }
 
-/// The type by `(declare (type T x))` or `(declare (T x))`.
+/// Returns the type that `(declare (type T x))` or `(declare (T x))` declares.
 fn declared(form: &Form, scopes: &Scopes, index: usize) -> Option<TypeOf> {
     let mut lists: Vec<&Node> = form.nodes.iter().collect();
     while let Some(list) = lists.pop() {
@@ -67,7 +67,7 @@ fn declared(form: &Form, scopes: &Scopes, index: usize) -> Option<TypeOf> {
     None
 }
 
-/// The names in a type specifier.
+/// Returns the names in a type specifier.
 fn names_in(form: &Form, node: &Node) -> Vec<String> {
     match node.kind {
         Kind::Atom => form.name(node).map(|_| form.text(node).to_owned()).into_iter().collect(),
@@ -75,7 +75,7 @@ fn names_in(form: &Form, node: &Node) -> Vec<String> {
     }
 }
 
-/// The type by the form that binds the variable.
+/// Returns the type that the form that binds the variable shows.
 fn bound(form: &Form, binding: &Binding) -> Option<TypeOf> {
     let path = form.path(binding.span.start);
     let (name, around) = path.split_last()?;
@@ -100,7 +100,7 @@ fn bound(form: &Form, binding: &Binding) -> Option<TypeOf> {
     }
 }
 
-/// The type of the value of a form.
+/// Returns the type of the value of a form.
 fn type_of_value(form: &Form, value: &Node) -> Option<TypeOf> {
     let operator = form.operator(value).filter(|_| value.prefix == Prefix::None)?;
     let first = value.children.get(1);

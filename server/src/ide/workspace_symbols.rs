@@ -1,5 +1,5 @@
-//! Symbols by a part of their names: the definitions in the workspace's texts, loaded or not, and
-//! in the image.
+//! A search for symbols by a part of their names, among the definitions in the workspace's texts,
+//! loaded or not, and in the image.
 
 use super::context::{Backend, Context};
 use super::index::{Found, Limits, search};
@@ -12,14 +12,15 @@ const LIMIT: usize = 200;
 /// A definition, and its place for a client.
 #[derive(Debug, Clone)]
 pub enum Symbol {
-    /// In the index of the workspace's texts.
+    /// A definition in the index of the workspace's texts.
     Indexed(Found),
-    /// Elsewhere, as the image tells.
+    /// A definition elsewhere, as the image reports it.
     Loaded(Box<Defined>),
 }
 
-/// Returns the definitions of names that match `query`, best first: those of the workspace's texts,
-/// and if there are none, those in the image. An empty query returns the definitions in open texts.
+/// Returns the definitions of names that match `query`, best first. They are those of the
+/// workspace's texts or, if there are none, those in the image. An empty query returns the
+/// definitions in open texts.
 pub async fn symbols<B: Backend>(context: &Context<B>, query: &str) -> Vec<Symbol> {
     let query = query.trim().to_lowercase();
     let index = context.texts_index().await;

@@ -1,4 +1,4 @@
-//! Lines of the image and of its copies: one over the limit ends the stream.
+//! The lines that the image and its copies send. A line over the limit ends the stream.
 
 use std::io;
 
@@ -12,12 +12,12 @@ pub(crate) enum LineError {
     /// The stream failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A line passed the limit; the stream cannot be used any more.
+    /// A line exceeded the limit. The stream cannot be used any more.
     #[error("a line is longer than {0} bytes")]
     TooLong(usize),
 }
 
-/// A reader of lines. Cancellation safe.
+/// A reader of lines. It is cancellation safe.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     lines: lines::Lines<R>,
@@ -30,7 +30,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Lines { lines: lines::Lines::new(reader, limit), limit }
     }
 
-    /// Returns the next line without its newline; `None` at the end of the stream. A last line
+    /// Returns the next line without its newline, or `None` at the end of the stream. A last line
     /// without a newline is incomplete and is dropped.
     pub(crate) async fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
         match self.lines.next().await? {

@@ -1,4 +1,4 @@
-//! Tests of the link; the test plays the image at the other end.
+//! Tests of the link. The test simulates the image at the other end.
 
 use std::io::{BufRead, BufReader, Write};
 
@@ -91,7 +91,7 @@ async fn a_dropped_call_interrupts_and_its_late_answer_is_discarded() {
     let request = other.read();
     other.answer(&request, json!(7));
     assert_eq!(next.result::<u8>().await.unwrap(), 7);
-    drop(next); // answered: nothing is sent
+    drop(next); // answered, so nothing is sent
     link.notify("close-session", &json!({"session": "s"}));
     assert_eq!(other.read()["op"], "close-session");
 }

@@ -1,5 +1,5 @@
-//! A rate limit on unsolicited output of the image, so that a loop in it costs the host and its
-//! clients little.
+//! A rate limit on unsolicited output of the image, so that a loop in it takes little time of the
+//! host and its clients.
 
 use std::time::Instant;
 
@@ -22,7 +22,8 @@ impl Rate {
         Rate { tokens: BURST, at: Instant::now(), dropped: 0 }
     }
 
-    /// Returns, if one more message may pass, the number refused before it.
+    /// Counts one more message. If it may pass, returns the number of messages that were refused
+    /// before it.
     pub(crate) fn take(&mut self) -> Option<u64> {
         let now = Instant::now();
         self.tokens = (self.tokens + (now - self.at).as_secs_f64() * PER_SECOND).min(BURST);

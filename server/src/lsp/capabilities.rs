@@ -9,7 +9,7 @@ use crate::model::image::ImageState;
 use crate::session::describe_image;
 use crate::text::position::PositionEncoding;
 
-/// The result of `initialize`.
+/// Returns the result of `initialize`.
 pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeResult {
     let sync = TextDocumentSyncOptions {
         open_close: Some(true),
@@ -93,7 +93,8 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
     }
 }
 
-/// `{"consort": {"image": {...}}}`: the image of this session, as `status` reports it in MCP.
+/// Returns `{"consort": {"image": {...}}}`, with the image of this session as `status` reports it
+/// in MCP.
 fn experimental(image: &ImageState) -> Value {
     json!({"consort": {"image": describe_image(image)}})
 }

@@ -1,4 +1,4 @@
-//! `textDocument/completion` and `completionItem/resolve` (LSP 3.17).
+//! The requests `textDocument/completion` and `completionItem/resolve` (LSP 3.17).
 
 use lsp_types::*;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::to_proto;
 use crate::ide::completion::{self, Item};
 use crate::shown;
 
-/// `textDocument/completion`.
+/// Answers `textDocument/completion`.
 pub(super) async fn complete(connection: &Connection, params: CompletionParams) -> Result<Option<CompletionResponse>> {
     let Some(cursor) = connection.cursor(params.text_document_position).await else { return Ok(None) };
     let Some(completed) = completion::complete(&cursor, connection.session.workspace()).await else { return Ok(None) };
@@ -20,7 +20,8 @@ pub(super) async fn complete(connection: &Connection, params: CompletionParams) 
     let typed = completed.typed;
     let items = completed.items.into_iter().enumerate().map(|(index, one)| CompletionItem {
         sort_text: Some(format!("{index:04}")),
-        // Matches by words (`m-v-b`) must pass the filter of a client that compares letters.
+        // The typed text passes the filter of every client. A label that matches by words (`m-v-b`)
+        // might not.
         filter_text: Some(if typed.is_empty() { one.label.clone() } else { typed.clone() }),
         additional_text_edits: one
             .import
@@ -32,7 +33,8 @@ pub(super) async fn complete(connection: &Connection, params: CompletionParams) 
     Ok(Some(CompletionResponse::List(list)))
 }
 
-/// The item with the text that it inserts: with `snippets`, an operator's required arguments too.
+/// Returns the item with the text that it inserts. With `snippets`, the text includes an operator's
+/// required arguments.
 fn inserted(one: Item, range: Range, snippets: bool) -> CompletionItem {
     let new_text = match snippets && !one.required.is_empty() {
         true => snippet(&one.label, &one.required),
@@ -44,14 +46,14 @@ fn inserted(one: Item, range: Range, snippets: bool) -> CompletionItem {
 }
 
 fn snippet(label: &str, required: &[String]) -> String {
-    // In a snippet's text `$`, `}` and `\` have a meaning.
+    // In a snippet, `$`, `}` and `\` have a special meaning.
     let plain = |text: &str| text.replace('\\', "\\\\").replace('$', "\\$").replace('}', "\\}");
     let place = |(index, name): (usize, &String)| format!(" ${{{}:{}}}", index + 1, plain(name));
     plain(label) + &required.iter().enumerate().map(place).collect::<String>()
 }
 
-/// The texts beside a label: the parameters, then the kind and the package. The package is left out
-/// if it is COMMON-LISP or the label has a package prefix.
+/// Returns the texts beside a label: the parameters, then the kind and the package. The package is
+/// left out if it is COMMON-LISP or the label has a package prefix.
 fn beside(label: &str, kind: &str, parameters: &str, package: Option<&str>) -> CompletionItemLabelDetails {
     const MAX_CHARS: usize = 60;
     let cut = |text: &str| match text.char_indices().nth(MAX_CHARS) {
@@ -69,7 +71,7 @@ fn beside(label: &str, kind: &str, parameters: &str, package: Option<&str>) -> C
 fn item(one: Item) -> CompletionItem {
     let beside = beside(&one.label, &one.detail, &one.parameters, one.package.as_deref());
     CompletionItem {
-        // The label is only shown; `text_edit` has the inserted text.
+        // The label is only shown, because `text_edit` has the inserted text.
         label: to_proto::label(&one.label),
         kind: Some(kind(&one.kind)),
         label_details: Some(beside),
@@ -99,7 +101,7 @@ fn kind(kind: &str) -> CompletionItemKind {
     }
 }
 
-/// `completionItem/resolve`: adds the lambda list and the documentation.
+/// Answers `completionItem/resolve`, which adds the lambda list and the documentation.
 pub(super) async fn resolve(connection: &Connection, mut item: CompletionItem) -> Result<CompletionItem> {
     let Some(symbol) = item.data.as_ref().and_then(|data| data["symbol"].as_str()).map(str::to_owned) else {
         return Ok(item);

@@ -1,4 +1,4 @@
-//! Session events, sent to the client as notifications and requests.
+//! The session's events, sent to the client as notifications and requests.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -109,7 +109,7 @@ pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedRec
     }
 }
 
-/// Requests the client to edit its documents (LSP 3.17 `workspace/applyEdit`).
+/// Asks the client to edit its documents (LSP 3.17 `workspace/applyEdit`).
 ///
 /// # Errors
 /// The reason why the client did not apply the edit.

@@ -12,7 +12,7 @@ use crate::ide::hierarchy::{Item, Named};
 use crate::ide::type_hierarchy;
 use crate::text::position::{PositionEncoding, to_offset};
 
-/// `textDocument/prepareCallHierarchy`.
+/// Answers `textDocument/prepareCallHierarchy`.
 pub(super) async fn prepare_calls(
     connection: &Connection,
     params: CallHierarchyPrepareParams,
@@ -24,12 +24,12 @@ pub(super) async fn prepare_calls(
     Ok((!items.is_empty()).then_some(items))
 }
 
-/// `callHierarchy/incomingCalls`.
+/// Answers `callHierarchy/incomingCalls`.
 pub(super) async fn incoming(
     connection: &Connection,
     params: CallHierarchyIncomingCallsParams,
 ) -> Result<Option<Vec<CallHierarchyIncomingCall>>> {
-    // A form that defines nothing is called by nobody.
+    // A form that defines nothing has no callers.
     let Some(named) = symbol(params.item.data) else { return Ok(Some(Vec::new())) };
     let context = connection.session.context(connection.client).await;
     let encoding = connection.negotiated().encoding;
@@ -41,7 +41,7 @@ pub(super) async fn incoming(
     Ok(Some(call_hierarchy::incoming(&context, &named).await.iter().filter_map(one).collect()))
 }
 
-/// `callHierarchy/outgoingCalls`.
+/// Answers `callHierarchy/outgoingCalls`.
 pub(super) async fn outgoing(
     connection: &Connection,
     params: CallHierarchyOutgoingCallsParams,
@@ -64,7 +64,7 @@ pub(super) async fn outgoing(
     Ok(Some(found.iter().filter_map(one).collect()))
 }
 
-/// `textDocument/prepareTypeHierarchy`.
+/// Answers `textDocument/prepareTypeHierarchy`.
 pub(super) async fn prepare_types(
     connection: &Connection,
     params: TypeHierarchyPrepareParams,
@@ -74,7 +74,7 @@ pub(super) async fn prepare_types(
     Ok((!items.is_empty()).then_some(items))
 }
 
-/// `typeHierarchy/supertypes`.
+/// Answers `typeHierarchy/supertypes`.
 pub(super) async fn supertypes(
     connection: &Connection,
     params: TypeHierarchySupertypesParams,
@@ -84,7 +84,7 @@ pub(super) async fn supertypes(
     Ok(Some(type_items(connection, &type_hierarchy::supertypes(&context, &named).await)))
 }
 
-/// `typeHierarchy/subtypes`.
+/// Answers `typeHierarchy/subtypes`.
 pub(super) async fn subtypes(
     connection: &Connection,
     params: TypeHierarchySubtypesParams,
@@ -94,13 +94,13 @@ pub(super) async fn subtypes(
     Ok(Some(type_items(connection, &type_hierarchy::subtypes(&context, &named).await)))
 }
 
-/// The symbol of an item that came back from the client.
+/// Returns the symbol of an item that the client sends back.
 fn symbol(data: Option<Value>) -> Option<Named> {
     serde_json::from_value(data?).ok()
 }
 
-/// The ranges of an item's form and of its name. The first contains the second, as the protocol
-/// requires.
+/// Returns the ranges of an item's form and of its name. The first contains the second, as the
+/// protocol requires.
 fn ranges(item: &Item, encoding: PositionEncoding) -> (Range, Range) {
     let text = item.text.document.text();
     let inside = item.form.start <= item.selection.start && item.selection.end <= item.form.end;
@@ -108,7 +108,7 @@ fn ranges(item: &Item, encoding: PositionEncoding) -> (Range, Range) {
     (to_proto::range(text, form, encoding), to_proto::range(text, item.selection, encoding))
 }
 
-/// `method · shop`: the kind and the package.
+/// Returns the kind and the package of an item: `method · shop`.
 fn detail(item: &Item) -> Option<String> {
     let package = item.symbol.as_ref().and_then(|symbol| symbol.package.as_deref()).unwrap_or_default();
     let package = if package.is_empty() { String::new() } else { format!(" · {}", package.to_lowercase()) };

@@ -1,5 +1,5 @@
-//! `textDocument/inlayHint` (LSP 3.17): parameter names beside literal arguments, if the setting
-//! `hints.parameters` enables them.
+//! The request `textDocument/inlayHint` (LSP 3.17), for parameter names beside literal arguments.
+//! The setting `hints.parameters` enables them.
 
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
@@ -12,7 +12,7 @@ use crate::shown;
 use crate::text::Span;
 use crate::text::position::{to_offset, to_position};
 
-/// `textDocument/inlayHint`.
+/// Answers `textDocument/inlayHint`.
 pub(super) async fn hints(connection: &Connection, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
     let uri = params.text_document.uri.as_str();
     // Both requests are sent before either is awaited.

@@ -1,4 +1,4 @@
-//! `textDocument/linkedEditingRange` (LSP 3.17).
+//! The request `textDocument/linkedEditingRange` (LSP 3.17).
 
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
@@ -11,7 +11,7 @@ use crate::session::requests;
 /// The characters of a symbol without a package prefix, as a regular expression of JavaScript.
 const SYMBOL: &str = "[^\\s()'\"`,;:|\\\\#]+";
 
-/// `textDocument/linkedEditingRange`.
+/// Answers `textDocument/linkedEditingRange`.
 pub(super) async fn places(
     connection: &Connection,
     params: LinkedEditingRangeParams,

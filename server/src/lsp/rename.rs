@@ -1,4 +1,4 @@
-//! `textDocument/prepareRename` and `textDocument/rename` (LSP 3.17).
+//! The requests `textDocument/prepareRename` and `textDocument/rename` (LSP 3.17).
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const UNSURE: &str = "consort.unsure";
 /// Edits, each with true if the user must confirm it.
 type Edits = Vec<(TextEdit, bool)>;
 
-/// `textDocument/prepareRename`: the span of the name, and the name.
+/// Answers `textDocument/prepareRename` with the span of the name, and the name.
 pub(super) async fn prepare(
     connection: &Connection,
     params: TextDocumentPositionParams,
@@ -28,7 +28,7 @@ pub(super) async fn prepare(
     Ok(Some(PrepareRenameResponse::RangeWithPlaceholder { range, placeholder: named.name }))
 }
 
-/// `textDocument/rename`.
+/// Answers `textDocument/rename`.
 pub(super) async fn rename(connection: &Connection, params: RenameParams) -> Result<Option<WorkspaceEdit>> {
     let Some(cursor) = connection.cursor(params.text_document_position).await else { return Ok(None) };
     let expander = InCopy { session: connection.session.clone(), client: connection.client };
@@ -36,18 +36,18 @@ pub(super) async fn rename(connection: &Connection, params: RenameParams) -> Res
     Ok(Some(edit(connection, &renaming)))
 }
 
-/// LSP 3.17 `LSPErrorCodes.RequestFailed`.
+/// Returns the error `LSPErrorCodes.RequestFailed` (LSP 3.17) for a refusal.
 pub(super) fn refused(refusal: Refusal) -> Error {
     Error { code: ErrorCode::ServerError(-32803), message: refusal.0.into(), data: None }
 }
 
-/// Changes of which none needs confirmation, as the client can apply them.
+/// Returns changes that need no confirmation as an edit that the client can apply.
 pub(super) fn edit_of(connection: &Connection, files: Vec<FileChanges>) -> WorkspaceEdit {
     edit(connection, &Renaming { old: String::new(), new: String::new(), kind: String::new(), files })
 }
 
-/// The changes as the client can apply them. If the client cannot ask for confirmation, changes
-/// that need one are left out, and a message lists them.
+/// Returns the changes as an edit that the client can apply. If the client cannot ask for
+/// confirmation, changes that need it are left out, and a message lists them.
 fn edit(connection: &Connection, renaming: &Renaming) -> WorkspaceEdit {
     let negotiated = connection.negotiated();
     let annotated = negotiated.document_changes && negotiated.annotations;

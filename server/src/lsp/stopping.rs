@@ -13,7 +13,7 @@ const REPORT: &str = "Report";
 
 /// Reports the stops of the editor's evaluations to it, until it disconnects.
 pub(super) async fn forward(notifier: Notifier, mut stops: StopsOf) {
-    // The person's answer, for as long as the editor is connected.
+    // The person's answer, which holds as long as the editor is connected.
     let mut answered = None;
     loop {
         let next = tokio::select! {
@@ -27,11 +27,13 @@ pub(super) async fn forward(notifier: Notifier, mut stops: StopsOf) {
         let setting = notifier.session.settings(notifier.client).await.on_error;
         let wanted = answered.filter(|_| setting == OnError::Ask).unwrap_or(setting);
         let wanted = match wanted {
-            // A break, a pause and a breakpoint were asked for.
+            // A break, a pause or a breakpoint was requested, so that the program stops in any
+            // case.
             _ if stop.reason != "error" => OnError::Stop,
             OnError::Ask => {
                 answered = ask(&notifier, &stop).await;
-                // Without an answer this error is reported, and the next one asks again.
+                // Without an answer, this error is reported, and at the next one the person is
+                // asked again.
                 answered.unwrap_or(OnError::Report)
             }
             wanted => wanted,
@@ -51,7 +53,7 @@ pub(super) async fn forward(notifier: Notifier, mut stops: StopsOf) {
     }
 }
 
-/// Asks whether evaluations are to stop at errors; `None`: there was no answer.
+/// Asks whether evaluations are to stop at errors. Returns `None` without an answer.
 async fn ask(notifier: &Notifier, stop: &Stopped) -> Option<OnError> {
     let message = format!(
         "{} Stop at errors to debug them, or only report them? The answer holds until you close the editor; the setting \

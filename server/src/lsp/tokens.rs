@@ -1,4 +1,4 @@
-//! `textDocument/semanticTokens`: the token types for syntax colouring.
+//! The requests `textDocument/semanticTokens`: the token types for syntax colouring.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::ide::semantic::{self, LEGEND, MODIFIERS, Token};
 use crate::ide::symbol_kinds::{by_package, kinds};
 use crate::text::position::Walk;
 
-/// The advertised capability.
+/// Returns the advertised capability.
 pub(super) fn capability() -> SemanticTokensServerCapabilities {
     let legend = SemanticTokensLegend {
         token_types: LEGEND.iter().map(|name| SemanticTokenType::new(name)).collect(),
@@ -27,7 +27,7 @@ pub(super) fn capability() -> SemanticTokensServerCapabilities {
     .into()
 }
 
-/// `textDocument/semanticTokens/full`.
+/// Answers `textDocument/semanticTokens/full`.
 pub(super) async fn full(
     connection: &Connection,
     params: SemanticTokensParams,
@@ -37,7 +37,7 @@ pub(super) async fn full(
     Ok(Some(connection.tokens.full(uri, tokens).into()))
 }
 
-/// `textDocument/semanticTokens/full/delta`.
+/// Answers `textDocument/semanticTokens/full/delta`.
 pub(super) async fn delta(
     connection: &Connection,
     params: SemanticTokensDeltaParams,
@@ -47,7 +47,7 @@ pub(super) async fn delta(
     Ok(Some(connection.tokens.delta(uri, &params.previous_result_id, tokens)))
 }
 
-/// `textDocument/semanticTokens/range`.
+/// Answers `textDocument/semanticTokens/range`.
 pub(super) async fn range(
     connection: &Connection,
     params: SemanticTokensRangeParams,
@@ -82,7 +82,7 @@ async fn tokens(connection: &Connection, uri: &Url, range: Option<Range>) -> Res
     Ok(tokens)
 }
 
-/// Encodes each token relative to the one before; a token of several lines becomes one for each
+/// Encodes each token relative to the one before. A token of several lines becomes one for each
 /// line (LSP 3.17, "Semantic Tokens").
 fn relative(text: &Text, tokens: &[Token]) -> Vec<SemanticToken> {
     let mut data = Vec::new();

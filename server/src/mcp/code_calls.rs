@@ -1,5 +1,5 @@
-//! Tool calls that run code, noted as their lines are read: `rmcp` gives each call a task of its
-//! own, in which they begin in any order.
+//! Tool calls that run code. They are noted as their lines are read, because `rmcp` runs each call
+//! as a task of its own, and the tasks begin in any order.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,13 +16,13 @@ use crate::session::{ClientId, Session};
 #[derive(Debug)]
 pub(crate) struct Calls {
     calls: calls::Calls,
-    /// Calls whose line was read and whose task has not begun.
+    /// The calls whose line was read and whose task has not begun.
     arrived: Mutex<HashMap<RequestId, CallKind>>,
-    /// True on a connection of lines; over HTTP a call is noted when its task begins.
+    /// True on a connection of lines. Over HTTP, a call is noted when its task begins.
     by_lines: AtomicBool,
 }
 
-/// The part of a call that happens when it arrives.
+/// The record of a call when it arrives.
 #[derive(Debug)]
 pub(crate) enum CallKind {
     /// A call that can be interrupted.
@@ -55,7 +55,8 @@ impl Calls {
     pub(crate) fn take_arrived(&self, id: &RequestId, call: &CallToolRequestParams) -> Option<CallKind> {
         match self.lock().remove(id) {
             Some(arrived) => Some(arrived),
-            // The call was forgotten meanwhile. A late interrupt would reach later calls.
+            // The call was forgotten meanwhile. It must do nothing, because a late interrupt would
+            // reach later calls.
             None if self.by_lines.load(Ordering::Relaxed) => is_noted(call).then_some(CallKind::Cancelled),
             None => self.begin_call(call),
         }

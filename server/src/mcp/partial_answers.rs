@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub(super) const NUMBER: usize = 16;
 /// The maximum size of all kept answers in bytes.
 const BYTES: usize = 1 << 20;
-/// The time an answer is kept.
+/// The time for which an answer is kept.
 pub(super) const TIME: Duration = Duration::from_secs(30 * 60);
 
 /// The kept answers of one client, the oldest first.
@@ -25,7 +25,7 @@ struct Entry {
 }
 
 impl Kept {
-    /// Keeps a text and returns its number. Older texts are removed to free space.
+    /// Keeps a text, and returns its number. Older texts are removed to free space.
     pub(crate) fn keep(&mut self, text: String) -> u64 {
         self.keep_at(text, Instant::now())
     }
@@ -45,7 +45,7 @@ impl Kept {
         self.last
     }
 
-    /// The text with a number, if still kept.
+    /// Returns the text with a number, if it is still kept.
     pub(crate) fn text(&mut self, number: u64) -> Option<&str> {
         self.text_at(number, Instant::now())
     }
@@ -55,7 +55,7 @@ impl Kept {
         self.entries.iter().find(|entry| entry.number == number).map(|entry| entry.text.as_str())
     }
 
-    /// The numbers of the kept texts.
+    /// Returns the numbers of the kept texts.
     pub(crate) fn numbers(&self) -> Vec<u64> {
         self.entries.iter().map(|entry| entry.number).collect()
     }

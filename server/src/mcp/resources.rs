@@ -1,7 +1,7 @@
-//! Resources: data that an agent can read beside its tools, with notifications of changes.
+//! Resources: data that an agent can read besides its tools, with notifications of changes.
 //!
-//! `consort://diagnostics`, `consort://log`, and by template `consort://package/NAME` and
-//! `consort://symbol/NAME`. All are JSON.
+//! The resources are `consort://diagnostics`, `consort://log`, and by template
+//! `consort://package/NAME` and `consort://symbol/NAME`. All are JSON.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::text::position::line_column;
 
 /// The maximum number of log entries in one answer.
 const MAX_ENTRIES: usize = 200;
-/// The time in which changes are collected before a subscriber is notified.
+/// The time for which changes are collected before a subscriber is notified.
 const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// The kinds of resources.
@@ -41,7 +41,8 @@ impl KnownResource {
     }
 }
 
-/// Decodes percent-encoding (RFC 3986); `None` if the encoding is invalid or the result is empty.
+/// Decodes percent-encoding (RFC 3986). Returns `None` if the encoding is invalid or the result is
+/// empty.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -56,7 +57,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
 }
 
-/// The resources without parameters.
+/// Returns the resources without parameters.
 pub(crate) fn list() -> Vec<Resource> {
     let one = |uri: &str, title: &str, about: &str| {
         let name = uri.trim_start_matches("consort://");
@@ -76,7 +77,7 @@ pub(crate) fn list() -> Vec<Resource> {
     ]
 }
 
-/// The resource templates, which take a name.
+/// Returns the resource templates, which take a name.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let one = |uri: &str, name: &str, title: &str, about: &str| {
         ResourceTemplate::new(uri, name).with_title(title).with_description(about).with_mime_type("application/json")
@@ -102,7 +103,7 @@ pub(crate) fn exists(uri: &str) -> bool {
     KnownResource::of(uri).is_some()
 }
 
-/// The contents of a resource, as JSON.
+/// Returns the contents of a resource, as JSON.
 ///
 /// # Errors
 /// No resource has this URI or name, or the image does not answer.
@@ -160,13 +161,14 @@ async fn diagnostics(session: &Session) -> Value {
     json!({"documents": documents})
 }
 
-/// Waits until a resource differs from `last`, and stores the new contents there.
+/// Waits until a resource differs from `last`, and stores the new contents in `last`.
 pub(crate) async fn changed(session: &Session, uri: &str, last: &mut Option<String>) {
     let (mut entries, mut world) = (session.log().last(), session.log().world());
     let is_log = KnownResource::of(uri) == Some(KnownResource::Log);
     loop {
         let now = read(session, uri).await.ok();
-        // A failed read (the image starts) is no change; a resource that appears is one.
+        // A failed read, as while the image starts, is no change. A resource that appears is a
+        // change.
         match (&last, now) {
             (None, now) => *last = Some(now.unwrap_or_default()),
             (Some(before), Some(now)) if *before != now => {

@@ -1,16 +1,16 @@
-//! A rule of a person or a workspace about code (`lint.rule`).
+//! Rules of a person or a workspace about code (`lint.rule`).
 
 use crate::text::pattern::{Pattern, Template};
 
-/// A rule: the lists that it reports, and the form that replaces them.
+/// A rule: a pattern of the lists that it reports, with a message and perhaps a replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintRule {
-    /// The name, by which a comment silences it.
+    /// The name, with which a comment can silence the rule.
     pub name: String,
     /// The lists that the rule reports.
     pub pattern: Pattern,
     /// The message.
     pub message: String,
-    /// The form that replaces such a list.
+    /// The form that replaces a reported list, if the rule has one.
     pub rewrite: Option<Template>,
 }

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WrittenMethod {
-    /// True for a method of the name's setf function.
+    /// True for a method of the setf function of the name.
     #[serde(default)]
     pub setf: bool,
-    /// `:around`, lower-case.
+    /// The qualifiers in lower case, such as `:around`.
     pub qualifiers: Vec<String>,
-    /// `circle`, `(eql :x)`, `t`: lower-case, without packages.
+    /// The specializers in lower case, without packages, such as `circle`, `(eql :x)` or `t`.
     pub specializers: Vec<String>,
 }

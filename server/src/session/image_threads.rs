@@ -1,4 +1,4 @@
-//! The image's threads, interrupted and ended for a client.
+//! Interrupting and ending the image's threads for a client.
 
 use super::{ClientId, Session};
 use crate::image::api::browse::{InterruptThread, KillThread, StoppedThread};
@@ -14,7 +14,7 @@ impl Session {
         self.run(client, format!("interrupting thread {number}"), move |_| InterruptThread { number }, None, None)
     }
 
-    /// Has a thread run its clean-up forms and end.
+    /// Ends a thread after it has run its clean-up forms.
     pub fn kill_thread(
         &self,
         client: ClientId,

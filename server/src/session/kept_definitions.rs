@@ -1,5 +1,5 @@
 //! Definitions that the image keeps from evaluations although the files of a loaded system have
-//! others: the reload of what has changed does not load unchanged files again.
+//! other ones. They are kept because a reload does not load unchanged files again.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -21,13 +21,13 @@ const ASK: usize = 500;
 const BYTES: usize = 16 << 20;
 /// The number of definitions after which no further file is compared.
 const ENOUGH: usize = 50;
-/// The number of definitions that are named.
+/// The maximum number of definitions that are named.
 const NAMED: usize = 12;
 
 impl Session {
     /// Returns the definitions of a loaded system's files that the image has from an evaluation
-    /// with another text, such as `SHOP::DISCOUNT (src/shop.lisp:12, claude 1)`. Empty if the image
-    /// does not answer.
+    /// with another text, such as `SHOP::DISCOUNT (src/shop.lisp:12, claude 1)`. Returns none if
+    /// the image does not answer.
     pub async fn kept_from_evaluations(&self, system: &str) -> Vec<String> {
         let names = self.inner.provenance.evaluated_names();
         if names.is_empty() {
@@ -43,7 +43,7 @@ impl Session {
         let workspace = self.real_workspace().await;
         let (mut kept, mut bytes) = (Vec::new(), 0);
         for file in known {
-            // A file that has gone, or is none, defines nothing.
+            // A file that cannot be read defines nothing.
             let Ok(text) = bounded_file::read_blocking(file.clone(), bounded_file::SOURCE_LIMIT).await else {
                 continue;
             };
@@ -66,7 +66,8 @@ impl Session {
         kept
     }
 
-    /// [`Session::kept_from_evaluations`] after a reload; empty unless one of a system.
+    /// Acts as [`Session::kept_from_evaluations`] after a reload of a system. Returns none after
+    /// another reload.
     pub async fn kept_after_reload(&self, system: Option<&str>) -> Vec<String> {
         match system {
             Some(system) => self.kept_from_evaluations(system).await,
@@ -105,8 +106,8 @@ async fn definitions_named(bytes: Vec<u8>, names: HashSet<String>) -> Vec<Defini
     .await
 }
 
-/// Returns the evaluation that made the image's definition, unless it had a text that the file has.
-/// `found`: the definitions of the file, which may have several of one name.
+/// Returns the evaluation that made the image's definition, unless the file has a definition with
+/// the same text. `found` are the definitions of the file, which may have several of one name.
 fn evaluated<'a>(one: &Definition, found: &[Definition], made: &'a [Provenance]) -> Option<&'a Provenance> {
     let method = one.method_in(PACKAGE);
     let newest = made.iter().find(|made| made.kind == one.kind && made.method == method)?;
@@ -116,8 +117,8 @@ fn evaluated<'a>(one: &Definition, found: &[Definition], made: &'a [Provenance])
     (!is_of_file).then_some(newest)
 }
 
-/// Returns the sentence that names definitions of unchanged files which were not loaded again;
-/// `None` without any.
+/// Returns a sentence that names definitions of unchanged files that were not loaded again, or
+/// `None` if there are no such definitions.
 pub fn not_of_the_files(kept: &[String]) -> Option<String> {
     (!kept.is_empty()).then(|| {
         let names = first_names(kept, NAMED);

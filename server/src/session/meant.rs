@@ -1,4 +1,4 @@
-//! The names that are meant in place of unknown ones, for a front end that offers no fixes.
+//! The names that are meant in place of unknown ones, for a front end without fixes.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::image::api::symbols::{Complete, Completions};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 
-/// The maximum number of different names of a text that the image is asked for.
+/// The maximum number of different names of a text for which the image is queried.
 const MAX_QUERIES: usize = 20;
 
 impl Session {

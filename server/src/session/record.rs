@@ -16,8 +16,8 @@ impl Session {
         &self.inner.log
     }
 
-    /// Returns the provenance of a symbol's definitions, by the name and home package in the image;
-    /// the latest first. A package's entries are under its name in `KEYWORD`.
+    /// Returns the provenance of a symbol's definitions, the latest first, by the symbol's name and
+    /// home package in the image. The entries of a package are found by its name in `KEYWORD`.
     pub fn provenance(&self, package: &str, name: &str) -> Vec<Provenance> {
         self.inner.provenance.of(package, name)
     }
@@ -27,8 +27,8 @@ impl Session {
         self.inner.provenance.last_definition()
     }
 
-    /// Returns the definitions after the one of that number that people and other agents made in
-    /// the image, in sentences for the agent `reader`.
+    /// Returns sentences for the agent `reader` about the definitions after this number that people
+    /// and other agents made in the image.
     pub fn others_since(&self, number: u64, reader: ClientId) -> Vec<String> {
         self.inner.provenance.others_since(number, reader)
     }
@@ -68,7 +68,7 @@ impl Session {
         })
     }
 
-    /// The common part of [`Session::evaluate`] and [`Session::evaluate_at`].
+    /// Evaluates code, as the common part of [`Session::evaluate`] and [`Session::evaluate_at`].
     pub(super) fn evaluation(
         &self,
         client: ClientId,
@@ -78,7 +78,7 @@ impl Session {
         let code = request.code.clone();
         let at = place.as_ref().and_then(|place| place.position);
         let how = log::current().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
-        // Agents get the image's own words, which their contract has.
+        // Agents get the image's own words, as their contract says.
         let for_person = how.starts_with("consort.");
         let work =
             settle_kept(self.ask_job(|reply| Event::Evaluate { client, request, place, invoked_by: how, reply }));
@@ -96,7 +96,7 @@ impl Session {
     }
 }
 
-/// Returns the status of an evaluation and its outcome in a line, for the log.
+/// Returns the status of an evaluation and its outcome in one line, for the log.
 pub(super) fn outcome_line(outcome: &EvalOutcome) -> (Ended, String) {
     match &outcome.error {
         Some(error) => (Ended::Error, format!("{}: {}", error.kind, error.message)),

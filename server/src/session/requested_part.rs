@@ -5,7 +5,7 @@ use ropey::Rope;
 use crate::text::Span;
 use crate::text::position::Position;
 
-/// A requested part of a document, with the tool or command.
+/// A requested part of a document, and the tool or command that requests it.
 #[derive(Debug)]
 pub(super) struct RequestedPart {
     pub(super) uri: String,
@@ -18,8 +18,7 @@ pub(super) struct RequestedPart {
 pub enum Part {
     /// The form that ends at or contains a position.
     Form(Position),
-    /// The top-level form at a position, or the one before it: see
-    /// `ide::evaluate_part::top_level`.
+    /// The top-level form at a position, or the one before it (`ide::evaluate_part::top_level`).
     TopLevel(Position),
     /// The top-level forms from the start to a position.
     UpTo(Position),

@@ -1,5 +1,5 @@
 //! Evaluation of a part of an open document. The part is determined in the actor, which has the
-//! document with every change the editor sent before.
+//! document with all changes that the editor has sent before.
 
 use std::future::Future;
 
@@ -20,8 +20,8 @@ use crate::text::tree::Tree;
 
 impl Session {
     /// Evaluates a part of an open document, with the document as the source location of its
-    /// definitions. The request's code is taken from the document. `None`: the document is not
-    /// open, or the part is empty.
+    /// definitions. The request's code is taken from the document. Returns `None` if the document
+    /// is not open, or if the part is empty.
     pub fn evaluate_part(
         &self,
         client: ClientId,
@@ -90,7 +90,7 @@ impl Actor {
     }
 }
 
-/// Returns the form that is meant at a position: see [`evaluate_part::form`]. Examines only the
+/// Returns the form that is meant at a position ([`evaluate_part::form`]). Examines only the
 /// top-level forms nearby.
 fn form_at(document: &Document, at: usize) -> Option<Span> {
     const MAX_BYTES: usize = 4 << 20;
@@ -101,7 +101,7 @@ fn form_at(document: &Document, at: usize) -> Option<Span> {
     if last.bytes.end - first.bytes.start > MAX_BYTES {
         return toplevel_form(document, at);
     }
-    // White space around them is included, for a position in it.
+    // White space around the forms is included, for a position in it.
     let text = document.text();
     let end = last.span.end.max(at).min(text.len_chars());
     let string = text.slice(first.span.start..end).to_string();

@@ -10,7 +10,7 @@ use crate::checker::Checker;
 use crate::image::{Image, programs};
 use crate::model::image::ImageState;
 
-/// The time limit of the query to the image, which its dispatcher answers also while Lisp code
+/// The time limit of the query to the image. Its dispatcher answers the query even while Lisp code
 /// runs.
 const FACTS_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -73,8 +73,8 @@ pub(super) async fn gather(
     }
 }
 
-/// Describes an image's state as JSON: `{"state": "ready", ...}`. Also the content of the
-/// editor's `consort/imageState`.
+/// Returns an image's state as JSON: `{"state": "ready", ...}`. The editor's `consort/imageState`
+/// has the same content.
 pub fn describe(state: &ImageState) -> Value {
     match state {
         ImageState::Idle => json!({"state": "idle"}),
@@ -84,7 +84,7 @@ pub fn describe(state: &ImageState) -> Value {
     }
 }
 
-/// Returns the resident memory of this process in bytes; 0 when the system does not report it.
+/// Returns the resident memory of this process in bytes, or 0 if the system does not report it.
 async fn resident() -> u64 {
     #[cfg(target_os = "linux")]
     {

@@ -1,5 +1,5 @@
-//! Stops of threads that the code of a client's evaluations started: whose they are, and what
-//! becomes of them when the client has left.
+//! The stops of threads that the code of a client's evaluations started, and their end after the
+//! client has left.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::model::stop::{Stop, StopEvent};
 /// The time limit for a thread to leave an aborted stop.
 const LEAVES: Duration = Duration::from_secs(5);
 
-/// The maximum number of stops that are aborted for one client. There are fewer at once, those on
-/// the stacks of others included.
+/// The maximum number of stops that are aborted for one client. It is more than there are at once,
+/// stops on the stacks of others included.
 const MAX_ABORTS: usize = 64;
 
 /// The clients that have left while threads of theirs may be stopped.
@@ -30,8 +30,8 @@ pub(super) struct ThreadStops {
 }
 
 impl ThreadStops {
-    /// Aborts the stops of threads that `sessions` started, after another client had time to take
-    /// them over.
+    /// Aborts the stops of threads that `sessions` started, after the time `after`, in which
+    /// another client can take them over.
     pub(super) fn abandoned(&mut self, image: Image, sessions: Vec<String>, after: Duration) {
         while self.tasks.try_join_next().is_some() {}
         self.tasks.spawn(async move {
@@ -41,7 +41,7 @@ impl ThreadStops {
     }
 }
 
-/// Returns true if a stop is of a thread that one of `sessions` started.
+/// Returns true if the thread of a stop was started by one of `sessions`.
 fn started_by(stop: &Stop, sessions: &[String]) -> bool {
     stop.started_by.as_ref().is_some_and(|starter| sessions.contains(starter))
 }
@@ -60,7 +60,7 @@ async fn abort_all(image: &Image, sessions: &[String]) {
         let Some(stop) = known.stops.iter().rev().find(is_next) else { return };
         tried.insert(stop.number);
         tracing::info!(stop = stop.number, "a stop of a thread whose editor left is aborted");
-        // A stop that was left meanwhile is refused, and another one is found next.
+        // If a stop was left meanwhile, its abort is refused, and another stop is found next.
         if let Ok(ActionOutcome { .. }) = image.at_stop(&DebugAbort { stop: stop.number }).await {
             let left = wait_until_left(&mut events, stop.number);
             if crate::steady::timeout(LEAVES, left).await.is_err() {

@@ -1,4 +1,4 @@
-//! The question whether a person trusts the settings of a workspace, and its answer.
+//! The question whether a person trusts the settings of a workspace, and the answer.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use super::ClientId;
 use crate::config::trust::{COMMAND, UntrustedSettings};
 use crate::shown;
 
-/// The longest path of a workspace that is shown, in characters.
+/// The maximum length of a workspace's path in a question, in characters.
 const PLACE: usize = 150;
 
-/// A question to a person: whether the workspace is trusted with the settings it requests.
+/// The question whether a person trusts the settings that a workspace requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustPrompt {
     /// The text of a notification.
@@ -23,7 +23,7 @@ pub struct TrustPrompt {
 pub enum TrustAnswer {
     /// The person trusts the workspace.
     Trust,
-    /// Not now, or the question was dismissed.
+    /// The person did not decide now, or dismissed the question.
     NotNow,
     /// The editor cannot ask.
     Cannot,
@@ -31,7 +31,7 @@ pub enum TrustAnswer {
 
 impl TrustPrompt {
     pub(super) fn new(untrusted: &UntrustedSettings) -> TrustPrompt {
-        // The lines are shown in full: the answer is about all of them.
+        // The lines are shown in full, because the answer is about all of them.
         let lines: Vec<String> = untrusted.lines().iter().map(|line| format!("    {line}")).collect();
         let message = format!(
             "The {} of {} wants:\n{}\nThis runs programs or code of the workspace as you. Do you trust it? Until then \
@@ -44,7 +44,8 @@ impl TrustPrompt {
     }
 }
 
-/// The workspace in one line. Of a long path the end is kept, so that the question fits.
+/// Returns the workspace's path in one line. Only the end of a long path is kept, so that the
+/// question fits.
 fn place(workspace: &Path) -> String {
     let path = shown::notification(&workspace.to_string_lossy()).replace(['\n', '\t'], " ");
     let length = path.chars().count();
@@ -58,7 +59,7 @@ fn place(workspace: &Path) -> String {
 #[derive(Debug, Default)]
 pub(super) struct TrustState {
     pub(super) asked: Option<ClientId>,
-    /// The question has been answered; a terminal can still change the answer.
+    /// True once the question has been answered. A terminal can still change the answer.
     pub(super) answered: bool,
 }
 

@@ -3,7 +3,7 @@
 use super::names;
 use super::scanner::TokenKind;
 
-/// The contents of a string, without its escapes.
+/// Returns the contents of a string, without its escapes.
 fn string(written: &str) -> String {
     let mut string = String::with_capacity(written.len());
     let mut chars = written.chars();
@@ -13,7 +13,7 @@ fn string(written: &str) -> String {
     string
 }
 
-/// The string that a string designator denotes as written.
+/// Returns the string that a string designator, as written, denotes.
 pub fn designated(written: &str, kind: TokenKind) -> Option<String> {
     let symbol = match kind {
         TokenKind::String => {

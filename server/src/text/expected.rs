@@ -1,8 +1,8 @@
-//! The starts of the top-level forms that a complete reading of a text comes to.
+//! The starts of the top-level forms that a complete reading of a text reaches.
 
 use super::document::Document;
 
-/// Words of texts that give the reader a syntax of their own, or use one.
+/// Words of texts that define or use a syntax of their own.
 const SYNTAX_WORDS: [&str; 4] = ["readtable", "macro-character", "syntax", "enable-"];
 
 /// The top-level forms of a text. Positions are characters.
@@ -12,12 +12,12 @@ pub struct Expected {
     pub plain: Vec<usize>,
     /// The starts of all other forms.
     pub others: Vec<usize>,
-    /// True if the text speaks of a syntax of its own: the reader may then see fewer forms.
+    /// True if the text mentions a syntax of its own. The reader may then find fewer forms.
     pub own_syntax: bool,
 }
 
 impl Expected {
-    /// Returns the starts of the forms of `document`. Empty if a form is broken, which the
+    /// Returns the starts of the forms of `document`. Returns none if a form is broken, which the
     /// structure's own diagnostics report.
     pub fn of(document: &Document) -> Expected {
         let (scan, text) = (document.scan(), document.text());

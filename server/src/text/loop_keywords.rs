@@ -1,5 +1,5 @@
-//! The keywords of `loop` (CLHS 6.1), in groups by what follows them. A group is a text with a
-//! space between its words.
+//! The keywords of `loop` (CLHS 6.1), grouped by the text that may follow them. A group is a string
+//! with one space between its words.
 
 macro_rules! accumulations {
     () => {
@@ -101,7 +101,7 @@ pub const ALL: &str = concat!(
     " of using then and into else end named it of-type"
 );
 
-/// Returns true if a group has a word. The word is in lower case.
+/// Returns true if a group contains a word, given in lower case.
 pub fn is_in(word: &str, group: &str) -> bool {
     group.split(' ').any(|one| one == word)
 }

@@ -1,5 +1,5 @@
-//! The packages that the `(in-package ...)` forms of a text name. Computed in one pass over the
-//! text, and stored with it.
+//! The packages that the `(in-package ...)` forms of a text name. They are computed in one pass
+//! over the text, and stored with it.
 
 use ropey::Rope;
 
@@ -21,7 +21,7 @@ struct InPackageForm {
     end: usize,
     /// The package.
     name: String,
-    /// True if `#+` or `#-` precedes: the reader may skip the form.
+    /// True if `#+` or `#-` precedes, so that the reader may skip the form.
     guarded: bool,
 }
 
@@ -41,14 +41,14 @@ impl Packages {
         Packages { named }
     }
 
-    /// The package named by the last form before `offset`.
+    /// Returns the package named by the last form before `offset`.
     pub(super) fn at(&self, offset: usize) -> Option<&str> {
         self.before(offset).last().map(|one| one.name.as_str())
     }
 
-    /// The packages that may be in force at `offset`, the last one first: those of the forms that
-    /// a reader may skip, and of the form before them that none skips. `None` in their place if
-    /// there is no such form.
+    /// Returns the packages that may be in force at `offset`, the last one first. They are those of
+    /// the forms that a reader may skip, and that of the last form before these that no reader
+    /// skips. Without such a form, `None` is in its place.
     pub(super) fn possible_at(&self, offset: usize) -> Vec<Option<&str>> {
         const MAX_PACKAGES: usize = 8;
         let mut found = Vec::new();
@@ -64,7 +64,7 @@ impl Packages {
         found
     }
 
-    /// All packages that are named, in the order of the text.
+    /// Returns all packages that are named, in the order of the text.
     pub(super) fn all(&self) -> impl Iterator<Item = &str> {
         self.named.iter().map(|one| one.name.as_str())
     }
@@ -74,11 +74,11 @@ impl Packages {
     }
 }
 
-/// The bytes at which `in-package` is written, in upper or lower case.
+/// Returns the bytes at which `in-package` is written, in upper or lower case.
 fn mentions(text: &Rope) -> Vec<usize> {
     const NAME: &[u8] = b"in-package";
     let mut found = Vec::new();
-    // The last bytes seen, for a name that lies in two of the rope's chunks.
+    // The last bytes seen, for a name that spans two of the rope's chunks.
     let mut tail: Vec<u8> = Vec::new();
     let mut begin = 0;
     for chunk in text.chunks() {
@@ -95,7 +95,7 @@ fn mentions(text: &Rope) -> Vec<usize> {
     found
 }
 
-/// The form as `(in-package name)`, if it is one.
+/// Returns the form as `(in-package name)`, if it is such a form.
 fn in_package(text: &Rope, form: &TopForm) -> Option<InPackageForm> {
     const MAX_BYTES: usize = 400;
     if form.fault.is_some() || form.span.end - form.span.start > MAX_BYTES {

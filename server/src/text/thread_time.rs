@@ -1,5 +1,5 @@
-//! Limits of computations, in processor time of their thread. On a busy machine a thread waits for
-//! a processor, and that time is not the computation's.
+//! Limits of computations, in processor time of their thread. The time that a thread waits for a
+//! processor on a busy machine is not part of it.
 
 use std::time::{Duration, Instant};
 
@@ -11,18 +11,18 @@ fn used() -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// The end of a computation's time, valid only in the thread that made it.
+/// The limit of a computation's time, valid only in the thread that made it.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit {
     began: Duration,
     time: Duration,
-    /// The earliest possible end by the clock: a thread computes for no longer than the clock goes,
-    /// and the clock is cheaper to read.
+    /// The earliest possible end by the clock, which is cheaper to read than the processor time. A
+    /// thread cannot compute for longer than the clock has run.
     not_before: Option<Instant>,
 }
 
 impl Limit {
-    /// The moment when this thread has computed for `time` from now on.
+    /// Returns a limit that ends when this thread has computed for `time` from now on.
     pub fn after(time: Duration) -> Limit {
         Limit { began: used(), time, not_before: Instant::now().checked_add(time) }
     }
@@ -32,7 +32,7 @@ impl Limit {
         self.not_before.is_some_and(|moment| Instant::now() >= moment) && self.used() >= self.time
     }
 
-    /// The processor time since the limit was made.
+    /// Returns the processor time used since the limit was made.
     pub fn used(&self) -> Duration {
         used().saturating_sub(self.began)
     }
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn only_what_this_thread_computes_counts() {
         let limit = Limit::after(Duration::from_millis(100));
-        // Another thread computes for longer meanwhile, and this one waits.
+        // Another thread computes for longer while this one waits.
         let other = std::thread::spawn(|| {
             let limit = Limit::after(Duration::from_millis(300));
             while !limit.is_over() {}

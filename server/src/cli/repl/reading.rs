@@ -1,11 +1,11 @@
-//! The text of an entry: whether it is whole, its forms, and the indentation of its next line.
+//! The text of an entry: its completeness, its forms, and the indentation of its next line.
 
 use consort::ide::format::rules::Bodies;
 use consort::ide::format::{IndentRange, Options, format};
 use consort::text::toplevel::{Scan, Unreadable};
 use consort::text::tree::Tree;
 
-/// A longer entry is not indented as it is typed, bytes.
+/// The number of bytes of an entry above which it is not indented as it is typed.
 const INDENTED: usize = 64 << 10;
 
 /// Returns true if the reader would not wait for more of the text.
@@ -13,12 +13,12 @@ pub(super) fn is_whole(text: &str) -> bool {
     Scan::of(text).broken().all(|form| form.fault == Some(Unreadable::ExtraClose))
 }
 
-/// Returns true if the structure of the text has no mistake.
+/// Returns true if the structure of the text has no error.
 pub(super) fn is_sound(text: &str) -> bool {
     Scan::of(text).broken().next().is_none()
 }
 
-/// The white space with which the line begins that follows a text.
+/// Returns the white space at the start of the line that follows a text.
 pub(super) fn indentation(text: &str) -> String {
     if text.len() > INDENTED {
         return String::new();

@@ -1,17 +1,17 @@
-//! A stop of the evaluation, and the texts in which it is shown.
+//! The stop of an evaluation, and the texts that show it.
 
 use serde_json::Value;
 
 use super::fields::{elements, text};
 
-/// The stop of the evaluation.
+/// The stop of an evaluation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stop {
-    /// The number of the thread that waits.
+    /// The id of the thread that waits.
     pub(super) thread: u64,
     /// The depth of nested stops: more than 1 for a stop on the stack of another.
     pub(super) level: u64,
-    /// True until it was shown.
+    /// True until the stop was shown.
     pub(super) is_new: bool,
 }
 
@@ -26,14 +26,14 @@ impl Stop {
     }
 }
 
-/// The condition, from the answer to `exceptionInfo`.
+/// Returns the condition, from the answer to `exceptionInfo`.
 pub(super) fn condition(information: &Value) -> String {
     let details = &information["details"];
     let (kind, message) = (text(&details["typeName"]), text(&details["message"]));
     if kind == "pause" { format!("{message}\n") } else { format!("{kind}: {message}\n") }
 }
 
-/// The numbered restarts, from the answer to `consort/restarts`.
+/// Returns the numbered restarts, from the answer to `consort/restarts`.
 pub(super) fn restarts(answer: &Value) -> String {
     let mut shown = String::from("Restarts (a number invokes one, :help says more):\n");
     for restart in elements(&answer["restarts"]) {
@@ -43,7 +43,8 @@ pub(super) fn restarts(answer: &Value) -> String {
     shown
 }
 
-/// Frames, from the answer to `stackTrace`, whose first has the number `first`.
+/// Returns frames, from the answer to `stackTrace`. The first has the number `first`, and `current`
+/// is marked.
 pub(super) fn frames(answer: &Value, first: usize, current: usize) -> String {
     let mut shown = String::new();
     let frames = elements(&answer["stackFrames"]);
@@ -69,7 +70,7 @@ fn place(frame: &Value) -> String {
     }
 }
 
-/// Variables, from the answer to `variables`.
+/// Returns variables, from the answer to `variables`.
 pub(super) fn locals(answer: &Value) -> String {
     let locals = elements(&answer["variables"]);
     if locals.is_empty() {

@@ -9,10 +9,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::framing::{self, lines::BlockingLines};
 
-/// Reads lines from a descriptor.
+/// A reader of lines from a descriptor.
 #[derive(Debug)]
 pub(super) struct Lines {
-    /// The lines have no limit here: the host has one, and answers what is longer.
+    /// The lines, whose length is not limited here. The host has a limit, and answers longer lines.
     lines: BlockingLines<File>,
 }
 
@@ -32,7 +32,8 @@ impl Lines {
         Lines { lines: BlockingLines::new(file) }
     }
 
-    /// Returns the next line; with `wait`, within that time.
+    /// Returns the next line. With `wait`, returns [`Line::Late`] if there is none within that
+    /// time.
     pub(super) fn next(&mut self, wait: Option<Duration>) -> io::Result<Line> {
         let deadline = wait.map(|wait| Instant::now() + wait);
         loop {

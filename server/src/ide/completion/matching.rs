@@ -1,4 +1,4 @@
-//! How well a name fits the part of it that was typed. Works on names in lower case.
+//! The score of how well a name fits the part of it that was typed. Names are in lower case.
 
 use memchr::memmem::Finder;
 
@@ -10,14 +10,14 @@ pub(super) struct Pattern {
     /// The partial name, in lower case.
     pub(super) typed: String,
     letters: u64,
-    /// Finds what was typed inside a name.
+    /// The search for the typed text inside a name.
     finder: Finder<'static>,
-    /// True if the pattern has several words: `de-bi`.
+    /// True if the pattern has several words, as `de-bi`.
     parts: bool,
 }
 
-/// The base scores of the ways to match, from which something is subtracted for each further
-/// character. `PREFIX`: the name begins with the pattern.
+/// The base score of a name that begins with the pattern. The base scores below are of the other
+/// ways to match. Something is subtracted from each for each further character.
 pub(super) const PREFIX: f32 = 1000.0;
 const PARTS: f32 = 700.0;
 const INITIALS: f32 = 650.0;
@@ -42,7 +42,7 @@ impl Pattern {
         letters & self.letters == self.letters
     }
 
-    /// Returns the score of a name in lower case; `None` if it does not fit.
+    /// Returns the score of a name in lower case, or `None` if the name does not fit.
     pub(super) fn score(&self, name: &str) -> Option<f32> {
         let typed = self.typed.as_str();
         if typed.is_empty() {
@@ -55,7 +55,7 @@ impl Pattern {
         if name.starts_with(typed) {
             return Some(PREFIX - over * 0.3 + if over == 0.0 { 40.0 } else { 0.0 });
         }
-        // A variable is found without its earmuffs.
+        // A variable such as `*list*` is also found without its asterisks.
         let bare = name.trim_start_matches(['*', '+', '%']);
         if bare.len() < name.len() && bare.starts_with(typed) {
             return Some(PREFIX - 60.0 - over * 0.3);
@@ -92,8 +92,8 @@ fn parts(typed: &str, name: &str) -> bool {
     typed.split('-').all(|part| words.next().is_some_and(|word| word.starts_with(part)))
 }
 
-/// Returns true if the characters of `typed` are the initials of the first words of `name`: `mvb`
-/// for `multiple-value-bind`.
+/// Returns true if the characters of `typed` are the initials of the first words of `name`, as
+/// `mvb` for `multiple-value-bind`.
 fn initials(typed: &str, name: &str) -> bool {
     let mut words =
         name.split(|char: char| char.is_ascii() && is_separator(char as u8)).filter(|word| !word.is_empty());

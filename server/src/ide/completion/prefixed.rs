@@ -12,8 +12,9 @@ use crate::ide::index::Snapshot;
 use crate::ide::name_index::{EXTERNAL, NameIndex, Package, Symbol};
 use crate::text::names;
 
-/// Returns the completions of `pkg:name` or `pkg::name` with their scores: of the image's symbols
-/// the best `most` and those with the score of the last of them, and all matching names of texts.
+/// Returns the completions of `pkg:name` or `pkg::name` with their scores. These are the best
+/// `most` of the image's symbols, those with the same score as the last of them, and all matching
+/// names of texts.
 pub(super) fn symbols(
     typed: &str,
     (index, package): (&NameIndex, Option<&Package>),
@@ -31,7 +32,8 @@ pub(super) fn symbols(
     let internal = prefix.ends_with("::");
     if let Some(target) = target {
         for (symbol, letters) in target.symbols.iter().zip(&target.letters) {
-            // After two colons only the package's own symbols: for these, `home` is `None`.
+            // After two colons, only the package's own symbols are offered. For these, `home` is
+            // `None`.
             let seen = if internal { symbol.home().is_none() } else { letters & EXTERNAL != 0 };
             if !seen || !pattern.may_fit(*letters) {
                 continue;
@@ -54,8 +56,8 @@ pub(super) fn symbols(
         (symbol_item(label, symbol, &home.name), score)
     };
     let mut found: Vec<(Item, f32)> = scored.into_iter().map(item).collect();
-    // The texts know the names of a package that the image does not have, and what a changed
-    // DEFPACKAGE exports.
+    // The texts have the names of a package that the image does not have, and the exports of a
+    // changed DEFPACKAGE.
     let named = target.map_or(named, |target| (!internal).then(|| target.name.clone()));
     if let Some(named) = named {
         for name in workspace::of_package(workspace, &named, !internal) {
@@ -72,7 +74,7 @@ pub(super) fn symbols(
             found.push((Item { label, kind: "symbol".into(), detail, ..Item::default() }, score));
         }
     }
-    // The exports of a known package are known: another word of the text is a mistake.
+    // The exports of a known package are complete, so that another word of the text is a mistake.
     if target.is_some() && !internal {
         return found;
     }
@@ -89,13 +91,13 @@ pub(super) fn symbols(
     found
 }
 
-/// The additional score of a name that occurs nearby with the same prefix: a text uses few names
-/// of a package.
+/// Returns the additional score of a name that occurs nearby with the same prefix, because a text
+/// uses few names of a package.
 fn of_prefix(used: Option<&Used>) -> f32 {
     if used.is_some() { 40.0 } else { 0.0 }
 }
 
-/// Returns the packages that complete `typed`, with its `:` or `#:`, and their scores.
+/// Returns the packages that complete `typed`, which may begin with `:` or `#:`, and their scores.
 pub(super) fn packages(
     typed: &str,
     (index, current): (&NameIndex, Option<&Package>),

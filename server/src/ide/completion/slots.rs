@@ -6,8 +6,9 @@ use crate::ide::context::{Backend, Cursor};
 use crate::ide::name_index::{NameIndex, Package};
 use crate::text::datum::{Form, Kind, Node};
 
-/// The slots of an instance, as written: of its class, if `(the class ...)` or a `defmethod` of the
-/// form tells it; else all slots that the workspace's files define.
+/// Returns the completions of the slots of an instance, as written. They are those of its class, if
+/// `(the class ...)` or a `defmethod` of the form shows it. Otherwise, they are all slots that the
+/// workspace's files define.
 pub(super) fn slots<B: Backend>(
     cursor: &Cursor<B>,
     form: Option<&Form>,
@@ -33,7 +34,7 @@ pub(super) fn slots<B: Backend>(
     all.filter_map(|(slot, class)| item(slot, class, 90.0)).collect()
 }
 
-/// The class of an instance, as written.
+/// Returns the class of an instance, as written.
 fn class_of(form: &Form, instance: &str) -> Option<String> {
     let mut words = instance.trim_start_matches('(').split_whitespace();
     if instance.starts_with('(') && words.next().is_some_and(|word| word.eq_ignore_ascii_case("the")) {

@@ -1,4 +1,4 @@
-//! Names that files of the workspace define, whether they are loaded or not.
+//! The names that files of the workspace define, whether the files are loaded or not.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,15 +6,16 @@ use super::matching::Pattern;
 use crate::ide::index::{PackageText, Snapshot};
 use crate::ide::partial_name::Local;
 
-/// The matching names that the files of the workspace, except the file `own`, define: those of the
-/// current package, those that it imports, and those exported by the packages that it uses.
+/// Returns the matching names that the files of the workspace, except the file `own`, define. They
+/// are the names of the current package, those that it imports, and those that the packages that it
+/// uses export.
 pub(super) fn names(workspace: &Snapshot, own: &str, package: &str, pattern: &Pattern) -> Vec<Local> {
     let seen = VisiblePackages::of(workspace, package);
     let mut found = Vec::new();
     for file in workspace.files.iter().filter(|file| file.uri != own) {
         let (mut before, mut of_package) = (None, None);
         for one in &file.definitions {
-            // Most definitions of a file are in one package.
+            // The visibility is kept, because most definitions of a file are in one package.
             if before != Some(one.package.as_deref()) {
                 before = Some(one.package.as_deref());
                 of_package = seen.package(one.package.as_deref().unwrap_or("COMMON-LISP-USER"));
@@ -41,15 +42,15 @@ pub(super) fn names(workspace: &Snapshot, own: &str, package: &str, pattern: &Pa
     found
 }
 
-/// The names of a package in lower case: those that the texts define in it, or with `exported`
-/// those that its definition exports.
+/// Returns the names of a package in lower case. They are the names that the texts define in it, or
+/// with `exported` those that its definition exports.
 pub(super) fn of_package(workspace: &Snapshot, package: &str, exported: bool) -> HashSet<String> {
     let texts = || workspace.files.iter().flat_map(|file| &file.packages).filter(|one| is(one, package));
     if exported {
         return texts().flat_map(|one| &one.exports).map(|name| name.to_lowercase()).collect();
     }
     let mut found = HashSet::new();
-    // An `in-package` may name it by a nickname.
+    // An `in-package` may name the package by a nickname.
     let called: HashSet<&str> = texts().flat_map(names_of).chain([package]).collect();
     for one in workspace.files.iter().flat_map(|file| &file.definitions) {
         if one.package.as_deref().is_some_and(|name| called.contains(name)) && one.kind() != "package" {
@@ -74,12 +75,12 @@ fn is_operator(kind: &str) -> bool {
     matches!(kind, "function" | "generic function" | "method" | "macro" | "compiler macro" | "setf expander")
 }
 
-/// The packages whose names are visible in a package.
+/// The packages with names that are visible in a package.
 struct VisiblePackages<'a> {
     packages: HashMap<&'a str, Visible<'a>>,
 }
 
-/// The names of a package that are visible.
+/// The part of a package's names that is visible.
 #[derive(Clone, Copy)]
 enum Visible<'a> {
     All,

@@ -87,7 +87,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     Some(Fix::new(title, changes))
 }
 
-/// The change that removes a string from its list, with the white space before it.
+/// Returns the change that removes a string from its list, with the white space before it.
 fn without_string(form: &Form, list: &Node, string: &Node) -> Change {
     let before = list.children.iter().rfind(|one| one.end() <= string.start()).map(Node::end);
     let blank = |from: &usize| form.source.get(*from..string.start()).is_some_and(|text| text.trim().is_empty());
@@ -95,7 +95,8 @@ fn without_string(form: &Form, list: &Node, string: &Node) -> Change {
     Change { span: form.span_of(start, string.end()), text: String::new() }
 }
 
-/// The change that removes a top-level form, with the rest of its last line and one blank line.
+/// Returns the change that removes a top-level form, with the rest of its last line and one blank
+/// line.
 fn removed(document: &Document, form: &Form) -> Change {
     let text = document.text();
     let mut end = form.span.end;
@@ -113,7 +114,8 @@ fn removed(document: &Document, form: &Form) -> Change {
     Change { span: Span { start: form.span.start, end }, text: String::new() }
 }
 
-/// The changes that move a string of a body before its code, where it is the docstring.
+/// Returns the changes that move a string of a body before the code of the body, where it is the
+/// docstring.
 fn moved(form: &Form, list: &Node, string: &Node) -> Option<Vec<Change>> {
     let elements = list.elements();
     let definer = form.operator(list).is_some_and(|operator| crate::text::definitions::is_definer(&operator));
@@ -123,7 +125,7 @@ fn moved(form: &Form, list: &Node, string: &Node) -> Option<Vec<Change>> {
     let (code, previous) = (elements.get(parameters + 1)?, elements.get(at.checked_sub(1)?)?);
     let space = |from: &Node, to: &Node| form.source.get(from.end()..to.start()).filter(|text| text.trim().is_empty());
     let (between, _) = (space(before, code)?, space(previous, string)?);
-    // A string that is already there would be a second docstring.
+    // If the code begins with a string, the moved string would be a second docstring.
     (code.kind != Kind::String).then(|| {
         let text = format!("{between}{}", form.written(string));
         let insert = Change { span: form.span_of(before.end(), before.end()), text };

@@ -166,7 +166,7 @@ fn loops_quotes_guards_and_macros() {
     );
 }
 
-/// The indentation of SLIME's slime-cl-indent.el, as `tests/format/compare` measures it.
+/// Asserts the indentation of SLIME's slime-cl-indent.el, as `tests/format/compare` measures it.
 #[test]
 fn as_slime_indents() {
     stays(
@@ -274,7 +274,7 @@ fn a_line_that_is_typed_is_indented_though_nothing_closes() {
 
 #[test]
 fn keywords_are_aligned_as_emacs_does() {
-    // Two data back from a keyword is another, as far as the head of the list.
+    // Two data before a keyword is another keyword, and so on to the head of the list.
     stays("(defpackage :a\n  (:use :cl :b\n        :c)\n  (:use :cl\n   :b))");
     stays("(f `(:name ,name\n     :path ,path))");
     stays("(f x :name name\n     :path path)");

@@ -23,15 +23,15 @@ pub struct Found {
 }
 
 impl Found {
-    /// The definition.
+    /// Returns the definition.
     pub fn definition(&self) -> &Indexed {
         &self.file.definitions[self.index]
     }
 }
 
-/// The definitions whose names match, best first: an equal name, a prefix, prefixes of words, a
-/// substring, a subsequence; of equal rank the shorter name first. An empty query matches all
-/// definitions of open files.
+/// Returns the definitions whose names match, best first. The order is: an equal name, a prefix,
+/// prefixes of words, a substring, a subsequence. Of equal matches, the shorter name is first. An
+/// empty query matches all definitions of open files.
 pub fn search(snapshot: &Snapshot, query: &str, limits: Limits) -> Vec<Found> {
     let query = query.trim().to_lowercase();
     let mut ranked: Vec<(u8, usize, usize, usize)> = Vec::new();

@@ -1,9 +1,10 @@
-//! Rules about the clauses of `case` and its like.
+//! Rules about the clauses of `case` and similar operators.
 
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 
-/// The clauses of a form with one of these operators; `None` if a part of them is guarded.
+/// Returns the clauses of a form with one of these operators, or `None` if a part of them is
+/// guarded.
 fn clauses<'a>(form: &Form, list: &'a Node, operators: &[&str]) -> Option<&'a [Node]> {
     let operator = form.operator(list)?;
     let clauses = list.children.get(2..)?;
@@ -11,7 +12,7 @@ fn clauses<'a>(form: &Form, list: &'a Node, operators: &[&str]) -> Option<&'a [N
     (operators.contains(&operator.as_str()) && whole).then_some(clauses)
 }
 
-/// Rule: `(case x ('a ...))`, whose keys are `quote` and `a`.
+/// Finds `(case x ('a ...))`, whose keys are `quote` and `a`.
 pub(super) fn quoted_key(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let clauses = clauses(form, list, &["case", "ccase", "ecase"]).unwrap_or_default();
     let keys = clauses.iter().filter_map(|clause| clause.children.first());
@@ -24,7 +25,7 @@ pub(super) fn quoted_key(form: &Form, list: &Node) -> Vec<(Span, String)> {
         .collect()
 }
 
-/// Rule: `(case x (nil ...))`, whose `nil` is the empty list of keys.
+/// Finds `(case x (nil ...))`, whose `nil` is the empty list of keys.
 pub(super) fn nil_key(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let clauses = clauses(form, list, &["case", "ccase", "ecase"]).unwrap_or_default();
     let keys = clauses.iter().filter_map(|clause| clause.children.first());
@@ -32,7 +33,7 @@ pub(super) fn nil_key(form: &Form, list: &Node) -> Vec<(Span, String)> {
     empty.map(|key| (key.span, "NIL is the list without keys, so this is never chosen; write (NIL).".into())).collect()
 }
 
-/// Rule: `(case x (a ...))` without an `otherwise` clause.
+/// Finds `(case x (a ...))` without an `otherwise` clause.
 pub(super) fn missing_otherwise(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let Some([.., last]) = clauses(form, list, &["case", "typecase"]) else { return Vec::new() };
     let Some(key) = last.children.first() else { return Vec::new() };

@@ -7,17 +7,17 @@ use crate::ide::index::{PackageText, designated};
 use crate::ide::package_lists::{names, sorted};
 use crate::ide::package_uses::{Uses, names_in};
 
-/// The number of names from which on a clause must be sorted.
+/// The minimum number of names of a clause that must be sorted.
 const LONG: usize = 10;
 
-/// Long clauses whose names are not in alphabetical order.
+/// Returns the long clauses whose names are not in alphabetical order.
 pub(super) fn unsorted_names(whole: &Whole) -> Vec<WorkspaceFinding> {
     let (definitions, _) = names_in(whole.document, &[]);
     let mut found = Vec::new();
     for definition in &definitions {
         for clause in definition.form.nodes.iter().flat_map(|list| list.elements()) {
             let names = names(&definition.form, clause);
-            // Clauses with comments between names, which `sorted` refuses, may have another order.
+            // Clauses with comments between names, which `sorted` refuses, may be in another order.
             let unsorted = names.len() >= LONG && sorted(&definition.form, names).is_ok_and(|moved| !moved.is_empty());
             if let Some(head) = clause.elements().first().filter(|_| unsorted) {
                 let message = format!("These {} names are in no alphabetical order.", names.len());
@@ -28,8 +28,8 @@ pub(super) fn unsorted_names(whole: &Whole) -> Vec<WorkspaceFinding> {
     found
 }
 
-/// Exports that no other package of the workspace uses, of packages with another export that is
-/// used.
+/// Returns the exports that no other package of the workspace uses. A package without any used
+/// export is left out.
 pub(super) fn unused_exports(whole: &Whole) -> Vec<WorkspaceFinding> {
     let Some(path) = whole.path.filter(|_| whole.is_known()) else { return Vec::new() };
     let (definitions, wanted) = names_in(whole.document, &[(":export", 1)]);
@@ -57,7 +57,7 @@ pub(super) fn unused_exports(whole: &Whole) -> Vec<WorkspaceFinding> {
     found
 }
 
-/// Imports that no text of the package uses.
+/// Returns the imports that no text of the package uses.
 pub(super) fn unused_imports(whole: &Whole) -> Vec<WorkspaceFinding> {
     let Some(path) = whole.path.filter(|_| whole.is_known()) else { return Vec::new() };
     let (definitions, wanted) = names_in(whole.document, &[(":import-from", 2)]);
@@ -78,7 +78,8 @@ pub(super) fn unused_imports(whole: &Whole) -> Vec<WorkspaceFinding> {
                     unused.push(WorkspaceFinding { span: node.span, message });
                 }
             }
-            // The clause alone has the other file loaded in systems whose files are packages.
+            // In systems whose files are packages, the clause itself causes the other file to be
+            // loaded.
             if unused.len() < names.len() || !package.name.contains('/') {
                 found.append(&mut unused);
             }
@@ -87,7 +88,8 @@ pub(super) fn unused_imports(whole: &Whole) -> Vec<WorkspaceFinding> {
     found
 }
 
-/// Uses by which packages use each other or themselves, directly or by way of others.
+/// Returns the `:use` entries by which packages use each other or themselves, directly or through
+/// others.
 pub(super) fn package_cycles(whole: &Whole) -> Vec<WorkspaceFinding> {
     let (definitions, _) = names_in(whole.document, &[]);
     if definitions.is_empty() {
@@ -118,9 +120,9 @@ pub(super) fn package_cycles(whole: &Whole) -> Vec<WorkspaceFinding> {
     found
 }
 
-/// The group of each package: packages of one group use each other, by way of others too (the
-/// strongly connected components, by Kosaraju's algorithm). A package that is alone in its group
-/// has none, unless it uses itself.
+/// Returns the group of each package. The packages of a group use each other, directly or through
+/// others. The groups are the strongly connected components, found by Kosaraju's algorithm. A
+/// package that is alone in its group has none, unless it uses itself.
 fn groups<'a>(whole: &Whole<'a>) -> HashMap<&'a str, usize> {
     let all: Vec<&PackageText> = whole.packages.all();
     let at: HashMap<&str, usize> = all.iter().enumerate().map(|(at, one)| (one.name.as_str(), at)).collect();

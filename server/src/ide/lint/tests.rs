@@ -1,11 +1,11 @@
-//! The rules, each with texts in which it has findings and texts in which it has none.
+//! Tests of the rules, each with texts in which it has findings and texts in which it has none.
 
 mod own;
 mod workspace;
 
 use super::*;
 
-/// Each finding as its line, rule and marked text.
+/// Returns each finding as its line, rule and marked text.
 fn found(text: &str, rules: &[&str]) -> Vec<String> {
     among(&[("/no/a.lisp", text)], &wanted(rules))
 }
@@ -14,7 +14,7 @@ fn wanted(rules: &[&str]) -> EnabledRules {
     EnabledRules { names: rules.iter().map(|rule| (*rule).to_owned()).collect(), own: Vec::new() }
 }
 
-/// The findings in the first of some files.
+/// Returns the findings in the first of some files.
 fn among(files: &[(&str, &str)], wanted: &EnabledRules) -> Vec<String> {
     let (path, text) = files[0];
     let document = Document::new(text, 0);
@@ -91,7 +91,8 @@ fn names_that_a_package_shadows_are_not_the_standards() {
     assert_eq!(codes("(defpackage :a (:use :cl) (:import-from :cl #:if))", text), all);
     assert_eq!(codes("(defpackage :a (:use :b))", text).len(), 0);
     assert_eq!(codes("(defpackage :a (:use :cl) (:shadow #:defun))", text).len(), 0);
-    // A macro of another file, a prefix, a changed readtable, labels, data, a reader conditional.
+    // The texts have a macro of another file, a prefix, a changed readtable, labels, data, or a
+    // reader conditional.
     let quotes = "(defpackage :a (:use :cl))\n(in-package :a)\n(defmacro data (x) `',x)";
     for text in [
         "(in-package :a)\n(data (if x t nil))",

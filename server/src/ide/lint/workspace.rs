@@ -1,4 +1,4 @@
-//! The data of rules that need a whole text and the other texts of the workspace.
+//! The data of lint rules that need a whole text and the other texts of the workspace.
 
 use std::path::Path;
 
@@ -11,23 +11,23 @@ pub(super) struct Whole<'a> {
     pub(super) document: &'a Document,
     pub(super) index: &'a Snapshot,
     pub(super) packages: &'a Packages<'a>,
-    /// The file of the text, as the index has it.
+    /// The path of the text's file, if the index has it.
     pub(super) path: Option<&'a Path>,
 }
 
-/// A finding of such a rule.
+/// A finding of a rule that needs a whole text.
 pub(super) struct WorkspaceFinding {
     pub(super) span: Span,
     pub(super) message: String,
 }
 
 impl Whole<'_> {
-    /// The text's own definitions.
+    /// Returns the index entry of the text itself.
     pub(super) fn entry(&self) -> FileEntry {
         FileEntry::of(self.path.unwrap_or(Path::new("")).to_owned(), String::new(), self.document, false)
     }
 
-    /// The other files that may mention a symbol name.
+    /// Returns the other files that may mention a symbol with this name.
     pub(super) fn others<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'b FileEntry> + 'b {
         let files = self.index.mentioning(name).map(std::convert::AsRef::as_ref);
         files.filter(|file: &&FileEntry| Some(file.path.as_path()) != self.path)

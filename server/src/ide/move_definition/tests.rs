@@ -1,11 +1,11 @@
-//! Definitions moved between texts.
+//! Tests of definitions that are moved between texts.
 
 use expect_test::{Expect, expect};
 
 use super::*;
 use crate::ide::fake::{FakeImage, cursor, run};
 
-/// Both texts after the move of the definition at the cursor to the second file.
+/// Returns both texts after the definition at the cursor was moved to the second file.
 fn after(files: &[(&str, &str)]) -> String {
     let cursor = cursor(FakeImage::absent(), files);
     let target = format!("file:///no/{}", files[1].0);

@@ -1,4 +1,4 @@
-//! The branches of an `if` in the other order, each with its comments.
+//! Exchange of the branches of an `if`, each with its comments.
 
 use super::comments::first_line;
 use super::site::{Edit, Site};
@@ -11,14 +11,14 @@ struct Branch<'a> {
     text: &'a str,
     /// The end in the form's text.
     end: usize,
-    /// True if it ends with a line comment, so that a line break must follow.
+    /// True if the branch ends with a line comment, so that a line break must follow.
     open: bool,
 }
 
-/// The edits that exchange the branches of `(if condition yes no)`.
+/// Returns the edits that exchange the branches of `(if condition yes no)`.
 ///
 /// # Errors
-/// The list has not two branches, or it is not known to which branch a comment belongs.
+/// The list does not have two branches, or it is not known to which branch a comment belongs.
 pub(super) fn exchanged(site: &Site, list: &Node) -> Result<Vec<Edit>, String> {
     let [_, condition, yes, no] = list.elements() else { return Err("it has not two branches".into()) };
     let between = |from: usize, to: usize| site.between(from, to);
@@ -52,7 +52,7 @@ pub(super) fn exchanged(site: &Site, list: &Node) -> Result<Vec<Edit>, String> {
     Ok(vec![site.edit(condition.end(), second.end, text)])
 }
 
-/// A branch with the comments above it, and behind it on its line.
+/// Returns a branch with the comments above it, and the comment behind it on its line.
 fn branch<'a>(site: &Site<'a>, from: usize, node: &Node, next: usize, last: bool) -> Branch<'a> {
     let above = site.between(from, node.start());
     let start = from + above.len() - above.trim_start().len();
@@ -64,7 +64,7 @@ fn branch<'a>(site: &Site<'a>, from: usize, node: &Node, next: usize, last: bool
     Branch { before: site.between(from, start), text: site.between(start, end), end, open: own.contains(';') }
 }
 
-/// The comment behind a list on its last line, behind closing parentheses.
+/// Returns the comment on a list's last line, behind closing parentheses.
 fn behind(site: &Site, list: &Node) -> String {
     let at = site.form.span_of(list.end(), list.end()).end;
     let text = site.document.text();

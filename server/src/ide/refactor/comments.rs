@@ -2,7 +2,7 @@
 
 use super::site::Site;
 
-/// The length of a text up to its first line break outside of a block comment.
+/// Returns the length of a text up to its first line break outside of a block comment.
 pub(super) fn first_line(text: &str) -> usize {
     let mut comments = all(text).into_iter().peekable();
     let is_outside = |at: &usize| {
@@ -12,8 +12,8 @@ pub(super) fn first_line(text: &str) -> usize {
     text.match_indices('\n').map(|(at, _)| at).find(is_outside).unwrap_or(text.len())
 }
 
-/// The comments in a text without strings and characters, in bytes; a line comment without its line
-/// break.
+/// Returns the comments in a text that has no strings and characters, in bytes. A line comment is
+/// without its line break.
 pub(super) fn all(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -33,7 +33,7 @@ pub(super) fn all(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// The length of the block comment at the start of a text.
+/// Returns the length of the block comment at the start of a text.
 fn block(text: &str) -> usize {
     let (mut depth, mut at) = (0usize, 0);
     while let Some(pair) = text.as_bytes().get(at..at + 2) {
@@ -49,9 +49,9 @@ fn block(text: &str) -> usize {
     text.len()
 }
 
-/// The text in place of the code between two bytes of the form: the comments there, each behind
-/// what is before it or on its own line, as they are; or `blank` if there is none. `next` is the
-/// byte of what follows them.
+/// Returns the text that replaces the code between two bytes of the form. It has the comments of
+/// that code, each on the line of the text before it or on a line of its own, as they are. Without
+/// comments, it is `blank`. `next` is the byte of the text after the comments.
 pub(super) fn kept_comments(site: &Site, from: usize, to: usize, next: usize, blank: &str) -> String {
     let text = site.between(from, to);
     let comments = all(text);

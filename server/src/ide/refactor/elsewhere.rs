@@ -1,4 +1,4 @@
-//! The places of a name in all texts of the workspace, open or not.
+//! The occurrences of a name in all texts of the workspace, open or not.
 
 use super::site::Site;
 use crate::text::Span;
@@ -6,10 +6,10 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::names;
 
-/// The top-level forms of all texts that mention a name, as the reader makes it.
+/// Returns the top-level forms of all texts that mention a name, given as the reader reads it.
 ///
 /// # Errors
-/// The texts are too many, or one cannot be read.
+/// There are too many texts, or one cannot be read.
 pub(super) fn forms<'a>(site: &Site<'a>, name: &str) -> Result<Vec<(&'a Document, Span)>, String> {
     if site.index.cut {
         return Err("the workspace has more Lisp files than are indexed".into());
@@ -30,7 +30,7 @@ pub(super) fn forms<'a>(site: &Site<'a>, name: &str) -> Result<Vec<(&'a Document
     Ok(found)
 }
 
-/// The symbols of a name in a top-level form, as written, each with its prefix.
+/// Returns the symbols with a name in a top-level form, as written, each with its package prefix.
 pub(super) fn symbols(document: &Document, top: Span, name: &str) -> Vec<(String, Option<String>)> {
     fn visit(form: &Form, node: &Node, name: &str, found: &mut Vec<(String, Option<String>)>) {
         if node.kind == Kind::Atom

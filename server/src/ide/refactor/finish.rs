@@ -1,4 +1,4 @@
-//! The text after a refactoring: its edits are applied, the touched lines indented, and a result
+//! The text after a refactoring: the edits are applied and the touched lines indented. A result
 //! that lost a comment is refused.
 
 use std::collections::HashMap;
@@ -13,10 +13,10 @@ use crate::text::tree::{Kind, Tree};
 
 /// The changed text of a document.
 pub(super) struct Finished {
-    /// An index of [`Site::others`]; `None`: the site's own document.
+    /// The index in [`Site::others`]; `None` for the site's own document.
     pub(super) other: Option<usize>,
     pub(super) text: String,
-    /// In order, disjoint, in characters of the old text.
+    /// The changes in order, disjoint, in characters of the old text.
     pub(super) changes: Vec<Change>,
 }
 
@@ -43,7 +43,8 @@ pub(super) fn finish(site: &Site, edits: &[Edit], bodies: &Bodies) -> Result<Vec
     by_text.into_iter().map(one).collect()
 }
 
-/// Refuses edits that would lose a comment: they are finished if they replace or delete one.
+/// Refuses edits that would lose a comment. Applies them to find out, but only if one of them
+/// replaces text that may contain a comment.
 pub(super) fn check_comments(site: &Site, edits: &[Edit], bodies: &Bodies) -> Result<(), String> {
     let touches = |edit: &Edit| {
         let document = edit.other.and_then(|other| site.others.get(other)).map_or(site.document, |(_, other)| other);
@@ -54,7 +55,7 @@ pub(super) fn check_comments(site: &Site, edits: &[Edit], bodies: &Bodies) -> Re
 }
 
 /// A part of the new text that edits of one cluster made, in bytes, and the part of the old text
-/// that it stands for, in characters.
+/// that it replaces, in characters.
 struct Part {
     cluster: usize,
     old: Span,
@@ -129,7 +130,7 @@ fn finish_one(
     Ok(Finished { other, text: new, changes })
 }
 
-/// A change without the common prefix and suffix of its old and new text.
+/// Returns a change without the common prefix and suffix of its old and new text.
 fn shortened(document: &Document, span: Span, by: &str) -> Change {
     let old: Vec<char> = document.text().slice(span.start..span.end).chars().collect();
     let new: Vec<char> = by.chars().collect();

@@ -1,5 +1,5 @@
-//! Hidden mentions of a name, which the scopes do not resolve: in the definitions of local macros,
-//! in arguments of unknown macros, and with a package prefix.
+//! Hidden mentions of a name, which the scopes do not resolve. They are in the definitions of local
+//! macros, in arguments of unknown macros, or have a package prefix.
 
 use super::names::has_other_prefix;
 use crate::text::Span;
@@ -16,12 +16,12 @@ pub(in crate::ide) struct Hidden<'a> {
     pub(in crate::ide) name: &'a str,
     /// The spans of the mentions that the scopes resolve, sorted.
     pub(in crate::ide) known: &'a [Span],
-    /// Returns true if an operator may be an unknown macro.
+    /// A function that returns true if an operator may be an unknown macro.
     pub(in crate::ide) unknown: &'a dyn Fn(&str) -> bool,
 }
 
 impl Hidden<'_> {
-    /// The operator or symbol that hides the first mention within a node.
+    /// Returns the operator or symbol that hides the first mention within a node.
     pub(in crate::ide) fn first(&self, node: &Node) -> Option<String> {
         self.within(node, None, false)
     }

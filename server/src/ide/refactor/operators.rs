@@ -1,5 +1,5 @@
-//! Operators that no text of the workspace defines: macros that the host's index of names has, and
-//! names that may be macros of packages of which nothing is known.
+//! Operators that no text of the workspace defines: macros in the host's index of names, and names
+//! that may be macros of unknown packages.
 
 use std::collections::HashSet;
 
@@ -15,14 +15,14 @@ use crate::text::scopes::Scopes;
 /// The operators of a form that no text of the workspace defines.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
-    /// Macros of the image; of those with `&body` the number of arguments before the body.
+    /// The macros of the image. A macro with `&body` has the number of arguments before the body.
     pub(super) macros: Vec<(String, Option<usize>)>,
-    /// Names that may be macros of packages of which nothing is known.
+    /// The names that may be macros of unknown packages.
     pub(super) undefined: Vec<String>,
 }
 
 impl Foreign {
-    /// `here`: the package in which the form is read.
+    /// Finds the operators in `form`. `here` is the package in which the form is read.
     pub(super) fn of(form: &Form, index: &Snapshot, known: &NameIndex, here: Option<&str>) -> Foreign {
         let mut heads: HashSet<&str> = HashSet::new();
         form.nodes.iter().for_each(|node| add_heads(form, node, &mut heads));
@@ -39,7 +39,7 @@ impl Foreign {
             defined.extend(one.functions.iter().map(|(_, name)| name.as_str()));
         }
         heads.retain(|written| !defined.contains(definitions::key(written).as_str()));
-        // Bindings begin with the names that they bind.
+        // A list that binds a name, such as `(name value)`, has the name at its head.
         let scopes = Scopes::of(form);
         let bound: HashSet<&str> = scopes.bindings.iter().map(|binding| binding.name.as_str()).collect();
         heads.retain(|written| form_name(written).is_some_and(|name| !bound.contains(name.as_str())));
@@ -76,7 +76,7 @@ fn add_heads<'a>(form: &'a Form, node: &Node, found: &mut HashSet<&'a str>) {
 enum Meaning<'a> {
     /// A symbol of the image.
     Symbol(&'a Symbol),
-    /// It may be a symbol of a package that neither the texts nor the image have.
+    /// Possibly a symbol of a package that neither the texts nor the image have.
     OfUnknownPackage,
     Undefined,
 }
@@ -117,7 +117,8 @@ fn meaning<'a>(packages: &Packages, known: &'a NameIndex, here: Option<&str>, wr
     if unknown { Meaning::OfUnknownPackage } else { Meaning::Undefined }
 }
 
-/// The number of parameters before `&body` in a lambda list as the index of names has it.
+/// Returns the number of parameters before `&body` in a lambda list, given as in the index of
+/// names. Returns `None` without a `&body` behind plain parameters.
 fn before_body(parameters: &str) -> Option<usize> {
     let words = parameters.split(' ').filter(|word| *word != "&optional");
     let before: Vec<&str> = words.clone().take_while(|word| *word != "&body").collect();

@@ -1,5 +1,5 @@
-//! Package prefixes: a name is imported, and its prefix dropped throughout the text; or an imported
-//! name gets the prefix.
+//! Refactorings of package prefixes. A name is imported, and its prefix is dropped throughout the
+//! text, or an imported name gets the prefix.
 
 use super::elsewhere;
 use super::exports::package_definition;
@@ -30,7 +30,7 @@ pub(super) fn plan(site: &Site) -> Vec<Refactoring> {
     found.into_iter().flatten().collect()
 }
 
-/// The name whose uses in other texts decide whether its prefix can be dropped.
+/// Returns the name whose uses in other texts decide whether its prefix can be dropped.
 pub(super) fn name_used_elsewhere(site: &Site) -> Option<String> {
     let (_, written) = symbol_at(site.document, site.selection.start)?;
     let here = package_at(site.document, site.form.span.start)?;
@@ -52,12 +52,12 @@ struct Occurrence {
     package: Option<String>,
 }
 
-/// The symbols of a name in the parts of a text that are read in a package.
+/// Returns the symbols with a name in the parts of a text that are read in a package.
 fn occurrences(document: &Document, package: &str, name: &str) -> Vec<Occurrence> {
     occurrences_of(document, package, |symbol| symbol == name)
 }
 
-/// The symbols whose names are wanted in the parts of a text that are read in a package.
+/// Returns the symbols whose names are wanted in the parts of a text that are read in a package.
 fn occurrences_of(document: &Document, package: &str, wanted: impl Fn(&str) -> bool) -> Vec<Occurrence> {
     let text = document.text().to_string();
     let tree = Tree::of(&text, document.scan());
@@ -98,7 +98,7 @@ fn in_feature(tree: &Tree, id: NodeId) -> bool {
 }
 
 fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &str) -> Option<Refactoring> {
-    // An internal name cannot be told from one that was renamed since.
+    // An internal name may have been renamed since, which cannot be seen.
     if written.contains("::") || package == here {
         return None;
     }
@@ -145,15 +145,15 @@ fn check_free(site: &Site, here: &str, name: &str, bare: &str) -> Result<(), Str
     Ok(())
 }
 
-/// Returns true if a name without a prefix is the symbol that it is with the prefix, by the package
-/// definitions in the texts: the package uses the other, or imports the name.
+/// Returns true if a name without a prefix is the same symbol as with the prefix, by the package
+/// definitions in the texts. The package then uses the other package, or imports the name.
 fn is_accessible(site: &Site, here: &str, prefix: &str, name: &str) -> bool {
     let packages = site.index.packages();
     let home = packages.home(&packages.package_name(prefix, here), name);
     packages.get(here).is_some_and(|here| here.name != home && packages.home(&here.name, name) == home)
 }
 
-/// The edits that remove the prefix `package:` from names.
+/// Returns the edits that remove the prefix `package:` from names.
 fn cuts(all: &[Occurrence], package: &str) -> Vec<Edit> {
     let with = all.iter().filter(|one| one.package.as_deref() == Some(package) && !one.written.contains("::"));
     let cut = |one: &Occurrence| {
@@ -164,7 +164,8 @@ fn cuts(all: &[Occurrence], package: &str) -> Vec<Edit> {
     with.map(cut).collect()
 }
 
-/// Writes a package's local nickname instead of its name, before all names of the text.
+/// Returns the refactoring that replaces a package's name by its local nickname, in the prefixes
+/// throughout the text.
 fn with_nickname(site: &Site, here: &str, prefix: &str) -> Option<Refactoring> {
     let packages = site.index.packages();
     let known = packages.get(here)?;

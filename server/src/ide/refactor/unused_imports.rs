@@ -1,4 +1,5 @@
-//! The imports of a package definition that no text of the package mentions, removed.
+//! The refactoring that removes the imports of a package definition that no text of the package
+//! mentions.
 
 use std::collections::HashSet;
 
@@ -16,15 +17,16 @@ use crate::text::tree::{Kind, Tree};
 pub(super) const FILES: usize = 200;
 const DEFINERS: [&str; 2] = ["defpackage", "define-package"];
 
-/// The names that the package definition at a site imports; none if there is no such definition.
+/// Returns the names that the package definition at a site imports, or none if there is no such
+/// definition.
 pub(super) fn imported(site: &Site) -> Vec<String> {
     let Some(list) = site.nearest(&DEFINERS).and_then(|chain| chain.last().copied()) else { return Vec::new() };
-    // The packages, which are costly, are computed for package definitions only.
+    // The packages are computed only for package definitions, because they are costly.
     let package = defined(site.form, list, &site.index.packages());
     package.map(|package| package.imports.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// The name of the package that a form defines.
+/// Returns the name of the package that a form defines.
 fn name_of(form: &Form, list: &Node) -> Option<String> {
     let operator = form.operator(list)?;
     let defines = DEFINERS.contains(&operator.as_str());
@@ -60,7 +62,7 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     Some(Refactoring::new("clean-imports", Group::Rewrite, "Remove the imports that nothing uses", result))
 }
 
-/// Adds the names that a text mentions in the package, with its prefix, or as a string to `used`.
+/// Adds to `used` the names that a text mentions in the package, with its prefix, or as a string.
 fn used_in(document: &Document, package: &PackageText, packages: &Packages, used: &mut HashSet<String>) {
     let text = document.text().to_string();
     let tree = Tree::of(&text, document.scan());
@@ -94,7 +96,7 @@ fn used_in(document: &Document, package: &PackageText, packages: &Packages, used
     }
 }
 
-/// Returns true if a form defines a package that `packages` has.
+/// Returns true if a form defines a package in `packages`.
 fn defines_package(document: &Document, top: &TopForm, packages: &Packages) -> bool {
     let start: String = document.text().slice(top.span.start..top.span.end).chars().take(40).collect();
     start.to_ascii_lowercase().contains("package") && {
@@ -103,7 +105,8 @@ fn defines_package(document: &Document, top: &TopForm, packages: &Packages) -> b
     }
 }
 
-/// The edits that remove the names from `:import-from` clauses, and clauses without any name left.
+/// Returns the edits that remove the names from `:import-from` clauses, and clauses without any
+/// name left.
 fn removed(site: &Site, list: &Node, package: &PackageText, packages: &Packages, used: &HashSet<String>) -> Vec<Edit> {
     let passed_on = |name: &String| {
         package.exports.contains(name)

@@ -1,13 +1,13 @@
-//! How a new name is written in the place of an old one.
+//! The spelling of a new name in the place of an old one.
 
 use super::Refusal;
 use crate::text::names;
 use crate::text::scanner::{Scanner, TokenKind};
 
-/// The new name, if it is one symbol without a package.
+/// Returns the new name without white space around it, if it is one symbol without a package.
 ///
 /// # Errors
-/// The reason why it is not.
+/// The reason why the new name is no such symbol.
 pub fn checked(new: &str) -> Result<&str, Refusal> {
     let new = new.trim();
     let mut tokens = Scanner::new(new);
@@ -24,7 +24,7 @@ pub fn checked(new: &str) -> Result<&str, Refusal> {
     }
 }
 
-/// Returns true if a `|` is not closed, or a `\` is at the end.
+/// Returns true if a `|` is not closed, or if a `\` is at the end.
 fn unclosed(written: &str) -> bool {
     let (mut in_bars, mut chars) = (false, written.chars());
     while let Some(char) = chars.next() {
@@ -37,10 +37,10 @@ fn unclosed(written: &str) -> bool {
     in_bars
 }
 
-/// The text that replaces `written`, an occurrence of the old name with or without a package
-/// prefix. An occurrence in upper case stays in upper case, unless the old name is itself written
-/// so (`old_as_written`: the old name as written at the cursor). Bars that a name does not need
-/// stay.
+/// Returns the text that replaces `written`, an occurrence of the old name with or without a
+/// package prefix. An occurrence in upper case stays in upper case, unless `old_as_written`, the
+/// old name as written at the cursor, is itself in upper case. Bars that a name does not need are
+/// kept.
 pub fn respelled(written: &str, old_as_written: &str, new: &str) -> String {
     let (prefix, name) = written.split_at(names::prefix_length(written));
     let needless = |bare: &str| {
@@ -62,7 +62,7 @@ fn is_upper(name: &str) -> bool {
     !name.contains(['|', '\\']) && name.chars().any(char::is_uppercase) && !name.chars().any(char::is_lowercase)
 }
 
-/// The keyword with the name of a variable, without its package.
+/// Returns the keyword with the name of a variable, without the variable's package.
 pub fn keyword(written: &str) -> String {
     format!(":{}", &written[names::prefix_length(written)..])
 }

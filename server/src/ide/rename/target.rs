@@ -7,7 +7,7 @@ use std::collections::HashSet;
 pub(super) struct Target {
     /// The home package.
     pub home: String,
-    /// The name, as the reader has it.
+    /// The name, as the reader reads it.
     pub name: String,
     /// The new name, as typed.
     pub new: String,

@@ -1,4 +1,4 @@
-//! Slurp and barf: a list takes the element beside it in, or gives its first or last one out.
+//! Slurp and barf: a list takes in the element beside it, or gives out its first or last element.
 
 use super::{Editor, SelectionAfter, Step, shifted};
 
@@ -66,7 +66,8 @@ impl Editor<'_> {
         let added = insert.1.len();
         let mut edits = vec![(opening, gap), insert];
         edits.sort_by_key(|(range, _)| range.start);
-        // A cursor before the new opening parenthesis moves behind it, to stay in the list.
+        // A cursor before the new opening parenthesis moves behind it, so that it stays in the
+        // list.
         let kept = shifted(self.at(), &edits);
         let selection = if self.at() == at { kept + added } else { kept };
         Some((edits, SelectionAfter::At(selection..selection)))

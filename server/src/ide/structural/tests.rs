@@ -4,7 +4,7 @@ use super::Action::*;
 use super::*;
 use crate::text::scanner::{Scanner, TokenKind};
 
-/// The text without its `‸`s (one: the cursor, two: a selection), and where they were.
+/// Returns the text without its `‸`s, and their places. One marks the cursor, two mark a selection.
 fn read(source: &str) -> (String, Range<usize>) {
     let start = source.find('‸').unwrap_or(0);
     let text = source.replacen('‸', "", 1);
@@ -199,7 +199,8 @@ fn datum() -> impl Strategy<Value = String> {
     })
 }
 
-/// The data and comments of a text, without brackets and white space, in order of their text.
+/// Returns the data and comments of a text, without brackets and white space, in the order of their
+/// text.
 fn tokens(text: &str) -> Vec<&str> {
     let all = Scanner::new(text).filter(|token| !matches!(token.kind, TokenKind::Open | TokenKind::Close));
     let mut all: Vec<&str> = all.map(|token| text[token.start..token.end].trim()).collect();
@@ -207,7 +208,7 @@ fn tokens(text: &str) -> Vec<&str> {
     all
 }
 
-/// Returns true if each token of `some` is in `all`, as often as there.
+/// Returns true if each token of `some` is in `all`, at least as often.
 fn are_among(some: &[&str], all: &[&str]) -> bool {
     let mut rest = all.iter();
     some.iter().all(|one| rest.any(|other| other == one))
@@ -227,9 +228,9 @@ proptest! {
             prop_assert!(new.is_char_boundary(outcome.selection.start) && new.is_char_boundary(outcome.selection.end));
             let (before, after) = (tokens(&text), tokens(&new));
             match action {
-                // They may end within a token.
+                // These actions may end within a token.
                 KillSexp | KillLine | DeleteForward | DeleteBackward | WrapSquare => {}
-                // A string or comment that is split or joined is another one.
+                // A string or comment that is split or joined becomes another one.
                 Split | Join if text.contains(['"', ';', '|']) => {}
                 Raise => prop_assert!(are_among(&after, &before), "{:?} {:?} -> {:?}", action, text, new),
                 _ => prop_assert_eq!(before, after, "{:?} {:?} -> {:?}", action, text, new),

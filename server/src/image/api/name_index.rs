@@ -1,4 +1,4 @@
-//! `name-index`: the symbols of all packages, for the index that the host keeps
+//! The operation `name-index`: the symbols of all packages, for the index that the host keeps
 //! (lisp/src/ops/name-index.lisp).
 
 use std::collections::BTreeMap;
@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 
 use super::Operation;
 
-/// `name-index`.
+/// The parameters of `name-index`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct NameIndex {
-    /// The digests of the packages that the host has.
+    /// The digests of the packages that the host has, by the packages' names.
     pub have: BTreeMap<String, String>,
 }
 
 /// The answer to `name-index`: all packages.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Indexed {
-    /// Each package; one that has not changed has no symbols.
+    /// The packages. A package that has not changed has no symbols.
     pub packages: Vec<IndexedPackage>,
 }
 
@@ -28,7 +28,7 @@ pub struct IndexedPackage {
     pub name: String,
     /// A text that changes with the package.
     pub digest: String,
-    /// True for a package of SBCL itself, of which only exported symbols are listed.
+    /// True for a package of SBCL itself, whose internal symbols are not listed.
     #[serde(default)]
     pub system: bool,
     /// The nicknames.
@@ -37,11 +37,11 @@ pub struct IndexedPackage {
     /// The local nicknames and the packages that they mean.
     #[serde(default)]
     pub local: Vec<(String, String)>,
-    /// The packages that it uses.
+    /// The packages that this package uses.
     #[serde(default)]
     pub uses: Vec<String>,
-    /// The symbols present in it, each a line: see docs/wire.md. `None`: the package has not
-    /// changed.
+    /// The symbols present in the package, each as a line (docs/wire.md); `None` if the package has
+    /// not changed.
     #[serde(default)]
     pub symbols: Option<Vec<String>>,
 }

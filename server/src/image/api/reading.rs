@@ -1,13 +1,14 @@
-//! `session-reading`: how a session would read code now.
+//! The operation `session-reading`: the way in which a session would read code now.
 
 use serde::{Deserialize, Serialize};
 
 use super::Operation;
 
-/// `session-reading`.
+/// The parameters of `session-reading`.
 #[derive(Debug, Clone, Serialize)]
 pub struct SessionReading {
-    /// The session; `None`, or one that has evaluated nothing yet: the image's settings.
+    /// The session. The image's settings apply for `None`, or for a session that has evaluated
+    /// nothing yet.
     pub session: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! `Macroexpand`, `Macroexpand fully`, `Macroexpand in place`, `Expand the compiler macro`,
-//! `Expand the format string`: the actions on the form at the cursor.
+//! The actions on the form at the cursor: `Macroexpand`, `Macroexpand fully`, `Macroexpand in
+//! place`, `Expand the compiler macro` and `Expand the format string`.
 
 use lsp_types::{CodeAction, CodeActionKind, CodeActionOrCommand, Command, Url};
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use crate::text::document::Document;
 /// The kind of the actions that show an expansion.
 pub(super) const SHOW: &str = "refactor.macroexpand";
 
-/// The actions for the call at `offset`, which is at `position` for the client; none for a call of
-/// a known function that has no compiler macro and no format control.
+/// Returns the actions for the call at `offset`, which is at `position` for the client. Returns
+/// none for a call of a known function that has no compiler macro and no format control.
 pub(super) async fn offer(
     connection: &Connection,
     uri: &Url,
@@ -21,7 +21,7 @@ pub(super) async fn offer(
     offset: usize,
     position: Value,
 ) -> Vec<CodeActionOrCommand> {
-    // A light bulb on every form would carry no information.
+    // Actions for every form, and with them a light bulb on each, would carry no information.
     let Some(offered) = expand::offered(&connection.session, document, offset).await else { return Vec::new() };
     let action = |title: &str, kind: CodeActionKind, how: Extent, in_place: bool| {
         let mut argument = json!({"uri": uri, "position": position, "how": how});

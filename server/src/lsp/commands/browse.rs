@@ -13,7 +13,7 @@ use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::model::image::ImageError;
 
-/// The answer of the image as a command's result.
+/// Returns the answer of the image as a command's result.
 fn as_json(answer: std::result::Result<impl Serialize, ImageError>) -> Result<Value> {
     answer.map(|answer| json!(answer)).map_err(|error| to_proto::error(&error))
 }
@@ -53,7 +53,7 @@ impl Command for PackageSymbols {
     }
 }
 
-/// The documentation of a package's exports, or of those of a system's packages, as text.
+/// Returns the documentation of a package's exports, or of those of a system's packages, as text.
 pub(super) struct PackageManual;
 
 /// The argument of `consort.packageManual`.
@@ -131,7 +131,7 @@ pub(super) struct InterruptThread;
 /// Ends a thread.
 pub(super) struct KillThread;
 
-/// The thread to interrupt or end.
+/// The argument of `consort.interruptThread` and `consort.killThread`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ThreadArgument {

@@ -1,4 +1,4 @@
-//! `consort.differences`.
+//! The command `consort.differences`.
 
 use lsp_types::{ProgressToken, Url};
 use serde::Deserialize;

@@ -35,7 +35,8 @@ macro_rules! argument {
             timeout: Option<f64>,
             #[serde(default)]
             capture_time: bool,
-            /// Has the beginning and the output of the evaluation sent with this token.
+            /// The token with which the beginning and the output of the evaluation are sent, if
+            /// any.
             output_token: Option<Value>,
         }
 

@@ -1,4 +1,4 @@
-//! `consort.loadSystem`.
+//! The command `consort.loadSystem`.
 
 use lsp_types::ProgressToken;
 use serde::Deserialize;
@@ -49,7 +49,7 @@ async fn load_system(connection: &Connection, argument: Argument, bar: Bar) -> R
     );
     let outcome = bar.follow(steps, answer).await?.map_err(|error| to_proto::error(&error))?;
     if !outcome.loaded {
-        // A quick fix runs this command and ignores the result.
+        // The error is shown, because a quick fix runs this command and ignores the result.
         let why = outcome.outcome.error.as_ref().map(|error| error.message.as_str()).unwrap_or("see the output");
         connection.show(Level::Error, &format!("Loading {system} failed: {why}"));
     }

@@ -1,5 +1,5 @@
-//! `consort.moveDestinations`, `consort.moveDefinition`: a definition moved to another file of its
-//! package.
+//! The commands `consort.moveDestinations` and `consort.moveDefinition`, which move a definition to
+//! another file of its package.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
@@ -50,7 +50,7 @@ pub(super) struct MoveDefinition;
 pub(super) struct Argument {
     uri: Url,
     position: Position,
-    /// The file to which it is moved.
+    /// The file to which the definition is moved.
     target: Url,
 }
 

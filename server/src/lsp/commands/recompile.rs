@@ -1,4 +1,5 @@
-//! `consort.recompileCallers`: the forms of the workspace that use a definition, compiled again.
+//! The command `consort.recompileCallers`, which compiles the forms of the workspace that use a
+//! definition again.
 
 use std::fmt::Write as _;
 
@@ -23,7 +24,7 @@ use crate::text::position::line_column;
 /// Compiles and loads the forms that use a definition.
 pub(super) struct RecompileCallers;
 
-/// A name, or a position, which stands for the definition around it or else for the name there.
+/// A name, or a position that stands for the definition around it, or otherwise for the name there.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Argument {
@@ -102,7 +103,7 @@ fn answer(connection: &Connection, name: &str, done: &Recompiled) -> Value {
     })
 }
 
-/// The text for a person.
+/// Returns the result as text for a person.
 fn render(name: &str, done: &Recompiled) -> String {
     let place = |user: &User, offset: usize| {
         let file = user.text.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `consort.references`: the references to a name, each with its kind.
+//! The command `consort.references`: the references to a name, each with its kind.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use crate::ide::references::{self, Kind, Referred};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 
-/// `consort.references`.
+/// Returns the references to a name.
 pub(super) struct References;
 
 /// A name, or the position of a name.

@@ -1,4 +1,4 @@
-//! `consort.sourceLocation` (contracts: hot-reload, `source_location`).
+//! The command `consort.sourceLocation` (contracts: hot-reload, `source_location`).
 
 use lsp_types::ProgressToken;
 use serde::Deserialize;

@@ -11,7 +11,7 @@ const QUEUED: usize = 1 << 20;
 /// The length of the answer to the command `big`.
 const BIG: usize = 1 << 16;
 
-/// Counts the calls of its handlers.
+/// A record of the calls of the mock's handlers.
 #[derive(Debug, Default)]
 struct Seen {
     edits: Mutex<Vec<i32>>,
@@ -176,8 +176,8 @@ async fn a_client_that_never_reads_is_given_up() {
         json!({"jsonrpc": "2.0", "id": 1, "method": "workspace/executeCommand", "params": {"command": "big"}})
             .to_string();
     let frame = format!("Content-Length: {}\r\n\r\n{request}", request.len());
-    // The server stops reading when it closes the connection, so a write may fail before all are
-    // sent.
+    // The server stops reading when it closes the connection, so that a write may fail before all
+    // requests are sent.
     for _ in 0..QUEUED / BIG + 2 {
         if client.write.write_all(frame.as_bytes()).await.is_err() {
             break;

@@ -1,6 +1,6 @@
-//! The points of an agent that are refused: those in definitions that were edited since the image
-//! loaded them. To set a breakpoint compiles the definition's text anew, so that text must be one
-//! that has run already: the person was asked about breakpoints, and not about other code.
+//! The breakpoints of an agent that are refused, because they are in definitions that were edited
+//! since the image loaded them. To set a breakpoint compiles the definition's text anew, so that
+//! text must have run already. The person was asked about breakpoints, and not about other code.
 
 use std::path::Path;
 
@@ -11,8 +11,8 @@ use crate::model::breakpoint::{Breakpoint, RequestedBreakpoint};
 use crate::session::Session;
 use crate::text::position::line_column;
 
-/// The reason why each of `points` is not set; `None`: it may be set. `text`: the text that
-/// the definitions are compiled from.
+/// Returns the reason why each of `points` is not set, or `None` for a point that may be set.
+/// `text` is the text from which the definitions are compiled.
 pub(super) async fn refusals(
     session: &Session,
     file: &Path,
@@ -44,7 +44,7 @@ pub(super) async fn refusals(
     points.iter().map(refusal).collect()
 }
 
-/// The outcomes for all points: `set` are those of the points without a refusal, in order.
+/// Returns the outcomes for all points. `set` are those of the points without a refusal, in order.
 pub(super) fn merged(refusals: Vec<Option<String>>, set: Vec<Breakpoint>) -> Vec<Breakpoint> {
     let mut set = set.into_iter();
     refusals

@@ -1,4 +1,4 @@
-//! `apropos`: symbols by a part of their names.
+//! The tool `apropos`: symbols by a part of their names.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `compile-form`, as specified by its contract.
+//! The tool `compile-form`, as specified by its contract.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

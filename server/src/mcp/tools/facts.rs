@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Failure, FromFailure};
 
-/// An object of facts; a failure is `{"error": {"type", "message"}}`.
+/// An object of facts. A failure is `{"error": {"type", "message"}}`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Facts {
     #[serde(flatten)]
@@ -14,7 +14,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// The facts in `value`, which serializes to an object.
+    /// Creates the facts from `value`, which must serialize to an object.
     pub(super) fn new(value: impl Serialize) -> Facts {
         match serde_json::to_value(value) {
             Ok(Value::Object(facts)) => Facts { facts },

@@ -1,4 +1,4 @@
-//! `lisp-read-file` (contracts: "Hot reload").
+//! The tool `lisp-read-file` (contracts: "Hot reload").
 
 use std::fmt::Write as _;
 

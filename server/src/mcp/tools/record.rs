@@ -1,5 +1,5 @@
-//! `record`: code or a test runs once in a confined copy of the image, which records it and answers
-//! questions; or the next call of a function in the image is recorded.
+//! The tool `record`. It runs code or a test once in a confined copy of the image, which records
+//! the run and answers questions. It can also record the next call of a function in the image.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

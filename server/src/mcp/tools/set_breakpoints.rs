@@ -1,5 +1,5 @@
-//! `set-breakpoints`: breakpoints of an agent, at which its own evaluations stop, and those of
-//! people.
+//! The tool `set-breakpoints`, which sets breakpoints of an agent. Evaluations of the agent and of
+//! people stop at them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::model::error_kind::ErrorKind;
 use crate::session::approval::{Class, Subject};
 use crate::shown::line;
 
-/// The number of breakpoints in one file.
+/// The maximum number of breakpoints in one file.
 const MAX_BREAKPOINTS: usize = 100;
 
 /// The tool `set-breakpoints`.
@@ -34,7 +34,8 @@ pub(crate) struct Input {
     condition: Option<String>,
 }
 
-/// Refuses a file that cannot have breakpoints: messages about it would tell what is in it.
+/// Refuses a file that cannot have breakpoints, because messages about the breakpoints would reveal
+/// its contents.
 async fn source(path: &Path, given: &str) -> Result<(), Failure> {
     let real = tokio::fs::canonicalize(path).await.map_err(|error| Failure {
         kind: ErrorKind::NOT_FOUND,
@@ -66,7 +67,7 @@ impl Tool for SetBreakpoints {
             line(&input.file),
             lines.join(", ")
         );
-        // A condition is code, which runs each time the program comes there.
+        // A condition is code, which runs each time the program reaches the breakpoint.
         let also = input.condition.is_some().then_some(Class::Eval);
         let code = input.condition.clone();
         let file = Some(PathBuf::from(&input.file));

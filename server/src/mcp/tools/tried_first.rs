@@ -6,14 +6,14 @@ use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalStatus, TriedEvaluation};
 use crate::session::EvalRequest;
 
-/// Seconds that a trial may take while the person waits for the question.
+/// The number of seconds that a trial may take while the person waits for the question.
 const TRIAL: f64 = 5.0;
-/// The note to an agent whose code was evaluated in a copy alone.
+/// The note to an agent whose code was evaluated only in a copy.
 const NOTE: &str = "Evaluated in a confined copy of the image, where it changed nothing that Consort compares: nobody \
 was asked, and nothing of it is kept. With \"in\": \"image\" the user is asked.";
 
-/// Tries the evaluation. Its answer is that of the call if the copy changed nothing and was
-/// refused nothing; otherwise the person is told.
+/// Tries the evaluation in a copy. If the copy changed nothing and was refused nothing, its answer
+/// is that of the call. Otherwise, the person is told about the trial.
 pub(super) async fn try_first(call: &Call, mut request: EvalRequest) -> BeforeApproval<Evaluation> {
     if call.session.limits_reading() != Some(true) || call.asker.is_retry() {
         return BeforeApproval::Nothing;
@@ -22,7 +22,7 @@ pub(super) async fn try_first(call: &Call, mut request: EvalRequest) -> BeforeAp
     request.timeout = Some(most);
     match call.progress.during(call.session.try_evaluation(call.client, request), None).await {
         Ok(answer) => consequence(answer, most),
-        // The call ends: nobody is asked about it any more.
+        // The call ends, so that nobody is asked about it any more.
         Err(error) if error.kind() == ErrorKind::INTERRUPTED => BeforeApproval::Answer(Failure::of(error, None).into()),
         Err(error) => {
             tracing::info!(%error, "an evaluation could not be tried before the question");
@@ -31,7 +31,7 @@ pub(super) async fn try_first(call: &Call, mut request: EvalRequest) -> BeforeAp
     }
 }
 
-/// The consequence of a trial that had `most` seconds.
+/// Returns the consequence of a trial that had `most` seconds.
 fn consequence(tried: TriedEvaluation, most: f64) -> BeforeApproval<Evaluation> {
     let TriedEvaluation { outcome, compared, changed, refusals } = tried;
     if outcome.status == EvalStatus::Timeout {

@@ -1,5 +1,5 @@
-//! The chains of the documents: edits go to them, and their answers to the clients, until the
-//! findings of a whole check of the same text replace these.
+//! The chains of the documents. Edits are sent to them, and their answers to the clients, until the
+//! findings of a whole check of the same text replace the answers.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::session::documents::{Key, Open};
 use crate::session::requests::in_place;
 use crate::text::Span;
 
-/// Characters of an edit that are logged.
+/// The maximum number of characters of an edit that are logged.
 const LOGGED: usize = 2000;
 
 impl Actor {
@@ -36,9 +36,9 @@ impl Actor {
         self.log_difference(&key, difference);
     }
 
-    /// Handles the findings of a whole check of a document's current text: they are compared with
-    /// the chain's, and a new chain is made if
-    /// [`Chains::wants`](crate::session::chains::Chains::wants) one.
+    /// Handles the findings of a whole check of a document's current text. Compares them with those
+    /// of the chain. Makes a new chain if [`Chains::wants`](crate::session::chains::Chains::wants)
+    /// returns true.
     pub(super) fn chain_judged(&mut self, key: &Key, findings: &[Diagnostic], complete: bool) {
         let wanted = self.config(key.0).check.chain;
         let editor = self.clients.get(&key.0).is_some_and(|client| client.info.frontend == Frontend::Lsp);

@@ -1,5 +1,5 @@
-//! Settings of the workspace that need trust: reported, asked about in one editor, and put in
-//! force.
+//! The settings of the workspace that need trust. They are reported, asked about in one editor, and
+//! put in force.
 
 use super::Actor;
 use crate::config::Config;
@@ -10,7 +10,7 @@ use crate::session::trust_prompt::{TrustAnswer, TrustPrompt};
 use crate::session::{ClientId, Feedback, Frontend, Level};
 
 impl Actor {
-    /// Returns the notice for a new agent; an editor is asked a question instead.
+    /// Returns the notice for a new agent. An editor is asked a question instead.
     pub(super) fn trust_notice(&self, frontend: Frontend) -> Option<Feedback> {
         let untrusted = self.config.untrusted.as_ref().filter(|_| frontend == Frontend::Mcp)?;
         Some(Feedback::Message { level: Level::Warning, text: untrusted.notice() })
@@ -26,7 +26,7 @@ impl Actor {
         }
     }
 
-    /// Handles the departure of an editor; the next one is asked.
+    /// Handles the departure of an editor. If it was being asked, the next editor is asked.
     pub(super) fn leave_trust(&mut self, client: ClientId) {
         if self.trust.asked == Some(client) && !self.trust.answered {
             self.trust.asked = None;
@@ -67,7 +67,7 @@ impl Actor {
         }
     }
 
-    /// Puts the settings that need trust in force, as `new` has them, after a change of the
+    /// Puts the settings that need trust in force, as they are in `new`, after a change of the
     /// person's trust.
     pub(super) fn put_trusted(&mut self, client: ClientId, new: &Config, reply: Reply<()>) {
         let old = self.config.clone();
@@ -76,7 +76,7 @@ impl Actor {
         for client in self.clients.values_mut() {
             client.config.take_trusted(&old, new);
         }
-        // With untrusted settings present, an earlier answer was about other settings.
+        // If there still are untrusted settings, an earlier answer was about other settings.
         self.trust.answered |= new.untrusted.is_none();
         self.image.configure(new.lisp.clone());
         let started = self.state != crate::model::image::ImageState::Idle;

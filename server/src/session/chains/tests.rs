@@ -1,4 +1,4 @@
-//! The decisions about chains, with channels in place of processes.
+//! Tests of the decisions about chains, with channels in place of processes.
 
 use super::*;
 use crate::model::diagnostic::Severity;
@@ -31,7 +31,7 @@ impl Case {
         Case { chains, key: key("a"), document, requests, now: Instant::now() }
     }
 
-    /// A document that was edited, and has a chain of the text since.
+    /// Creates an edited document with a chain of its current text.
     fn with_chain(text: &str) -> Case {
         let mut case = Case::new(text);
         assert!(!case.edit(0, 0, ""));
@@ -59,7 +59,7 @@ impl Case {
         self.chains.handle(ChainReport { key: self.key.clone(), id, event }, MEMORY, self.now)
     }
 
-    /// The chain's answer to an edit.
+    /// Handles the chain's answer to an edit.
     fn answer(&mut self, id: u64, number: u64, found: &[usize], last: bool) -> Option<Effect> {
         let diagnostics = found.iter().copied().map(finding).collect();
         self.event(id, ChainEvent::Answer(ChainAnswer::Findings { number, diagnostics, last }))
@@ -158,7 +158,7 @@ fn without_an_answer_a_whole_check_is_due_at_once() {
         assert_eq!((case.counts().failed, case.counts().whole), (failed, whole));
         assert_eq!(case.wants(), whole == 1 || case.counts().standing == 0 && failed == 0);
     }
-    // After the answer, and after a whole check, nothing is due.
+    // After the answer, and after a whole check, no other check is due.
     let mut case = Case::with_chain("(a) (b)");
     assert!(case.edit(1, 2, "x"));
     case.answer(1, 2, &[], true);
@@ -194,12 +194,12 @@ fn a_chain_due_for_replacement_answers_until_the_next_is_ready() {
     assert!(!case.is_ended(1));
     assert_eq!(case.event(next, ChainEvent::Ready { taken: 10 }), Some(Effect::Send));
     assert!(case.is_ended(1) && !case.is_ended(next));
-    // The new one's text had the first edit.
+    // The text of the new chain contains the first edit already.
     assert!(case.chains.send(&case.key, &case.document, Vec::new));
     let request = case.request(next).unwrap();
     assert_eq!((request.number, request.span, request.insert.as_str()), (3, Span { start: 1, end: 2 }, "yy"));
     assert!(!case.wants());
-    // A text that was checked meanwhile is not sent.
+    // A text that was checked meanwhile is not sent to the new chain.
     let last = case.begin();
     assert!(case.edit(1, 3, "z"));
     case.judge(&[]);
@@ -254,7 +254,7 @@ fn a_chain_that_has_grown_counts_with_what_it_takes_now() {
     }
     assert_eq!(case.event(2, ChainEvent::Takes(30)), None);
     assert_eq!((case.counts().standing, case.counts().memory), (2, 50));
-    // Whichever grows, that of the text edited last is ended last.
+    // Whichever chain grows, the chain of the text that was edited last is ended last.
     case.key = key("a");
     case.event(1, ChainEvent::Takes(80));
     assert!(case.is_ended(1) && !case.is_ended(2), "{:?}", case.counts());
@@ -277,7 +277,7 @@ fn where_chains_are_impossible_none_is_said_to_have_failed() {
     let id = case.begin();
     case.event(id, ChainEvent::Ready { taken: 1 });
     assert_eq!(case.counts().why, None);
-    // Neither is one where a program runs in the image, which may end.
+    // A chain has not failed either if a program runs in the image, because the program may end.
     let next = case.begin();
     case.event(next, ChainEvent::Ended(ChainEnd::Changed));
     assert_eq!((case.counts().failed, case.counts().why), (0, Some(ChainEnd::Changed.to_string())));

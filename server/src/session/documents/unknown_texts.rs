@@ -7,7 +7,7 @@ use super::super::unsaved_marks::Marker;
 use super::super::{ClientId, path_of_uri};
 use super::Key;
 
-/// The documents, with the marks of their files; a document without a file has none.
+/// The documents, with the marks of their files. A document without a file has no mark.
 #[derive(Debug, Default)]
 pub(super) struct UnknownTexts(BTreeMap<Key, Option<Marker>>);
 
@@ -24,7 +24,7 @@ impl UnknownTexts {
         self.0.insert(key.clone(), marker);
     }
 
-    /// Removes a document whose text is known now. Its mark stays.
+    /// Removes a document whose text is now known. Its mark stays.
     pub(super) fn remove(&mut self, key: &Key) {
         self.0.remove(key);
     }
@@ -36,7 +36,8 @@ impl UnknownTexts {
         }
     }
 
-    /// Removes the documents of a client. Their marks stay: the editor may still have the texts.
+    /// Removes the documents of a client. Their marks stay, because the editor may still have the
+    /// texts.
     pub(super) fn remove_client(&mut self, client: ClientId) {
         self.0.retain(|(owner, _), _| *owner != client);
     }

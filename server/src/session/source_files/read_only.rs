@@ -1,11 +1,11 @@
-//! Files that may not be written, and what a person can do.
+//! Files that may not be written, with advice for a person.
 
 /// The reason why a file may not be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadOnly {
-    /// The file's mode, or its owner's.
+    /// The file's mode or owner forbids it.
     Mode,
-    /// A file system that is mounted read-only.
+    /// The file system is mounted read-only.
     Mount,
 }
 
@@ -23,12 +23,13 @@ impl ReadOnly {
         }
     }
 
-    /// Returns the reason by the answer of access(2) and the mode.
+    /// Returns the reason, given the result of access(2) and the mode, or `None` if the file may be
+    /// written.
     pub(super) fn of(access: Result<(), rustix::io::Errno>, mode: &std::fs::Permissions) -> Option<ReadOnly> {
         match access {
             Err(rustix::io::Errno::ROFS) => Some(ReadOnly::Mount),
             Err(_) => Some(ReadOnly::Mode),
-            // For root, access(2) succeeds for a read-only file too.
+            // For root, access(2) succeeds even for a read-only file.
             Ok(()) => mode.readonly().then_some(ReadOnly::Mode),
         }
     }

@@ -1,4 +1,4 @@
-//! The choice of an agent's workspace when the command line names none: the client's roots if
+//! The choice of an agent's workspace if the command line names none: one of the client's roots if
 //! there are any, otherwise the current directory.
 //!
 //! The roots can be requested only after the handshake, and the host can be chosen only after the
@@ -17,10 +17,10 @@ use crate::host::workspace;
 
 /// The id of the bridge's `roots/list` request.
 pub(super) const REQUEST_ID: &str = "consort-roots";
-/// The time limit for the client's roots; a late client is treated as having none.
+/// The time limit for the client's roots. A client that is late is treated as having none.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Chooses the workspace, given the client's first line; returns the lines to be passed on
+/// Chooses the workspace, given the client's first line. Returns the lines to be passed on
 /// afterwards.
 pub(super) fn choose(bridge: &mut Bridge, lines: &mut Lines, first: Vec<u8>) -> io::Result<Vec<Vec<u8>>> {
     let message: Value = serde_json::from_slice(&first).unwrap_or_default();
@@ -40,7 +40,7 @@ pub(super) fn choose(bridge: &mut Bridge, lines: &mut Lines, first: Vec<u8>) -> 
     Ok(waiting)
 }
 
-/// Requests the roots after `notifications/initialized`; returns them and the lines that arrived
+/// Requests the roots after `notifications/initialized`. Returns them, and the lines that arrived
 /// meanwhile.
 fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<Vec<u8>>)> {
     let mut waiting = Vec::new();
@@ -54,7 +54,7 @@ fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<
         let id = &message["id"];
         match message["method"].as_str() {
             Some("notifications/initialized") => {
-                // Kept here and not in `waiting`: it is repeated with the handshake.
+                // Kept here and not in `waiting`, because it is repeated with the handshake.
                 bridge.handshake.initialized =
                     Some(if line.ends_with(b"\n") { line } else { [line.as_slice(), b"\n"].concat() });
                 bridge.answer(&json!({"jsonrpc": "2.0", "id": REQUEST_ID, "method": "roots/list"}))?;
@@ -66,8 +66,8 @@ fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<
                 let paths = roots.iter().filter_map(|root| workspace::path_of_uri(root["uri"].as_str()?)).collect();
                 return Ok((paths, waiting));
             }
-            // A client that continues without `notifications/initialized` is served without
-            // further wait.
+            // A client that continues without `notifications/initialized` is served without further
+            // waiting.
             Some(_) if !id.is_null() && deadline.is_none() => {
                 waiting.push(line);
                 return Ok((Vec::new(), waiting));
@@ -77,7 +77,7 @@ fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<
     }
 }
 
-/// Returns the first root that has a host; otherwise the first that exists.
+/// Returns the first root that has a host, otherwise the first that exists.
 fn pick(roots: &[PathBuf]) -> Option<PathBuf> {
     let found: Vec<PathBuf> = roots.iter().filter_map(|root| workspace::find_own(root).ok()).collect();
     let live = found.iter().find(|dir| crate::host::whereabouts::of(dir).is_ok_and(|runtime| runtime.is_live()));

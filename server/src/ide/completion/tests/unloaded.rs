@@ -1,4 +1,4 @@
-//! Names of files that are not loaded, and of the standard where no image runs.
+//! Tests of names in files that are not loaded, and of the standard's names without an image.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The comments of conditionals.
+//! Tests of the comments of conditionals.
 
 use std::time::Duration;
 
@@ -246,7 +246,7 @@ fn comments_are_told_apart() {
     assert_eq!(first_line("#|a\n"), 4);
 }
 
-/// The least of three measurements, in seconds.
+/// Returns the least of three measurements, in seconds.
 fn cost(text: &str, run: fn(&str) -> usize) -> f64 {
     let measured = (0..3).map(|_| {
         let limit = Limit::after(Duration::MAX);

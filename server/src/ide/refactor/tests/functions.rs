@@ -1,4 +1,4 @@
-//! Inlining functions, and giving functions a name or a wider scope.
+//! Tests of inlining functions, and of giving functions a name or a wider scope.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! Inlining variables.
+//! Tests of inlining variables.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! Structures that are converted to classes.
+//! Tests of structures that are converted to classes.
 
 use expect_test::expect;
 

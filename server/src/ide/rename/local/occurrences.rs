@@ -1,4 +1,4 @@
-//! The sets of occurrences of a name that may be those of one binding, as the text has them.
+//! The sets of occurrences of a name that may belong to one binding, as the text shows them.
 
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
@@ -7,10 +7,10 @@ use crate::text::scopes::{Binding, Scopes};
 /// The maximum number of sets of occurrences that are compared.
 pub(super) const VARIANTS: usize = 12;
 
-/// A set of occurrences that may be those of one binding.
+/// A set of occurrences that may belong to one binding.
 pub(super) type Spans = Vec<Span>;
 
-/// The occurrences of a name in a form, each with a flag for one in quoted data.
+/// Returns the occurrences of a name in a form, each with true if it is in quoted data.
 pub(super) fn sites(form: &Form, key: &str) -> Vec<(Span, bool)> {
     fn visit(form: &Form, node: &Node, key: &str, quoted: bool, found: &mut Vec<(Span, bool)>) {
         let quoted = match node.prefix {
@@ -28,8 +28,9 @@ pub(super) fn sites(form: &Form, key: &str) -> Vec<(Span, bool)> {
     found
 }
 
-/// The sets of occurrences that each list around the cursor may bind, innermost first: without the
-/// occurrences that the scopes resolve to other bindings, and with them.
+/// Returns the sets of occurrences that each list around the cursor may bind, innermost first.
+/// There are two sets for each list: without the occurrences that the scopes resolve to other
+/// bindings, and with them.
 pub(super) fn guesses(
     form: &Form,
     scopes: &Scopes,
@@ -57,8 +58,8 @@ pub(super) fn guesses(
     found
 }
 
-/// The occurrences of a binding, and those that the scopes do not resolve, as in the definition of
-/// a local macro.
+/// Returns the occurrences of a binding, and those that the scopes do not resolve, as in the
+/// definition of a local macro.
 pub(super) fn hidden_too(scopes: &Scopes, own: Option<&Spans>, sites: &[(Span, bool)]) -> Option<Spans> {
     let own = own?;
     let mut all: Spans = own.clone();
@@ -68,9 +69,9 @@ pub(super) fn hidden_too(scopes: &Scopes, own: Option<&Spans>, sites: &[(Span, b
     Some(all)
 }
 
-/// Sets of occurrences for macros that bind like `let`: `(my-let (x value) ...)`. If the cursor is
-/// at an occurrence of the macro's binding, those within the call but not in the value; else those
-/// of `own` without these.
+/// Returns sets of occurrences for macros that bind like `let`: `(my-let (x value) ...)`. If the
+/// cursor is at an occurrence of the macro's binding, a set has the occurrences within the call but
+/// not in the value. Otherwise, it has the occurrences in `own` without these.
 pub(super) fn bound_by_macros(
     form: &Form,
     around: &[String],
@@ -118,7 +119,7 @@ pub(super) fn bound_by_macros(
     found
 }
 
-/// The form that makes a binding: the smallest list with the binding and all of its scopes.
+/// Returns the form that makes a binding: the smallest list with the binding and all of its scopes.
 pub(super) fn binder(form: &Form, binding: &Binding) -> Option<Span> {
     let scopes = || binding.scopes.iter().chain(binding.shared.as_deref().unwrap_or_default());
     let holds = |node: &&Node| {

@@ -1,4 +1,5 @@
-//! Renamings from the places where a string designator or a quoted symbol names the symbol.
+//! Tests of renamings from the places where a string designator or a quoted symbol names the
+//! symbol.
 
 use expect_test::expect;
 
@@ -21,7 +22,7 @@ const FILES: &str = r##"(defpackage :lib (:use :cl) (:export #:far "FAR" :far fa
 (export 'lib:far)
 "##;
 
-/// The offsets of the name in [`FILES`] that denote LIB::FAR.
+/// Returns the offsets of the name in [`FILES`] that denote LIB::FAR.
 fn places() -> Vec<usize> {
     let all = FILES.to_lowercase();
     let line = |at: usize| all[..at].rsplit('\n').next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! Slots of structures, and the names derived from them.
+//! Tests of the renaming of slots of structures, and of the names derived from them.
 
 use expect_test::expect;
 
@@ -52,7 +52,7 @@ fn a_slot_is_renamed_with_its_accessors_and_keywords() {
             (flet ((make-pt (&key x) x)) (make-pt :x 1))
         "#]],
     );
-    // An accessor that is the slot's own symbol.
+    // The accessor is the slot's own symbol.
     global(
         &[(
             "a.lisp",
@@ -85,7 +85,7 @@ fn a_structure_is_renamed_with_inherited_accessors() {
             (list (make-pd :x 1) (pd-x b) (pd-z b) (copy-pt3 b) (pt4-x c) #S(pd :x 1))
         "#]],
     );
-    // The names of an option stay, and can be renamed themselves.
+    // The names in an option stay, but can be renamed themselves.
     global(
         &[("a.lisp", "(defstruct (pt (:predicate is-pt‸) (:constructor new-pt (x))) x)\n(is-pt (new-pt 1))")],
         "pt?",
