@@ -109,7 +109,7 @@ enum Order<'a> {
 #[derive(Deserialize)]
 struct StartLine {
     token: Option<String>,
-    /// `Some(None)`: there is no chain.
+    /// `Some(None)` if there is no chain.
     #[serde(default, deserialize_with = "present")]
     chain: Option<Option<serde::de::IgnoredAny>>,
 }
@@ -319,7 +319,7 @@ impl Chain {
     /// the image is not at rest.
     ///
     /// # Errors
-    /// When the chain has ended or is of no use any more.
+    /// The chain has ended or is of no use any more.
     pub async fn edit(&mut self, edit: &ChainEdit) -> Result<bool, ChainEnd> {
         match at_rest(self.forked.instance(), self.package.as_deref(), AT_REST.1).await {
             None => return Ok(false),
@@ -354,7 +354,7 @@ impl Chain {
     /// Returns the next answer to the last edit. May be dropped and called again.
     ///
     /// # Errors
-    /// When the chain has ended or is of no use any more.
+    /// The chain has ended or is of no use any more.
     pub async fn answer(&mut self) -> Result<ChainAnswer, ChainEnd> {
         loop {
             let line = self.line().await?;

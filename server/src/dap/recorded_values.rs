@@ -62,8 +62,8 @@ fn place(replay: &Replay, call: &RecordedCall) -> Value {
     json!({"source": source, "line": line, "column": column, "endLine": end_line, "endColumn": end_column})
 }
 
-/// Answers `source` with a recorded text that is in no file. Blanks before it give it its recorded
-/// position.
+/// Answers `source` with a recorded text that is in no file. Blanks before the text give it its
+/// recorded position.
 pub(super) async fn source(connection: &Connection, replay: &Replay, wanted: &SourceOf) -> Answer {
     let unit = wanted.source_reference.saturating_sub(1);
     let recorded = connection.session.ask_recording(replay.number, &ReplayText { unit }).await.map_err(text)?;

@@ -179,7 +179,7 @@ impl Elected {
         Ok(folders)
     }
 
-    /// Releases everything. For a host that has served no client.
+    /// Releases everything, for a host that has not served a client yet.
     pub fn abandon(self) {
         self.close().remove();
     }

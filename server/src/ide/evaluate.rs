@@ -48,7 +48,7 @@ struct AgentFacts<'a> {
     stop: Option<u64>,
 }
 
-/// The frozen failure of an evaluation that is kept.
+/// The frozen failure that was kept for an evaluation.
 #[derive(Serialize)]
 struct KeptFailure<'a> {
     number: u64,
@@ -98,7 +98,7 @@ impl Evaluation {
         self.outcome.status == EvalStatus::Ok
     }
 
-    /// Returns the frozen failure of the evaluation, if it is kept.
+    /// Returns the frozen failure that was kept for the evaluation.
     fn kept(&self) -> Option<&Frozen> {
         self.outcome.frozen.as_ref().filter(|frozen| frozen.number > 0)
     }

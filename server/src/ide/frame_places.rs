@@ -168,7 +168,7 @@ mod tests {
         let place = json!({"span": [124, 130], "loaded": {"text": 0, "start": 100}});
         let moved = format!("; new\n(defun rate () 2)\n{LOADED}\n");
         assert_eq!(shown(Some(&moved), place.clone()), "(rate) at 48");
-        // Of two occurrences, the nearest is found.
+        // The nearest of two occurrences is found.
         let twice = format!("{LOADED}\n{}{LOADED}", " ".repeat(50));
         assert_eq!(shown(Some(&twice), place.clone()), "(rate) at 107");
         // A definition that was changed, one that is gone, and a file that cannot be read.

@@ -1,5 +1,5 @@
-//! The answer of `profile-code`: makes rows, a call tree and folded stacks from sampled stacks, and
-//! renders the contract's text.
+//! The answer of `profile-code`: rows, a call tree and folded stacks made from sampled stacks, and
+//! the contract's text.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -274,7 +274,8 @@ fn tree(profile: &Profile, samples: u64) -> Vec<Node> {
     nodes
 }
 
-/// Returns the least number of samples that at most [`TREE_NODES`] nodes have.
+/// Returns the number of samples that a node must have to be shown, so that at most [`TREE_NODES`]
+/// nodes are shown.
 fn min_samples(root: &TreeBuilder) -> u64 {
     fn gather(node: &TreeBuilder, all: &mut Vec<u64>) {
         for child in node.children.values() {

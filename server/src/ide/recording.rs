@@ -158,7 +158,7 @@ fn place(of: &str) -> Option<(Option<PathBuf>, u32, Option<u32>)> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordingFacts {
-    /// The number by which the recording is asked; 0 if nothing was recorded.
+    /// The number by which questions name the recording; 0 if nothing was recorded.
     pub recording: u64,
     /// The outcome of the form or the test.
     pub outcome: Evaluation,

@@ -40,8 +40,8 @@ pub(super) fn time(ticks: u64) -> Duration {
     Duration::from_millis(ticks.saturating_mul(1000) / a_second)
 }
 
-/// Returns the fields, from the third on, of a line of proc_pid_stat(5). The line is `PID (NAME)
-/// STATE PPID PGRP ...`, where the name may contain any character.
+/// Returns the fields, from the third on, of a line of proc_pid_stat(5). The line is
+/// `PID (NAME) STATE PPID PGRP ...`, where the name may contain any character.
 fn fields(stat: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'_>> {
     let behind = stat.iter().rposition(|byte| *byte == b')')? + 1;
     Some(std::str::from_utf8(stat.get(behind..)?).ok()?.split_ascii_whitespace())

@@ -235,7 +235,7 @@ impl Supervisor {
     }
 
     /// Reports that an image is gone. Returns the pause before the next start, or `None` if the
-    /// next start waits for a call.
+    /// next start waits for a command.
     async fn after(&mut self, ended: LifeEnd, running: Option<Running>) -> Option<Duration> {
         let healthy = running.as_ref().is_some_and(|running| running.since.elapsed() > HEALTHY);
         let instance = running.as_ref().and_then(|running| running.instance.clone());

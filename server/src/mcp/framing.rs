@@ -141,7 +141,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         }
     }
 
-    /// Has `calls` record each tool call as its line is read.
+    /// Makes `calls` record each tool call as its line is read.
     pub(crate) fn with_calls(mut self, calls: Arc<Calls>) -> Self {
         self.calls = Some(calls);
         self
@@ -167,7 +167,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
         Err(std::io::ErrorKind::BrokenPipe.into())
     }
 
-    /// Answers a message that is not passed on with an error.
+    /// Answers a message with an error, instead of passing it on.
     fn refuse(&self, id: Option<Value>, code: ErrorCode, message: &str) {
         tracing::debug!(?id, code = code.0, message, "refused a message of an MCP client");
         let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code.0, "message": message}});

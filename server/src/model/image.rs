@@ -95,7 +95,7 @@ pub enum ImageEvent {
     },
     /// A question needs no answer any more. When the image ends, all its questions are over.
     InputOver {
-        /// The question's number; `None`: every question.
+        /// The question's number; `None` for every question.
         question: Option<u64>,
     },
     /// An unhandled condition ended a thread.

@@ -149,7 +149,7 @@ pub(super) enum Event {
     },
     /// Runs another operation.
     RunOperation { client: ClientId, description: String, kind: Kind, start: StartJob },
-    /// Has an editor change one of its documents, if its text still has this revision.
+    /// Lets an editor change one of its documents, if its text still has this revision.
     ApplyEdit {
         client: ClientId,
         uri: String,

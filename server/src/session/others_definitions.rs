@@ -1,5 +1,5 @@
-//! The definitions that clients made in the image, told in sentences in another client's next
-//! answer. Their number is bounded.
+//! The definitions that clients made in the image, as sentences for another client's next answer.
+//! Their number is bounded.
 
 use std::collections::{HashSet, VecDeque};
 

@@ -41,7 +41,7 @@ pub struct Defined {
     pub operator: String,
     /// The name as written: `f`, `(setf f)`, `"system"`.
     pub written: String,
-    /// The name for comparing: see [`key`].
+    /// The name for comparison ([`key`]).
     pub key: String,
     /// The span of the form.
     pub span: Span,

@@ -7,10 +7,11 @@ use super::datum::{Form, Kind, Node};
 use super::document::Document;
 use super::names;
 
-/// The maximum length of a pattern in bytes. The next constants are its maximum numbers of forms
-/// and of levels.
+/// The maximum length of a pattern, in bytes.
 const MAX_BYTES: usize = 2_000;
+/// The maximum number of forms of a pattern.
 const FORMS: usize = 200;
+/// The maximum number of levels of a pattern.
 const LEVELS: usize = 40;
 
 /// A pattern.
@@ -92,7 +93,7 @@ impl Pattern {
     }
 }
 
-/// Returns the only form of a text, which must have no `#+`, `#-` and labels.
+/// Returns the only form of a text. The text must be balanced, and at most [`MAX_BYTES`] long.
 fn only_form(text: &str) -> Result<Form, String> {
     if text.len() > MAX_BYTES {
         return Err(format!("has {} bytes, and may have {MAX_BYTES}", text.len()));

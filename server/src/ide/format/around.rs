@@ -93,10 +93,11 @@ struct Line<'l, 'a> {
     tree: &'l Tree<'a>,
     /// The first byte of the line that is not a space.
     at: usize,
-    /// The list around the line. The next fields are its elements before the line, and the column
-    /// of its parenthesis.
+    /// The list around the line.
     list: NodeId,
+    /// The elements of the list before the line.
     before: &'l [NodeId],
+    /// The column of the list's parenthesis.
     open: usize,
     /// The column of a line without a rule of its own ([`Line::below_last`]).
     below: usize,

@@ -145,8 +145,8 @@ fn edits(
     Ok((site.with_whole_list_indented(list, edits).into_iter().chain(functions).collect(), names))
 }
 
-/// Returns the edits that change a slot, as from `(x 1 :type fixnum)` to `(x :initarg :x :initform
-/// 1 :type fixnum :accessor point-x)`.
+/// Returns the edits that change a slot, as from `(x 1 :type fixnum)` to
+/// `(x :initarg :x :initform 1 :type fixnum :accessor point-x)`.
 fn slot_edits(site: &Site, slot: &Slot, prefix: &str) -> Vec<Edit> {
     let read_only =
         slot.options.chunks_exact(2).position(|pair| site.form.name(&pair[0]).as_deref() == Some(":read-only"));

@@ -250,8 +250,8 @@ impl<'a> Walk<'a> {
         index == 1 && FIRST.contains(&operator) || index == 2 && SECOND.contains(&operator)
     }
 
-    /// Returns true if the datum is the name of a definition, as in `(defun name`, `(defstruct
-    /// (name` and `(defun (setf name)`.
+    /// Returns true if the datum is the name of a definition, as in `(defun name`,
+    /// `(defstruct (name` and `(defun (setf name)`.
     fn is_defined_name(&self) -> bool {
         let definer =
             |up: usize| self.above(up).is_some_and(|(list, index)| index == 1 && is_definer(&self.operator(list)));
@@ -259,8 +259,8 @@ impl<'a> Walk<'a> {
         definer(0) || definer(1) && (index == 0 || index == 1 && self.operator(list) == "setf")
     }
 
-    /// Returns true if the datum is a specializer, as `class` in `(defmethod name ((parameter
-    /// class)) ...)`.
+    /// Returns true if the datum is a specializer, as `class` in
+    /// `(defmethod name ((parameter class)) ...)`.
     fn is_specializer(&self) -> bool {
         let (Some((_, 1)), Some((list, at)), Some((method, index))) = (self.above(0), self.above(1), self.above(2))
         else {

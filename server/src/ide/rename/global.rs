@@ -270,7 +270,7 @@ async fn refuse_taken_name<B: Backend>(
     if !shadows && from != target.home {
         return Refusal::of(format!("{} is in the package {} already: it comes from {from}.", target.new, target.home));
     }
-    // The packages in which the new name would conflict with another symbol.
+    // In the packages that see the old name, the new name must not conflict with another symbol.
     for user in packages.seeing(&target.home, &target.name) {
         let other = packages.home(&user.name, &new.name);
         let own = index.files.iter().flat_map(|file| &file.definitions).find(|one| {

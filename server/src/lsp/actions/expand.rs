@@ -1,5 +1,5 @@
-//! The actions on the form at the cursor: `Macroexpand`, `Macroexpand fully`, `Macroexpand in
-//! place`, `Expand the compiler macro` and `Expand the format string`.
+//! The actions on the form at the cursor: `Macroexpand`, `Macroexpand fully`,
+//! `Macroexpand in place`, `Expand the compiler macro` and `Expand the format string`.
 
 use lsp_types::{CodeAction, CodeActionKind, CodeActionOrCommand, Command, Url};
 use serde_json::{Value, json};

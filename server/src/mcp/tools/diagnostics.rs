@@ -1,4 +1,5 @@
-//! The tool `diagnostics`: findings in files or in the workspace, for the texts in open editors.
+//! The tool `diagnostics`: findings in files or in the workspace, with the texts that open editors
+//! have.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -95,8 +96,7 @@ struct FileFindings {
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
     diagnostics: Vec<Finding>,
-    /// The first [`NOT_LOADED`] forms whose text the image does not have, or has from another
-    /// version.
+    /// The first [`NOT_LOADED`] forms that the image has with another text, or not at all.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_loaded: Vec<NotLoaded>,
     /// The number of further such forms.

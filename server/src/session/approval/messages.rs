@@ -8,9 +8,9 @@ use super::request::ApprovalRequest;
 use crate::config::approval::{Class, Rule};
 use crate::shown::{first_names, line, lookalikes, notification, safe, without_gaps};
 
-/// The maximum number of lines of code in a message box, from the head of the code. The next
-/// constant is that from the tail.
+/// The maximum number of lines of code that a message box shows from the head of the code.
 const HEAD: usize = 24;
+/// The maximum number of lines of code that a message box shows from the tail of the code.
 const TAIL: usize = 8;
 /// The maximum number of characters of code.
 const CODE: usize = 2_000;

@@ -200,8 +200,8 @@ fn is_read(form: &Form, around: &[(&Node, usize)]) -> bool {
     in_package || definition(form, around).is_some()
 }
 
-/// Returns true for the place of the package in `(loop for x being the external-symbols of package
-/// ...)`.
+/// Returns true for the place of the package in
+/// `(loop for x being the external-symbols of package ...)`.
 fn iterates(form: &Form, list: &Node, index: usize) -> bool {
     let word = |back: usize| {
         let name = list.children.get(index.checked_sub(back)?).and_then(|node| form.name(node))?;
