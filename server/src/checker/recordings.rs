@@ -1,5 +1,6 @@
-//! Recordings: copies of the image that ran a form or a test and recorded it, or have a call that
-//! was recorded in the image. They stay for a while to answer questions (docs/wire.md, `record`).
+//! Recordings: copies of the image that ran a form or a test and recorded it, or that have a call
+//! that was recorded in the image. A copy stays for a while to answer questions (docs/wire.md,
+//! `record`).
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -24,11 +25,11 @@ use crate::model::image::ImageError;
 use crate::model::recording::Recording;
 use crate::steady::{sleep, timeout};
 
-/// The number of recordings that are kept, the newest ones.
+/// The number of recordings that are kept. Older ones are ended.
 const MAX_RECORDINGS: usize = 4;
 /// The time for which a recording is kept.
 const RETENTION: Duration = Duration::from_secs(600);
-/// Seconds that an answer may take.
+/// The time that an answer may take, in seconds.
 const ANSWER: f64 = 20.0;
 /// The time limit for a copy to accept a question.
 const ACCEPT: Duration = Duration::from_secs(10);
@@ -39,12 +40,12 @@ const WAITING: usize = 8;
 pub(super) struct Recordings {
     runner: Arc<Runner>,
     kept: Mutex<Vec<KeptRecording>>,
-    /// The calls that are waited for, and the newest that did not come.
+    /// The calls that are awaited, and the newest that did not come.
     expected: Mutex<Vec<Expected>>,
     last: AtomicU64,
 }
 
-/// The recording of a call that was not made yet, or never.
+/// The record of a call that has not been made.
 struct Expected {
     number: u64,
     function: String,
@@ -53,8 +54,8 @@ struct Expected {
     end: CancellationToken,
 }
 
-/// The number of a recording of a call that is waited for. Dropping it forgets the wait, unless the
-/// reason why there will be no recording was noted.
+/// The number of the recording of an awaited call. Dropping it ends the record of the wait, unless
+/// the reason why there will be no recording was noted.
 pub struct ExpectedRecording {
     recordings: Arc<Recordings>,
     number: u64,
@@ -68,7 +69,7 @@ impl std::fmt::Debug for ExpectedRecording {
 }
 
 impl ExpectedRecording {
-    /// Returns the number by which the recording can be asked.
+    /// Returns the number by which questions name the recording.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -78,7 +79,7 @@ impl ExpectedRecording {
         self.end.cancelled().await;
     }
 
-    /// Notes why there will be no recording, for whoever asks.
+    /// Notes why there will be no recording, for later questions.
     pub fn fail(&self, error: ImageError) {
         let mut expected = lock(&self.recordings.expected);
         if let Some(one) = expected.iter_mut().find(|one| one.number == self.number) {
@@ -102,7 +103,7 @@ impl Drop for ExpectedRecording {
 /// A recording that is kept.
 struct KeptRecording {
     number: u64,
-    /// The error that the form or the test ended with.
+    /// The error with which the form or the test ended.
     error: Option<EvalError>,
     asks: mpsc::Sender<QuestionFrame>,
     end: CancellationToken,
@@ -136,8 +137,8 @@ impl Recordings {
         lock(&self.kept).retain(|kept| kept.number != number);
     }
 
-    /// Adds a recording and ends the oldest if there are too many. Returns the receiver of
-    /// questions.
+    /// Adds a recording, and ends the oldest if there are too many. Returns the receiver of
+    /// questions, and the token that ends the recording.
     fn add(&self, number: u64, error: Option<EvalError>) -> (mpsc::Receiver<QuestionFrame>, CancellationToken) {
         let (asks, asked) = mpsc::channel(WAITING);
         let end = CancellationToken::new();
@@ -153,7 +154,7 @@ fn job<P>(op: &'static str, params: P, deadline: f64, memory: u64) -> CheckJob<P
     CheckJob::of_work(op, "a recording", params, (deadline, memory))
 }
 
-/// Returns the number of a call that is about to be waited for; see
+/// Returns the number of the recording of a call that is about to be awaited; see
 /// [`super::Checker::expect_call`].
 pub(super) fn expect(recordings: &Arc<Recordings>, function: &str) -> ExpectedRecording {
     let (number, end) = (recordings.next_number(), CancellationToken::new());
@@ -178,7 +179,7 @@ pub(super) async fn record_call(
     keep(recordings, job("record-call", params, host_timeout_s, memory), code_timeout_s, Some(expected.number)).await
 }
 
-/// Makes a copy and keeps it, by `number` if it has one already.
+/// Makes a copy and keeps it. `number` is that of the recording, if it has one already.
 async fn keep<P: Serialize>(
     recordings: &Arc<Recordings>,
     job_of_copy: CheckJob<P>,
@@ -227,7 +228,7 @@ async fn keep<P: Serialize>(
     Ok(recording)
 }
 
-/// Serves questions, one at a time, until the copy ends or one passes a limit.
+/// Serves questions, one at a time, until the copy ends or passes a limit.
 async fn serve(mut running: Running, mut asked: mpsc::Receiver<QuestionFrame>, memory: u64) {
     loop {
         let ask = tokio::select! {
@@ -248,7 +249,7 @@ async fn serve(mut running: Running, mut asked: mpsc::Receiver<QuestionFrame>, m
     }
 }
 
-/// Returns the answer to a question; `None`: there will be no more answers.
+/// Returns the answer to a question, or `None` if there will be no more answers.
 async fn answer(running: &mut Running, mut line: Vec<u8>, memory: u64) -> Option<Result<Value, ImageError>> {
     line.push(b'\n');
     timeout(ACCEPT, running.answers.write_all(&line)).await.ok()?.ok()?;
@@ -266,7 +267,7 @@ async fn answer(running: &mut Running, mut line: Vec<u8>, memory: u64) -> Option
     }))
 }
 
-/// Asks a recording; see [`super::Checker::ask_recording`].
+/// Asks a recording a question; see [`super::Checker::ask_recording`].
 pub(super) async fn ask<Q: RecordingQuestion>(
     recordings: &Recordings,
     number: u64,
@@ -291,7 +292,7 @@ pub(super) async fn ask<Q: RecordingQuestion>(
     }
 }
 
-/// Fails where the recording is of a call that is waited for, or that never came.
+/// Fails if the recording is of a call that is awaited, or that never came.
 fn not_yet(recordings: &Recordings, number: u64) -> Result<(), ImageError> {
     let expected = lock(&recordings.expected);
     let Some(one) = expected.iter().find(|one| one.number == number) else { return Ok(()) };
@@ -314,7 +315,7 @@ pub(super) fn end(recordings: &Recordings, number: u64) -> Result<(), ImageError
     kept.or_else(waiting).map(|end| end.cancel()).ok_or_else(|| not_found(number))
 }
 
-/// Returns the error that a recording ended with; see [`super::Checker::recorded_error`].
+/// Returns the error with which the recorded code ended; see [`super::Checker::recorded_error`].
 pub(super) fn error(recordings: &Recordings, number: u64) -> Result<Option<EvalError>, ImageError> {
     let kept = lock(&recordings.kept);
     kept.iter().find(|kept| kept.number == number).map(|kept| kept.error.clone()).ok_or_else(|| not_found(number))

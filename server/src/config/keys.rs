@@ -12,14 +12,14 @@ use super::{Chains, Config, Copies, InitFile, OnError};
 /// The values of a key that a workspace's consort.toml may set.
 #[derive(Debug, Clone, Copy)]
 pub enum FromWorkspace {
-    /// Any value: the key affects only display and timing.
+    /// Any value, since the key affects only display and timing.
     Any,
-    /// Any value, after the user has trusted the workspace: the key starts programs, loads code,
-    /// or changes how Lisp is started.
+    /// Any value, after the user has trusted the workspace, since the key starts programs, loads
+    /// code, or changes how Lisp is started.
     Trusted,
-    /// Values not above the one in force: the key is a limit.
+    /// Values not above the current one, since the key is a limit.
     NotAbove(fn(&Config) -> u128),
-    /// A rule of the key's own, in [`set`].
+    /// Values by a rule of the key's own, in [`set`].
     Own,
 }
 
@@ -37,7 +37,7 @@ pub struct Key {
     set: fn(&mut Config, &Value) -> Option<()>,
 }
 
-/// The keys of which the valid entries are used beside invalid ones.
+/// The keys whose valid entries are used beside invalid ones.
 const INDENT: &str = "format.indent";
 const RULE: &str = "lint.rule";
 const RULES: &str = "lint.rules";
@@ -361,7 +361,7 @@ fn approval(config: &mut Config, class: Class, value: &Value) -> Option<()> {
     config.approval.set(class, Setting::of(value.as_str()?)?, Source::User).ok()
 }
 
-/// Sets one key. The error is a sentence for a person that names the accepted values.
+/// Sets one key.
 pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Result<(), String> {
     let Some(key) = KEYS.iter().find(|key| key.name == name) else { return Err(unknown(name)) };
     if name == "check.confine" && source != Source::User && value == &Value::Bool(false) {
@@ -405,7 +405,7 @@ pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Re
             *config = before;
             Err(format!("{name} counts only once the person has trusted this workspace (`consort trust`)"))
         }
-        // What the person's own configuration has too is no change.
+        // A value that the person's own configuration also has is no change.
         (Source::Client, FromWorkspace::Trusted) if *config != before => {
             *config = before;
             Err(format!(

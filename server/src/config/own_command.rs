@@ -1,5 +1,5 @@
-//! A Lisp command where it depends on the workspace: relative names, Qlot, and the files of the
-//! workspace that a start runs or loads.
+//! The parts of a Lisp command that depend on the workspace: relative names, Qlot, and the files of
+//! the workspace that a start runs or loads.
 
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::MetadataExt;
@@ -12,15 +12,15 @@ use super::trust::hexadecimal;
 use super::{InitFile, LispConfig};
 use crate::bounded_file;
 
-/// The files of a workspace that `qlot exec` follows.
+/// The files of a workspace that `qlot exec` loads or follows.
 const QLOT: [&str; 2] = [".qlot/setup.lisp", "qlfile.lock"];
 /// The limit of the directories in which the words of a command are looked up.
 const DIRECTORIES: usize = 16;
 /// The size limit of a file that is trusted by its contents, in bytes: a core may be large.
 const LIMIT: u64 = 1 << 30;
 
-/// Resolves relative names of the person's own settings against `directory`, where the settings
-/// file is: the current directory of Lisp is a workspace. A program's name without a slash is
+/// Resolves relative names of the person's own settings against `directory`, which has the settings
+/// file, because the current directory of Lisp is a workspace. A program's name without a slash is
 /// looked up on PATH.
 pub(super) fn resolve(lisp: &mut LispConfig, directory: &Path) {
     if let InitFile::File(file) = &mut lisp.init_file {
@@ -31,8 +31,8 @@ pub(super) fn resolve(lisp: &mut LispConfig, directory: &Path) {
     }
 }
 
-/// Returns true when a command starts Lisp by Qlot and the workspace has one: `qlot exec` loads
-/// `.qlot/setup.lisp` before everything else.
+/// Returns true if a command starts Lisp by Qlot and the workspace has one, because `qlot exec`
+/// loads `.qlot/setup.lisp` before everything else.
 pub(super) fn is_qlot_of_workspace(command: &[String], workspace: &Path) -> bool {
     let is_qlot = |word: &str| Path::new(word).file_name().is_some_and(|name| name == "qlot");
     // The word may follow others: `env`, `nice`, `sh -c "exec qlot exec sbcl"`.
@@ -47,8 +47,8 @@ fn parts(word: &str) -> impl Iterator<Item = &str> {
     std::iter::once(word).chain(word.split(ends))
 }
 
-/// Returns a file's name, and those of the files that `load` takes where there is no file of a name
-/// without a type.
+/// Returns a file's name. For a name without a type, also the names of the files that `load` loads
+/// if there is no file of that name.
 fn names_for_load(name: &Path) -> Vec<PathBuf> {
     let mut names = vec![name.to_owned()];
     if name.file_name().is_some() && name.extension().is_none() {
@@ -106,12 +106,12 @@ pub(super) fn files_of_workspace(lisp: &LispConfig, workspace: &Path) -> Vec<(St
     files
 }
 
-/// The contents of a file for a person: their SHA-256; what the system knows of a file that is too
-/// large to be read; or the reason why there is neither.
+/// Returns a description of a file's contents for a person: their SHA-256, the metadata of a file
+/// that is too large to be read, or the reason why there is neither.
 fn digest(file: &Path) -> String {
     match (sha256(file), file.metadata()) {
         (Ok(digest), _) => format!("sha256:{digest}"),
-        // The time of the change, which a program cannot set.
+        // The time of the last status change, which a program cannot set.
         (Err(error), Ok(facts)) if error.kind() == ErrorKind::FileTooLarge => {
             format!(
                 "{} bytes in inode {}, changed at {}.{:09}",
@@ -125,7 +125,7 @@ fn digest(file: &Path) -> String {
     }
 }
 
-/// The SHA-256 of a regular file of up to [`LIMIT`] bytes.
+/// Returns the SHA-256 of a regular file of up to [`LIMIT`] bytes.
 fn sha256(file: &Path) -> io::Result<String> {
     let (open, _) = bounded_file::open(file)?;
     let mut hash = Sha256::new();
@@ -140,7 +140,8 @@ mod tests {
     use super::super::{Config, InitFile};
     use std::path::PathBuf;
 
-    /// A workspace with a file of that name in it, and a person's settings elsewhere.
+    /// Creates a workspace with a file of that name in it, and a person's settings elsewhere, and
+    /// loads the settings.
     fn load(own: &str, name: &str, text: &str) -> (tempfile::TempDir, Config) {
         let dir = tempfile::tempdir().unwrap();
         let (own_file, hostile) = (dir.path().join("own/config.toml"), dir.path().join("clone").join(name));
@@ -205,7 +206,8 @@ mod tests {
             std::fs::write(dir.path().join("clone").join(file), "first").unwrap();
             assert_eq!(again(&dir).untrusted, None, "{settings}");
         }
-        // A file of a word that is looked up on PATH, or that is none, is not part of it.
+        // A word that is looked up on PATH, or that names no file, adds nothing to the trusted
+        // settings.
         let (dir, _) = load("", "sbcl", "");
         std::fs::write(dir.path().join("clone/consort.toml"), "[lisp]\ncommand = [\"sbcl\", \"--x\"]\n").unwrap();
         assert_eq!(again(&dir).untrusted.unwrap().lines(), ["lisp.command = [\"sbcl\",\"--x\"]"]);
@@ -236,7 +238,7 @@ mod tests {
             store(&dir).trust(&untrusted).unwrap();
             let trusted = again(&dir);
             assert!(trusted.untrusted.is_none() && trusted.lisp.command.len() > 1);
-            // Other contents ask again.
+            // Other contents need trust again.
             std::fs::write(dir.path().join("clone/qlfile.lock"), "other").unwrap();
             assert!(again(&dir).untrusted.is_some() && again(&dir).lisp.command == ["sbcl"]);
             std::fs::remove_file(dir.path().join("clone/qlfile.lock")).unwrap();

@@ -19,7 +19,7 @@ use crate::bounded_file;
 /// The size limit of a record, in bytes: the keys come from a file with a limit of its own.
 const RECORD: u64 = 4 * ownership::LIMIT;
 /// The limit of all keys and values as they are shown, in characters. VS Code shows 1,000
-/// characters of a notification, and the question has a sentence and the workspace besides.
+/// characters of a notification, which also has a sentence and the workspace.
 const MAX_SHOWN_CHARS: usize = 500;
 /// The command that a person is advised to run.
 pub const COMMAND: &str = "consort trust";
@@ -38,11 +38,11 @@ pub struct UntrustedSettings {
 }
 
 impl UntrustedSettings {
-    /// Returns the request for the keys of `wanted`, which change `config` to `granted`; `None`
-    /// when that is no change.
+    /// Returns the request for the keys of `wanted`, which change `config` to `granted`, or `None`
+    /// if they change nothing.
     ///
     /// # Errors
-    /// The values are too long for a person to be shown all of them, as a sentence.
+    /// A sentence, if the values are too long for a person to be shown all of them.
     pub(super) fn of(
         config: &Config,
         granted: Config,
@@ -56,7 +56,7 @@ impl UntrustedSettings {
         let digest = digest(&wanted);
         let untrusted =
             UntrustedSettings { workspace: workspace.into(), keys: wanted, digest, granted: Box::new(granted) };
-        // As the question has them, which escapes more than a terminal needs.
+        // The length as the question shows it, which escapes more than a terminal needs.
         let shown = |line: &String| crate::shown::notification(line).chars().count();
         let length: usize = untrusted.lines().iter().map(shown).sum();
         if length > MAX_SHOWN_CHARS {
@@ -76,7 +76,7 @@ impl UntrustedSettings {
         self.keys.iter().map(|(name, value)| crate::shown::safe(&format!("{name} = {value}"))).collect()
     }
 
-    /// Returns the source of the settings, as the words behind "the workspace's".
+    /// Returns the source of the settings, as words to follow "The workspace's".
     pub fn asker(&self) -> &'static str {
         match self.keys.iter().any(|(name, _)| keys::needs_trust(name)) {
             true => "consort.toml",
@@ -129,9 +129,9 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
 pub struct Record {
     /// The workspace, for a person.
     pub path: String,
-    /// [`UntrustedSettings::digest`].
+    /// The digest of the settings ([`UntrustedSettings::digest`]).
     pub digest: String,
-    /// [`UntrustedSettings::lines`].
+    /// The settings as they were shown ([`UntrustedSettings::lines`]).
     pub keys: Vec<String>,
 }
 
@@ -185,7 +185,7 @@ impl TrustStore {
     /// Records that the user trusts exactly these settings.
     ///
     /// # Errors
-    /// An I/O error; an error when the directory is accessible to others.
+    /// An I/O error, or an error when the directory is accessible to others.
     pub fn trust(&self, untrusted: &UntrustedSettings) -> io::Result<()> {
         let (directory, file) = self.directory.as_deref().zip(self.file(&untrusted.workspace)).ok_or_else(no_home)?;
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -330,7 +330,7 @@ mod tests {
             let refused = wants(words(padding)).unwrap_err();
             assert!(refused.starts_with("lisp.command cannot be trusted"), "{refused}");
         }
-        // Several values count together: one question shows them all.
+        // The lengths of several values are added, since one question shows them all.
         let long = |name: &str| (name.to_owned(), json!("/".to_owned() + &"x".repeat(300)));
         assert!(request(vec![long("lisp.init_file")]).is_ok());
         assert!(request(vec![long("lisp.init_file"), long("docs.hyperspec")]).is_err());

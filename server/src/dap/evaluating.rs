@@ -23,21 +23,22 @@ use crate::session::EvalRequest;
 use crate::session::debug::DebugEval;
 use crate::text::position::Position;
 
-/// The deadline of an evaluation, in seconds: long, since a person sees it run and can end it.
+/// The deadline of an evaluation, in seconds. It is long, since a person sees the evaluation run
+/// and can end it.
 const DEADLINE: f64 = 86_400.0;
 /// The message of an evaluation that the client cancelled in a frame, or before it began.
 const CANCELLED: &str = "cancelled";
 
-/// `evaluate`: in a frame, in the innermost stop of the client's own evaluation, or as a new
-/// evaluation. `number`: the number of the request.
+/// Handles `evaluate`: in a frame, in the innermost stop of the client's own evaluation, or as a
+/// new evaluation. `number` is the number of the request.
 pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
     let terminations = connection.terminations.subscribe();
     if let Some(frame) = wanted.frame_id {
         let place = connection.frame_of(frame)?;
         return at_frame(connection, number, place, &wanted).await.map_err(Failed::message);
     }
-    // The evaluation session waits in its stop, so code is evaluated there. A stop that was just
-    // left may still be known here: its event comes later.
+    // The client's evaluation session waits in its stop, so code is evaluated there. A stop that
+    // was just left may still be known here, since its event comes later.
     let mut left = Vec::new();
     while let Some(stop) = connection.own_stop_besides(&left) {
         match at_frame(connection, number, (stop.number, 0), &wanted).await {
@@ -70,8 +71,8 @@ impl From<ImageError> for Failed {
 }
 
 /// Evaluates code at a frame of a stop. A hover only reads variables. An error, a break or a
-/// breakpoint in code of the debug console is a stop of its own; the answer comes when that was
-/// left.
+/// breakpoint in code of the debug console is a stop of its own, and the answer comes when that
+/// stop is left.
 async fn at_frame(
     connection: &Connection,
     number: u64,
@@ -119,20 +120,20 @@ async fn evaluate_new(
     }
 }
 
-/// The value of a variable of a frame, for a hover, which evaluates nothing.
+/// Returns the value of a variable of a frame, for a hover, without evaluating anything.
 pub(super) async fn variable<B: Backend>(at: &B, stop: u64, frame: usize, name: &str) -> Result<LispValue, String> {
     let local = stops::local(at, stop, frame, name).await.map_err(text)?;
     local.and_then(|local| local.value).ok_or_else(|| format!("No value of {} is known here.", name.trim()))
 }
 
-/// The values of code in a frame, each in a line.
+/// Returns the values of code in a frame, each on a line.
 pub(super) fn shown_values(done: &ActionOutcome) -> String {
     let shown: Vec<&str> = done.values.iter().map(|value| value.text.as_str()).collect();
     if shown.is_empty() { "; no values".into() } else { shown.join("\n") }
 }
 
-/// `consort/evaluate`: a new evaluation, answered with its status, values, warnings, error and
-/// package.
+/// Handles `consort/evaluate`: a new evaluation, answered with its status, values, warnings, error
+/// and package.
 pub(super) async fn report(connection: &Connection, number: u64, wanted: Report) -> Answer {
     let terminations = connection.terminations.subscribe();
     let Report { code, package, stops } = wanted;
@@ -141,7 +142,8 @@ pub(super) async fn report(connection: &Connection, number: u64, wanted: Report)
     Ok(reported(outcome))
 }
 
-/// The names of the fields decide how their texts are escaped (`shown_fields`).
+/// Returns the body of the answer. The names of its fields decide how their texts are escaped
+/// (`shown_fields`).
 fn reported(outcome: EvalOutcome) -> Value {
     let values: Vec<Value> = outcome.values.iter().map(|value| json!({"value": value.text})).collect();
     let warnings: Vec<Value> =
@@ -172,17 +174,18 @@ pub(super) struct NewEvaluation {
     pub(super) package: Option<String>,
     /// The test that is run in place of the code.
     pub(super) test: Option<TestToDebug>,
-    /// The URI of the document that has the code, and where it begins there.
+    /// The URI of the document that has the code, and the position at which the code begins there.
     pub(super) place: Option<(String, Position)>,
-    /// True if errors stop it.
+    /// True if errors stop the evaluation.
     pub(super) stops: bool,
     /// True if threads that the evaluation starts stop as it does. False for `consort/evaluate`,
     /// whose client shows its own evaluation only.
     pub(super) threads: bool,
 }
 
-/// Evaluates code, and shows its output as it is printed. `number`: the request that may be
-/// cancelled. `terminations`: of `terminate` requests since the evaluation was asked for.
+/// Evaluates code, and shows its output as it is printed. `number` is the number of the request
+/// that may be cancelled. `terminations` counts the `terminate` requests since the evaluation was
+/// requested.
 pub(super) async fn begin(
     connection: &Connection,
     mut terminations: watch::Receiver<u64>,
@@ -245,11 +248,11 @@ pub(super) async fn begin(
             biased;
             Some(chunk) = chunks.recv() => show(chunk),
             answer = &mut answer => {
-                // A piece may have come with the answer, after the look at the pieces.
+                // A piece may have come with the answer, after the pieces were last read.
                 show_all(&mut chunks, show);
                 if let Ok(outcome) = &answer {
-                    // What is evaluated while the client's own session is stopped has a package of
-                    // its own.
+                    // Code that is evaluated while the client's own session is stopped has a
+                    // package of its own.
                     if sent.get().is_some_and(|sent| sent.session == connection.own) {
                         *lock(&connection.package) = Some(outcome.package.clone());
                     }
@@ -276,12 +279,12 @@ pub(super) async fn begin(
     }
 }
 
-/// The error of an evaluation that was cancelled before it began.
+/// Returns the error of an evaluation that was cancelled before it began.
 fn not_begun() -> ImageError {
     ImageError::Refused { kind: ErrorKind::INTERRUPTED, message: CANCELLED.into() }
 }
 
-/// Shows the pieces of output that have come.
+/// Shows the pieces of output that have arrived.
 fn show_all(chunks: &mut mpsc::UnboundedReceiver<OutputChunk>, show: impl Fn(OutputChunk)) {
     while let Ok(chunk) = chunks.try_recv() {
         show(chunk);

@@ -27,7 +27,7 @@ pub(super) fn arguments<T: DeserializeOwned>(request: &Request) -> Result<T, Str
 }
 
 /// The requests that a debugger sends by itself, such as after each step. A stop may be left
-/// meanwhile: their failures are no notifications for the person.
+/// meanwhile, so their failures are not shown to the person.
 const UNASKED: [&str; 8] =
     ["threads", "stackTrace", "scopes", "variables", "exceptionInfo", "source", "completions", "consort/restarts"];
 
@@ -59,8 +59,8 @@ impl Message {
         Message(json!({"type": "event", "event": name, "body": body}))
     }
 
-    /// Returns the message as JSON without its closing brace: the number of the message is known
-    /// when it is written.
+    /// Returns the message as JSON without its closing brace, since the number of the message is
+    /// known only when it is written.
     pub(super) fn into_body(self) -> Vec<u8> {
         let mut text = self.0.to_string().into_bytes();
         text.pop();
@@ -80,15 +80,15 @@ impl Message {
 pub(super) struct Begin {
     /// The code to evaluate when the configuration is done.
     pub(super) code: Option<String>,
-    /// The package in which it is read, or of the test's name.
+    /// The package in which the code or the test's name is read.
     pub(super) package: Option<String>,
-    /// The name of the test to run in place of code.
+    /// The name of the test to run in place of the code.
     pub(super) test: Option<String>,
     /// The framework of the test.
     pub(super) framework: Option<String>,
-    /// The file of the test, if it is not named.
+    /// The file of the test, if the test is not named.
     pub(super) file: Option<PathBuf>,
-    /// The line, from 1, on which the test's form is.
+    /// The line, 1-based, on which the test's form is.
     pub(super) line: Option<usize>,
     /// The number of the recording to step through instead of the image.
     pub(super) recording: Option<u64>,
@@ -98,7 +98,7 @@ pub(super) struct Begin {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Initialize {
-    /// The client answers `consort/input`.
+    /// True if the client answers `consort/input`.
     #[serde(default)]
     pub(super) supports_consort_input: bool,
     pub(super) client_name: Option<String>,
@@ -115,7 +115,7 @@ pub(super) struct Cancel {
 pub(super) struct Report {
     pub(super) code: String,
     pub(super) package: Option<String>,
-    /// Errors stop the evaluation.
+    /// True if errors stop the evaluation.
     #[serde(default)]
     pub(super) stops: bool,
 }
@@ -187,8 +187,8 @@ pub(super) struct SourceOf {
 #[serde(rename_all = "camelCase")]
 pub(super) struct InvokeRestart {
     pub(super) thread_id: u64,
-    /// The stop whose restarts the client was shown. Without it that of the thread now, which may
-    /// be another one.
+    /// The stop whose restarts the client was shown. If absent, the current stop of the thread,
+    /// which may be another one.
     pub(super) stop: Option<u64>,
     pub(super) index: usize,
     pub(super) name: Option<String>,
@@ -252,7 +252,7 @@ pub(super) struct BreakpointLocations {
     pub(super) end_line: Option<usize>,
 }
 
-/// The filters of conditions at which a client may have programs stop.
+/// Returns the filters of conditions at which a client may have programs stop.
 fn exception_filters() -> Value {
     json!([
         {
@@ -268,7 +268,7 @@ fn exception_filters() -> Value {
     ])
 }
 
-/// The answer to `initialize`.
+/// Returns the answer to `initialize`.
 pub(super) fn capabilities() -> Value {
     json!({
         "supportsConfigurationDoneRequest": true,

@@ -1,5 +1,5 @@
-//! JSON bodies behind `Content-Length` headers, as LSP and DAP send them. What cannot be used is
-//! reported, and the next message is read.
+//! JSON bodies after `Content-Length` headers, as LSP and DAP send them. An unusable message is
+//! reported, and the next one is read.
 
 use std::borrow::Cow;
 use std::io;
@@ -21,7 +21,7 @@ pub(crate) enum Frame {
     /// An invalid message, with the reason.
     Malformed {
         why: String,
-        /// It may have been about the text of a document.
+        /// True if the message may have been about the text of a document.
         about_text: bool,
     },
 }
@@ -34,12 +34,12 @@ pub(crate) struct Frames<R> {
 }
 
 impl<R: AsyncRead + Unpin> Frames<R> {
-    /// A reader of the messages of `read`.
+    /// Creates a reader of the messages of `read`.
     pub(crate) fn new(read: R) -> Frames<R> {
         Frames { read, buffer: FrameBuffer::new(MAX_BODY) }
     }
 
-    /// The next message; `None` at end of file. Cancellation safe.
+    /// Returns the next message, or `None` at end of file. Cancellation safe.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Frame>> {
         loop {
             if let Some(frame) = self.buffer.next() {
@@ -49,7 +49,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
                         let why = format!("a message of {length} bytes was skipped: the limit is {MAX_BODY}");
                         Frame::Malformed { why, about_text: true }
                     }
-                    // The bytes that are skipped may hold any message.
+                    // The skipped bytes may hold any message.
                     content_length::Frame::Malformed(why) => Frame::Malformed { why, about_text: true },
                 }));
             }
@@ -69,12 +69,12 @@ fn parse(body: &[u8]) -> Frame {
     }
 }
 
-/// Parses a message of a client. What is not Unicode becomes replacement characters: JavaScript
-/// clients can send half of a surrogate pair, and losing that edit would leave the document wrong
-/// permanently. The replacement character has the same length in UTF-16.
+/// Parses a message of a client. Text that is not Unicode becomes replacement characters.
+/// JavaScript clients can send half of a surrogate pair, and losing that edit would leave the
+/// document wrong permanently. The replacement character has the same length in UTF-16.
 ///
 /// # Errors
-/// The message is not JSON, or of another shape.
+/// The message is not JSON, or has another shape.
 pub(crate) fn from_client<T: DeserializeOwned>(body: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(body).or_else(|error| match repaired(body) {
         Some(repaired) => serde_json::from_slice(&repaired),
@@ -88,8 +88,8 @@ pub(crate) fn may_be_about_text(body: &[u8]) -> bool {
     memchr::memmem::find(body, b"textDocument/did").is_some()
 }
 
-/// Returns `body` with replacement characters for what is not Unicode: bytes that are not UTF-8,
-/// and escapes of half a surrogate pair; `None` if there is neither.
+/// Returns `body` with replacement characters for text that is not Unicode: bytes that are not
+/// UTF-8, and escapes of half a surrogate pair. Returns `None` if there is neither.
 fn repaired(body: &[u8]) -> Option<Vec<u8>> {
     let text = String::from_utf8_lossy(body);
     replace_lone_surrogates(text.as_bytes()).or(match text {
@@ -98,8 +98,8 @@ fn repaired(body: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Replaces each escape of half a surrogate pair in `body` with the escape of U+FFFD; `None` if
-/// there is none.
+/// Replaces each escape of half a surrogate pair in `body` with the escape of U+FFFD. Returns
+/// `None` if there is none.
 fn replace_lone_surrogates(body: &[u8]) -> Option<Vec<u8>> {
     let mut repaired = body.to_vec();
     let mut found = false;
@@ -122,7 +122,7 @@ fn replace_lone_surrogates(body: &[u8]) -> Option<Vec<u8>> {
     found.then_some(repaired)
 }
 
-/// The code unit of the escape `\uXXXX` at `at`.
+/// Returns the code unit of the escape `\uXXXX` at `at`.
 fn escape_at(body: &[u8], at: usize) -> Option<u16> {
     let escape = body.get(at..at + 6)?;
     let digits = escape.strip_prefix(b"\\u").and_then(|digits| std::str::from_utf8(digits).ok())?;
@@ -137,7 +137,7 @@ mod tests {
     use super::super::content_length::framed;
     use super::*;
 
-    /// All messages of `input`, read in pieces of `piece` bytes.
+    /// Reads all messages of `input` in pieces of `piece` bytes.
     async fn read(input: &[u8], piece: usize) -> Vec<Frame> {
         let (mut write, read) = tokio::io::duplex(piece);
         let input = input.to_vec();

@@ -1,6 +1,7 @@
-//! The protocol of the command line: one request a connection, as JSON lines; output and progress
-//! while it runs, then a result or an error. Closing the connection cancels the request. The client
-//! sends nothing else, except the lines of input that an evaluation asks for.
+//! The protocol of the command line, in JSON lines. A connection has one request. The host sends
+//! output and progress while the request runs, then a result or an error. Closing the connection
+//! cancels the request. The client sends nothing else, except the lines of input that an evaluation
+//! asks for.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -45,8 +46,8 @@ pub enum Request {
     /// Stops the host and returns the number of clients; the end of file follows when the host
     /// and its image have ended.
     Stop,
-    /// Returns `EvalOutcome`; `unread` in its error, if the code itself cannot be read, is the
-    /// character from which on it cannot be.
+    /// Returns `EvalOutcome`. If the code itself cannot be read, `unread` in its error is the
+    /// offset of the character from which on it cannot.
     Eval {
         /// The code to read and evaluate.
         code: String,
@@ -54,10 +55,11 @@ pub enum Request {
         package: Option<String>,
         /// The time limit in seconds; `None`: the configured default.
         timeout: Option<f64>,
-        /// The code may read: [`Reply::Input`] asks for a line, and an [`InputLine`] answers.
+        /// True if the code may read input. [`Reply::Input`] asks for a line, and an [`InputLine`]
+        /// answers.
         #[serde(default)]
         input: bool,
-        /// The values are for a program: whole, each on a line.
+        /// True to have the values printed whole, each on a line, for a program.
         #[serde(default)]
         whole: bool,
     },
@@ -73,7 +75,8 @@ pub enum Request {
     /// Returns the `SystemReport` of a system, which is loaded in a throw-away copy and never in
     /// the image itself.
     CheckSystem(CheckSystemRequest),
-    /// Returns, for each diagnostic of a text, the names that are meant in place of an unknown one.
+    /// Returns, for each diagnostic of a text, the known names that may be meant in place of an
+    /// unknown one.
     Meant {
         /// The text.
         text: String,
@@ -89,7 +92,7 @@ pub enum Request {
     LoadSystem {
         /// The ASDF name of the system.
         system: String,
-        /// Reload all parts of the system.
+        /// True to reload all parts of the system.
         force: bool,
     },
 }
@@ -105,7 +108,7 @@ pub enum Reply {
         /// True for `*error-output*`.
         stderr: bool,
     },
-    /// The code asks for a line of input.
+    /// A request of the code for a line of input.
     Input {
         /// The question's number.
         question: u64,
@@ -138,7 +141,7 @@ pub struct InputLine {
 ///
 /// # Errors
 /// An I/O error; `UnexpectedEof` when the host ended first; `Other` with the host's own message.
-#[allow(clippy::print_stderr)] // the command line's
+#[allow(clippy::print_stderr)] // the command line prints
 pub fn ask(
     connected: Connected,
     request: &Request,
@@ -300,8 +303,8 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
     }
 }
 
-/// Resolves with the progress of the image's start when the request may have waited for it for some
-/// seconds.
+/// Resolves with the progress of the image's start if the image is still starting at the end of an
+/// interval of [`STARTING`].
 async fn while_starting(session: &Session) -> Reply {
     loop {
         crate::steady::sleep(STARTING).await;
@@ -376,7 +379,7 @@ fn result<T: serde::Serialize, E: std::fmt::Display>(answer: Result<T, E>) -> Re
     }
 }
 
-/// The answer to an evaluation, which also tells where code cannot be read.
+/// Returns the reply to an evaluation, with the place at which the code cannot be read, if any.
 fn evaluated(answer: Result<EvalOutcome, ImageError>) -> Reply {
     let unread = answer.as_ref().ok().and_then(|outcome| outcome.error.as_ref()?.unread);
     let mut reply = result(answer);
@@ -386,7 +389,7 @@ fn evaluated(answer: Result<EvalOutcome, ImageError>) -> Reply {
     reply
 }
 
-/// Reads the request; `None` when the client left without one.
+/// Reads the request. Returns `None` if the client left without one.
 async fn read_request(lines: &mut Lines<impl AsyncRead + Unpin>) -> io::Result<Option<Request>> {
     let Some(line) = lines.next().await? else {
         return if lines.unfinished().is_empty() { Ok(None) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
@@ -397,7 +400,7 @@ async fn read_request(lines: &mut Lines<impl AsyncRead + Unpin>) -> io::Result<O
     }
 }
 
-/// Returns the answer to a question for input.
+/// Parses the answer to a question for input.
 fn input_line(line: Line<'_>) -> Option<InputLine> {
     let Line::Whole(line) = line else { return None };
     serde_json::from_slice(line).ok()

@@ -24,18 +24,17 @@ const ACK_WAIT: Duration = Duration::from_secs(10);
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// The time after which a person is informed that the host does not answer.
 const NOTE_WAIT: Duration = Duration::from_secs(4);
-/// The number of new hosts, one after another, that may end without a message before that counts
-/// as a fault.
+/// The number of new hosts in a row that may end without a message before this counts as a fault.
 const ENDED_AT_ONCE: u32 = 4;
 /// The time limit for the start of a host, which reports that it is ready before it starts its
-/// image; reached only on a very busy machine.
+/// image. The limit is reached only on a very busy machine.
 const READY_WAIT: Duration = Duration::from_secs(30);
-/// The time limit for a host that leaves: longer than the end of its image may take.
+/// The time limit for a host that leaves. It is longer than the end of the host's image may take.
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
 /// The time limit for repeated attempts: a host may leave or be killed between two steps, but not
 /// all the time.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// The pause between two failed attempts, at first and at most.
+/// The pause between two failed attempts: the first pause and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
 
 /// An accepted connection to a host.
@@ -111,12 +110,13 @@ impl Place {
     ///
     /// # Errors
     /// See [`ConnectError`].
-    #[allow(clippy::print_stderr)] // the command line's, and the client's log of the server
+    #[allow(clippy::print_stderr)] // printed by the command line, or to the client's log of the server
     pub fn connect_or_start(&self, hello: &Hello) -> Result<Connected, ConnectError> {
         self.connect_or_start_reporting(hello, |text| eprintln!("consort: {}", crate::shown::terminal(text)))
     }
 
-    /// [`Place::connect_or_start`]; `report` receives messages for a person during the wait.
+    /// Connects as [`Place::connect_or_start`] does. `report` receives messages for a person during
+    /// the wait.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -153,7 +153,7 @@ impl Place {
         }
     }
 
-    /// Connects once. `None`: the host that listened left before it answered.
+    /// Connects once. Returns `None` if the host that listened left before it answered.
     fn try_connect(
         &self,
         hello: &Hello,
@@ -251,8 +251,8 @@ impl Place {
         }
     }
 
-    /// Returns true if the process `pid` is still the host and answers: then only a connection to
-    /// it has ended.
+    /// Returns true if the process `pid` is still the host and answers, so that only a connection
+    /// to it has ended.
     pub(super) fn is_host(&self, pid: u32) -> bool {
         let hello = Hello { any_version: true, ..Hello::new(super::hello::Protocol::Control) };
         let met = self.try_connect(&hello, &mut |_| {}, NOTE_WAIT);

@@ -1,12 +1,12 @@
-//! The directory in which all runtime directories of a user are: the system's for this purpose, one
-//! in the temporary directory, or one in the user's own state directory.
+//! The directory in which all runtime directories of a user are: the system's directory for this
+//! purpose, one in the temporary directory, or one in the user's own state directory.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The limit of a socket path, in bytes. The systems take 104 (macOS) and 108 (Linux); the
-/// image's sockets below `work/` must fit too.
+/// The limit of a socket path, in bytes. The systems accept 104 (macOS) and 108 (Linux). The
+/// image's sockets below `work/` must fit, too.
 const MAX_SOCKET_PATH: usize = 100;
 
 /// A name as long as that of each runtime directory.
@@ -45,8 +45,8 @@ pub(super) fn base() -> io::Result<PathBuf> {
 /// Returns the system's directories for this purpose, existing or not.
 fn of_system(user: u32) -> impl Iterator<Item = PathBuf> {
     let standard = std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-    // A shell of cron or ssh may lack the variable although the directory exists, and must find
-    // the editor's host all the same.
+    // A shell of cron or ssh may lack the variable although the directory exists. It must find the
+    // editor's host nevertheless.
     let usual = cfg!(target_os = "linux").then(|| PathBuf::from(format!("/run/user/{user}")));
     [standard, usual].into_iter().flatten()
 }
@@ -59,28 +59,28 @@ pub(super) fn all() -> Vec<PathBuf> {
     of_system.chain([temporary]).chain(private).collect()
 }
 
-/// Returns the base for a user without a runtime directory of the system's, in the temporary
-/// directory, and the base in the user's own state directory, for when another user has taken the
-/// first.
+/// Returns two bases for a user without a runtime directory of the system's: the one in the
+/// temporary directory, and the one in the user's own state directory, for the case that another
+/// user has taken the first.
 pub(super) fn places(user: u32) -> (PathBuf, Option<PathBuf>) {
-    // Except on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell;
+    // Except on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell, while
     // /tmp does not.
     let temporary = if cfg!(target_os = "macos") { std::env::temp_dir() } else { PathBuf::from("/tmp") };
     let state = crate::config::state_directory().map(|state| state.join("run"));
     (temporary.join(format!("consort-{user}")), state)
 }
 
-/// Returns `base`, unless another user created it in the world-writable directory; then `private`,
-/// below the user's own state directory. While `private` exists, it is used even if `base` is free
-/// again: the other user may make and remove `base` at any time, and must not come between a host
-/// and its clients. The last host in `private` removes it.
+/// Returns `base`, unless another user created it in the world-writable directory. In that case
+/// returns `private`, below the user's own state directory. While `private` exists, it is used even
+/// if `base` is free again, since the other user may make and remove `base` at any time, and must
+/// not come between a host and its clients. The last host in `private` removes it.
 fn usable_base(base: PathBuf, private: Option<PathBuf>, user: u32) -> PathBuf {
     let taken = is_of_another(&base, user);
     let fits = |private: &PathBuf| check_length(&private.join(A_NAME)).is_ok();
     private.filter(|private| (taken || check_private(private).is_ok()) && fits(private)).unwrap_or(base)
 }
 
-/// Returns true when `path` exists, be it as a link, and belongs to another user.
+/// Returns true if `path` exists, possibly as a link, and belongs to another user.
 pub(super) fn is_of_another(path: &Path, user: u32) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|facts| facts.uid() != user)
 }

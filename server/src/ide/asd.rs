@@ -10,28 +10,29 @@ use std::time::{Duration, Instant};
 use crate::foreign_owned::is_foreign_owned;
 use crate::locked::lock;
 
-/// The depth below the workspace's directory at which files are looked for.
+/// The depth below the workspace's directory down to which files are searched.
 const DEPTH: usize = 4;
-/// The limit of directories that are read.
+/// The maximum number of directories that are read.
 const DIRECTORIES: usize = 2_000;
-/// The limit of files that are listed.
+/// The maximum number of files that are listed.
 const FILES: usize = 200;
-/// The limit of sources of a system.
+/// The maximum number of source files of a system.
 const SOURCES: usize = 5_000;
 /// File extensions of Common Lisp sources.
 const LISP: [&str; 5] = ["lisp", "lsp", "cl", "l", "asd"];
-/// The number of directories above a file outside the workspace in which its `.asd` is looked for.
+/// The number of directories above a file outside the workspace in which its `.asd` is searched.
 const ABOVE: usize = 4;
 /// The time for which a listing is used again, unless [`AsdFiles::forget`] drops it before.
 const CACHE_TIME: Duration = Duration::from_secs(10);
 /// Directories of third-party systems or build products.
 const SKIPPED: [&str; 5] = ["node_modules", "target", "build", "quicklisp", "vendor"];
 
-/// The types of errors about systems that are not found: ASDF's, and that of `find-system.lisp`.
+/// The types of errors about systems that are not found: those of ASDF, and that of
+/// `find-system.lisp`.
 const MISSING: [&str; 2] = ["ASDF/FIND-COMPONENT:MISSING-", "CONSORT::SYSTEM-NOT-FOUND"];
 
-/// Advice about a system that ASDF did not find, if an error of this type reports one. `files` are
-/// the workspace's `.asd` files.
+/// Returns advice about a system that ASDF did not find, if an error of this type reports one.
+/// `files` are the workspace's `.asd` files.
 pub fn missing(kind: &str, files: &[PathBuf]) -> Option<String> {
     const NAMED: usize = 20;
     if !MISSING.iter().any(|missing| kind.contains(missing)) {
@@ -80,8 +81,8 @@ impl AsdFiles {
         self.lock().listed = None;
     }
 
-    /// All `.asd` files, those nearest to a root first. Reads directories: do not call from a
-    /// task that must not block on a disk.
+    /// Returns all `.asd` files, those nearest to a root first. Reads directories, so a task that
+    /// must not wait for a disk must not call it.
     pub fn all(&self) -> Vec<PathBuf> {
         let mut state = self.lock();
         match &state.listed {
@@ -94,8 +95,8 @@ impl AsdFiles {
         }
     }
 
-    /// The `.asd` files that may hold `file`'s system: in its directory, then in each above up to
-    /// the workspace's, then the others.
+    /// Returns the `.asd` files that may hold `file`'s system: those in its directory, then those
+    /// in each directory above, up to the workspace's, then the others.
     pub fn nearest(&self, file: &Path) -> Vec<PathBuf> {
         let root = self
             .lock()
@@ -153,10 +154,10 @@ fn is_asd(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("asd"))
 }
 
-/// A directory's `.asd` files, shortest name first (`foo.asd` before `foo-tests.asd`), and the
-/// subdirectories worth searching. Names that are not UTF-8 are left out. Both are empty for a
-/// directory that cannot be read. A link counts if its target is below `root`: a copy may read what
-/// is beside a system's definition.
+/// Returns a directory's `.asd` files, shortest name first (`foo.asd` before `foo-tests.asd`), and
+/// the subdirectories to search. Names that are not UTF-8 are left out. Both are empty for a
+/// directory that cannot be read. A link counts only if its target is below `root`, since a copy
+/// may read the files beside a system's definition.
 fn in_directory(directory: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let (mut files, mut directories) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -168,9 +169,9 @@ fn in_directory(directory: &Path, root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
             continue;
         }
         match entry.file_type() {
-            // Links to directories are not followed: they may lead round in circles.
+            // Links to directories are not followed, since they may form a cycle.
             Ok(kind) if kind.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&&*name) => directories.push(path),
-            // ASDF would wait for ever for a pipe.
+            // ASDF would wait for ever if a pipe were listed.
             Ok(kind) if !kind.is_dir() && is_asd(&path) && path.is_file() && counts(kind, &path, root) => {
                 files.push(path);
             }
@@ -192,9 +193,9 @@ fn counts(kind: FileType, path: &Path, directory: &Path) -> bool {
 }
 
 /// Returns the Lisp files that may belong to a system: those below the directories of its `.asd`
-/// files. These are the ones of `known` in the workspace and the ones of `all` named after the
-/// system, or, if there are none, all of `all`. Reads directories, up to `DIRECTORIES`, and stops
-/// at about `SOURCES` files.
+/// files. The `.asd` files are those of `known` in the workspace and those of `all` named after the
+/// system, or, if there are none, all of `all`. Reads up to `DIRECTORIES` directories, and stops at
+/// about `SOURCES` files.
 pub fn sources_below(workspace: &Path, system: &str, all: &[PathBuf], known: &[PathBuf]) -> Vec<PathBuf> {
     let primary = system.split('/').next().unwrap_or(system);
     let called = |file: &&PathBuf| file.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case(primary));
@@ -321,7 +322,7 @@ mod tests {
         let asd = AsdFiles::new(root.clone());
         assert_eq!(names(&root, &asd.all()), ["real.asd", "src/inner.asd"]);
         assert_eq!(names(&root, &asd.nearest(&root.join("src/a.lisp"))), ["src/inner.asd", "real.asd"]);
-        // A file outside the workspace: links count within their directory.
+        // Links of a file outside the workspace count within their directory.
         let elsewhere = AsdFiles::new(outside);
         assert_eq!(names(&root, &elsewhere.nearest(&root.join("src/a.lisp"))), ["real.asd"]);
     }

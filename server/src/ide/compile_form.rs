@@ -1,4 +1,4 @@
-//! The answer of `compile-form`, as data and as the contract's text.
+//! The answer of `compile-form`, as data and as the text that its contract specifies.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -20,13 +20,12 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// A condition of the compiler or the reader. Lines and columns count from 1, columns in
-/// characters.
+/// A condition of the compiler or the reader. Lines and columns are 1-based, columns in characters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// ERROR, WARNING, STYLE-WARNING or NOTE.
     pub severity: String,
-    /// The compiler's words.
+    /// The message of the compiler.
     pub message: String,
     /// The machine-readable kind.
     pub code: String,
@@ -41,10 +40,10 @@ pub struct Finding {
     pub end_line: usize,
     /// The column of the end, exclusive.
     pub end_column: usize,
-    /// The form could not be read.
+    /// True if the form could not be read.
     #[serde(skip_serializing_if = "is_false")]
     pub unreadable: bool,
-    /// The text ended inside the form.
+    /// True if the text ended inside the form.
     #[serde(skip)]
     cut_off: bool,
 }
@@ -66,9 +65,9 @@ pub struct Compilation {
     pub style_warnings: usize,
     /// The number of notes.
     pub notes: usize,
-    /// Top-level forms that compiled.
+    /// The number of top-level forms that compiled.
     pub forms_compiled: usize,
-    /// Top-level forms that were seen.
+    /// The number of top-level forms that were seen.
     pub forms: usize,
     /// The conditions, in the order of the text.
     pub conditions: Vec<Finding>,
@@ -78,13 +77,13 @@ pub struct Compilation {
     /// The reason why there was no check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Refusal>,
-    /// Events since the last call.
+    /// The notices about events since the last call.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
 }
 
 impl Compilation {
-    /// The facts of a report on `code`.
+    /// Returns the facts of a report on `code`.
     pub fn new(code: &str, report: CheckReport) -> Compilation {
         let text = Rope::from_str(code);
         let found: Vec<&Diagnostic> =
@@ -116,7 +115,7 @@ impl Compilation {
         }
     }
 
-    /// A compilation that checked nothing.
+    /// Returns a compilation that checked nothing.
     pub fn failed(kind: ErrorKind, message: String) -> Compilation {
         Compilation {
             success: false,
@@ -172,8 +171,8 @@ fn line_column(text: &Rope, offset: usize) -> (usize, usize) {
     (line + 1, offset - text.line_to_char(line) + 1)
 }
 
-/// Returns true if the diagnostic reports an unreadable form: a finding of the scanner, not caused
-/// by a Lisp condition, or of the reader.
+/// Returns true if the diagnostic reports an unreadable form. It comes from the reader, or from the
+/// scanner and then has no Lisp condition.
 fn is_unreadable(diagnostic: &Diagnostic) -> bool {
     diagnostic.severity == Severity::Error
         && match &diagnostic.condition {
@@ -189,7 +188,7 @@ fn is_cut_off(diagnostic: &Diagnostic) -> bool {
             || diagnostic.condition.as_ref().is_some_and(|condition| condition.ends_with("END-OF-FILE")))
 }
 
-/// The contract's text.
+/// Returns the text that the contract specifies.
 pub fn render(compilation: &Compilation) -> String {
     if let Some(refusal) = &compilation.error {
         return refusal.message.clone();
@@ -228,7 +227,7 @@ fn render_finding(finding: &Finding) -> String {
     let mut lines = Vec::new();
     let mut message = finding.message.lines();
     if finding.cut_off {
-        // The contract's wording; the finding's own message, which follows, names the construct.
+        // The contract's wording. The finding's own message, which follows, names the construct.
         lines.push(format!("{}: end of file on #<STRING-INPUT-STREAM>", finding.severity));
         lines.push("  Could not read form from code string".into());
     } else {
@@ -246,7 +245,8 @@ fn render_finding(finding: &Finding) -> String {
     lines.join("\n")
 }
 
-/// Returns a sentence with the number of compiled forms; `None` for a failure that compiled none.
+/// Returns a sentence with the number of compiled forms, or `None` for a failure that compiled
+/// none.
 fn summary(compilation: &Compilation) -> Option<String> {
     let (compiled, seen) = (compilation.forms_compiled, compilation.forms);
     let forms = |count: usize| if count == 1 { "form" } else { "forms" };

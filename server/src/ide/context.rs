@@ -20,8 +20,7 @@ use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 
-/// The source of all knowledge that is not in the texts. The session implements it; a fake stands
-/// in for it in tests.
+/// The source of all facts that are not in the texts. The session implements it. Tests use a fake.
 pub trait Backend: Send + Sync {
     /// Runs a query in the image. A query runs none of the user's code and changes nothing.
     ///
@@ -42,7 +41,7 @@ pub trait Backend: Send + Sync {
     fn index(&self, open: Vec<OpenText>) -> impl Future<Output = Snapshot> + Send;
 
     /// Returns the index of the workspace's texts as it was made last, which may be old or empty.
-    /// Never waits; an old one is brought up to date meanwhile.
+    /// Never waits. An old index is updated meanwhile.
     fn last_index(&self, open: &[OpenText]) -> Arc<Snapshot>;
 
     /// Queries what the image knows of a name as written in `package`.
@@ -58,8 +57,8 @@ pub trait Backend: Send + Sync {
         self.query(Symbol::at(name.to_owned(), package.map(str::to_owned), want))
     }
 
-    /// Returns the provenance of a known symbol, each of its definitions in a line; `None` when
-    /// none was made through Consort.
+    /// Returns the provenance of a known symbol: a line for its latest definition of each kind.
+    /// Returns `None` if no definition was made through Consort.
     fn made_by(&self, known: &Known) -> Option<String> {
         let facts = known.facts.as_ref()?;
         let mut made = self.definitions_on_record(facts.package.as_deref()?, &facts.name);
@@ -76,14 +75,14 @@ pub trait Backend: Send + Sync {
 pub struct RecordedDefinition {
     /// `function`, `setf function`, `macro`, `variable`, ...
     pub kind: String,
-    /// For a method, what tells it from others, if known
+    /// The qualifiers and specializers that tell a method from others, if known
     /// ([`crate::text::recorded_definitions::Definition::method_in`]).
     pub method: Option<String>,
     /// The source file without symbolic links; `None` if there was none.
     pub file: Option<PathBuf>,
     /// The form, clipped.
     pub text: String,
-    /// The digest of the top-level form that made it; 0: unknown.
+    /// The digest of the top-level form that made the definition. 0: unknown.
     pub digest: u64,
     /// A sentence for a person: who, when, and with which operation.
     pub sentence: String,
@@ -97,7 +96,8 @@ pub struct Context<B> {
 }
 
 impl<B: Backend> Context<B> {
-    /// Creates a context. `open`: the open texts; of two texts of one file the last counts.
+    /// Creates a context with the open texts `open`. If two of them are of one file, the last
+    /// counts.
     pub fn new(backend: B, open: Vec<OpenText>) -> Context<B> {
         Context { backend, open }
     }
@@ -177,7 +177,7 @@ pub struct Cursor<B> {
 }
 
 impl<B: Backend> Cursor<B> {
-    /// Returns the position in a document that the client has open; `None` if it is not open.
+    /// Returns the position in a document that the client has open, or `None` if it is not open.
     /// `offset` finds the position in the document's text.
     pub fn new(context: Context<B>, uri: &str, offset: impl FnOnce(&Rope) -> usize) -> Option<Cursor<B>> {
         let document = context.document(uri)?.clone();

@@ -1,5 +1,5 @@
 //! The index of the names of all packages of the image, from which completion answers without a
-//! query. Immutable; an update makes another that shares what has not changed.
+//! query. An index is immutable. An update makes another one that shares the unchanged packages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::image::api::name_index::{Indexed, IndexedPackage};
 #[derive(Debug, Clone, Default)]
 pub struct NameIndex {
     packages: BTreeMap<String, Arc<Package>>,
-    /// The packages' names by their names and nicknames.
+    /// The names of the packages, by their names and nicknames.
     called: HashMap<String, String>,
 }
 
@@ -21,9 +21,9 @@ pub struct Package {
     pub name: String,
     /// The nicknames.
     pub nicknames: Vec<String>,
-    /// The local nicknames and the packages that they mean.
+    /// The local nicknames, each with the package that it means.
     pub local: Vec<(String, String)>,
-    /// The packages that it uses.
+    /// The packages that the package uses.
     pub uses: Vec<String>,
     /// True for a package of SBCL itself.
     pub system: bool,
@@ -34,20 +34,21 @@ pub struct Package {
     digest: String,
 }
 
-/// A symbol present in a package. There are tens of thousands: the texts share one allocation.
+/// A symbol present in a package. There are tens of thousands, so the texts share one allocation.
 #[derive(Debug, Clone)]
 pub struct Symbol {
     /// The name, the name in lower case, the home package, the parameters and the slots.
     texts: Box<str>,
     /// The ends of the first four texts, in bytes.
     ends: [u32; 4],
-    /// True if the package exports it.
+    /// True if the package exports the symbol.
     pub external: bool,
-    /// `f`unction, `g`eneric function, `m`acro, special `o`perator, or `-`.
+    /// The function's kind: `f`unction, `g`eneric function, `m`acro, special `o`perator, or `-`.
     pub function: u8,
-    /// `v`ariable, `g`lobal variable, `c`onstant, `k`eyword, `s`ymbol macro, `a`lien, or `-`.
+    /// The variable's kind: `v`ariable, `g`lobal variable, `c`onstant, `k`eyword, `s`ymbol macro,
+    /// `a`lien, or `-`.
     pub variable: u8,
-    /// `c`lass, `s`tructure, condition (`e`), `t`ype, or `-`.
+    /// The class's kind: `c`lass, `s`tructure, condition (`e`), `t`ype, or `-`.
     pub class: u8,
 }
 
@@ -70,7 +71,7 @@ impl Symbol {
             texts: texts.concat().into(),
             ends,
             external: *external == b'E',
-            // DECLARE is written where operators are, but SBCL has no function of that name.
+            // DECLARE is written in place of an operator, but SBCL has no function of that name.
             function: if name == "DECLARE" { b'o' } else { *function },
             variable: *variable,
             class: *class,
@@ -82,33 +83,35 @@ impl Symbol {
         &self.texts[if index == 0 { 0 } else { end(index - 1) }..end(index)]
     }
 
-    /// The name as the reader has it.
+    /// Returns the name as the reader has it.
     pub fn name(&self) -> &str {
         self.text(0)
     }
 
-    /// The name in lower case.
+    /// Returns the name in lower case.
     pub fn lower(&self) -> &str {
         self.text(1)
     }
 
-    /// The home package, if it is another one than that in which the symbol was found.
+    /// Returns the home package, if it is another one than that in which the symbol was found.
     pub fn home(&self) -> Option<&str> {
         Some(self.text(2)).filter(|home| !home.is_empty())
     }
 
-    /// The words of the lambda list, lower-case, with single spaces: the required parameters, then
-    /// `&optional`, `&rest`, `&body` and `&key`, each before its parameters or keywords.
+    /// Returns the words of the lambda list, lower-case, with single spaces: the required
+    /// parameters, then `&optional`, `&rest`, `&body` and `&key`, each before its parameters or
+    /// keywords.
     pub fn parameters(&self) -> &str {
         self.text(3)
     }
 
-    /// The slots, then `&initargs` and the initialization arguments.
+    /// Returns the slots, then `&initargs` and the initialization arguments.
     fn slots_and_initargs(&self) -> &str {
         self.text(4)
     }
 
-    /// The word for its main kind, as the image says it; `symbol` for a name without a meaning.
+    /// Returns the word for the symbol's main kind, as the image has it, or `symbol` for a name
+    /// without a meaning.
     pub fn kind(&self) -> &'static str {
         match (self.function, self.variable, self.class) {
             (b'f', ..) => "function",
@@ -129,22 +132,22 @@ impl Symbol {
         }
     }
 
-    /// The required parameters, lower-case.
+    /// Returns the required parameters, lower-case.
     pub fn required(&self) -> impl Iterator<Item = &str> {
         self.parameters().split(' ').take_while(|word| !word.is_empty() && !word.starts_with('&'))
     }
 
-    /// The keywords that a call may have, with their colons.
+    /// Returns the keywords that a call may have, with their colons.
     pub fn keywords(&self) -> impl Iterator<Item = String> {
         behind(self.parameters(), "&key").map(|word| format!(":{word}"))
     }
 
-    /// The slots of the class of that name, lower-case.
+    /// Returns the slots of the class of that name, lower-case.
     pub fn slots(&self) -> impl Iterator<Item = &str> {
         self.slots_and_initargs().split(' ').take_while(|word| *word != "&initargs").filter(|word| !word.is_empty())
     }
 
-    /// The initialization arguments of the class of that name.
+    /// Returns the initialization arguments of the class of that name.
     pub fn initargs(&self) -> impl Iterator<Item = &str> {
         behind(self.slots_and_initargs(), "&initargs")
     }
@@ -157,8 +160,8 @@ fn behind<'a>(words: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
 /// The bit in [`Package::letters`] that marks an exported symbol.
 pub const EXTERNAL: u64 = 1 << 63;
 
-/// A set of the characters of a lower-case name: a name that has all characters of another has
-/// all bits of its set.
+/// Returns the set of the characters of a lower-case name as bits. If a name has all characters of
+/// another, its set has all bits of the other's.
 pub fn letters(lower: &str) -> u64 {
     lower.bytes().fold(0, |set, byte| {
         set | 1
@@ -196,12 +199,12 @@ impl Package {
         }
     }
 
-    /// A package of which only its definition is known: it has no symbols.
+    /// Returns a package of which only the definition is known, and which has no symbols.
     pub fn defined(name: String, uses: Vec<String>, local: Vec<(String, String)>) -> Package {
         Package { name, uses, local, ..Package::default() }
     }
 
-    /// The symbol of a name as the reader has it, if it is present.
+    /// Returns the symbol with this name, as the reader has it, if it is present.
     pub fn symbol(&self, name: &str) -> Option<&Symbol> {
         let lower = name.to_lowercase();
         let from = self.symbols.partition_point(|one| one.lower() < &*lower);
@@ -210,8 +213,8 @@ impl Package {
 }
 
 impl NameIndex {
-    /// Returns the index after an answer of the image. A package that the answer does not have is
-    /// gone.
+    /// Returns the index after an answer of the image. A package that is not in the answer no
+    /// longer exists.
     pub fn updated(&self, indexed: Indexed) -> NameIndex {
         let mut packages = BTreeMap::new();
         for one in indexed.packages {
@@ -229,24 +232,25 @@ impl NameIndex {
         NameIndex { packages, called }
     }
 
-    /// The digests of the packages by name, for the next query.
+    /// Returns the digests of the packages by name, for the next query.
     pub fn digests(&self) -> BTreeMap<String, String> {
         self.packages.iter().map(|(name, package)| (name.clone(), package.digest.clone())).collect()
     }
 
-    /// All packages.
+    /// Returns all packages.
     pub fn packages(&self) -> impl Iterator<Item = &Arc<Package>> {
         self.packages.values()
     }
 
-    /// The package that a name, as the reader has it, means where the package `from` is in force.
+    /// Returns the package that a name, as the reader has it, means where the package `from` is in
+    /// force.
     pub fn package(&self, name: &str, from: Option<&Package>) -> Option<&Arc<Package>> {
         let local = from.and_then(|from| from.local.iter().find(|(nickname, _)| nickname == name));
         let name = local.map_or(name, |(_, meant)| meant);
         self.packages.get(self.called.get(name)?)
     }
 
-    /// The symbol that a name as the reader has it means in a package.
+    /// Returns the symbol that a name, as the reader has it, means in a package.
     pub fn accessible<'a>(&'a self, package: &'a Package, name: &str) -> Option<&'a Symbol> {
         package.symbol(name).or_else(|| {
             let used = package.uses.iter().filter_map(|used| self.packages.get(used));
@@ -254,7 +258,7 @@ impl NameIndex {
         })
     }
 
-    /// The symbol that a name as written means in a package, with a prefix or without.
+    /// Returns the symbol that a name as written, with or without a prefix, means in a package.
     pub fn written<'a>(&'a self, written: &str, package: Option<&'a Package>) -> Option<&'a Symbol> {
         let symbol = crate::text::names::symbol(written)?;
         let found = match symbol.package.as_deref() {

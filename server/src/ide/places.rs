@@ -1,5 +1,5 @@
-//! Exact locations of definitions: those that the image reports, found in the current texts, or, if
-//! there are none, those in the texts.
+//! Exact locations of definitions. Definitions that the image reports are found in the current
+//! texts. If the image reports none, definitions are found in the texts alone.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ impl PartialEq for Target {
     }
 }
 
-/// Removes the targets that are there already, in order.
+/// Removes repeated targets, and keeps the order.
 pub fn distinct(targets: impl IntoIterator<Item = Target>) -> Vec<Target> {
     let mut seen: HashSet<(String, Span)> = HashSet::new();
     targets.into_iter().filter(|target| seen.insert((target.uri.clone(), target.span))).collect()
@@ -44,7 +44,7 @@ pub struct Defined {
     pub kind: String,
     /// The display name.
     pub name: String,
-    /// The text of its file; `None` if the file cannot be read.
+    /// The text of the definition's file; `None` if the file cannot be read.
     pub text: Option<Arc<Text>>,
     /// The file of the definition.
     pub file: PathBuf,
@@ -53,13 +53,13 @@ pub struct Defined {
 }
 
 impl Defined {
-    /// Line and column of the defining form, from 1.
+    /// Returns the line and the column of the defining form, 1-based.
     pub fn start(&self) -> Option<LineColumn> {
         let (text, place) = (self.text.as_ref()?, self.place?);
         Some(line_column(text.document.text(), place.form.start))
     }
 
-    /// Returns the definition's name in its file; the start of the file if there is no name.
+    /// Returns the definition's name in its file, or the start of the file if there is no name.
     pub fn target(&self) -> Target {
         match &self.text {
             Some(text) => {
@@ -70,7 +70,7 @@ impl Defined {
         }
     }
 
-    /// The first lines of the form: at most `lines`, and 2,000 characters.
+    /// Returns the first lines of the form: at most `lines`, and 2,000 characters.
     pub fn snippet(&self, lines: usize) -> Option<String> {
         const MAX_CHARS: usize = 2_000;
         let (text, place) = (self.text.as_ref()?, self.place?);
@@ -84,7 +84,7 @@ impl Defined {
     }
 }
 
-/// All definitions that the image knows of, each in its text.
+/// Returns all definitions that the image knows, each in its text.
 pub async fn defined(known: &Known, texts: &mut Texts) -> Vec<Defined> {
     let features = known.features.as_deref().unwrap_or_default();
     let mut all: Vec<Defined> = Vec::new();
@@ -96,7 +96,7 @@ pub async fn defined(known: &Known, texts: &mut Texts) -> Vec<Defined> {
             }
         }
     }
-    // The image reports declarations of a name too. They are shown only if there is nothing
+    // The image reports declarations of a name, too. They are shown only if there is nothing
     // better.
     if all.iter().any(|one| one.kind != "declaration") {
         all.retain(|one| one.kind != "declaration");
@@ -104,7 +104,7 @@ pub async fn defined(known: &Known, texts: &mut Texts) -> Vec<Defined> {
     all
 }
 
-/// The location of one definition in its text.
+/// Returns the location of one definition in its text.
 pub async fn locate(definition: &Definition, features: &[String], texts: &mut Texts) -> Option<Defined> {
     let file = definition.place.file.clone()?;
     let text = texts.get(&file).await;
@@ -130,8 +130,8 @@ fn hint<'a>(definition: &'a Definition, features: &'a [String]) -> Hint<'a> {
     }
 }
 
-/// The definitions of a name as written: those the image knows, or, without an image or if it
-/// knows none, those in the texts.
+/// Returns the definitions of a name as written: those that the image knows. Without an image, or
+/// if it knows none, returns those in the texts.
 pub async fn defined_anywhere(
     known: Option<&Known>,
     written: &str,
@@ -141,8 +141,8 @@ pub async fn defined_anywhere(
     defined_where(known, written, package, texts, |_| true).await
 }
 
-/// Acts as [`defined_anywhere`], restricted to definitions that `meant` accepts. If the image knows
-/// none of them, the texts are searched.
+/// Returns the definitions as [`defined_anywhere`] does, restricted to those that `meant` accepts.
+/// If the image knows none of these, the texts are searched.
 pub async fn defined_where(
     known: Option<&Known>,
     written: &str,

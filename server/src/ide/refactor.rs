@@ -54,7 +54,7 @@ use names::Names;
 use site::{Edit, Macros, Site};
 use verification::{Accepted, ChangedPackage, Compiler, NewText, Verification, changed_packages};
 
-/// The maximum size in bytes of a top-level form that is refactored, or that rules look into.
+/// The maximum size in bytes of a top-level form that is refactored, or that rules examine.
 pub(in crate::ide) const MAX_FORM_BYTES: usize = 256 << 10;
 /// The maximum size in bytes of a document whose forms are refactored.
 const MAX_TEXT_BYTES: usize = 4 << 20;
@@ -99,7 +99,7 @@ struct Refactoring {
     title: String,
     group: Group,
     result: Result<Vec<Edit>, String>,
-    /// Findings in the result that do not speak against it.
+    /// The findings in the result that are no reason to refuse the refactoring.
     accepted: Vec<Accepted>,
 }
 
@@ -113,7 +113,7 @@ impl Refactoring {
     }
 }
 
-/// All refactorings at a site.
+/// Returns all refactorings at a site.
 fn refactorings_at(site: &Site) -> Vec<Refactoring> {
     let mut all = Vec::new();
     all.extend(code_refactorings(site));
@@ -125,8 +125,8 @@ fn refactorings_at(site: &Site) -> Vec<Refactoring> {
     all
 }
 
-/// The refactorings of evaluated code. Each is refused if names of the form that look standard may
-/// not be (`Names::not_standard_reason`).
+/// Returns the refactorings of evaluated code. Each is refused if names of the form that look
+/// standard may not be (`Names::not_standard_reason`).
 fn code_refactorings(site: &Site) -> Vec<Refactoring> {
     let mut all = Vec::new();
     all.extend(extract_variable::plan(site));
@@ -147,7 +147,7 @@ fn code_refactorings(site: &Site) -> Vec<Refactoring> {
     all
 }
 
-/// The refactorings at the cursor, which is the start of `selection`.
+/// Returns the refactorings at the cursor, which is the start of `selection`.
 pub async fn offers<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Vec<Offer> {
     let Some(facts) = Facts::gather(cursor, selection).await else { return Vec::new() };
     compute_blocking(move || {
@@ -164,8 +164,8 @@ pub async fn offers<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Vec<Offe
 /// Makes the refactoring `id` of [`offers`].
 ///
 /// # Errors
-/// The refactoring is no longer offered or is refused, or the compiler finds something in the
-/// result that it does not find in the text.
+/// The refactoring is no longer offered or is refused, or the compiler has findings in the result
+/// that it does not have in the text.
 pub async fn apply<B: Backend>(
     cursor: &Cursor<B>,
     selection: Span,
@@ -219,7 +219,7 @@ pub async fn apply<B: Backend>(
     Ok(Changes { files, not_compiled })
 }
 
-/// The macros that are known of a text, for [`EvaluationSites`].
+/// The macros that are known for a text, for [`EvaluationSites`].
 pub(in crate::ide) struct OwnMacros {
     macros: Macros,
     names: Names,
@@ -232,13 +232,13 @@ impl OwnMacros {
         OwnMacros::from_workspace(document, &Snapshot::default())
     }
 
-    /// Returns true if it is not known what an operator does with its arguments.
+    /// Returns true if it is unknown how an operator treats its arguments.
     pub(in crate::ide) fn is_unknown(&self, operator: &str) -> bool {
         let standard = super::hyperspec::page_of_symbol(operator).is_some();
         !standard && self.macros.operator(operator) == site::Operator::Unknown
     }
 
-    /// Collects the macros of `document`; of those of other texts only the names.
+    /// Collects the macros of `document`, and the names of those of other texts.
     pub(in crate::ide) fn from_workspace(document: &Document, index: &Snapshot) -> OwnMacros {
         let mut macros = Macros::default();
         for definition in index.files.iter().flat_map(|file| &file.definitions).filter(|one| one.kind() == "macro") {
@@ -254,7 +254,7 @@ impl OwnMacros {
     }
 }
 
-/// The lists of a form that are evaluated, judged from the form and the known macros.
+/// The evaluated lists of a form, as determined from the form and the known macros.
 pub(in crate::ide) struct EvaluationSites<'a> {
     site: Site<'a>,
 }
@@ -282,7 +282,8 @@ impl<'a> EvaluationSites<'a> {
         }
     }
 
-    /// Returns true if the last list of `path` is evaluated, and its operator is no local function.
+    /// Returns true if the last list of `path` is evaluated, and its operator is not a local
+    /// function.
     pub(in crate::ide) fn is_evaluated(&self, path: &[&'a Node]) -> bool {
         let Some(list) = path.last() else { return false };
         let local = list.children.first().is_some_and(|head| self.site.scopes.resolve(head.span.start).is_some());

@@ -14,7 +14,7 @@ use crate::shown;
 use crate::text::Span;
 use crate::text::position::{LineColumn, line_column};
 
-/// The maximum length of the lines that are shown of one place, in bytes.
+/// The maximum length in bytes of the lines that are shown for one place.
 const MAX_LINES_BYTES: usize = 1 << 16;
 
 /// A file as it is shown.
@@ -24,7 +24,7 @@ pub struct Source<'a> {
     pub name: &'a str,
     /// The text for which the diagnostics are valid.
     pub text: &'a Rope,
-    /// The number of the source's lines that stand before the text.
+    /// The number of lines of the source before the text.
     pub lines_before: usize,
 }
 
@@ -41,15 +41,16 @@ impl fmt::Debug for Terminal<'_> {
 }
 
 impl<'a> Terminal<'a> {
-    /// `colour`: with ANSI escapes. `read`: the text of another file that a diagnostic refers to.
+    /// Creates a renderer. With `colour`, the output has ANSI escapes. `read` returns the text of
+    /// another file to which a diagnostic refers.
     pub fn new(colour: bool, width: Option<usize>, read: &'a dyn Fn(&Path) -> Option<Rope>) -> Terminal<'a> {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let renderer = renderer.decor_style(DecorStyle::Ascii).term_width(width.unwrap_or(140));
         Terminal { renderer, read }
     }
 
-    /// Renders one diagnostic as several lines, without a line break at the end. `help`: a sentence
-    /// about what can be done.
+    /// Renders one diagnostic as several lines, without a line break at the end. `help` is a
+    /// sentence about the possible remedy.
     pub fn render(&self, source: &Source<'_>, diagnostic: &Diagnostic, help: Option<&str>) -> String {
         let elsewhere: Vec<Option<(String, Rope)>> = diagnostic
             .related
@@ -89,7 +90,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-/// The first line of a message is its headline; the others explain it.
+/// Splits a message into its first line, the headline, and the other lines, which explain it.
 fn headline(message: &str) -> (&str, &str) {
     match message.split_once('\n') {
         Some((first, rest)) => (first.trim_end(), rest.trim()),
@@ -107,7 +108,7 @@ fn level(severity: Severity) -> Level<'static> {
     }
 }
 
-/// A text of which lines are shown.
+/// A text some lines of which are shown.
 #[derive(Clone, Copy)]
 struct Lines<'a, 't> {
     name: &'a str,
@@ -120,8 +121,8 @@ fn context<'a>(lines: Lines<'a, '_>, related: &Related, label: &'a str) -> Eleme
     snippet(lines, related.span, AnnotationKind::Context, Some(label))
 }
 
-/// The lines that a span covers, with the span marked; of long lines the place alone. Only these
-/// lines are passed on, so that the cost does not grow with the file.
+/// Returns the lines that a span covers, with the span marked, or only the place if the lines are
+/// long. Only these lines are passed on, so that the cost does not grow with the file.
 fn snippet<'a>(of: Lines<'a, '_>, span: Span, kind: AnnotationKind, label: Option<&'a str>) -> Element<'a> {
     let Lines { name, text, before } = of;
     let Some((lines, first_line, bytes)) = cut(text, span) else {
@@ -135,8 +136,8 @@ fn snippet<'a>(of: Lines<'a, '_>, span: Span, kind: AnnotationKind, label: Optio
     Snippet::source(lines).path(name).line_start(before + first_line).annotation(annotation).into()
 }
 
-/// The text of a span's lines, the number of the first line (1-based), and the span in
-/// bytes of that text. `None`: they are longer than [`MAX_LINES_BYTES`].
+/// Returns the text of a span's lines, the number of the first line (1-based), and the span in
+/// bytes of that text. Returns `None` if the lines are longer than [`MAX_LINES_BYTES`].
 fn cut(text: &Rope, span: Span) -> Option<(String, usize, Range<usize>)> {
     let start = span.start.min(text.len_chars());
     let end = span.end.clamp(start, text.len_chars());
@@ -151,15 +152,15 @@ fn cut(text: &Rope, span: Span) -> Option<(String, usize, Range<usize>)> {
 /// The numbers of checked files and of diagnostics.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Files that were checked.
+    /// The number of files that were checked.
     pub files: usize,
-    /// Diagnostics of [`Severity::Error`].
+    /// The number of diagnostics of [`Severity::Error`].
     pub errors: usize,
-    /// Diagnostics of [`Severity::Warning`].
+    /// The number of diagnostics of [`Severity::Warning`].
     pub warnings: usize,
-    /// Diagnostics of [`Severity::StyleWarning`].
+    /// The number of diagnostics of [`Severity::StyleWarning`].
     pub style_warnings: usize,
-    /// All other diagnostics.
+    /// The number of all other diagnostics.
     pub notes: usize,
 }
 

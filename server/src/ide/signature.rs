@@ -18,19 +18,19 @@ pub struct CallSite {
     /// The span of the call.
     pub span: Span,
     /// The arguments up to the place, as written, with no prefix but a quote. The last is the
-    /// current argument, empty if it is not begun.
+    /// current argument, which is empty if it is not begun.
     pub arguments: Vec<String>,
-    /// The elements up to the place of the list that is the last of `arguments`, if the place is
-    /// in it, and so on inwards.
+    /// If the place is in a list that is the last of `arguments`: the elements of that list up to
+    /// the place, and so on inwards.
     pub inner: Vec<Vec<String>>,
 }
 
 /// A signature to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// `(scan regex target-string &key start end)`.
+    /// The text, such as `(scan regex target-string &key start end)`.
     pub label: String,
-    /// Each parameter's place in the label, in characters; lambda list keywords have none.
+    /// Each parameter's place in the label, in characters. Lambda list keywords are left out.
     pub parameters: Vec<Span>,
     /// The parameter of the current argument: an index of `parameters`.
     pub active: Option<usize>,
@@ -50,14 +50,14 @@ const MAX_DEPTH: usize = 8;
 /// The number of characters of an argument that are kept.
 const MAX_CHARS: usize = 400;
 
-/// Returns the signature of the innermost call around the cursor that has one; for a macro, also
-/// inside an argument that its lambda list destructures.
+/// Returns the signature of the innermost call around the cursor that has one. Inside an argument
+/// that a macro's lambda list destructures, that is the macro's.
 pub async fn help<B: Backend>(cursor: &Cursor<B>) -> Option<Help> {
     let package = cursor.package();
     let mut found: Option<(CallSite, Parameters)> = None;
     for (depth, site) in call_sites(&cursor.document, cursor.offset).into_iter().enumerate() {
         let Some(known) = parameters(cursor, &site, package.as_deref()).await else { continue };
-        // Further out, only a macro that takes a list at this position counts.
+        // A call further out counts only if it is of a macro that takes a list at this position.
         if depth > 0 && !destructures(&known.names, &site) {
             found = found.or(Some((site, known)));
             continue;
@@ -74,14 +74,14 @@ pub async fn help<B: Backend>(cursor: &Cursor<B>) -> Option<Help> {
 /// The parameters of an operator.
 #[derive(Debug)]
 pub(super) struct Parameters {
-    /// Each as written, with the lambda list keywords.
+    /// The parameters as written, with the lambda list keywords.
     pub(super) names: Vec<String>,
     /// The operator's documentation.
     documentation: Option<String>,
 }
 
-/// The parameters of a call's operator: from a local function, from the image, from an open text,
-/// or from another file of the workspace.
+/// Returns the parameters of a call's operator: from a local function, from the image, from an open
+/// text, or from another file of the workspace.
 pub(super) async fn parameters<B: Backend>(
     cursor: &Cursor<B>,
     site: &CallSite,
@@ -120,7 +120,7 @@ pub(super) async fn parameters<B: Backend>(
     Some(Parameters { names: parts(&list), documentation: None })
 }
 
-/// The calls around `offset`, innermost first, at most three.
+/// Returns the calls around `offset`, innermost first, at most three.
 pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
     let Some(form) = Form::at(document, offset) else { return Vec::new() };
     let lists: Vec<&Node> = form.path(offset).into_iter().filter(|node| node.kind == Kind::List).collect();
@@ -147,7 +147,8 @@ pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
     sites
 }
 
-/// The elements up to `offset`, as written. The last is the current one, empty if it is not begun.
+/// Returns the elements up to `offset`, as written. The last is the current element, which is empty
+/// if it is not begun.
 fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
     let written = |node: &Node| {
         let text: String = form.text(node).chars().take(MAX_CHARS).collect();
@@ -161,7 +162,7 @@ fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
     all
 }
 
-/// The signature of `operator` with these parameters, and the active one.
+/// Returns the signature of `operator` with these parameters and with the active one.
 pub fn signature(operator: &str, parameters: &[String], site: &CallSite) -> Signature {
     let mut label = Label::default();
     label.add("(");
@@ -173,19 +174,19 @@ pub fn signature(operator: &str, parameters: &[String], site: &CallSite) -> Sign
     Signature { label: label.text, parameters: spans.into_iter().map(|(span, _)| span).collect(), active }
 }
 
-/// Returns true if the current argument is for a parameter that is itself a list: a macro's
+/// Returns true if the current argument is for a parameter that is itself a list, such as a macro's
 /// `(var list)`.
 pub fn destructures(parameters: &[String], site: &CallSite) -> bool {
     !site.inner.is_empty() && active(parameters, &site.arguments).is_some_and(|index| is_nested(parameters, index))
 }
 
 fn is_nested(parameters: &[String], index: usize) -> bool {
-    // Behind `&optional` and the like a list is a default.
+    // After `&optional` and the like, a list is a parameter with a default.
     let plain = !parameters[..index].iter().any(|one| one.starts_with('&') && one != "&whole" && one != "&environment");
     plain && parameters[index].starts_with('(')
 }
 
-/// A label, and how many characters it has.
+/// A label, with its length in characters.
 #[derive(Default)]
 struct Label {
     text: String,
@@ -226,7 +227,7 @@ fn render(
     }
 }
 
-/// The elements of a list as written.
+/// Returns the elements of a list as written.
 pub fn parts(list: &str) -> Vec<String> {
     let document = Document::new(list, 0);
     let Some(form) = Form::at(&document, 0) else { return Vec::new() };
@@ -234,7 +235,7 @@ pub fn parts(list: &str) -> Vec<String> {
     children.iter().map(|child| form.text(child).to_owned()).collect()
 }
 
-/// The parameter that the last of `arguments` is for: an index of `parameters`.
+/// Returns the parameter for which the last of `arguments` is, as an index of `parameters`.
 pub fn active(parameters: &[String], arguments: &[String]) -> Option<usize> {
     let last = arguments.len().checked_sub(1)?;
     let mut position = 0;
@@ -260,8 +261,8 @@ pub fn active(parameters: &[String], arguments: &[String]) -> Option<usize> {
     None
 }
 
-/// The keyword parameter behind `&key` at `keys` that the last argument names or gives the value
-/// for.
+/// Returns the keyword parameter that the last argument names, or for which it gives the value.
+/// `keys` is the index of `&key`.
 fn keyword(parameters: &[String], keys: usize, arguments: &[String]) -> Option<usize> {
     let last = arguments.len().checked_sub(1)?;
     let named = if last % 2 == 0 { &arguments[last] } else { &arguments[last - 1] };
@@ -274,7 +275,7 @@ fn keyword(parameters: &[String], keys: usize, arguments: &[String]) -> Option<u
         .map(|(i, _)| i)
 }
 
-/// The keyword of a parameter behind `&key`, without its colon: from `start`, `(end 5)`,
+/// Returns the keyword of a parameter after `&key`, without its colon: from `start`, `(end 5)`,
 /// `((:key variable) default)`.
 pub fn keyword_name(parameter: &str) -> Option<String> {
     if parameter.starts_with('&') {
@@ -285,7 +286,7 @@ pub fn keyword_name(parameter: &str) -> Option<String> {
     Some(first.rsplit(':').next().unwrap_or(&first).to_lowercase())
 }
 
-/// The keywords that a call with these parameters accepts, with their colons, without those
+/// Returns the keywords that a call with these parameters accepts, with their colons, without those
 /// already given.
 pub fn keywords(parameters: &[String], given: &[String]) -> Vec<String> {
     let Some(keys) = parameters.iter().position(|one| one.eq_ignore_ascii_case("&key")) else { return Vec::new() };
@@ -342,7 +343,7 @@ mod tests {
         assert_eq!(keywords(&parameters, &[":END".into()]), [":start", ":k"]);
     }
 
-    /// The signature at the cursor, with the active parameter between `[` and `]`.
+    /// Compares the signature at the cursor, with the active parameter between `[` and `]`.
     fn check(image: FakeImage, text: &str, expected: Expect) {
         let Some(Help { signature, documentation }) = run(help(&cursor(image, &[("a.lisp", text)]))) else {
             return expected.assert_eq("nothing\n");

@@ -1,5 +1,5 @@
-//! Structural checks of a text without Lisp: parentheses, strings, comments and `|` that do not
-//! balance.
+//! Checks of the structure of a text without Lisp: parentheses, strings, comments and `|` that do
+//! not balance.
 
 mod unclosed;
 
@@ -14,7 +14,7 @@ use crate::text::position::{line_column, line_content, line_of};
 use crate::text::scanner::{Scanner, Token, TokenKind, Unterminated};
 use crate::text::toplevel::{TopForm, Unreadable};
 
-/// The codes of the diagnostics of [`check`]; no other diagnostic has one of them. The `data` of a
+/// The codes of the diagnostics of [`check`], which no other diagnostics have. The `data` of a
 /// fixable diagnostic is `{"insert": {"at": offset, "text": ")"}}` or `{"delete": [start, end]}`,
 /// in characters.
 pub const CODES: [&str; 7] = [
@@ -27,7 +27,7 @@ pub const CODES: [&str; 7] = [
     "unfinished-prefix",
 ];
 
-/// The maximum number of broken places reported in a text, the first ones.
+/// The maximum number of broken places that are reported in a text, counted from its start.
 const MAX_FAULTS: usize = 1_000;
 
 /// The structure of a text.
@@ -35,13 +35,13 @@ const MAX_FAULTS: usize = 1_000;
 pub struct Structure {
     /// The structural errors, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
-    /// The top-level forms that cannot be read, in order and disjoint: the compiler treats them as
+    /// The top-level forms that cannot be read, in order and disjoint. The compiler treats them as
     /// white space.
     pub withheld: Vec<Span>,
 }
 
 /// Checks a document's structure. The time grows with the number of forms and the size of the
-/// broken ones. For a text that is no open document: `check(&Document::new(text, 0))`.
+/// broken ones. A text that is not an open document is checked by `check(&Document::new(text, 0))`.
 pub fn check(document: &Document) -> Structure {
     let forms = document.scan().forms();
     let mut structure = Structure::default();
@@ -76,7 +76,7 @@ struct Broken<'a> {
     text: &'a Rope,
     source: String,
     span: Span,
-    /// The form after it.
+    /// The span of the form after the broken one.
     next: Option<Span>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Broken<'a> {
         Scanner::inside(&self.source)
     }
 
-    /// The offset in the text of a byte of the source.
+    /// Returns the offset in the text of a byte of the source.
     fn offset(&self, byte: usize) -> usize {
         self.span.start + self.source.get(..byte).map_or(0, |head| head.chars().count())
     }
@@ -164,15 +164,15 @@ impl<'a> Broken<'a> {
         }
     }
 
-    /// Returns true if text follows directly behind a string, as in `"a "b"`: the string's end is
-    /// then the start of another.
+    /// Returns true if text follows directly after a string, as in `"a "b"`. The end of the string
+    /// is then the start of another.
     fn constituent_follows(&self, token: &Token) -> bool {
         let next = self.source.get(token.end..).and_then(|rest| rest.chars().next());
         token.kind == TokenKind::String && next.is_some_and(|next| next.is_alphanumeric() || "~.-:?!*+/".contains(next))
     }
 
-    /// The diagnostic of a string or symbol that includes the text behind it, marked from its
-    /// opening to its line's end.
+    /// Returns the diagnostic of a string or symbol that includes the text after it, marked from
+    /// its opening to the end of its line.
     fn unterminated(&self, code: &str, opening: usize, message: String, what: &str) -> Diagnostic {
         let start = self.offset(opening);
         let line = line_of(self.text, start);
@@ -183,16 +183,16 @@ impl<'a> Broken<'a> {
         self.diagnostic(code, span, message, related.into_iter().collect(), Value::Null)
     }
 
-    /// The byte of the `|` or `\` of the token in which the text ends.
+    /// Returns the byte of the `|` or `\` of the token in which the text ends.
     fn unterminated_at(&self) -> Option<usize> {
         let mut scanner = Scanner::inside(&self.source);
         scanner.by_ref().find(|token| matches!(token.unterminated, Unterminated::Bar | Unterminated::Escape))?;
         Some(scanner.unterminated_at())
     }
 
-    /// The first prefix or guard without its form.
+    /// Returns the first prefix or guard without its form.
     fn dangling(&self) -> Option<Token> {
-        // The tokens that wait for a datum: (token, number of datums). A list is entered as its
+        // The tokens that wait for a datum, each with the number of data. A list is entered as its
         // `(` with 0.
         let mut waiting: Vec<(Token, u8)> = Vec::new();
         for token in self.tokens() {
@@ -226,7 +226,7 @@ impl<'a> Broken<'a> {
     }
 }
 
-/// The `)` of `forms[first..end]`, which close nothing.
+/// Returns the diagnostic of the `)` of `forms[first..end]`, which close nothing.
 fn extra_close(text: &Rope, forms: &[TopForm], first: usize, end: usize) -> Diagnostic {
     let span = Span { start: forms[first].span.start, end: forms[end - 1].span.end };
     let message = match end - first {
@@ -242,8 +242,8 @@ fn extra_close(text: &Rope, forms: &[TopForm], first: usize, end: usize) -> Diag
     }
 }
 
-/// If forms that are indented stand between the last definition and an extra `)`, the definition
-/// was closed too early.
+/// Returns a note on the end of the last definition before an extra `)`. If indented forms are
+/// between them, the definition was closed too early.
 fn ended_early(text: &Rope, before: &[TopForm]) -> Option<Related> {
     const MAX_FORMS_BEFORE: usize = 50;
     let before = &before[before.len().saturating_sub(MAX_FORMS_BEFORE)..];
@@ -264,7 +264,7 @@ fn related(span: Span, message: String) -> Related {
     Related { file: None, span, message }
 }
 
-/// A form on one line: upper-case, white space made single, cut at 70 characters.
+/// Returns a form on one line, upper-case, with single spaces, cut at 70 characters.
 fn abbreviated(source: &str) -> String {
     const MAX_CHARS: usize = 70;
     let mut words = source.split_whitespace();

@@ -1,5 +1,5 @@
-//! Current texts of files: the editor's text for open files, the text on disk for others. Each is
-//! read once.
+//! Current texts of files: the editor's text for open files, the text on disk for others. Each text
+//! is read once.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub struct Texts {
     /// The open texts whose links are not resolved yet.
     open: Vec<OpenText>,
     known: HashMap<PathBuf, Option<Arc<Text>>>,
-    /// The real paths of files, by the paths that were asked for.
+    /// The real paths of files, by the paths that were requested.
     links: HashMap<PathBuf, PathBuf>,
 }
 
@@ -65,7 +65,7 @@ impl Texts {
         self.known.values().flatten()
     }
 
-    /// The text of a file; `None` when it cannot be read.
+    /// Returns the text of a file, or `None` if it cannot be read.
     pub async fn get(&mut self, path: &Path) -> Option<Arc<Text>> {
         if let Some(known) = self.known.get(self.links.get(path).map_or(path, PathBuf::as_path)) {
             return known.clone();
@@ -116,7 +116,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 static READ: Mutex<Vec<Remembered>> = Mutex::new(Vec::new());
 /// The maximum number of files in the cache.
 const REMEMBERED: usize = 64;
-/// The maximum size of the files in the cache together, in bytes.
+/// The maximum total size of the files in the cache, in bytes.
 const BYTES: u64 = 64 << 20;
 
 #[derive(Debug)]

@@ -37,7 +37,7 @@ pub mod testing;
 pub mod try_code;
 pub mod undefine;
 
-/// An operation of docs/wire.md: its parameters, as they are written on the wire. Each file in
+/// The parameters of an operation of docs/wire.md, as they are written on the wire. Each file in
 /// `api/` has one group of operations.
 pub trait Operation: Serialize + Send + Sync + 'static {
     /// The operation's name on the wire.
@@ -45,8 +45,8 @@ pub trait Operation: Serialize + Send + Sync + 'static {
     /// True if the operation runs in its session's thread, after the session's earlier
     /// evaluations. Its deadline then begins with its turn.
     const IN_TURN: bool = false;
-    /// True if in a copy the operation may have threads and sockets of its own, where the person's
-    /// settings say so (`eval.in_copy`).
+    /// True if the operation may have threads and sockets of its own in a copy, where the user's
+    /// setting `eval.in_copy` permits it.
     const IS_UNDER_TEST: bool = false;
     /// The type of the answer.
     type Answer: serde::de::DeserializeOwned + Send + 'static;
@@ -76,8 +76,8 @@ pub struct EvalParams {
     pub package: Option<String>,
     /// True to measure time and allocation.
     pub capture_time: bool,
-    /// Seconds after which the image itself interrupts; the host waits a grace period longer and
-    /// then acts.
+    /// The time limit in seconds, after which the image interrupts the evaluation. The host waits
+    /// for a grace period longer before it acts.
     pub timeout: f64,
     /// The source location of the code, if it comes from a file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,13 +87,13 @@ pub struct EvalParams {
     /// True to stop at errors with the stack alive.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub debug: bool,
-    /// True to have threads that the code starts stop too.
+    /// True to have threads that the code starts stop as the evaluation does.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub threads: bool,
     /// True to stop at breakpoints and after steps, and not at errors.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub breakpoints: bool,
-    /// True to give the values references, to inspect them by.
+    /// True to assign references to the values, by which they can be inspected.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refer: bool,
     /// True to have the values printed whole, each on a line.
@@ -102,15 +102,15 @@ pub struct EvalParams {
     /// The test to run in place of the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<TestToDebug>,
-    /// How an error of the evaluation, unless it stops there, or of a thread that its code starts
-    /// is frozen; `None`: errors are only reported.
+    /// The way in which an error is frozen: an error of the evaluation, unless the evaluation stops
+    /// at it, or of a thread that its code starts. `None`: errors are only reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeze: Option<Freeze>,
-    /// The definitions in the code that may replace others. What was compiled with those that they
-    /// replace is named in [`crate::model::evaluation::EvalOutcome::stale`].
+    /// The definitions in the code that may replace others. Definitions that were compiled with a
+    /// replaced one are named in [`crate::model::evaluation::EvalOutcome::stale`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redefines: Vec<Redefinition>,
-    /// The place for the request, which is set once it is sent.
+    /// The cell that is set to the request once the request is sent.
     #[serde(skip)]
     pub sent: Option<Arc<SetOnce<SentEvaluation>>>,
 }
@@ -131,17 +131,19 @@ pub struct Redefinition {
 pub struct Freeze {
     /// The socket to which the frozen failure connects.
     pub socket: PathBuf,
-    /// The token that it must send first.
+    /// The token that the frozen failure must send first.
     pub token: String,
     /// The number of frozen failures that are kept, with this one.
     pub keep: usize,
-    /// Seconds after which it ends.
+    /// The lifetime of the frozen failure in seconds.
     pub seconds: f64,
-    /// The files and directories that it may read besides those that it knows itself.
+    /// The files and directories that the frozen failure may read in addition to those that it
+    /// knows itself.
     pub read: Vec<PathBuf>,
 }
 
-/// `check`, as the caller states it; `image` adds the socket, the token and the scratch directory.
+/// The parameters of `check` that the caller gives. `image` adds the socket, the token and the
+/// scratch directory.
 #[derive(Debug, Clone, Serialize)]
 pub struct CheckParams {
     /// The text being edited.
@@ -172,8 +174,8 @@ pub struct CheckParams {
     pub memory: u64,
 }
 
-/// `check-system`, as the caller states it; `image` adds the socket, the token and the scratch
-/// directory.
+/// The parameters of `check-system` that the caller gives. `image` adds the socket, the token and
+/// the scratch directory.
 #[derive(Debug, Clone, Serialize)]
 pub struct CheckSystemParams {
     /// The file with the system's definition; `None`: the one of `asd_files`, or of those ASDF
@@ -228,11 +230,11 @@ pub struct LoadSystemParams {
 /// The facts that `status` reports from inside the image.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ImageFacts {
-    /// Process id.
+    /// The process id.
     pub pid: u32,
     /// The image's own id, new at every start.
     pub image: String,
-    /// `SBCL 2.2.9.debian`.
+    /// The Lisp's name and version, such as `SBCL 2.2.9.debian`.
     pub lisp: String,
     /// Bytes of the dynamic space in use.
     pub dynamic_usage: u64,

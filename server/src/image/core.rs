@@ -1,9 +1,9 @@
 //! The cache of the files from which the image starts: a core saved by the user's own SBCL, or a
 //! fasl when `lisp.command` wraps SBCL in another program.
 //!
-//! An entry is built once for a program (its file, time, size and arguments), the variables
-//! SBCL_HOME and SBCL_CORE, the embedded Lisp code and this version. The key is computed without
-//! starting the program.
+//! An entry is built once for a program (its file, modification time, size and arguments), the
+//! variables SBCL_HOME and SBCL_CORE, the embedded Lisp code and this version. The key is computed
+//! without starting the program.
 
 use std::fs::{self, File};
 use std::io;
@@ -26,7 +26,7 @@ static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lisp");
 /// The age after its last use at which an entry is removed.
 const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The reason why there is no file to start from.
+/// The reason why there is no file from which the image can start.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum CoreError {
     /// The cache directory cannot be used.
@@ -52,7 +52,7 @@ pub(crate) enum CoreError {
     Build {
         /// The program.
         program: String,
-        /// The end of the build process.
+        /// The way in which the build process ended.
         how: String,
         /// The last lines that it printed.
         last: String,
@@ -69,7 +69,7 @@ pub(crate) enum Start {
 }
 
 impl Start {
-    /// The file.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Start::Core(path) | Start::Fasl(path) => path,
@@ -155,9 +155,8 @@ impl Cache {
         }
     }
 
-    /// Builds the entry, unless another host has done so in the meantime. Dropping the future ends
-    /// the build.
-    /// `say` gets the progress.
+    /// Builds the entry, unless another host has done so in the meantime. `say` gets the progress.
+    /// Dropping the future ends the build.
     pub(crate) async fn build(
         &self,
         program: &Program,
@@ -182,8 +181,8 @@ impl Cache {
         let built = build(program, workspace, &sources.join("boot.lisp"), &output, say).await;
         let name = || program.path.display().to_string();
         built.map_err(|build::Failed { how, last }| CoreError::Build { program: name(), how, last })?;
-        // Independent of the umask: another user could load code into an image that starts from
-        // this file.
+        // The mode does not depend on the umask, because another user could load code into an image
+        // that starts from a writable file.
         fs::set_permissions(&output, fs::Permissions::from_mode(0o600)).map_err(cannot)?;
         fs::rename(&output, entry.path()).map_err(cannot)?;
         Ok(entry)
@@ -263,7 +262,7 @@ fn check_ours(facts: &fs::Metadata, path: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {fault}; remove it", path.display())))
 }
 
-/// Hashes all sources but the tests, in the order of names.
+/// Hashes all sources except the tests, in the order of names.
 fn hash_sources(directory: &Dir<'_>, hash: &mut Sha256) {
     for file in directory.files() {
         hash.update([0]);
@@ -296,8 +295,8 @@ fn is_tests(directory: &Dir<'_>) -> bool {
     directory.path() == Path::new("tests")
 }
 
-/// Checks the program with [`probe`](super::probe). Any answer is accepted, since a wrapper may not
-/// know `--version`.
+/// Checks that the program answers [`probe`](super::probe). Any answer is accepted, since a wrapper
+/// may not know `--version`.
 async fn ask_version(program: &Program, workspace: &Path) -> Result<(), CoreError> {
     let (asked, directory) = (program.clone(), workspace.to_owned());
     let asked = move || version(&asked.path, &asked.arguments, &directory);

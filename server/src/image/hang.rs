@@ -1,7 +1,7 @@
-//! Detection of a hang of a program that the host waits for. A program that waits for the processor
-//! or for a disk, as on a slow machine, does not hang.
+//! Detection of a hang of a program for which the host waits. A program that waits for the
+//! processor or for a disk, as on a slow machine, does not hang.
 //!
-//! Where the system has no table of processes, a hang is not detected, and the caller's time limit
+//! If the system has no table of processes, a hang is not detected, and the caller's time limit
 //! ends the wait.
 
 use std::collections::VecDeque;
@@ -15,19 +15,19 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of consecutive samples, one each second, without activity after which the program
 /// hangs.
 const IDLE_SAMPLES: usize = 20;
-/// The processor time during [`IDLE_SAMPLES`] samples below which the program does nothing, or
-/// sleeps in a loop.
+/// The processor time during [`IDLE_SAMPLES`] samples below which the program counts as inactive,
+/// or as sleeping in a loop.
 const IDLE_CPU_TIME: Duration = Duration::from_millis(200);
 /// The processor time that a program may take for one step. On a usual machine a step takes less
 /// than a second.
 const MAX_STEP_CPU_TIME: Duration = Duration::from_secs(60);
 
-/// The steps that a program has done.
+/// The number of steps that a program has done.
 #[derive(Debug, Default)]
 pub(super) struct Steps(AtomicU64);
 
 impl Steps {
-    /// Counts one.
+    /// Counts one step.
     pub(super) fn count(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -37,8 +37,8 @@ impl Steps {
     }
 }
 
-/// Resolves when the process `leader`, and all that it started, hang. Returns how, as a predicate
-/// for the program's name: `hangs: ...`. `looked` is called each second.
+/// Resolves when the process `leader` and all processes that it started hang. Returns a predicate
+/// for the program's name that describes the hang: `hangs: ...`. `looked` is called each second.
 pub(super) async fn hangs(leader: u32, steps: &Steps, mut looked: impl FnMut()) -> String {
     let mut samples = Samples::default();
     loop {
@@ -52,7 +52,7 @@ pub(super) async fn hangs(leader: u32, steps: &Steps, mut looked: impl FnMut()) 
     }
 }
 
-/// The use of the processor by a program and all that it started.
+/// The use of the processor by a program and all processes that it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Usage {
     processor: Duration,
@@ -60,7 +60,7 @@ struct Usage {
 }
 
 /// Returns the use of the processor by the process and its descendants, and by their groups.
-/// `None`: there is no such process, or no table.
+/// Returns `None` if there is no such process, or no table.
 fn usage(leader: u32, table: &[Entry]) -> Option<Usage> {
     table.iter().find(|entry| entry.pid == leader)?;
     let mut own = vec![leader];
@@ -84,12 +84,12 @@ fn usage(leader: u32, table: &[Entry]) -> Option<Usage> {
 #[derive(Debug, Default)]
 struct Samples {
     recent: VecDeque<Usage>,
-    /// The number of steps at the last look, and the processor time when it was reached.
+    /// The number of steps at the last sample, and the processor time when this number was reached.
     step: Option<(u64, Duration)>,
 }
 
 impl Samples {
-    /// Adds a sample; returns how the program hangs, if it does.
+    /// Adds a sample. Returns how the program hangs, if it does.
     fn add(&mut self, now: Usage, steps: u64) -> Option<String> {
         let begun = match self.step {
             Some((before, begun)) if before == steps => begun,
@@ -119,7 +119,8 @@ impl Samples {
 mod tests {
     use super::*;
 
-    /// Returns the number of samples until the program is taken for hung; `None`: not within 1000.
+    /// Returns the number of samples until the program counts as hung, or `None` if it does not
+    /// within 1000.
     fn hung_after(mut look: impl FnMut(u64) -> (u64, bool, u64)) -> Option<u64> {
         let mut samples = Samples::default();
         (0..1000).find(|number| {

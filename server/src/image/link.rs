@@ -1,8 +1,8 @@
 //! The link to one image: request ids, the table of pending requests, and the reader and writer of
 //! the descriptor.
 //!
-//! A request is written by the caller itself when the descriptor takes it at once, so that a round
-//! trip costs one wake-up; a task writes the rest. One task reads.
+//! The caller itself writes a request if the descriptor accepts it at once, so that a round trip
+//! costs one wake-up. A task writes the rest. Another task reads.
 
 mod call;
 
@@ -39,12 +39,14 @@ use crate::model::input::InputTarget;
 
 /// The number of unreadable frames in a row after which the link is closed.
 const BAD_FRAMES: usize = 16;
-/// Bytes that may wait to be written beside one frame; with more, the image is not reading.
+/// The number of bytes that may wait to be written beside one frame. If more wait, the image is not
+/// reading.
 const BACKLOG: usize = 8 << 20;
-/// Bytes of one evaluation's output that are streamed; the answer has the whole output, clipped.
+/// The number of bytes of one evaluation's output that are streamed. The answer has the whole
+/// output, clipped.
 const STREAMED: usize = 1 << 20;
 
-/// The reason for the end of a link that the image closed, as it does when it dies.
+/// The reason for the end of a link that the image closed, as it does when it exits.
 pub(crate) const CLOSED_BY_IMAGE: &str = "it closed its link";
 
 /// A frame that the image sends without a request.
@@ -58,9 +60,9 @@ pub(crate) enum Unsolicited {
     Heap(HeapFrame),
     /// An event of a stop, a breakpoint or a question for input.
     Stop(StopEvent),
-    /// Code asks for a line of input.
+    /// A request for a line of input by code.
     Input(InputFrame),
-    /// A question for a line of input is over.
+    /// The end of a request for a line of input.
     InputOver(InputOverFrame),
 }
 
@@ -68,11 +70,11 @@ pub(crate) enum Unsolicited {
 pub(crate) enum Listener {
     /// No receiver.
     None,
-    /// An evaluation's output, and the number of bytes that were passed on.
+    /// The receiver of an evaluation's output, and the number of bytes that were passed on.
     Output(mpsc::UnboundedSender<OutputChunk>, usize),
-    /// A load's progress.
+    /// The receiver of a load's progress.
     Progress(mpsc::UnboundedSender<Progress>),
-    /// The process id of a check's copy.
+    /// The receiver of the process id of a check's copy.
     Copy(Option<oneshot::Sender<u32>>),
 }
 
@@ -113,7 +115,7 @@ pub(crate) struct Link {
     /// The length limit of a frame; tests set a smaller one.
     frame_limit: usize,
     why: Mutex<Option<String>>,
-    /// Whether frames come.
+    /// A record of the frames that come, by which a silent image is noticed.
     pub(super) silence: Silence,
 }
 
@@ -181,8 +183,8 @@ impl Link {
         lock(&self.why).clone()
     }
 
-    /// Sends a request. Dropping the [`Call`] before its answer came interrupts the request in the
-    /// image.
+    /// Sends a request. Dropping the [`Call`] before its answer has come interrupts the request in
+    /// the image.
     pub(crate) fn call(
         self: &Arc<Self>,
         op: &'static str,
@@ -193,13 +195,14 @@ impl Link {
         self.call_asking(self.number(), op, params, session, listener, None)
     }
 
-    /// Returns the number of a request to send, for state that has to be there when it is sent.
+    /// Returns the number for a request, so that state about the request can exist before it is
+    /// sent.
     pub(crate) fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Acts as [`Link::call`] with a number from [`Link::number`]; the request's code may ask
-    /// `input` for lines.
+    /// Sends a request as [`Link::call`] does, with a number from [`Link::number`]. The request's
+    /// code may ask `input` for lines.
     pub(crate) fn call_asking(
         self: &Arc<Self>,
         id: u64,
@@ -297,12 +300,12 @@ impl Link {
         ids
     }
 
-    /// Returns how long the oldest request has waited.
+    /// Returns the time for which the oldest pending request has waited.
     pub(crate) fn oldest_wait(&self) -> Option<Duration> {
         lock(&self.table).pending.values().map(|pending| pending.since.elapsed()).max()
     }
 
-    /// Writes at once what the descriptor takes, and leaves the rest to the writing task.
+    /// Writes as much as the descriptor accepts at once, and leaves the rest to the writing task.
     fn send(&self, frame: &[u8]) -> Result<(), ImageError> {
         let mut backlog = lock(&self.backlog);
         let mut sent = 0;
@@ -346,7 +349,7 @@ impl Link {
         }
     }
 
-    /// Handles one frame. `Err`: the fault of a frame that cannot be used.
+    /// Handles one frame. Returns the fault of a frame that cannot be used.
     fn receive(&self, line: &[u8], on_unsolicited: &impl Fn(Unsolicited)) -> Result<(), String> {
         self.silence.frame();
         let frame: Frame<'_> = serde_json::from_slice(line).map_err(|error| error.to_string())?;
@@ -424,8 +427,8 @@ struct Interrupt {
     reason: &'static str,
 }
 
-/// Passes a piece of output on, until the limit beyond which the client gets only the clipped
-/// answer.
+/// Passes a piece of output on, up to a limit. The client gets the rest only with the answer,
+/// clipped.
 fn pass_on(frame: OutputFrame, sender: &mpsc::UnboundedSender<OutputChunk>, streamed: &mut usize) {
     if *streamed > STREAMED {
         return;
@@ -456,7 +459,7 @@ async fn read_frames(link: Arc<Link>, read: OwnedReadHalf, on_unsolicited: impl 
             },
             Ok(None) => break CLOSED_BY_IMAGE.to_owned(),
             Err(error @ LineError::TooLong(_)) => break format!("it sent a frame that cannot be read: {error}"),
-            // It left requests unread, as when it exits by itself or closes all its descriptors.
+            // The image left requests unread, as when it exits or closes all its descriptors.
             Err(LineError::Io(error)) if error.kind() == std::io::ErrorKind::ConnectionReset => {
                 break CLOSED_BY_IMAGE.to_owned();
             }

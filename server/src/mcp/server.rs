@@ -56,7 +56,7 @@ pub(crate) fn info() -> ServerConfig {
     ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
 }
 
-/// A handler that only negotiates: for an answer to `initialize` without a session.
+/// The handler for an answer to `initialize` without a session. It only negotiates.
 pub(crate) struct Greeting;
 
 impl ServerHandler for Greeting {
@@ -108,8 +108,8 @@ impl Client {
         }
     }
 
-    /// Sets the breakpoints on record from an earlier connection or host again; the next answer
-    /// reports them.
+    /// Sets the breakpoints that are on record from an earlier connection or host again. The next
+    /// answer reports them.
     async fn take_over(&self) {
         let notice = self.breakpoints.take_over(&self.session, self.id).await;
         lock(&self.notices).add_breakpoint_notices(notice);
@@ -126,7 +126,7 @@ impl Drop for Client {
 /// The clients of HTTP requests without a session, by the name that each request carries.
 pub(crate) type StatelessClients = Arc<Mutex<HashMap<String, Arc<Client>>>>;
 
-/// The maximum number of client names with a client of their own in the session; further names
+/// The maximum number of client names that have a client of their own in the session. Further names
 /// share one.
 const MAX_STATELESS_CLIENTS: usize = 32;
 
@@ -137,7 +137,7 @@ pub(crate) struct Handler {
     stateless: Option<StatelessClients>,
     /// Cancelled at the end of the connection, which ends the calls in progress, too.
     closed: CancellationToken,
-    /// The resources the client is subscribed to (revisions with a handshake).
+    /// The resources to which the client is subscribed (protocol revisions with a handshake).
     subscriptions: Mutex<HashMap<String, AbortHandle>>,
 }
 
@@ -151,7 +151,7 @@ impl Drop for Handler {
 }
 
 impl Handler {
-    /// Creates the handler of a socket connection; `consort status` lists it from now on.
+    /// Creates the handler of a socket connection, which `consort status` lists from now on.
     pub(crate) fn for_connection(
         session: Session,
         closed: CancellationToken,
@@ -166,7 +166,7 @@ impl Handler {
         Handler { session, client, stateless: None, closed, subscriptions: Mutex::default() }
     }
 
-    /// Creates the handler of HTTP requests: for a session (after `initialize`) or for a single
+    /// Creates the handler of HTTP requests, for a session (after `initialize`) or for a single
     /// request.
     pub(crate) fn for_http(session: Session, stateless: StatelessClients, closed: CancellationToken) -> Handler {
         let subscriptions = Mutex::default();
@@ -308,7 +308,7 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        // Only an existing resource can be subscribed to; the error lists those that exist.
+        // Only an existing resource can be subscribed to. The error lists the existing ones.
         let now = resources::read(&self.session, &request.uri).await?;
         let mut subscriptions = lock(&self.subscriptions);
         if subscriptions.len() >= MAX_SUBSCRIPTIONS && !subscriptions.contains_key(&request.uri) {
@@ -385,7 +385,7 @@ impl ServerHandler for Handler {
             self.session.name_client(client.id, full_name(&info));
         }
         let progress = Reporter::new(context.peer.clone(), context.meta.get_progress_token());
-        // Without a session, HTTP has no connection: clients of the same name cannot be
+        // Without a session, HTTP has no connection. Clients of the same name then cannot be
         // distinguished, so no approval can last.
         let can_remember_approval = self.stateless.is_none() || self.client.get().is_some();
         let asker = Asker::new(&context, can_remember_approval, request.request_state, request.input_responses);
@@ -445,7 +445,7 @@ impl ServerHandler for Handler {
     }
 }
 
-/// The answer of a cancelled call.
+/// Returns the answer of a cancelled call.
 fn cancelled_result(why: &str) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(why)])
 }

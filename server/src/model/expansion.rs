@@ -30,7 +30,7 @@ pub struct ExpandRequest {
     pub package: Option<String>,
     /// The extent of the expansion.
     pub how: ExpandExtent,
-    /// A position in `text`, 0-based characters: the innermost form there that is evaluated is
+    /// A position in `text`, in characters from 0. The innermost form there that is evaluated is
     /// expanded, in its lexical environment. `None`: the first form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
@@ -39,33 +39,33 @@ pub struct ExpandRequest {
     /// symbols of the expansion get names that differ from those of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<Span>,
-    /// Shows the whole first form, with the expansion in its place.
+    /// True to return the whole first form, with the expansion in its place.
     pub whole: bool,
-    /// Positions in the output, line and column, 0-based, each in the text that resulted from the
-    /// one before it; the form there is expanded once more.
+    /// Positions in the output: line and column, 0-based. The form at each is expanded once more.
+    /// Each is a position in the text that resulted from the step before it.
     pub steps: Vec<[u32; 2]>,
     /// The unit in which the columns of `steps` are counted.
     pub unit: PositionEncoding,
-    /// The column, 0-based, of the text's first character, when the expansion is to replace the
-    /// form: the lines are indented for that place.
+    /// The column, 0-based, of the text's first character, if the expansion is to replace the form.
+    /// The lines are indented for that place.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
-    /// True if the text was printed as an expansion: uninterned symbols with the same name are one
-    /// symbol, `#<...>` may be read.
+    /// True if the text was printed as an expansion. Uninterned symbols with the same name are then
+    /// one symbol, and `#<...>` may be read.
     pub printed: bool,
-    /// Names uninterned symbols so that the expansion can be written into a file.
+    /// True to name uninterned symbols so that the expansion can be written into a file.
     pub writable: bool,
-    /// The time limit, seconds; `None`: the configured default.
+    /// The time limit in seconds; `None`: the configured default.
     #[serde(skip)]
     pub timeout: Option<f64>,
-    /// Confines the copy whatever the settings say of checks.
+    /// True to confine the copy whatever the settings for checks say.
     #[serde(skip)]
     pub confined: bool,
 }
 
 impl ExpandRequest {
-    /// Returns true if the request may be answered without a copy: only the expansion of the first
-    /// form is requested.
+    /// Returns true if the request may be answered without a copy, because only the expansion of
+    /// the first form is requested.
     pub(crate) fn is_plain(&self) -> bool {
         self.how != ExpandExtent::Compiler
             && self.offset.is_none()
@@ -127,7 +127,8 @@ pub struct Expansion {
     pub omitted: usize,
     /// True if a macro was expanded.
     pub expanded: bool,
-    /// True if the expansion can be written to a file as it is and read again; when requested.
+    /// True if the expansion can be written to a file as it is and read again. Determined when
+    /// requested.
     pub writable: bool,
     /// The span of the form in the text.
     pub span: Span,

@@ -10,7 +10,7 @@ use super::evaluation::EvalOutcome;
 /// A recording.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Recording {
-    /// The number by which it is asked; 0: it is not kept.
+    /// The number by which the recording is requested. 0: it is not kept.
     #[serde(skip)]
     pub number: u64,
     /// The outcome of the form or the test.
@@ -27,16 +27,17 @@ pub struct Recording {
     /// The number of calls that were nested too deep to be recorded.
     #[serde(default)]
     pub skipped: u64,
-    /// The number of checks that failed, of a test.
+    /// The number of failed checks, if a test was recorded.
     #[serde(default)]
     pub failed_checks: u64,
     /// The recorded definitions.
     #[serde(default)]
     pub definitions: Vec<String>,
-    /// The number of functions that were not looked at, for their number or for time.
+    /// The number of functions that were not examined, because there were too many or for lack of
+    /// time.
     #[serde(default)]
     pub left_out: u64,
-    /// The call in the image that was recorded; `None`: something ran in a copy.
+    /// The call in the image that was recorded. `None`: a form or a test was recorded in a copy.
     #[serde(default)]
     pub call: Option<LiveCall>,
 }
@@ -46,7 +47,7 @@ pub struct Recording {
 pub struct LiveCall {
     /// The function's name.
     pub function: String,
-    /// The name of the thread that made it.
+    /// The name of the thread that made the call.
     pub thread: String,
 }
 
@@ -61,7 +62,7 @@ pub struct RecordedRow {
     /// The value or the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// The number of its event.
+    /// The number of the row's event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
     /// The depth of a call in the tree.
@@ -70,12 +71,13 @@ pub struct RecordedRow {
     /// The file, empty for the recorded code itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// The line and the column of the start and of the end, from 1, columns in UTF-16 code units.
+    /// The line and the column of the start, and the line and the column of the end. Lines and
+    /// columns are 1-based, columns in UTF-16 code units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<[u32; 4]>,
 }
 
-/// The answer to a question.
+/// The answer to a question about a recording.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordingAnswer {
     /// A page of the rows.
@@ -101,24 +103,24 @@ pub struct RecordingAnswer {
     pub failure: Option<String>,
 }
 
-/// A moment that a step through a recording comes to.
+/// A moment at which a step through a recording stops.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct RecordedMoment {
     /// The event.
     #[serde(flatten)]
     pub row: RecordedRow,
-    /// The reason: `begin`, `end`, `step`, `breakpoint`, `error` for the one that nothing handled,
+    /// The reason: `begin`, `end`, `step`, `breakpoint`, `error` for an error that nothing handled,
     /// or `wrong` where a value first appears that a check of the test found wrong.
     pub reason: String,
-    /// The message of that check.
+    /// The message of the check that found the value wrong.
     #[serde(default)]
     pub check: Option<String>,
-    /// The numbers of the breakpoints that are there.
+    /// The numbers of the breakpoints at this moment.
     #[serde(default)]
     pub ids: Vec<u64>,
 }
 
-/// A call around a moment, with the place where it is.
+/// A call around a moment, with its place.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct RecordedCall {
     /// The call with its arguments.
@@ -127,16 +129,16 @@ pub struct RecordedCall {
     pub unit: Option<u64>,
     /// The file, empty for the recorded code itself.
     pub file: Option<PathBuf>,
-    /// As in [`RecordedRow`].
+    /// The position, as in [`RecordedRow`].
     pub position: Option<[u32; 4]>,
 }
 
-/// The calls around a moment, innermost first, a page of them.
+/// A page of the calls around a moment, innermost first.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct RecordedCalls {
     /// The calls.
     pub rows: Vec<RecordedCall>,
-    /// The number of all.
+    /// The number of all calls around the moment.
     pub total: u64,
 }
 
@@ -147,19 +149,19 @@ pub struct RecordedValue {
     pub name: String,
     /// The value as text.
     pub value: String,
-    /// The number of its parts.
+    /// The number of the value's parts.
     pub parts: u64,
-    /// The place of the value in its scope, for one that was asked for by its name.
+    /// The place of the value in its scope, for a value that was requested by name.
     #[serde(default)]
     pub path: Vec<u64>,
 }
 
-/// Values of a scope, or the parts of one, a page of them.
+/// A page of the values of a scope or of the parts of a value.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct RecordedValues {
     /// The values.
     pub rows: Vec<RecordedValue>,
-    /// The number of all.
+    /// The number of all values.
     pub total: u64,
 }
 
@@ -180,18 +182,18 @@ pub struct RecordingBreakpoint {
 /// The places of breakpoints.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct RecordedPlaces {
-    /// The place of each, or `None` where no recorded definition has a form.
+    /// The place of each breakpoint, or `None` where no recorded definition has a form.
     pub places: Vec<Option<RecordedPlace>>,
 }
 
 /// A place in a recorded definition.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct RecordedPlace {
-    /// As in [`RecordedRow`].
+    /// The position, as in [`RecordedRow`].
     pub position: [u32; 4],
 }
 
-/// The text of a recorded definition, and where it begins.
+/// The text of a recorded definition, and the place where it begins.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct RecordedText {
     /// The text.

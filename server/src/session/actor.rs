@@ -1,5 +1,5 @@
 //! The actor: a task that owns all state of the session and handles one event after another. The
-//! actor never waits; anything that takes time is a job.
+//! actor never waits. Work that takes time is a job.
 
 mod approving;
 mod chaining;
@@ -55,33 +55,33 @@ struct Client {
     encoding: PositionEncoding,
     /// The client's evaluation session in the image: `lsp-1`, `mcp-2`, `cli-3`.
     session: String,
-    /// Code that the client runs may ask it for input.
+    /// True if code that the client runs may ask it for input.
     takes_input: bool,
     /// The client's evaluation sessions, of which `session` is the first.
     sessions: OwnSessions,
-    /// An evaluation of the client was begun whose threads stop.
+    /// True if an evaluation of the client was begun whose threads stop.
     starts_threads: bool,
     waiting: VecDeque<Evaluation>,
-    /// The client's settings were received; newer ones can make approval only stricter.
+    /// True if the client's settings were received. Newer settings can make approval only stricter.
     settled: bool,
 }
 
 /// An evaluation that has not begun.
 struct Evaluation {
     params: EvalParams,
-    /// Bytes that an attempt at its frozen failure may have for itself.
+    /// The number of bytes that an attempt at the evaluation's frozen failure may have for itself.
     memory: u64,
-    /// The package is that of the code's position in a document.
+    /// True if the package is that of the code's position in a document.
     placed: bool,
     output: Option<mpsc::UnboundedSender<crate::model::image::OutputChunk>>,
-    /// The tool or command.
+    /// The tool or command that evaluates the code.
     how: String,
     reply: Reply<EvalOutcome>,
 }
 
 impl Client {
-    /// Returns the target for the input that the client's code asks for; `None`: the client takes
-    /// no input. `what`: the tool or command that runs the code.
+    /// Returns the target for the input that the client's code asks for, or `None` if the client
+    /// takes no input. `what` is the tool or command that runs the code.
     fn input(&self, what: &str) -> Option<InputTarget> {
         self.takes_input.then(|| InputTarget { session: self.session.clone(), what: what.to_owned() })
     }
@@ -105,19 +105,19 @@ pub(super) struct Actor {
     thread_stops: ThreadStops,
     asd: Arc<AsdFiles>,
     systems: RegisteredSystems,
-    /// No check starts before this time, since the image was busy.
+    /// The time before which no check starts, because the image was busy.
     busy_until: Option<Instant>,
     /// The time of the next check of all documents after a change of the image.
     all_checks_due: Option<Instant>,
     /// The time of the last check of all documents.
     all_checked: Instant,
-    /// An image has been ready, so its core is built and a next image starts soon.
+    /// True if an image has been ready, so that its core is built and a next image starts soon.
     had_image: bool,
     /// The time since which every check has failed.
     checks_failing_since: Option<Instant>,
-    /// A message has told that checks fail.
+    /// True if a message has said that checks fail.
     told_of_checks: bool,
-    /// The notes on the host for all clients.
+    /// The notes about the host for all clients.
     notes: BTreeMap<&'static str, String>,
     approvals: ApprovalState,
     trust: TrustState,

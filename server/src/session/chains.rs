@@ -1,6 +1,6 @@
-//! The chains of the documents that are being edited: when one is made, which edit is sent to it,
-//! which of its answers are shown, and how they compare with whole checks. Makes decisions only; a
-//! chain is a channel here, and `follow.rs` is its other end.
+//! The chains of the documents that are being edited. Decides when a chain is made, which edit is
+//! sent to it, which of its answers are shown, and how they compare with whole checks. A chain is
+//! only a channel here, and `follow.rs` is the other end.
 
 mod follow;
 
@@ -26,11 +26,11 @@ const DOCUMENTS: usize = 4;
 const RECENT: Duration = Duration::from_secs(600);
 /// The time before another chain is made for a document whose chain failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
-/// The number of characters, in one region, by which a text may differ from its chain's before the
-/// chain is made anew. All forms of the region are compiled at each edit.
+/// The greatest difference of a text from its chain's, in characters of one region, with which the
+/// chain is kept. All forms of the region are compiled at each edit.
 const MAX_REGION_CHARS: usize = 1000;
 
-/// An edit for a chain, and the text that it leads to.
+/// An edit for a chain, with the resulting text.
 #[derive(Debug)]
 pub(super) struct EditRequest {
     edit: ChainEdit,
@@ -40,7 +40,7 @@ pub(super) struct EditRequest {
 /// An event of a chain.
 #[derive(Debug)]
 pub(super) enum ChainEvent {
-    /// The chain waits for edits. `taken`: bytes of memory.
+    /// The chain waits for edits. `taken` is its memory in bytes.
     Ready { taken: u64 },
     /// The bytes of memory that the chain takes now.
     Takes(u64),
@@ -63,11 +63,12 @@ pub(super) struct ChainReport {
 /// The consequence of an event for the document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// The findings of the text as it is now.
+    /// Show these findings, which are those of the current text.
     Show { diagnostics: Vec<Diagnostic> },
-    /// No answer comes to the last edit: a whole check is due without the pause.
+    /// Check the whole text without the pause, because no answer to the last edit will come.
     Check,
-    /// A new chain is ready, whose text has been edited since: see [`Chains::send`].
+    /// Send the text to the new chain, which is ready, since the text was edited meanwhile: see
+    /// [`Chains::send`].
     Send,
 }
 
@@ -102,17 +103,17 @@ struct Followed {
     /// The number of the last edit.
     number: u64,
     edited: Instant,
-    /// The last edit was sent, and no answer that settles it has come.
+    /// True if the last edit was sent, and no final answer has come.
     awaited: bool,
     /// The last answer to the last edit.
     answer: Option<Vec<Diagnostic>>,
     /// The findings of the whole check of the current text, once it is done. Later answers of the
     /// chain do not replace them.
     whole_check: Option<Vec<Diagnostic>>,
-    /// The chain is to be replaced: a new one would compile less at each edit, or the chain's
-    /// answer differed from that of a whole check.
+    /// True if the chain is to be replaced, because a new one would compile less at each edit, or
+    /// because the chain's answer differed from that of a whole check.
     replace_due: bool,
-    /// No chain is made before this time.
+    /// The time before which no chain is made.
     not_before: Option<Instant>,
 }
 
@@ -178,8 +179,8 @@ impl Chains {
         }
     }
 
-    /// Handles an edit of a document, whose text is now `document`. Returns true if its chain
-    /// answers it.
+    /// Handles an edit of a document, whose text is now `document`. Returns true if the document's
+    /// chain answers the edit.
     pub(super) fn changed(
         &mut self,
         key: &Key,
@@ -198,7 +199,7 @@ impl Chains {
         self.send(key, document, withheld)
     }
 
-    /// Sends the text as it is to the document's chain. Returns true if there is one.
+    /// Sends the current text to the document's chain. Returns true if there is a chain.
     pub(super) fn send(&mut self, key: &Key, document: &Document, withheld: impl FnOnce() -> Vec<Span>) -> bool {
         let Some(followed) = self.documents.get_mut(key) else { return false };
         (followed.awaited, followed.answer) = (false, None);
@@ -214,7 +215,7 @@ impl Chains {
         followed.awaited
     }
 
-    /// Handles an event of a chain. `memory`: the bytes that all chains may take.
+    /// Handles an event of a chain. `memory` is the number of bytes that all chains may take.
     pub(super) fn handle(
         &mut self,
         ChainReport { key, id, event }: ChainReport,
@@ -258,7 +259,7 @@ impl Chains {
                     // Forms that depend on the edit are compiled at each further one.
                     followed.replace_due = true;
                 }
-                // If the whole check was first, its findings stay.
+                // The findings of a whole check that ended first are kept.
                 followed.whole_check.is_none().then_some(Effect::Show { diagnostics })
             }
             ChainEvent::Answer(ChainAnswer::Whole { number, why }) if number == followed.number => {
@@ -301,13 +302,14 @@ impl Chains {
         }
     }
 
-    /// Handles the findings of a whole check of the current text; see [`Chains::compare`].
+    /// Handles the findings of a whole check of the current text. Returns the difference that
+    /// [`Chains::compare`] finds.
     pub(super) fn judged(&mut self, key: &Key, whole: &[Diagnostic]) -> Option<Difference> {
         self.documents.get_mut(key)?.whole_check = Some(whole.to_vec());
         self.compare(key)
     }
 
-    /// Compares the chain's answer with the whole check of the same text, once both are there.
+    /// Compares the chain's answer with the whole check of the same text, once both are known.
     pub(super) fn compare(&mut self, key: &Key) -> Option<Difference> {
         let followed = self.documents.get_mut(key)?;
         if followed.answer.is_none() || followed.whole_check.is_none() {
@@ -344,12 +346,12 @@ impl Chains {
             && followed.not_before.is_none_or(|not_before| not_before <= now)
             && now.duration_since(followed.edited) < RECENT
             && followed.current.as_ref().is_none_or(is_outdated)
-            // Only the document of the client that was edited last; the others get theirs when
-            // edited.
+            // A client's chain is made for the document that was edited last. The others get theirs
+            // when they are edited.
             && others.map(|(_, other)| other.edited).max() == Some(followed.edited)
     }
 
-    /// Has a chain made for a document by `making`; `cursor` is a place in its text.
+    /// Starts `making` the chain of a document. `cursor` is a place in the document's text.
     pub(super) fn make(
         &mut self,
         key: &Key,
@@ -359,13 +361,13 @@ impl Chains {
         let Some((id, requests)) = self.begin(key) else { return };
         let (tell, key) = (self.tell.clone(), key.clone());
         self.tasks.spawn(follow::follow(making, cursor, requests, move |event| {
-            // The session ends.
+            // Fails when the session ends.
             let _ = tell.send(ChainReport { key: key.clone(), id, event });
         }));
     }
 
-    /// Notes a chain that is being made. Ends the chains of the documents that were not edited for
-    /// the longest time if there would be too many.
+    /// Records a chain that is being made. If there would be too many chains, ends those of the
+    /// documents that were not edited for the longest time.
     fn begin(&mut self, key: &Key) -> Option<(u64, mpsc::UnboundedReceiver<EditRequest>)> {
         self.next += 1;
         let (requests, receiver) = mpsc::unbounded_channel();
@@ -386,7 +388,7 @@ impl Chains {
         oldest.and_then(|oldest| self.documents.get_mut(&oldest)).map(Followed::end).is_some()
     }
 
-    /// Ends chains until the rest take no more than `memory` bytes, that of `key` last.
+    /// Ends chains, the one of `key` last, until the rest take no more than `memory` bytes.
     fn fit(&mut self, key: &Key, memory: u64, now: Instant) {
         while self.memory() > memory {
             if !self.end_oldest(key)
@@ -403,7 +405,7 @@ impl Chains {
         self.documents.values().filter_map(|followed| followed.current.as_ref()).map(|handle| handle.taken).sum()
     }
 
-    /// Ends all chains: the image has changed, or is gone.
+    /// Ends all chains, because the image has changed or is gone.
     pub(super) fn end_all(&mut self) {
         self.documents.values_mut().for_each(Followed::end);
     }
@@ -418,7 +420,7 @@ impl Chains {
         self.documents.retain(|(owner, _), _| *owner != client);
     }
 
-    /// Returns the counts for `consort status`; `None` without an edited document and without
+    /// Returns the counts for `consort status`, or `None` without an edited document and without
     /// counts.
     pub(super) fn status(&self) -> Option<ChainStatus> {
         let standing = self.documents.values().filter(|followed| followed.current.is_some()).count();
@@ -427,7 +429,7 @@ impl Chains {
     }
 }
 
-/// The parts of a finding in which a chain and a whole check may not differ.
+/// Returns the properties of a finding that must be equal for a chain and a whole check to agree.
 fn facts(finding: &Diagnostic) -> (Span, &str, &str, u8) {
     (finding.span, &finding.code, &finding.message, finding.severity as u8)
 }

@@ -30,7 +30,8 @@ impl Session {
         self.inner.image.stop_events()
     }
 
-    /// Returns the evaluations that run, as the image tells them; none while there is no image.
+    /// Returns the evaluations that run, as the image reports them, or none while there is no
+    /// image.
     ///
     /// # Errors
     /// Fails when the image does not answer.
@@ -41,32 +42,32 @@ impl Session {
         Ok(self.inner.image.facts().await?.running)
     }
 
-    /// Returns the image's state, to wait on.
+    /// Returns a receiver of the image's states.
     pub fn watch_image(&self) -> watch::Receiver<ImageState> {
         self.inner.image.watch()
     }
 
-    /// Runs an operation that sets breakpoints; the image limits the time of the user's macros.
-    /// Dropping the future interrupts it: the breakpoints are then those before.
+    /// Runs an operation that sets breakpoints. The image limits the time of the user's macros.
+    /// Dropping the future interrupts the operation, and the breakpoints are then those before.
     pub async fn set_breakpoints<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.at_stop(&operation).await
     }
 
-    /// Returns true if it is not known which text of a file the image has loaded, because the file
-    /// was written at about that time.
+    /// Returns true if it is unknown which text of a file the image has loaded, because the file
+    /// was written at about the time of the load.
     pub async fn was_written_since_its_load(&self, file: &Path) -> bool {
         let real = tokio::fs::canonicalize(file).await.unwrap_or_else(|_| file.to_owned());
         self.inner.provenance.was_written_since_its_load(&real)
     }
 
-    /// Runs an operation that a stopped thread serves; the image limits its time. Dropping the
+    /// Runs an operation that a stopped thread serves. The image limits its time. Dropping the
     /// future interrupts code that runs in a frame or on a value.
     pub async fn at_stop<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.at_stop(&operation).await
     }
 
-    /// Returns the value of a variable, read without evaluating anything: `*` and the others that a
-    /// session has of its own are those of the client's session.
+    /// Returns the value of a variable, which is read without evaluating anything. `*` and the
+    /// other variables that each session has are those of the client's session.
     ///
     /// # Errors
     /// There is no such variable with a value (`not-found`), or the image does not answer.
@@ -122,13 +123,13 @@ impl Session {
         }
     }
 
-    /// Returns true while the image of a stop runs. The next one numbers its stops anew.
+    /// Returns true while the image of a stop runs. Another image numbers its stops anew.
     pub fn is_of_image(&self, stopped: &Stopped) -> bool {
         stopped.image.is_some() && self.image_state().image() == stopped.image.as_deref()
     }
 
-    /// Ends a stopped evaluation with its report, as if it had not stopped. Does nothing if its
-    /// image has ended.
+    /// Ends a stopped evaluation with its report, as if it had not stopped. Does nothing if the
+    /// stop's image has ended.
     ///
     /// # Errors
     /// The stop was left, or the image does not answer.
@@ -158,19 +159,20 @@ pub struct StopsOf {
 pub struct Stopped {
     /// The stop's number.
     pub stop: u64,
-    /// The id of the image that it is in.
+    /// The id of the image in which the thread is stopped.
     pub image: Option<String>,
-    /// The number of the thread that waits, as debuggers are told it.
+    /// The number of the thread that waits, as debuggers get it.
     pub thread: u64,
     /// `error`, `break`, `pause`, `breakpoint`, `step` or `signal`.
     pub reason: String,
-    /// The condition's type and message, or the reason where there is none; with the thread's name
-    /// if a program started it.
+    /// The condition's type and message, or the reason if there is no condition. The thread's name
+    /// is added if a program started the thread.
     pub text: String,
 }
 
 impl StopsOf {
-    /// Waits for the next stop that is not on the stack of another. `None`: there are no more.
+    /// Waits for the next stop that is not on the stack of another. Returns `None` if there will be
+    /// no more.
     pub async fn next(&mut self) -> Option<Stopped> {
         loop {
             if let Some(stop) = self.missed.pop_front() {

@@ -1,4 +1,4 @@
-//! The index of the image's names, kept up to date in the background. Nobody waits for it.
+//! The index of the image's names, which is updated in the background. No caller waits for it.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -11,34 +11,34 @@ use crate::image::api::name_index;
 use crate::locked::lock;
 use crate::model::image::{ImageError, ImageState};
 
-/// The pause after a change of the image before the index is updated: changes come in bursts.
+/// The pause after a change of the image before the index is updated, since changes come in bursts.
 const PAUSE: Duration = Duration::from_millis(300);
-/// The longest that an update waits for the end of a burst.
+/// The longest time for which an update waits for the end of a burst.
 const BURST: Duration = Duration::from_secs(3);
 /// The minimum pause between two updates, up to [`BURST`], as a multiple of the last update's
-/// duration: a bound on the share of the image's time that the index takes during endless changes.
+/// duration. It limits the share of the image's time that the index takes during endless changes.
 const SHARE: u32 = 50;
 /// The age at which an index is updated when it is used, even without a known change.
 const OLD: Duration = Duration::from_secs(30);
 
-/// The keeper of the index. Clones share it.
+/// The owner of the index. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Names {
     image: Image,
     state: Arc<Mutex<State>>,
-    /// Notified when an outdated index is used: an update that waits for the end of a burst begins
-    /// at once.
+    /// Notified when an outdated index is used. An update that waits for the end of a burst then
+    /// begins at once.
     asked: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     index: Arc<NameIndex>,
-    /// The index has been used. Changes start no update before that.
+    /// True if the index has been used. Changes start no update before that.
     wanted: bool,
     /// The number of changes of the image so far.
     changes: u64,
-    /// The value of `changes` that the index includes.
+    /// The value of `changes` at the state of the image that the index includes.
     has: Option<u64>,
     /// The time of the last known change.
     changed: Option<Instant>,
@@ -53,8 +53,8 @@ impl Names {
         Names { image, state: Arc::default(), asked: Arc::default() }
     }
 
-    /// Returns the index as it is, and whether it includes all known changes. Starts an update if
-    /// it does not, or is older than [`OLD`].
+    /// Returns the current index, and true if it includes all known changes. Starts an update if it
+    /// does not, or is older than [`OLD`].
     pub(super) fn now(&self) -> (Arc<NameIndex>, bool) {
         let mut state = self.lock();
         state.wanted = true;
@@ -79,8 +79,8 @@ impl Names {
         }
     }
 
-    /// Starts an update unless one runs; with `settled`, once the image has not changed for a
-    /// while.
+    /// Starts an update unless one is running. If `settled` is true, the update waits until the
+    /// image has not changed for a while.
     fn update(&self, state: &mut State, settled: bool) {
         if std::mem::replace(&mut state.running, true) {
             return;
@@ -124,12 +124,12 @@ impl Names {
             (state.changes, state.index.digests())
         };
         let indexed = match self.image.state() {
-            // Otherwise the query would start an image that nobody else needs.
+            // Without an image, the query would start one that nobody else needs.
             ImageState::Ready { .. } => self.image.query(&name_index::NameIndex { have }).await,
             _ => Err(ImageError::Unavailable("There is no image now.".into())),
         };
-        // The old index is a tree of thousands of names: it is dropped here, and not under the
-        // lock.
+        // The old index is a tree of thousands of names, so it is dropped here and not while the
+        // lock is held.
         let (index, answered) = match indexed {
             Ok(indexed) => {
                 let old = self.lock().index.clone();

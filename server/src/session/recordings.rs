@@ -1,5 +1,5 @@
-//! Recordings, for front ends: a form or a test runs once in a confined copy of the image, which
-//! records it and answers questions; or the next call of a function is recorded in the image.
+//! Recordings, for front ends. A form or a test runs once in a confined copy of the image, which
+//! records it and answers questions. Or the next call of a function is recorded in the image.
 
 use std::path::PathBuf;
 
@@ -21,11 +21,11 @@ pub use crate::image::api::replay::{
     ReplayBegin, ReplayBreakpoints, ReplayEvaluate, ReplayFrames, ReplayStep, ReplayText, ReplayValues,
 };
 
-/// Seconds of processor time that a copy has for questions.
+/// The processor time that a copy has for questions, in seconds.
 const QUESTIONS: f64 = 600.0;
-/// Seconds for which the next call of a function is waited for.
+/// The time limit of the wait for the next call of a function, in seconds.
 const CALL_TIMEOUT_S: f64 = 600.0;
-/// Seconds that a copy has to keep a recorded call.
+/// The time limit for a copy to keep a recorded call, in seconds.
 const KEEP_TIMEOUT_S: f64 = 20.0;
 
 /// The code to record.
@@ -39,9 +39,9 @@ pub struct RecordRequest {
     pub package: Option<String>,
     /// The functions to record; empty: those of the workspace that are called.
     pub functions: Vec<String>,
-    /// The place of the code: file, and line and column from 1.
+    /// The place of the code: the file, and the line and the column, 1-based.
     pub place: Option<(PathBuf, u32, u32)>,
-    /// Seconds.
+    /// The time limit in seconds.
     pub timeout: Option<f64>,
 }
 
@@ -52,15 +52,15 @@ pub struct NextCall {
     pub function: String,
     /// The package in which names are read; `None`: CL-USER.
     pub package: Option<String>,
-    /// The functions to record besides; empty: those of the workspace that are called.
+    /// The functions to record in addition; empty: those of the workspace that are called.
     pub functions: Vec<String>,
-    /// Seconds that the call is recorded for at most.
+    /// The longest time for which the call is recorded, in seconds.
     pub timeout: Option<f64>,
 }
 
 impl Session {
     /// Waits for the next call of a function in the image, whoever makes it, and records it there.
-    /// Returns as [`Session::record`] does. Dropping the future ends the wait.
+    /// Returns the same as [`Session::record`]. Dropping the future ends the wait.
     ///
     /// # Errors
     /// The function cannot be recorded, was not called in time, or no copy can be made of the
@@ -121,12 +121,12 @@ impl Session {
         self.look_first(recording).await
     }
 
-    /// Begins to wait for the next call of a function. Returns the number of its recording when the
-    /// wait has begun. The wait ends with the call, with the client, or when the recording is
-    /// ended.
+    /// Begins to wait for the next call of a function. Returns the number of its recording once the
+    /// wait has begun. The wait ends with the call, when the client leaves, or when the recording
+    /// is ended.
     ///
     /// # Errors
-    /// As [`Session::record_next`], if the wait cannot begin.
+    /// The errors of [`Session::record_next`], if the wait cannot begin.
     pub async fn record_next_later(&self, client: ClientId, next: NextCall) -> Result<u64, ImageError> {
         let expected = self.inner.checker.expect_call(&next.function);
         let number = expected.number();
@@ -136,7 +136,8 @@ impl Session {
         tokio::spawn(async move {
             if let Err(error) = session.record_expected(client, next, Some(progress), &expected).await {
                 tracing::info!(%error, "the next call of a function was not recorded");
-                // The caller waits for this error, or asks the recording later.
+                // The caller is still waiting for this error, or a later question to the recording
+                // gets it.
                 if let Err(error) = refused.send(error) {
                     expected.fail(error);
                 }
@@ -157,8 +158,8 @@ impl Session {
         self.inner.checker.end_recording(number)
     }
 
-    /// Records a form or a test. Returns the recording, and the answer to the question that its
-    /// outcome suggests, if it is kept. Dropping the future ends it.
+    /// Records a form or a test. Returns the recording and, if it is kept, the answer to the
+    /// question that its outcome suggests. Dropping the future ends the run.
     ///
     /// # Errors
     /// There is no image, or no copy can be made of it.
@@ -215,7 +216,7 @@ impl Session {
     /// Asks a recording a question.
     ///
     /// # Errors
-    /// The recording is gone (`stale`), or has no answer to this (`no-answer`).
+    /// The recording is gone (`stale`), or has no answer to the question (`no-answer`).
     pub async fn ask_recording<Q: RecordingQuestion>(
         &self,
         number: u64,
@@ -224,7 +225,7 @@ impl Session {
         self.inner.checker.ask_recording(number, question).await
     }
 
-    /// Returns the error that a recording ended with.
+    /// Returns the error with which the recorded code ended.
     ///
     /// # Errors
     /// The recording is gone (`stale`).

@@ -2,11 +2,12 @@
 //! the image's link and `consort status` need; but for those, and `consort.eval`, whose handlers
 //! compute next to nothing.
 //!
+//! DEL @
 //! A request's handler runs on a separate runtime. One poll of it, the work between two waits, is
 //! called a step. Each client has a quota of concurrent steps ([`ClientQuota`]), so that threads
 //! are left for the others however many requests one client sends. Computations on texts of any
 //! length run on other threads ([`compute`]), with a quota too. A computation is ended when nobody
-//! waits for it any more, or when it takes too long; so is a request that only reads
+//! waits for it any more, or when it takes too long. So is a request that only reads
 //! ([`limit_total_time`]), and a step of a request that does more ([`limit_each_step`]).
 
 use std::future::Future;
@@ -81,7 +82,7 @@ async fn woken() {
     std::future::poll_fn(|_| if std::mem::replace(&mut waited, true) { Poll::Ready(()) } else { Poll::Pending }).await;
 }
 
-/// The request took too long.
+/// The error of a request that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "This was given up after {} seconds of computing: a text has a form or a size that nobody writes. Ask about a smaller part of it, or split the form.",
@@ -89,8 +90,8 @@ async fn woken() {
 )]
 pub struct TooLong;
 
-/// Limits the time of the steps of a handler that changes nothing, so that its end loses nothing.
-/// The steps are left early when the future is dropped, too.
+/// Limits the total time of the steps of a handler that changes nothing, so that nothing is lost
+/// when it is ended. A step also ends early when the future is dropped.
 ///
 /// # Errors
 /// The steps took longer than [`MAX_TIME`].
@@ -98,7 +99,7 @@ pub async fn limit_total_time<F: Future>(handler: F) -> Result<F::Output, TooLon
     limited_steps(MAX_TIME, handler).await
 }
 
-/// A step of a request that does more than read took too long.
+/// The error of a request that does more than read, and of which a step took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "This was given up after {} seconds of computing on a text, and gives no report; what it had done before is kept. Ask about a smaller part of the text, or split the form.",
@@ -106,9 +107,10 @@ pub async fn limit_total_time<F: Future>(handler: F) -> Result<F::Output, TooLon
 )]
 pub struct GivenUp;
 
-/// Limits the time of each step of a handler that does more than read. A step changes nothing by
-/// itself: what changes something is awaited. So a step can be left early, also when the future is
-/// dropped. The steps together have no limit, since an evaluation may print for hours.
+/// Limits the time of each step of a handler that does more than read. A step itself changes
+/// nothing: all changes are made by futures that the handler awaits. A step can therefore end
+/// early, also when the future is dropped. The steps together have no limit, since an evaluation
+/// may print for hours.
 ///
 /// # Errors
 /// A step took longer than [`MAX_TIME`].
@@ -127,7 +129,7 @@ async fn limited_each_step<F: Future>(longest: Duration, handler: F) -> Result<F
     }
 }
 
-/// Polls a handler once. `None`: it waits.
+/// Polls a handler once. Returns `None` if the handler is pending.
 async fn step<F: Future>(mut handler: std::pin::Pin<&mut F>) -> Option<F::Output> {
     std::future::poll_fn(|context| match handler.as_mut().poll(context) {
         Poll::Ready(value) => Poll::Ready(Some(value)),
@@ -181,7 +183,7 @@ pub fn handle() -> Handle {
     built.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
 }
 
-/// A task that ends when its caller goes away, also in the middle of a step that only reads.
+/// A task that ends when its caller goes away, also within a step that only reads.
 struct Owned<T>(JoinHandle<T>, Cancellation);
 
 impl<T> Drop for Owned<T> {
@@ -227,7 +229,7 @@ where
     }
 }
 
-/// The size in bytes from which a text takes noticeable time.
+/// The size in bytes from which on processing a text takes noticeable time.
 const LARGE: usize = 256 << 10;
 
 /// Processes a text of `size` bytes on this thread, while other threads take over the thread's
@@ -246,7 +248,7 @@ pub fn in_place<T>(size: usize, work: impl FnOnce() -> T) -> T {
 pub struct Computed<T> {
     /// The value.
     pub value: T,
-    /// The computation was ended, so that the value may be incomplete.
+    /// True if the computation was ended, so that the value may be incomplete.
     pub ended: bool,
 }
 
@@ -292,7 +294,8 @@ pub async fn compute_all<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
 /// The size in bytes up to which a text takes no noticeable time.
 pub(super) const SMALL: usize = 2 << 10;
 
-/// [`compute_all`] on a text of `size` bytes; a small text is processed at once.
+/// Computes something on a text of `size` bytes as [`compute_all`] does. A small text is processed
+/// at once.
 pub async fn compute_all_of<T: Send + 'static>(size: usize, work: impl FnOnce() -> T + Send + 'static) -> T {
     if size <= SMALL { work() } else { compute_all(work).await }
 }
@@ -337,7 +340,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_computation_ends_with_whoever_waits_for_it() {
-        // Each of them would hold a permit for ever.
+        // Each computation would hold a permit for ever.
         for _ in 0..3 * THREADS {
             let left = compute_all(endless);
             assert!(tokio::time::timeout(Duration::from_millis(1), left).await.is_err());
@@ -373,14 +376,14 @@ mod tests {
         assert!(!compute(|| ()).await.ended);
     }
 
-    /// A step that is endless unless it is left.
+    /// A step that is endless unless it is cancelled.
     fn endless_step() -> u8 {
         loop {
             cancellation::point();
         }
     }
 
-    /// A handler with steps that are endless unless they are left.
+    /// A handler with steps that are endless unless they are cancelled.
     async fn endless_steps() {
         loop {
             tokio::task::yield_now().await;
@@ -406,7 +409,7 @@ mod tests {
         // The runtime has one thread, which is free.
         tokio::task::yield_now().await;
         assert_eq!(tokio::spawn(async { 7 }).await.ok(), Some(7));
-        // So have the handlers' threads one for another client.
+        // The handlers' runtime has a free thread for another client, too.
         let asked = other.scope(run(async {
             tokio::task::yield_now().await;
             8

@@ -66,8 +66,8 @@ pub struct SourceFile {
     pub text: String,
     /// The editor whose unsaved text this is.
     pub editor: Option<Unsaved>,
-    /// The process of an editor that has unsaved changes of the file and is not connected; the text
-    /// is the one on disk.
+    /// The process id of an editor that has unsaved changes of the file and is not connected. The
+    /// text is then the one on disk.
     pub held_by: Option<u32>,
     /// The reason why the file may not be written.
     read_only: Option<ReadOnly>,
@@ -117,7 +117,8 @@ impl SourceFile {
         )
     }
 
-    /// The reason not to touch a file that an editor has open with a text that is not known.
+    /// Returns the error for a file that an editor has open with a text that the session does not
+    /// know.
     fn unknown(&self) -> FileError {
         let message = format!(
             "{} has changes in an editor that it did not send as Consort could follow them. \
@@ -135,8 +136,9 @@ impl SourceFile {
 }
 
 impl Session {
-    /// Returns the process id of an editor that has unsaved changes of a file by its mark
-    /// ([`UnsavedMarks`](super::unsaved_marks::UnsavedMarks)), on any host.
+    /// Returns the process id of an editor, on any host, whose mark
+    /// ([`UnsavedMarks`](super::unsaved_marks::UnsavedMarks)) says that it has unsaved changes of a
+    /// file.
     async fn holder(&self, file: &Path) -> Option<u32> {
         let (marks, file) = (self.inner.marks.clone()?, file.to_owned());
         tokio::task::spawn_blocking(move || marks.holder(&file)).await.ok().flatten()
@@ -482,7 +484,7 @@ fn keep_owner(new: &std::fs::File, old: &std::fs::Metadata) -> std::io::Result<(
         let _ = fchown(new, None, Some(old.gid()));
     }
     if own.uid() != old.uid() {
-        // Only root may.
+        // Only root may do this.
         let _ = fchown(new, Some(old.uid()), None);
     }
     Ok(())

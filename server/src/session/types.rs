@@ -100,7 +100,7 @@ pub enum Feedback {
         /// The time limit for an answer.
         deadline: Duration,
     },
-    /// A question was withdrawn or answered elsewhere.
+    /// The end of a question that was withdrawn or answered elsewhere.
     AskOver {
         /// The question's number.
         id: u64,
@@ -111,10 +111,10 @@ pub enum Feedback {
     },
     /// A request for trust in the workspace. The answer goes to [`super::Session::answer_trust`].
     AskTrust(Box<TrustPrompt>),
-    /// Code of this client's asks for a line of input. The answer goes to
+    /// A request for a line of input, by code that this client evaluates. The answer goes to
     /// [`super::Session::answer_input`].
     Input(InputWanted),
-    /// A question of [`Feedback::Input`] is over; `None`: all of them are.
+    /// The end of a question of [`Feedback::Input`], or of all of them if `question` is `None`.
     InputOver {
         /// The question's number.
         question: Option<u64>,
@@ -137,8 +137,8 @@ pub struct EvalRequest {
     pub package: Option<String>,
     /// True to measure time and allocation.
     pub capture_time: bool,
-    /// The deadline in seconds; `None`: the configured default for an agent, a day for an editor,
-    /// where a person can interrupt.
+    /// The deadline in seconds. `None`: the configured default for an agent. For an editor, a day,
+    /// because a person can interrupt there.
     pub timeout: Option<f64>,
     /// The source location of the code.
     pub origin: Option<Origin>,
@@ -155,13 +155,14 @@ pub struct EvalRequest {
     pub whole: bool,
     /// The test to run in place of the code, which then says in a comment what runs.
     pub test: Option<TestToDebug>,
-    /// True to give the values references, to inspect them by; an editor's evaluations always do.
+    /// True to assign references to the values, by which they can be inspected. The values of an
+    /// editor's evaluations always have references.
     pub refer: bool,
-    /// The place for the image's request, which is set once it is sent.
+    /// The cell that is set to the image's request once the request is sent.
     pub sent: Option<Arc<SetOnce<SentEvaluation>>>,
 }
 
-/// A request to check a text that is not (or not necessarily) an open document.
+/// A request to check a text that need not be an open document.
 #[derive(Debug, Clone)]
 pub struct CheckRequest {
     /// The text.
@@ -186,8 +187,8 @@ pub struct CheckSystemRequest {
     pub asd: Option<PathBuf>,
     /// The files to report on; empty: all of the system's.
     pub only: Vec<PathBuf>,
-    /// The system is loaded, and only these files and `only` are processed, in order. `None`: all
-    /// files of the system.
+    /// The changed files of a system that is loaded. Only these files and `only` are processed, in
+    /// order. `None`: all files of the system.
     #[serde(default)]
     pub changed: Option<Vec<PathBuf>>,
     /// Texts of files that differ from those on disk.
@@ -239,21 +240,21 @@ pub struct Status {
 /// The counts of the chains, for `consort status`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct ChainStatus {
-    /// Chains that take edits.
+    /// The number of chains that accept edits.
     pub standing: usize,
-    /// An estimate of their memory in bytes.
+    /// An estimate of the memory of these chains in bytes.
     pub memory: u64,
-    /// Edits that were answered completely.
+    /// The number of edits that were answered completely.
     pub answered: u64,
-    /// Edits that took a whole check.
+    /// The number of edits that needed a whole check.
     pub whole: u64,
-    /// Answers that a whole check of the same text confirmed.
+    /// The number of answers that a whole check of the same text confirmed.
     pub agreed: u64,
-    /// Answers that differed from a whole check of the same text.
+    /// The number of answers that differed from a whole check of the same text.
     pub differed: u64,
-    /// Chains that failed or could not be made.
+    /// The number of chains that failed or could not be made.
     pub failed: u64,
-    /// The reason of the last of them; without any, the reason for which there are no chains.
+    /// The reason of the last failure. If no chain failed: the reason why there are no chains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
@@ -284,8 +285,8 @@ pub struct OpenDocument {
     pub path: Option<PathBuf>,
     /// The document's text and forms.
     pub document: Document,
-    /// The text is not known to equal its file's
-    /// ([`Session::compared_documents`](super::Session::compared_documents) finds out).
+    /// True if the text is not known to equal its file's.
+    /// [`Session::compared_documents`](super::Session::compared_documents) compares them.
     pub unsaved: bool,
     pub(super) saved: super::saved::Saved,
 }

@@ -22,12 +22,12 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Applies the edit to a text; returns false for a range that ends before it starts.
+    /// Applies the edit to a text. Returns false for a range that ends before it starts.
     pub fn apply_to(&self, text: &mut Rope, encoding: PositionEncoding) -> bool {
         self.replace_in(text, encoding).is_ok()
     }
 
-    /// Applies the edit to a text; returns the replaced parts in bytes and in characters.
+    /// Applies the edit to a text. Returns the replaced parts in bytes and in characters.
     ///
     /// # Errors
     /// The range, if it ends before it starts.
@@ -47,7 +47,7 @@ impl Edit {
 }
 
 /// Splits the changes of a document that was not opened into the last whole text, which opens it,
-/// and the changes behind that. `None`: there is no whole text.
+/// and the changes after it. Returns `None` if there is no whole text.
 pub fn opened_by(mut edits: Vec<Edit>) -> Option<(String, Vec<Edit>)> {
     let whole = edits.iter().rposition(|edit| edit.range.is_none())?;
     let rest = edits.split_off(whole + 1);
@@ -64,7 +64,7 @@ pub enum EditError {
     Reversed {
         /// The edit's place in the sequence, 1-based.
         index: usize,
-        /// The version that the edits were to lead to.
+        /// The version that the edits would have led to.
         version: i32,
         /// The range as sent.
         start_line: u32,
@@ -77,26 +77,27 @@ pub enum EditError {
     },
 }
 
-/// The maximum number of edits of one sequence kept separately; more are merged into one edit from
-/// the first to the last place.
+/// The maximum number of edits of one sequence that are kept separately. More are merged into one
+/// edit from the first to the last place.
 const APART: usize = 200;
 
 /// The effect of a sequence of edits on places in the text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
-    /// In order, each in the characters of the text that the one before it left.
+    /// The replaced parts, in order. Each is in the characters of the text that the one before it
+    /// left.
     replaced: Vec<Edited>,
 }
 
 impl Applied {
-    /// The place of the last edit, in characters.
+    /// Returns the place of the last edit, in characters.
     pub fn last_place(&self) -> Option<usize> {
         self.replaced.last().map(|edit| edit.start)
     }
 
-    /// The current position of `span`, if no edit touched it: an edit touches a span when it
-    /// removes some of it or inserts within it. Use the span of a diagnostic's top-level form:
-    /// if it moved, all spans of the diagnostic moved by the same distance.
+    /// Returns the current position of `span`, if no edit touched it. An edit touches a span when
+    /// it removes some of it or inserts within it. Callers pass the span of a diagnostic's
+    /// top-level form: if it moved, all spans of the diagnostic moved by the same distance.
     pub fn shift(&self, span: Span) -> Option<Span> {
         self.replaced.iter().try_fold(span, |span, edit| {
             if edit.old_end <= span.start {
@@ -111,7 +112,7 @@ impl Applied {
     }
 }
 
-/// The region in which a text differs from an earlier one, in characters: `old` of the earlier text
+/// The region in which a text differs from an earlier one, in characters. `old` of the earlier text
 /// was replaced by `new` of this one. Both begin at the same place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
@@ -122,7 +123,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// The region after further edits; `before`: the region before them, if the texts differed.
+    /// Returns the region after further edits. `before` is the region before them, if the texts
+    /// differed.
     pub fn after(before: Option<Region>, applied: &Applied) -> Option<Region> {
         let before = before.map(|Region { old, new }| Edited { start: old.start, old_end: old.end, new_end: new.end });
         let all = before.into_iter().chain(applied.replaced.iter().copied()).reduce(Edited::then)?;
@@ -149,7 +151,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// A document with this text.
+    /// Creates a document with this text.
     pub fn new(text: &str, version: i32) -> Document {
         Document {
             text: Rope::from_str(text),
@@ -160,34 +162,34 @@ impl Document {
         }
     }
 
-    /// The text. Cloning the rope is cheap.
+    /// Returns the text. Cloning the rope is cheap.
     pub fn text(&self) -> &Rope {
         &self.text
     }
 
-    /// The version the client gave it last.
+    /// Returns the version that the client gave the document last.
     pub fn version(&self) -> i32 {
         self.version
     }
 
-    /// The number of the text as it is, which no other text of any document of this process has.
-    /// A client may give all of its texts the same version.
+    /// Returns the number of the current text, which no other text of any document of this process
+    /// has. A client may give all of its texts the same version.
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The top-level forms.
+    /// Returns the top-level forms.
     pub fn scan(&self) -> &Scan {
         &self.scan
     }
 
-    /// The packages that its text names to be in force.
+    /// Returns the packages that the text names to be in force.
     pub(super) fn packages(&self) -> &Packages {
         self.packages.get_or_init(|| Packages::of(&self.text, &self.scan))
     }
 
-    /// Applies the changes of one `didChange` in order, each to the text after the previous one.
-    /// All or none.
+    /// Applies the changes of one `didChange` in order, each to the text after the previous one. If
+    /// one fails, none is applied.
     pub fn apply(&mut self, version: i32, encoding: PositionEncoding, edits: &[Edit]) -> Result<Applied, EditError> {
         let mut text = self.text.clone();
         let mut applied = Applied::default();
@@ -298,7 +300,8 @@ mod tests {
         assert_eq!(applied.shift(c), Some(document.scan().forms()[2].span));
     }
 
-    /// An edit as a client might send it, over a text that it hardly fits: positions are clamped.
+    /// An edit as a client might send it, with positions that may lie outside of the text and are
+    /// then clamped.
     fn any_edit() -> impl Strategy<Value = Edit> {
         let text = prop_oneof![
             prop::sample::select(vec![
@@ -365,7 +368,7 @@ mod tests {
         prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
     }
 
-    /// The same edit on a plain string, by the words of LSP.
+    /// Applies the same edit to a plain string, as LSP specifies.
     fn naive(text: &str, edit: &Edit, encoding: PositionEncoding) -> String {
         let Some((start, end)) = edit.range else { return edit.text.clone() };
         let offset = |position: Position| {

@@ -2,8 +2,8 @@
 //! UTF-32.
 //!
 //! An offset is a 0-based index of a character (Unicode code point) of a rope. Lines break only at
-//! `\n`, `\r\n` and `\r`, as LSP 3.17 specifies ("Text Documents"); a form feed, common in Lisp
-//! files, is an ordinary character.
+//! `\n`, `\r\n` and `\r`, as LSP 3.17 specifies ("Text Documents"). A form feed, which is common in
+//! Lisp files, is an ordinary character.
 
 use ropey::{Rope, RopeSlice};
 
@@ -33,7 +33,7 @@ pub struct Position {
     pub column: u32,
 }
 
-/// A place for people: line and column 1-based, columns in characters.
+/// A place as shown to people, 1-based, with columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineColumn {
     /// The line, 1-based.
@@ -42,9 +42,9 @@ pub struct LineColumn {
     pub column: usize,
 }
 
-/// The offset of a position. A column past its line's end means the line's end (LSP 3.17,
-/// "Position"), a line past the last means the end of the text, and a column inside a character
-/// means that character's start. O(log n).
+/// Returns the offset of a position. A column past its line's end means the line's end (LSP 3.17,
+/// "Position"). A line past the last means the end of the text. A column inside a character means
+/// that character's start. O(log n).
 pub fn to_offset(text: &Rope, position: Position, encoding: PositionEncoding) -> usize {
     let line = position.line as usize;
     if line >= text.len_lines() {
@@ -60,8 +60,8 @@ pub fn to_offset(text: &Rope, position: Position, encoding: PositionEncoding) ->
     text.line_to_char(line) + in_line
 }
 
-/// The position of an offset. An offset past the end means the end of the text; an offset between
-/// `\r` and `\n` means the end of the line before the `\r`. O(log n).
+/// Returns the position of an offset. An offset past the end means the end of the text. An offset
+/// between `\r` and `\n` means the end of the line before the `\r`. O(log n).
 pub fn to_position(text: &Rope, offset: usize, encoding: PositionEncoding) -> Position {
     let (line, column) = line_and_chars(text, offset);
     let column = match encoding {
@@ -72,14 +72,14 @@ pub fn to_position(text: &Rope, offset: usize, encoding: PositionEncoding) -> Po
     Position { line: clamp_u32(line), column: clamp_u32(column) }
 }
 
-/// The 1-based line and column of an offset. O(log n).
+/// Returns the 1-based line and column of an offset. O(log n).
 pub fn line_column(text: &Rope, offset: usize) -> LineColumn {
     let (line, column) = line_and_chars(text, offset);
     LineColumn { line: line + 1, column: column + 1 }
 }
 
-/// The offset of a 1-based line and column, clamped like [`to_offset`]; line or column 0 is taken
-/// as 1. O(log n).
+/// Returns the offset of a 1-based line and column, clamped as by [`to_offset`]. A line or column
+/// of 0 is taken as 1. O(log n).
 pub fn from_line_column(text: &Rope, place: LineColumn) -> usize {
     let line = place.line.saturating_sub(1);
     if line >= text.len_lines() {
@@ -88,12 +88,12 @@ pub fn from_line_column(text: &Rope, place: LineColumn) -> usize {
     text.line_to_char(line) + place.column.saturating_sub(1).min(line_content(text, line).len_chars())
 }
 
-/// The 0-based line of an offset. O(log n).
+/// Returns the 0-based line of an offset. O(log n).
 pub fn line_of(text: &Rope, offset: usize) -> usize {
     text.char_to_line(offset.min(text.len_chars()))
 }
 
-/// A line without its line break. `line` must be one of the rope's lines.
+/// Returns a line without its line break. `line` must be one of the rope's lines.
 pub fn line_content(text: &Rope, line: usize) -> RopeSlice<'_> {
     let whole = text.line(line);
     let mut end = whole.len_chars();
@@ -106,8 +106,8 @@ pub fn line_content(text: &Rope, line: usize) -> RopeSlice<'_> {
     whole.slice(..end)
 }
 
-/// The line breaks of a text by their offsets in bytes, computed once for many queries. Here lines
-/// break only at `\n`.
+/// The line breaks of a text by their offsets in bytes, computed once for many queries. Only `\n`
+/// counts as a line break.
 #[derive(Debug, Clone)]
 pub struct Lines {
     breaks: Vec<usize>,
@@ -119,7 +119,7 @@ impl Lines {
         Lines { breaks: text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect() }
     }
 
-    /// The 1-based line of the byte at an offset. O(log n).
+    /// Returns the 1-based line of the byte at an offset. O(log n).
     pub fn line(&self, at: usize) -> usize {
         self.breaks.partition_point(|line_break| *line_break < at) + 1
     }
@@ -131,8 +131,8 @@ impl Lines {
     }
 }
 
-/// The positions of the bytes of a text, queried in ascending order. All queries together pass once
-/// over the text, while [`to_position`] searches anew each time.
+/// The positions of the bytes of a text, queried in ascending order. All queries together make one
+/// pass over the text, while [`to_position`] searches anew each time.
 #[derive(Debug, Clone)]
 pub struct Walk<'a> {
     text: &'a str,
@@ -147,8 +147,8 @@ impl<'a> Walk<'a> {
         Walk { text, encoding, byte: 0, at: Position::default() }
     }
 
-    /// The position of the byte at an offset, which must begin a character. For an offset before
-    /// that of the last query, the last position is returned.
+    /// Returns the position of the byte at an offset, which must begin a character. For an offset
+    /// before that of the last query, the last position is returned.
     pub fn go_to(&mut self, byte: usize) -> Position {
         let bytes = self.text.as_bytes();
         let from = self.byte;
@@ -170,7 +170,7 @@ impl<'a> Walk<'a> {
                 &part[last + 1..]
             }
         };
-        // A line break is no part of its line.
+        // A line break is not part of its line.
         let rest = rest.strip_suffix('\r').unwrap_or(rest);
         let columns = match self.encoding {
             PositionEncoding::Utf8 => rest.len(),
@@ -183,9 +183,9 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The 0-based line, and the 0-based column in characters, clamped to the line's content.
+/// Returns the 0-based line, and the 0-based column in characters, clamped to the line's content.
 fn line_and_chars(text: &Rope, offset: usize) -> (usize, usize) {
-    // An answer may need a position for each word of a text: a cancelled request ends here.
+    // An answer may need a position for each word of a text, so a cancelled request ends here.
     cancellation::point();
     let line = line_of(text, offset);
     let column = offset.min(text.len_chars()) - text.line_to_char(line);

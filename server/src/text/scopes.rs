@@ -48,14 +48,14 @@ pub enum Space {
     Tag,
 }
 
-/// The notation of a binding's name where it also stands for something else, which a new name must
-/// not change.
+/// The notation of a binding's name that also stands for a keyword or a slot. A new name of the
+/// binding must not change the keyword or the slot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Shorthand {
     /// The name stands for the binding alone.
     #[default]
     None,
-    /// `x` behind `&key`: the keyword too.
+    /// `x` behind `&key`: the name stands for the keyword, too.
     Key,
     /// `(x default)` behind `&key`.
     KeyInList,
@@ -65,10 +65,10 @@ pub enum Shorthand {
         keyword: String,
         /// The span of `(:x var)`, or of the list around it if that has nothing else.
         around: Span,
-        /// The list around has nothing else.
+        /// True if the list around the pair has nothing else.
         alone: bool,
     },
-    /// `x` in `with-slots`: the slot too.
+    /// `x` in `with-slots`: the name stands for the slot, too.
     Slot,
     /// `(var x)` in `with-slots`.
     SlotPair {
@@ -80,7 +80,7 @@ pub enum Shorthand {
 }
 
 impl BindingKind {
-    /// The kind in words for a person.
+    /// Returns the kind in words for a person.
     pub fn words(self) -> &'static str {
         match self {
             BindingKind::Variable => "local variable",
@@ -98,7 +98,7 @@ impl BindingKind {
         self.space() == Space::Function
     }
 
-    /// The name space of the binding.
+    /// Returns the name space of the binding.
     pub fn space(self) -> Space {
         match self {
             BindingKind::Variable | BindingKind::Parameter | BindingKind::SymbolMacro => Space::Variable,
@@ -112,8 +112,8 @@ impl BindingKind {
 /// A local binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// The name, lower-case unless escaped; without package, unless it is written with the prefix
-    /// of one that is not the standard's: `foo:x` is not `x`.
+    /// The name, lower-case unless escaped. A package prefix is kept unless it is that of a package
+    /// of the standard: `foo:x` is not `x`.
     pub name: String,
     /// The span of the name at its binding.
     pub span: Span,
@@ -123,8 +123,8 @@ pub struct Binding {
     pub by: String,
     /// The spans in which the binding is in force.
     pub scopes: Vec<Span>,
-    /// Further spans in which it is in force, shared with the other bindings of its form: in order
-    /// and disjoint.
+    /// Further spans in which the binding is in force, in order and disjoint. They are shared with
+    /// the other bindings of the form.
     pub shared: Option<Arc<[Span]>>,
     /// The lambda list of a local function or macro.
     pub parameters: Option<Span>,
@@ -143,14 +143,14 @@ struct Use {
 /// The local bindings of a top-level form, in the order of the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scopes {
-    /// All of them.
+    /// All bindings.
     pub bindings: Vec<Binding>,
     uses: Vec<Use>,
     /// The binding of each use: an index of `bindings`.
     meant: Vec<Option<usize>>,
-    /// The indices of the bindings, by where their names are.
+    /// The indices of the bindings, ordered by the places of their names.
     bindings_by_place: Vec<usize>,
-    /// The indices of the uses, by where they are.
+    /// The indices of the uses, ordered by their places.
     uses_by_place: Vec<usize>,
 }
 
@@ -160,7 +160,7 @@ impl Scopes {
         Scopes::without(form, &[])
     }
 
-    /// Finds the bindings of a form, in which operators with these names bind nothing.
+    /// Finds the bindings of a form. Operators with the names in `plain` are taken to bind nothing.
     pub fn without(form: &Form, plain: &[String]) -> Scopes {
         let mut walk = Walk { form, plain, scopes: Scopes::default(), into: HashSet::new(), shared: None };
         walk.body(&form.nodes);
@@ -188,13 +188,13 @@ impl Scopes {
         scopes
     }
 
-    /// The binding that the name at `offset` makes or means; its index.
+    /// Returns the index of the binding that the name at `offset` makes or refers to.
     pub fn resolve(&self, offset: usize) -> Option<usize> {
         let made = touching(&self.bindings_by_place, offset, |index| self.bindings[index].span);
         made.or_else(|| self.meant[touching(&self.uses_by_place, offset, |index| self.uses[index].span)?])
     }
 
-    /// The binding's own place and all places that mean it, in order.
+    /// Returns the place of a binding's own name and of all names that refer to it, in order.
     pub fn occurrences(&self, binding: usize) -> Vec<Span> {
         let own = self.bindings.get(binding).map(|binding| binding.span);
         // A local function and its block are bound at one place.
@@ -206,8 +206,8 @@ impl Scopes {
         all
     }
 
-    /// The bindings outside of `span` that names inside of it mean, each once, in the order of
-    /// their first use; as indices of `bindings`.
+    /// Returns the bindings outside of `span` to which names inside of it refer, as indices of
+    /// `bindings`. Each is given once, in the order of their first use.
     pub fn from_outside(&self, span: Span) -> Vec<usize> {
         let mut found = Vec::new();
         let from = self.uses_by_place.partition_point(|index| self.uses[*index].span.start < span.start);
@@ -225,7 +225,8 @@ impl Scopes {
         found
     }
 
-    /// The names of the variables that are used inside of `span` and that nothing binds there.
+    /// Returns the names of the variables that are used inside of `span` and refer to no local
+    /// binding.
     pub fn unbound_in(&self, span: Span) -> Vec<&str> {
         let from = self.uses_by_place.partition_point(|index| self.uses[*index].span.start < span.start);
         let within = self.uses_by_place[from..].iter().take_while(|index| self.uses[**index].span.start < span.end);
@@ -233,8 +234,8 @@ impl Scopes {
         free.map(|index| self.uses[*index].name.as_str()).collect()
     }
 
-    /// The places, in order, where the variable `name` (without package, lower-case unless escaped)
-    /// is evaluated and means no local binding.
+    /// Returns the places, in order, where the variable `name` (without package, lower-case unless
+    /// escaped) is evaluated and refers to no local binding.
     pub fn free_uses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Span> + 'a {
         let free = move |index: &&usize| {
             let one = &self.uses[**index];
@@ -243,14 +244,16 @@ impl Scopes {
         self.uses_by_place.iter().filter(free).map(|index| self.uses[*index].span)
     }
 
-    /// The name space in which the name at `span` is evaluated or called; `None` if it is not.
+    /// Returns the name space in which the name at `span` is evaluated or called, or `None` if it
+    /// is neither.
     pub fn space_at(&self, span: Span) -> Option<Space> {
         let from = self.uses_by_place.partition_point(|index| self.uses[*index].span < span);
         self.uses_by_place.get(from).map(|index| &self.uses[*index]).filter(|one| one.span == span).map(|one| one.space)
     }
 
-    /// The name of the first use that means another binding in `other`, the scopes of the same form
-    /// with other names; `something` if the numbers of uses or bindings differ.
+    /// Returns the name of the first use that refers to another binding in `other`, the scopes of
+    /// the same form with other names. Returns `something` if the numbers of uses or bindings
+    /// differ.
     pub fn first_difference<'a>(&'a self, other: &'a Scopes) -> Option<&'a str> {
         let uses = self.uses.iter().zip(&self.meant).zip(other.uses.iter().zip(&other.meant));
         let place = |scopes: &Scopes, meant: &Option<usize>| {
@@ -271,7 +274,8 @@ impl Scopes {
         here.into_iter().any(|one| one.space == Space::Function)
     }
 
-    /// The bindings in force at `offset`, innermost first, without those shadowed there.
+    /// Returns the variables and operators bound at `offset`, innermost first. Bindings that are
+    /// shadowed there, and one whose own name is there, are left out.
     pub fn visible(&self, offset: usize) -> Vec<&Binding> {
         let mut found: Vec<((usize, usize), usize)> = Vec::new();
         for (index, binding) in self.bindings.iter().enumerate() {
@@ -288,9 +292,10 @@ impl Scopes {
         bindings.filter(|binding| names.insert((&binding.name, binding.kind.is_operator()))).collect()
     }
 
-    /// The binding of each use: among the bindings of its name in force there the one whose scope
-    /// ends first, and among those that end together the one whose scope begins last. Makes one
-    /// pass along the text for each name, and one for the scopes that bindings share.
+    /// Finds the binding of each use. Among the bindings of the name in force there, it is the one
+    /// whose scope ends first. Among those that end together, it is the one whose scope begins
+    /// last. Makes one pass along the text for each name, and one for the scopes that bindings
+    /// share.
     fn find_meant(&self) -> Vec<Option<usize>> {
         let mut named: HashMap<(&str, Space), Named> = HashMap::new();
         for (index, binding) in self.bindings.iter().enumerate() {
@@ -320,7 +325,7 @@ impl Scopes {
         best.into_iter().map(|best| best.map(|(_, _, index)| usize::MAX - index)).collect()
     }
 
-    /// Updates `best` with the shared scopes, each of which is visited once, not once for each
+    /// Updates `best` with the shared scopes. Each scope is visited once, not once for each
     /// binding.
     fn look_into_shared(&self, best: &mut [Option<Extent>]) {
         let mut groups: HashMap<*const Span, usize> = HashMap::new();
@@ -370,22 +375,23 @@ fn extent_of(scope: Span, binding: usize) -> Extent {
     (scope.end, usize::MAX - scope.start, usize::MAX - binding)
 }
 
-/// The indices of some places in the order of the text; of one place, in the order of the list.
+/// Returns the indices of the items in the order of their places in the text. Items at one place
+/// keep their order.
 fn by_place<T>(all: &[T], span: impl Fn(&T) -> Span) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|index| span(&all[*index]));
     order
 }
 
-/// The first in the list that touches an offset. Names do not overlap.
+/// Returns the index of the first item that touches `offset`. Names do not overlap.
 fn touching(by_place: &[usize], offset: usize, span: impl Fn(usize) -> Span) -> Option<usize> {
     let after = by_place.partition_point(|index| span(*index).start <= offset);
     by_place[..after].iter().rev().copied().take_while(|index| offset <= span(*index).end).min()
 }
 
 impl Binding {
-    /// The extent of the scope around `offset`: the innermost one ends first, and among those that
-    /// end together begins last.
+    /// Returns the extent of the innermost scope around `offset`. The innermost scope ends first,
+    /// and among those that end together begins last.
     fn extent(&self, offset: usize) -> Option<(usize, usize)> {
         let around = self.scopes.iter().filter(|scope| scope.start <= offset && offset <= scope.end);
         let shared = self.shared.as_deref().and_then(|shared| {

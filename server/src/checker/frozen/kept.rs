@@ -30,13 +30,13 @@ pub(super) struct State {
     kept: Vec<KeptFailure>,
     /// The receivers of connections that are expected.
     expected: HashMap<u32, oneshot::Sender<Connection>>,
-    /// The connections of copies of which the image has not told yet.
+    /// The connections of copies that the image has not reported yet.
     arrived: HashMap<u32, Connection>,
-    /// True while their memory is watched.
+    /// True while a task watches the memory of the frozen failures.
     watched: bool,
 }
 
-/// The socket, and the task that accepts connections until this is dropped.
+/// The socket, with the task that accepts connections until this value is dropped.
 pub(super) struct Listening {
     pub(super) scratch: Arc<Scratch>,
     pub(super) accepting: AbortHandle,
@@ -56,7 +56,7 @@ struct KeptFailure {
     end: CancellationToken,
 }
 
-/// The ends of a frozen failure for the task that serves it.
+/// The receivers of a frozen failure for the task that serves it.
 pub(super) struct Served {
     pub(super) asked: mpsc::Receiver<Request>,
     pub(super) connection: oneshot::Receiver<Connection>,
@@ -65,7 +65,7 @@ pub(super) struct Served {
     pub(super) is_first: bool,
 }
 
-/// The requests that may wait for a frozen failure.
+/// The maximum number of requests that may wait for a frozen failure.
 const WAITING: usize = 8;
 
 impl Failures {
@@ -84,7 +84,7 @@ impl Failures {
             .collect()
     }
 
-    /// Ends a frozen failure; returns false if there is none of this number.
+    /// Ends a frozen failure. Returns false if there is none with this number.
     pub(in crate::checker) fn end(&self, number: u64) -> bool {
         let state = lock(&self.state);
         let found = state.kept.iter().find(|kept| kept.failure.number == number);
@@ -96,7 +96,7 @@ impl Failures {
         self.last.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Adds a failure, whose copy has connected or will.
+    /// Adds a failure, whose copy has connected or will connect.
     pub(super) fn add(&self, failure: Failure) -> Served {
         let (asks, asked) = mpsc::channel(WAITING);
         let end = CancellationToken::new();
@@ -131,8 +131,8 @@ impl Failures {
         state.kept.iter().take(count).for_each(|kept| kept.end.cancel());
     }
 
-    /// Returns the processes of the frozen failures, oldest first; `None`: there are none, and the
-    /// caller must stop watching.
+    /// Returns the processes of the frozen failures, oldest first. If there are none, returns
+    /// `None`, and the caller must stop watching.
     pub(super) fn watched(&self) -> Option<Vec<Pid>> {
         let mut state = lock(&self.state);
         state.watched = !state.kept.is_empty();

@@ -1,9 +1,10 @@
 //! `consort lsp`: determines the workspace from the client's `initialize`, then copies messages.
 //!
-//! When the host is killed, every unanswered request is answered with an error, a message is
-//! shown, and another host is started. The new host gets the remembered state: `initialize`, the
-//! settings, and the current documents. When that cannot be done, the exit code is 1 and the editor
-//! decides; it decides also when the host was stopped on request, and the exit code is 0.
+//! When the host is killed, every unanswered request is answered with an error, a message is shown,
+//! and another host is started. The new host gets the remembered state: `initialize`, the settings,
+//! and the current documents. If this fails, the exit code is 1, and the editor decides whether to
+//! start the server again. If the host was stopped on request, the exit code is 0, and the editor
+//! decides, too.
 
 mod memory;
 mod state;
@@ -37,14 +38,14 @@ const LEAVE_TIME: Duration = Duration::from_secs(2);
 /// The size of one read from either side, in bytes.
 const READ_SIZE: usize = 1 << 16;
 
-/// The interval between checks that the host answers, and the silence after which they start.
+/// The interval between checks that the host answers.
 const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 /// The interval after an answer in which the host is not checked again.
 const ANSWERED: Duration = Duration::from_secs(4);
 
-/// The number of hosts that may be replaced within [`RESTART_PERIOD`] before the bridge ends and
-/// the editor decides.
+/// The number of hosts that may be replaced within [`RESTART_PERIOD`] before the bridge ends, and
+/// the editor decides whether to start the server again.
 const MAX_RESTARTS: usize = 3;
 const RESTART_PERIOD: Duration = Duration::from_secs(60);
 
@@ -58,8 +59,8 @@ struct Shared {
     host: Mutex<Host>,
     state: Mutex<BridgeState>,
     stdout: Mutex<File>,
-    /// The marks at the current host, and those at earlier hosts while the current one does not
-    /// have all documents. Locked after `host` and `state`.
+    /// The marks at the current host. While that host does not have all documents, also the marks
+    /// at earlier hosts. Locked after `host` and `state`.
     marks: Mutex<Vec<Holds>>,
 }
 
@@ -70,7 +71,7 @@ struct Host {
 
 impl Host {
     /// Writes to the host. After a failed write the connection is closed, which the other thread
-    /// notices: usually the host has ended.
+    /// notices. The usual cause is that the host has ended.
     fn write(&mut self, bytes: &[u8]) {
         if fault::point(Call::Write).and_then(|()| self.stream.write_all(bytes)).is_err() {
             election::hang_up(&self.stream);
@@ -83,7 +84,7 @@ impl Shared {
         lock(&self.host)
     }
 
-    /// Writes whole messages only.
+    /// Writes to the client. `bytes` consists of whole messages.
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         lock(&self.stdout).write_all(bytes)
     }
@@ -92,7 +93,7 @@ impl Shared {
         lock(&self.marks)
     }
 
-    /// Drops the marks at earlier hosts: the current host has all documents.
+    /// Drops the marks at earlier hosts, because the current host has all documents.
     fn reopened(&self) {
         let mut marks = self.marks();
         let before = marks.len().saturating_sub(1);
@@ -112,7 +113,7 @@ impl Shared {
             }
             return host.write(&content_length::framed(message));
         };
-        // Recorded before it is passed on, so that no answer arrives earlier.
+        // Recorded before the host gets it, so that no answer arrives earlier.
         let changed = self.state().outgoing(&peek, message);
         match changed {
             Some(changed) if changed.is_empty() => {}
@@ -129,7 +130,7 @@ impl Shared {
 ///
 /// # Errors
 /// I/O errors on standard input and output; a broken pipe means that the client left.
-#[allow(clippy::print_stderr)] // the editor's log of the server
+#[allow(clippy::print_stderr)] // printed to the editor's log of the server
 pub fn run() -> io::Result<ExitCode> {
     super::greet_a_person("the Language Server Protocol", "lsp");
     let (mut stdin, mut stdout) = (super::stdin()?, super::stdout()?);
@@ -168,7 +169,7 @@ pub fn run() -> io::Result<ExitCode> {
     copy_down(connected.stream, &place, &shared)
 }
 
-/// Shows a message when the host does not answer pending requests, and another when it does
+/// Shows a message when the host does not answer pending requests, and another one when it answers
 /// again.
 fn watch(shared: &Shared, socket: &Path) {
     let mut told = None;
@@ -220,9 +221,9 @@ struct Opening {
     params: Value,
 }
 
-/// Reads until `initialize` arrives; answers earlier messages as LSP 3.17 specifies. `None`: the
-/// client left, sent `exit`, or does not speak LSP.
-#[allow(clippy::print_stderr)] // the editor's log of the server
+/// Reads until `initialize` arrives. Answers earlier messages as LSP 3.17 specifies. Returns `None`
+/// if the client left, sent `exit`, or does not speak LSP.
+#[allow(clippy::print_stderr)] // printed to the editor's log of the server
 fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Opening>> {
     #[derive(serde::Deserialize)]
     struct Message {
@@ -280,7 +281,7 @@ fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Op
     }
 }
 
-/// Returns the workspace: exactly the client's root; without a root, found from the current
+/// Returns the workspace: the client's root, or without a root, the one found from the current
 /// directory.
 fn root(params: &Value) -> Result<PathBuf, String> {
     let folder = params["workspaceFolders"][0]["uri"].as_str().or_else(|| params["rootUri"].as_str());
@@ -376,7 +377,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             if killed {
                 return give_up(shared, &format!("{lost} {RESTART}"));
             }
-            // An end in order: Neovim reports every other code as a failure of the server.
+            // Neovim reports every exit code other than 0 as a failure of the server.
             return give_up(shared, LEFT).map(|_| ExitCode::SUCCESS);
         };
         let connected = match place.connect_or_start(&Hello::new(Protocol::Lsp)) {
@@ -443,8 +444,8 @@ fn listen(stream: &mut UnixStream, shared: &Shared, held_host: &mut Option<Mutex
     }
 }
 
-/// Ends the bridge; the editor must start the server again.
-#[allow(clippy::print_stderr)] // the editor's log of the server
+/// Ends the bridge, after which the editor must start the server again.
+#[allow(clippy::print_stderr)] // printed to the editor's log of the server
 fn give_up(shared: &Shared, text: &str) -> io::Result<ExitCode> {
     eprintln!("consort lsp: {}", crate::shown::terminal(text));
     shared.write(&framed(&shown(text)))?;

@@ -33,7 +33,7 @@ use crate::locked::lock;
 const REPEAT_WAIT: Duration = Duration::from_secs(10);
 /// The number of hosts that may be killed one after another while the handshake is repeated.
 const HANDSHAKES: u32 = 5;
-/// The interval between checks that the host answers, and the silence after which they start.
+/// The interval between checks that the host answers.
 const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 /// The interval after an answer in which the host is not checked again.
@@ -48,26 +48,27 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Link {
-    /// The number of the connection, which distinguishes the end of an old one from the end of
-    /// the present one.
+    /// The number of the current connection, which distinguishes its end from the end of an earlier
+    /// one.
     number: u64,
     connected: bool,
     pending: Pending,
     /// The host's requests to the client.
     asked: HostRequests,
-    /// Requests that the bridge answered for the host: the host's own answers are dropped.
+    /// The requests that the bridge answered for the host. The host's own answers to them are
+    /// dropped.
     answered: HashSet<String>,
     /// The time of the last message in either direction.
     last_activity: Option<Instant>,
     /// The current host: its process, its socket, and the connection.
     host: Option<(u32, PathBuf, UnixStream)>,
-    /// The client has closed its input.
+    /// True once the client has closed its input.
     finishing: bool,
 }
 
 impl Link {
-    /// Returns the client's answer as the present host expects it. `None`: the host did not ask, or
-    /// has ended.
+    /// Returns the client's answer in the form that the current host expects. Returns `None` if the
+    /// host did not ask, or has ended.
     fn answer(&mut self, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
         if self.connected { self.asked.line_for_host(self.number, id, line) } else { None }
     }
@@ -79,7 +80,7 @@ impl Shared {
     }
 }
 
-/// The direction from the client to the host.
+/// The direction from the client to the host, which also starts hosts.
 #[derive(Debug)]
 struct Bridge {
     workspace: Option<PathBuf>,
@@ -142,7 +143,7 @@ impl Bridge {
         let (answer, connected) = {
             let mut link = self.shared.lock();
             match peek.answer() {
-                // An answer to a host that is gone starts no other.
+                // An answer to a host that is gone does not start another host.
                 Some(id) => match link.answer(id, line) {
                     Some(answer) => (Some(answer), true),
                     None => return Ok(()),
@@ -174,8 +175,8 @@ impl Bridge {
         if !failed {
             return Ok(());
         }
-        // The host has ended without this message: the next host gets it, unless it has been
-        // answered already.
+        // The host has ended without this message. The next host gets the message, unless it has
+        // been answered already.
         let mine = match peek.request() {
             Some((id, _)) => self.shared.lock().pending.remove(id).is_some(),
             None => false,
@@ -196,8 +197,8 @@ impl Bridge {
         Ok(())
     }
 
-    /// Notes a request that the host is to answer. Returns false if there is one, and the host has
-    /// ended.
+    /// Records a request that the host is to answer. Returns false if `peek` is a request and the
+    /// host has ended.
     fn expect_answer(&self, peek: &Peek) -> bool {
         let Some((id, method)) = peek.request() else { return true };
         let mut link = self.shared.lock();
@@ -220,8 +221,8 @@ impl Bridge {
     /// the host's lines.
     fn connect(&mut self) -> Result<(), String> {
         let workspace = self.workspace.as_ref().ok_or("no workspace was chosen")?;
-        // Each time anew: a host of an editor that has this directory among its folders comes and
-        // goes.
+        // Determined at each connection, since an editor's host that has this directory among its
+        // folders may start or end meanwhile.
         let (workspace, folder) = match workspace::host_by_other_folder(workspace) {
             Some(Served { workspace, folder }) => (workspace, Some(folder)),
             None => (workspace.clone(), None),
@@ -322,9 +323,9 @@ impl Bridge {
     }
 }
 
-/// Answers the pending requests when the host does not answer at all: an agent has no other way
-/// to notice, and may have other work.
-#[allow(clippy::print_stderr)] // the client's log of the server
+/// Answers the pending requests when the host does not answer at all. An agent has no other way to
+/// notice this, and may have other work.
+#[allow(clippy::print_stderr)] // printed to the client's log of the server
 fn watch(shared: &Shared, stdout: &Mutex<File>) {
     loop {
         std::thread::sleep(LIVENESS_INTERVAL);
@@ -362,7 +363,7 @@ fn watch(shared: &Shared, stdout: &Mutex<File>) {
     }
 }
 
-/// Copies the host's lines until the connection ends; then answers the pending requests, with
+/// Copies the host's lines until the connection ends. Then answers the pending requests, with
 /// another message if the host has not ended.
 fn copy_down(
     mut from_host: BlockingLines<UnixStream>,

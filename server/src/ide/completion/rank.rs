@@ -1,5 +1,5 @@
-//! The order of completions: how well the name matches the pattern, what is expected at the place,
-//! where the name comes from, and how near and often it is used.
+//! The order of completions. Its criteria are the match of the name with the pattern, the kind of
+//! name expected at the place, the origin of the name, and how near and often it is used.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -13,19 +13,19 @@ use crate::ide::name_index::Symbol;
 pub(super) enum Source {
     /// Another package's exported symbol, which needs a prefix.
     Elsewhere,
-    /// Occurs in this text; nothing else is known of it.
+    /// A word of this text of which nothing else is known.
     Word,
-    /// COMMON-LISP.
+    /// A symbol of COMMON-LISP.
     Standard,
-    /// Exported by a package that this one uses.
+    /// A symbol exported by a package that this one uses.
     Used,
     /// A symbol of this package.
     Own,
-    /// Defined in a file of the workspace.
+    /// A definition in a file of the workspace.
     Workspace,
-    /// Defined in another open text of this package.
+    /// A definition in another open text of this package.
     OpenText,
-    /// Defined in this text.
+    /// A definition in this text.
     File,
     /// A local binding in scope, with the number of bindings further inside.
     Local(usize),
@@ -38,7 +38,7 @@ pub(super) struct CandidateFacts<'a> {
     pub(super) fit: f32,
     /// The origin of the candidate.
     pub(super) source: Source,
-    /// For names of texts: true for an operator, false for a variable; `None` if it is not known.
+    /// For names of texts: true for an operator, false for a variable, `None` if it is unknown.
     pub(super) operator: Option<bool>,
     /// For names of texts: true for a class or type.
     pub(super) class: bool,
@@ -46,14 +46,14 @@ pub(super) struct CandidateFacts<'a> {
     pub(super) symbol: Option<&'a Symbol>,
     /// The uses of the name near the place.
     pub(super) used: Option<&'a Used>,
-    /// True if it belongs to SBCL itself.
+    /// True if the name belongs to SBCL itself.
     pub(super) system: bool,
     /// True if the image has the current package, and so most of its names.
     pub(super) loaded: bool,
 }
 
 impl CandidateFacts<'_> {
-    /// A candidate with no other facts than these.
+    /// Creates a candidate with no other facts than these.
     pub(super) fn of(fit: f32, source: Source) -> Self {
         CandidateFacts {
             fit,
@@ -68,7 +68,8 @@ impl CandidateFacts<'_> {
     }
 }
 
-/// Keeps only the best `most`, and those with the score of the last of them.
+/// Keeps the `most` candidates with the best scores, and others with the same score as the last of
+/// these.
 pub(super) fn keep_best<T>(found: &mut Vec<(T, f32)>, most: usize) {
     if found.len() > most && most > 0 {
         let (_, (_, least), _) = found.select_nth_unstable_by(most - 1, |(_, a), (_, b)| b.total_cmp(a));
@@ -109,7 +110,7 @@ fn of_role(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
         Some(false) => (function, true),
         None => (function, variable),
     };
-    // The uses of a name that only occurs in the text are all that is known of it.
+    // A name that only occurs in the text is known only by its uses.
     let unknown = known.symbol.is_none() && known.operator.is_none();
     match wanted {
         ExpectedName::Operator if function => 20.0,
@@ -147,7 +148,7 @@ fn of_use(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
     near + 4.0 * usual
 }
 
-/// How usual a symbol of COMMON-LISP is in the role, as a power of two of its uses in some
+/// Returns how usual a symbol of COMMON-LISP is in the role, as a power of two of its uses in some
 /// libraries.
 fn usual(name: &str, operator: bool) -> f32 {
     static USUAL: OnceLock<HashMap<&'static str, (f32, f32)>> = OnceLock::new();

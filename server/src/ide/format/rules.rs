@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 use super::specs::{self, Method};
 use crate::text::tree::{Kind, ROOT, Tree};
 
-/// The number of arguments before an operator's body; `None` for an operator without body, which is
-/// indented like a function.
+/// The number of arguments before an operator's body, or `None` for an operator without a body,
+/// which is indented like a function.
 pub type Body = Option<usize>;
 
-/// Indentation data of operators, by their names in lower case without package. The person's rules
-/// take precedence, then the standard's, also for a macro of the text with a standard name, the
-/// text's own macros, the live image's, and last a guess by the name.
+/// The indentation data of operators, by their names in lower case without package. In order of
+/// precedence: the person's rules, the standard's (also for a macro of the text with a standard
+/// name), those of the text's own macros, the live image's, and a guess by the name.
 #[derive(Debug, Clone, Default)]
 pub struct Bodies {
     wanted: HashMap<String, usize>,
@@ -103,7 +103,8 @@ const STANDARD: [(&str, usize); 78] = [
 ];
 
 impl Bodies {
-    /// The rules of the text's own macros, from the position of `&body` in their lambda lists.
+    /// Collects the rules of the text's own macros, from the position of `&body` in their lambda
+    /// lists.
     pub fn of(tree: &Tree) -> Bodies {
         let mut own = HashMap::new();
         for definition in super::super::outline::definitions(tree) {
@@ -119,12 +120,13 @@ impl Bodies {
         Bodies { own, ..Bodies::default() }
     }
 
-    /// The macros of the text, with the number of arguments before their bodies.
+    /// Returns the macros of the text, with the number of arguments before their bodies.
     pub fn own(&self) -> impl Iterator<Item = (&str, Body)> {
         self.own.iter().map(|(name, body)| (name.as_str(), *body))
     }
 
-    /// The first elements of lists, as written, whose names only the image may know; sorted.
+    /// Returns the first elements of lists, as written, whose names only the image may know,
+    /// sorted.
     pub fn unknown(&self, tree: &Tree) -> Vec<String> {
         let is_known = |name: &str| {
             self.own.contains_key(name)
@@ -151,8 +153,8 @@ impl Bodies {
         self.wanted.insert(name.to_lowercase(), body);
     }
 
-    /// Records the image's answer about a macro. One without `&body` is indented by its name if
-    /// that tells of a body.
+    /// Records the image's answer about a macro. A macro without `&body` is indented by its name if
+    /// the name suggests a body.
     pub fn learn_macro(&mut self, written: &str, body: Body) {
         let name = crate::text::names::symbol(written).map(|symbol| symbol.name.to_lowercase());
         if body.is_some() || !name.is_some_and(|name| takes_body(&name)) {
@@ -167,7 +169,7 @@ impl Bodies {
         }
     }
 
-    /// The number of arguments before an operator's body; `None` if it has none.
+    /// Returns the number of arguments before an operator's body, or `None` if it has no body.
     pub fn get(&self, name: &str) -> Body {
         if let Some(wanted) = self.wanted.get(name) {
             return Some(*wanted);
@@ -186,7 +188,8 @@ impl Bodies {
         }
     }
 
-    /// The indentation of an operator's arguments; `keyword`: it is written as a keyword.
+    /// Returns the indentation of an operator's arguments. `keyword` is true if the operator is
+    /// written as a keyword.
     pub(super) fn method(&self, name: &str, keyword: bool) -> Option<Method> {
         let known = |bodies: &HashMap<String, Body>| bodies.get(name).copied().flatten().map(Method::Number);
         let wanted = self.wanted.get(name).copied().map(Method::Number);
@@ -203,8 +206,8 @@ impl Bodies {
         self.own.get(name).or_else(|| self.live.get(name)) == Some(&None) && !self.is_named_like_body(name)
     }
 
-    /// Returns true for a macro of the text without `&body` (`&rest` tells nothing) whose name
-    /// tells of a body.
+    /// Returns true for a macro of the text without `&body` whose name suggests a body. `&rest`
+    /// indicates nothing.
     fn is_named_like_body(&self, name: &str) -> bool {
         takes_body(name) && self.own.get(name) == Some(&None)
     }
@@ -218,7 +221,7 @@ pub fn special(name: &str) -> bool {
     )
 }
 
-/// The number of parameters before `&body`; `None` if the lambda list has none.
+/// Returns the number of parameters before `&body`, or `None` if the lambda list has none.
 fn before_body(lambda_list: &[String]) -> Body {
     let mut count = 0;
     let mut words = lambda_list.iter();
@@ -234,7 +237,7 @@ fn before_body(lambda_list: &[String]) -> Body {
     None
 }
 
-/// Returns true if SLIME's indentation takes a name for that of a definer.
+/// Returns true if SLIME's indentation treats a name as that of a definer.
 pub(super) fn is_definer(name: &str) -> bool {
     name.starts_with("def") && !["default", "definition", "definer"].iter().any(|other| name.starts_with(other))
 }

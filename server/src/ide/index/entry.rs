@@ -1,4 +1,4 @@
-//! The entry of one file in the index.
+//! The entry of one file in the index of the workspace's texts.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -53,19 +53,19 @@ pub struct Indexed {
 }
 
 impl Indexed {
-    /// The kind as the image calls it: `function`, `generic function`, ... ([`kind_of`]).
+    /// Returns the kind as the image calls it: `function`, `generic function`, ... ([`kind_of`]).
     pub fn kind(&self) -> &str {
         kind_of(&self.operator)
     }
 
-    /// The start and the end of the name in a client's encoding.
+    /// Returns the start and the end of the name in a client's encoding.
     pub fn range(&self, encoding: PositionEncoding) -> (Position, Position) {
         let at = encoding_index(encoding);
         (self.start[at], self.end[at])
     }
 }
 
-/// The index of an encoding in [`Indexed::start`] and [`Indexed::end`].
+/// Returns the index of an encoding in [`Indexed::start`] and [`Indexed::end`].
 fn encoding_index(encoding: PositionEncoding) -> usize {
     match encoding {
         PositionEncoding::Utf8 => 0,
@@ -103,8 +103,8 @@ const KEYWORDS: usize = 2_000;
 const DEFINITIONS: usize = 20_000;
 
 impl FileEntry {
-    /// Indexes a text in time linear in its length. `open`: an editor has the file open. The entry
-    /// may be incomplete if the computation is ended ([`cancellation::should_stop`]).
+    /// Indexes a text in time linear in its length. `open` is true if an editor has the file open.
+    /// The entry may be incomplete if the computation is ended ([`cancellation::should_stop`]).
     pub fn of(path: PathBuf, uri: String, document: &Document, open: bool) -> FileEntry {
         let (mut definitions, mut packages, mut keywords) = (Vec::new(), Vec::new(), BTreeSet::new());
         let text = document.text();
@@ -113,7 +113,7 @@ impl FileEntry {
                 break;
             }
             let bytes = text.byte_slice(top.bytes.start..top.bytes.end);
-            // Only a list, also behind #+ or #-, defines something.
+            // Only a list, possibly after #+ or #-, defines something.
             if bytes.len_bytes() == 0 || !matches!(bytes.byte(0), b'(' | b'#') {
                 continue;
             }
@@ -148,7 +148,7 @@ impl FileEntry {
     }
 }
 
-/// The entry of a definition in `form`.
+/// Returns the entry of a definition in `form`.
 fn indexed(document: &Document, form: &Form, definition: Defined, package: Option<String>) -> Indexed {
     let positions = |offset: usize| {
         [PositionEncoding::Utf8, PositionEncoding::Utf16, PositionEncoding::Utf32]
@@ -191,14 +191,16 @@ fn add_keywords(form: &Form, nodes: &[Node], found: &mut BTreeSet<Box<str>>) {
     }
 }
 
-/// The digest of a text, or of several digests. Stable only within one build of the program.
+/// Returns the digest of a text, or of several digests. The digest is stable only within one build
+/// of the program.
 pub fn digest_of(value: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
 }
 
-/// The hashes of all words of a text, in code, strings and comments, sorted and without repetition.
+/// Returns the hashes of all words of a text, in code, strings and comments, sorted and without
+/// repetition.
 fn word_hashes(text: &str) -> Vec<u64> {
     let delimiter = |char: char| char.is_whitespace() || "()\"';`,|\\:".contains(char);
     let mut found: Vec<u64> = text.split(delimiter).filter(|word| !word.is_empty()).map(word_hash).collect();
@@ -215,7 +217,7 @@ fn word_hashes(text: &str) -> Vec<u64> {
     found
 }
 
-/// The hash of a word, which ignores case and the rest of a reader prefix (`#.x`, `,@x`).
+/// Returns the hash of a word. Ignores case and the rest of a reader prefix (`#.x`, `,@x`).
 pub(super) fn word_hash(word: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     let word = word.trim_start_matches(['#', '.', '@']);

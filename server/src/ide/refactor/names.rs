@@ -1,5 +1,5 @@
-//! Global names: which are special variables, which are in use, and whether the standard's names in
-//! a form are the standard's symbols.
+//! Global names: the names of special variables, the names in use, and whether the standard's names
+//! in a form are the standard's symbols.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::names;
 
-/// Packages whose names are the standard's.
+/// The packages whose names are the standard's.
 pub(super) const STANDARD: [&str; 6] =
     ["CL", "COMMON-LISP", "CLOSER-COMMON-LISP", "C2CL", "COMMON-LISP-USER", "CL-USER"];
 
-/// Knowledge of global names.
+/// The known global names.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     /// Names that are special variables, constants or symbol macros in some package.
@@ -27,12 +27,12 @@ pub(super) struct Names {
     declared: HashSet<String>,
     /// The local nicknames of packages where the form is read.
     pub(super) nicknames: Vec<String>,
-    /// The reason why the form cannot be understood by the standard's syntax and names.
+    /// The reason why a form cannot be understood by the standard's syntax and names.
     pub(super) not_standard_reason: Option<String>,
 }
 
 impl Names {
-    /// The names of the workspace's texts, for a form that is read in a package.
+    /// Collects the names of the workspace's texts, for a form that is read in a package.
     pub(super) fn of(index: &Snapshot, document: &Document, form: &Form, package: Option<&str>) -> Names {
         let mut names =
             Names { not_standard_reason: not_standard_reason(index, document, form, package), ..Names::default() };
@@ -77,12 +77,14 @@ impl Names {
         self.variables.contains(name) || is_standard_variable(name)
     }
 
-    /// Returns true if a name has a setf expander: a place of it may not evaluate its arguments.
+    /// Returns true if a name has a setf expander, so that a place with this name may not evaluate
+    /// its arguments.
     pub(super) fn is_expander(&self, name: &str) -> bool {
         self.expanders.contains(name)
     }
 
-    /// Returns true if an operator or a standard symbol has this name: no new function may get it.
+    /// Returns true if an operator or a standard symbol has this name, so that no new function may
+    /// get it.
     pub(super) fn is_operator(&self, name: &str) -> bool {
         self.operators.contains(name) || page_of_symbol(name).is_some()
     }
@@ -98,7 +100,7 @@ pub(in crate::ide) fn has_other_prefix(written: &str) -> bool {
     names::other_package(written).is_some()
 }
 
-/// The names in `(declare (special ...))`.
+/// Adds the names in `(declare (special ...))` to `found`.
 fn special_declarations(form: &Form, nodes: &[Node], found: &mut HashSet<String>) {
     for node in nodes {
         if form.operator(node).as_deref() == Some("special") {
@@ -108,8 +110,8 @@ fn special_declarations(form: &Form, nodes: &[Node], found: &mut HashSet<String>
     }
 }
 
-/// The reason why a form cannot be understood by the standard's syntax and names: labels, a changed
-/// readtable, or a symbol of another package with a standard name.
+/// Returns the reason why a form cannot be understood by the standard's syntax and names: labels, a
+/// changed readtable, or a symbol of another package with a standard name.
 fn not_standard_reason(index: &Snapshot, document: &Document, form: &Form, package: Option<&str>) -> Option<String> {
     let mut written = Vec::new();
     atoms(form, &form.nodes, &mut written);
@@ -156,13 +158,13 @@ fn atoms<'a>(form: &'a Form, nodes: &[Node], found: &mut Vec<&'a str>) {
     }
 }
 
-/// `#1#`.
+/// Returns true for a reference to a label, such as `#1#`.
 fn is_label(written: &str) -> bool {
     let digits = written.strip_prefix('#').and_then(|rest| rest.strip_suffix('#'));
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// `#1=(...)`.
+/// Returns true if a node or a node in it has a label, such as `#1=(...)`.
 fn node_has_labels(form: &Form, node: &Node) -> bool {
     let before = form.written(node);
     let before = &before[..before.len() - form.text(node).len()];
@@ -196,8 +198,8 @@ pub(in crate::ide) fn is_declared_special(form: &Form, name: &str) -> bool {
     found.contains(name)
 }
 
-/// The first name of these nodes, or operator of those that are lists, that looks like a standard
-/// name but is another symbol in `package`.
+/// Returns the first of the names of these nodes, or of the operators of those that are lists, that
+/// looks like a standard name but is another symbol in `package`.
 pub(in crate::ide) fn first_other<'a>(
     packages: &Packages,
     form: &'a Form,
@@ -210,8 +212,8 @@ pub(in crate::ide) fn first_other<'a>(
     other_names(packages, &written, package)
 }
 
-/// Returns true if a form may not be read as it is written: the readtable was changed before it, or
-/// it has labels.
+/// Returns true if a form may not be read as it is written, because the readtable was changed
+/// before it, or because it has labels.
 pub(in crate::ide) fn may_read_differently(document: &Document, form: &Form) -> bool {
     first_reader(document, form.span.start).is_some() || has_labels(form)
 }

@@ -15,7 +15,7 @@ use crate::text::toplevel::TopForm;
 
 /// The part of a session that compiles texts in a copy of the image.
 pub trait Compiler: Send + Sync {
-    /// The findings of an open text in its current version, if they are known.
+    /// Returns the findings of an open text in its current version, if they are known.
     fn findings(&self, uri: &str, text: &Document) -> impl Future<Output = Option<Vec<Diagnostic>>> + Send;
 
     /// Compiles a text.
@@ -32,25 +32,25 @@ pub trait Compiler: Send + Sync {
 /// The result of compiling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verification {
-    /// Nothing is found that was not found before.
+    /// There is no finding that was not there before.
     Unchanged,
-    /// The first new finding.
+    /// There is a new finding, of which this is the message of the first.
     NewFinding(String),
-    /// The reason why nothing was compiled.
+    /// Nothing was compiled, for this reason.
     NotCompiled(String),
 }
 
-/// A finding that a refactoring makes and that does not speak against its result.
+/// A finding that a refactoring causes, and that is no reason to refuse its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Accepted {
     /// The new definition of a function that a loaded structure made.
     StructureFunction(String),
-    /// `&optional` and `&key` in one lambda list, which another definition has too.
+    /// `&optional` and `&key` in one lambda list, which another definition also has.
     OptionalAndKey,
 }
 
 impl Accepted {
-    /// Returns true if a message tells of this finding.
+    /// Returns true if a message reports this finding.
     fn is_told_by(&self, message: &str) -> bool {
         match self {
             Accepted::StructureFunction(function) => {
@@ -83,7 +83,7 @@ pub(super) struct ChangedPackage {
     written: String,
 }
 
-/// The package definitions of a new text that the old text does not have as they are.
+/// Returns the package definitions of a new text that are not in the old text in the same form.
 pub(super) fn changed_packages(old: &Document, new: &str) -> Vec<ChangedPackage> {
     let old = old.text().to_string();
     let new = Document::new(new, 0);
@@ -96,8 +96,9 @@ pub(super) fn changed_packages(old: &Document, new: &str) -> Vec<ChangedPackage>
     new.scan().forms().iter().filter_map(changed).collect()
 }
 
-/// The forms before the text with this index: changed packages are unlocked, since a person's image
-/// asks before it changes a locked one; those of the other texts are defined.
+/// Returns the forms to evaluate before the text with this index. They unlock changed packages,
+/// since a person's image asks before it changes a locked one, and they define the changed packages
+/// of the other texts.
 pub(super) fn forms_before(changed: &[Vec<ChangedPackage>], index: usize) -> String {
     let string = |name: &str| format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
     let mut forms = String::new();
@@ -118,7 +119,7 @@ pub(super) fn forms_before(changed: &[Vec<ChangedPackage>], index: usize) -> Str
     forms
 }
 
-/// Compiles the new text, and the old one where its findings are not known. Findings in the forms
+/// Compiles the new text, and the old one if its findings are not known. Findings in the forms
 /// before the new text do not count.
 pub(super) async fn verify(
     compiler: &impl Compiler,
@@ -152,7 +153,7 @@ pub(super) async fn verify(
     }
 }
 
-/// The findings of a completed check; else the reason why it was stopped.
+/// Returns the findings of a completed check, or the reason why the check was stopped.
 fn complete(report: CheckReport) -> Result<Vec<Diagnostic>, String> {
     match report.end {
         CheckEnd::Complete => Ok(report.diagnostics),
@@ -160,10 +161,10 @@ fn complete(report: CheckReport) -> Result<Vec<Diagnostic>, String> {
     }
 }
 
-/// The message of the compiler's first finding, of at least the severity of a style warning, that
-/// occurs more often than before and is not accepted. Findings of lint rules do not count: they
-/// tell of style. Forms that a message about a changed top-level form shows may be written
-/// otherwise than before.
+/// Returns the message of the compiler's first finding, of at least the severity of a style
+/// warning, that occurs more often than before and is not accepted. Findings of lint rules do not
+/// count, since they are about style. A message about a changed top-level form may show forms that
+/// differ from those shown before.
 fn first_new(
     (old, before): (&str, &[Diagnostic]),
     (text, after): (&str, &[Diagnostic]),
@@ -194,13 +195,13 @@ fn first_new(
     new.first().map(|one| one.message.clone())
 }
 
-/// The top-level form of a finding, as a text has it.
+/// Returns the text of the top-level form of a finding.
 fn form_of(finding: &Diagnostic, text: &str) -> Option<String> {
     let span = finding.toplevel?;
     Some(text.chars().skip(span.start).take(span.end.saturating_sub(span.start)).collect())
 }
 
-/// A message without what stands in parentheses.
+/// Returns a message without its text in parentheses.
 fn without_forms(message: &str) -> String {
     let mut depth = 0usize;
     let outside = message.chars().filter(|char| {

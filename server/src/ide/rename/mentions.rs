@@ -67,11 +67,11 @@ struct Around {
     /// The operators of the lists around, outermost first.
     operators: Vec<String>,
     quoted: bool,
-    /// True if it is quoted code that a macro returns.
+    /// True if the node is quoted code that a macro returns.
     expansion: bool,
-    /// True if it is in a quoted type specifier that `deftype` returns.
+    /// True if the node is in a quoted type specifier that `deftype` returns.
     of_type: bool,
-    /// True if it is, or may be, the first element of its list.
+    /// True if the node is, or may be, the first element of its list.
     head: bool,
     /// True within `(setf name)`, the name of a function.
     setf_name: bool,
@@ -85,12 +85,12 @@ pub(super) struct Found<'a> {
     defined: &'a HashMap<Span, &'a str>,
     /// The spans of string designators of symbols.
     designated: HashSet<Span>,
-    /// The possible current packages, the likeliest first; never empty.
+    /// The possible current packages, the likeliest first. Never empty.
     pub(super) here: Vec<String>,
     pub(super) changes: Vec<Change>,
 }
 
-/// The reason why a mention is unsure behind an `in-package` that the reader may skip.
+/// The reason why a mention is unsure after an `in-package` that the reader may skip.
 const BY_FEATURES: &str = "The features (#+, #-) decide in which package it is read.";
 
 /// The reason why a quoted mention is unsure.
@@ -100,7 +100,7 @@ const QUOTED: &str = "It is quoted here: it may be data.";
 const UNKNOWN: &str = "It may mean something else here: a name that a macro binds, or data.";
 
 impl Mentions<'_> {
-    /// The changes of a text.
+    /// Returns the changes of a text.
     pub(super) fn in_document(&self, document: &Document, file: &FileEntry) -> Result<Vec<Change>, Refusal> {
         let defined: HashMap<Span, &str> = file.definitions.iter().map(|one| (one.name, one.kind())).collect();
         let mut all = Vec::new();
@@ -180,7 +180,7 @@ impl Mentions<'_> {
         }
     }
 
-    /// The target that an atom denotes, and the reason why that is unsure, if it is.
+    /// Returns the target that an atom denotes, and the reason why that is unsure, if it is.
     fn target(&self, found: &Found<'_>, node: &Node) -> Option<(&Target, Option<String>)> {
         let written = found.form.text(node);
         let symbol = names::symbol(written).filter(|_| !written.starts_with('#'))?;
@@ -290,7 +290,7 @@ impl Mentions<'_> {
             match space {
                 _ if in_slots && target.is_slot() => None,
                 Some(Space::Function) if target.is_function() || target.guess.is_some() => None,
-                // No local block has the name: it is that of the function's definition.
+                // No local block has the name, so it is that of the function's definition.
                 Some(Space::Block) if target.is_function() => None,
                 Some(Space::Variable) if target.is_variable() => None,
                 Some(Space::Variable) if target.is_type() && declared => None,
@@ -373,7 +373,7 @@ impl Mentions<'_> {
         }
     }
 
-    /// Adds the changes of words in strings and comments, all of them unsure.
+    /// Adds the changes of words in strings and comments. All of them are unsure.
     pub(super) fn in_prose(&self, document: &Document, all: &mut Vec<Change>) {
         let string = document.text().to_string();
         let tree = Tree::of(&string, document.scan());

@@ -1,4 +1,4 @@
-//! Names that are derived from those of a structure and its slots: accessors, also those of
+//! Names that are derived from those of a structure and its slots: the accessors, also those of
 //! structures that include it, and the keywords of constructors.
 
 use std::collections::HashSet;
@@ -31,11 +31,12 @@ pub(super) struct Structures<'a> {
     all: Vec<(&'a Indexed, &'a StructureNaming)>,
 }
 
-/// The definition that makes a function without writing its name.
+/// The kind of definition that makes a function without writing the function's name.
 pub(super) enum Maker {
-    /// A slot, whose accessor it is: the structure, the prefix of its accessors, and the slot.
+    /// The slot that the function accesses, with its structure and the prefix of the structure's
+    /// accessors.
     Slot { structure: String, prefix: String, slot: Target },
-    /// The constructor, copier or predicate of a structure.
+    /// The structure of which the function is the constructor, copier or predicate.
     Structure(String),
 }
 
@@ -49,8 +50,8 @@ impl<'a> Structures<'a> {
         Structures { packages, all }
     }
 
-    /// The home package and name of the symbol that `written` denotes in the package of a
-    /// definition.
+    /// Returns the home package and the name of the symbol that `written` denotes in the package of
+    /// a definition.
     fn symbol(&self, one: &Indexed, written: &str) -> Option<(String, String)> {
         let symbol = names::symbol(written)?;
         let here = one.package.as_deref().unwrap_or("COMMON-LISP-USER");
@@ -61,13 +62,13 @@ impl<'a> Structures<'a> {
         Some((self.packages.home(&package, &symbol.name), symbol.name))
     }
 
-    /// The home package of a name that the definition makes without writing it.
+    /// Returns the home package of a name that the definition makes without writing it.
     fn home(&self, one: &Indexed, name: &str) -> String {
         self.packages.home(one.package.as_deref().unwrap_or("COMMON-LISP-USER"), name)
     }
 
-    /// The home packages and names of a structure's slots, with those of the structures that it
-    /// includes.
+    /// Returns the home packages and names of a structure's slots and of the slots of the
+    /// structures that it includes.
     fn slots(&self, one: &Indexed) -> HashSet<(String, String)> {
         let (mut found, mut at) = (HashSet::new(), Some(one));
         for _ in 0..MAX_DEPTH {
@@ -86,8 +87,8 @@ impl<'a> Structures<'a> {
         self.slots(one).contains(&(target.home.clone(), target.name.clone()))
     }
 
-    /// The accessors of a slot, with their new names; without one that is the slot's own symbol
-    /// (an empty `:conc-name`).
+    /// Returns the accessors of a slot, with their new names. Leaves out an accessor that is the
+    /// slot's own symbol (an empty `:conc-name`).
     pub(super) fn accessors(&self, target: &Target) -> Vec<Target> {
         let having = self.all.iter().filter(|(one, _)| self.has_slot(one, target));
         let new = read(&target.new);
@@ -104,7 +105,8 @@ impl<'a> Structures<'a> {
         bare.any(|(one, _)| self.has_slot(one, target) && self.home(one, &target.name) == target.home)
     }
 
-    /// The accessors of a structure that gets a new name and whose prefix is made of it.
+    /// Returns the accessors of a structure that gets a new name, if their prefix is made of its
+    /// name.
     pub(super) fn prefixed(&self, one: &Indexed, new: &str) -> Vec<Target> {
         let Some(naming) = one.naming.as_ref().filter(|naming| naming.prefix_by_name) else { return Vec::new() };
         let mut slots: Vec<(String, String)> = self.slots(one).into_iter().collect();
@@ -116,7 +118,7 @@ impl<'a> Structures<'a> {
         made.collect()
     }
 
-    /// The keywords of constructors that stand for a slot.
+    /// Returns the keywords of constructors that stand for a slot.
     pub(super) fn keywords(&self, target: &Target) -> Vec<Keyword> {
         let mut found = Vec::new();
         for (one, naming) in self.all.iter().filter(|(one, _)| self.has_slot(one, target)) {
@@ -133,7 +135,7 @@ impl<'a> Structures<'a> {
         found
     }
 
-    /// The definition that makes a function without writing its name.
+    /// Returns the definition that makes a function without writing the function's name.
     pub(super) fn maker(&self, home: &str, name: &str) -> Option<Maker> {
         self.all.iter().find_map(|(one, naming)| {
             if self.home(one, name) != home {
@@ -177,7 +179,7 @@ fn function(home: String, name: String, new: &str) -> Target {
     }
 }
 
-/// The symbol name that the reader makes of a name as written.
+/// Returns the symbol name to which the reader converts a name as written.
 fn read(written: &str) -> String {
     names::symbol(written).map_or_else(|| written.to_uppercase(), |symbol| symbol.name)
 }

@@ -1,5 +1,5 @@
-//! Stopped programs and the inspector: the operations `debug-...` and `inspect`, but for those of
-//! breakpoints.
+//! The operations on stopped programs and the inspector: `debug-...` and `inspect...`, except those
+//! of breakpoints.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -33,7 +33,7 @@ operation!(
 operation!(
     /// `debug-frames`.
     DebugFrames {
-        /// The stop.
+        /// The number of the stop.
         stop: u64,
         /// The first frame.
         start: usize,
@@ -46,7 +46,7 @@ operation!(
 operation!(
     /// `debug-locals`.
     DebugLocals {
-        /// The stop.
+        /// The number of the stop.
         stop: u64,
         /// The frame.
         frame: usize,
@@ -61,13 +61,13 @@ operation!(
 operation!(
     /// `debug-eval`.
     DebugEval {
-        /// The stop.
+        /// The number of the stop.
         stop: u64,
         /// The frame.
         frame: usize,
         /// The code.
         code: String,
-        /// True to stop at an error of the code too.
+        /// True to stop at an error of the code, too.
         debug: bool,
     },
     "debug-eval",
@@ -76,13 +76,13 @@ operation!(
 operation!(
     /// `debug-set`.
     DebugSet {
-        /// The stop.
+        /// The number of the stop.
         stop: u64,
         /// The frame.
         frame: usize,
         /// The local's name.
         name: String,
-        /// The code whose value it gets.
+        /// The code whose value the local gets.
         code: String,
     },
     "debug-set",
@@ -91,11 +91,11 @@ operation!(
 operation!(
     /// `inspect-set`.
     InspectSet {
-        /// The value.
+        /// The value's reference.
         reference: u64,
         /// The number of the part, from 0.
         part: usize,
-        /// The code whose value it gets; `*` is the inspected value.
+        /// The code whose value the part gets. `*` is the inspected value.
         code: String,
         /// The seconds that the code may run; `None`: 10 at a stop, no limit elsewhere.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,13 +107,13 @@ operation!(
 operation!(
     /// `debug-restart`.
     DebugRestart {
-        /// The stop.
+        /// The number of the stop.
         stop: u64,
         /// The restart's index.
         index: usize,
         /// The restart's name, which must be that of the index.
         name: Option<String>,
-        /// The arguments, a form each.
+        /// The arguments, each as the text of a form.
         arguments: Vec<String>,
         /// The text that an interactive restart reads.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ operation!(
 operation!(
     /// `debug-return`.
     DebugReturn {
-        /// The stop.
+        /// The number of the stop.
         stop: u64,
         /// The frame.
         frame: usize,
@@ -138,7 +138,7 @@ operation!(
 operation!(
     /// `debug-restart-frame`.
     DebugRestartFrame {
-        /// The stop.
+        /// The number of the stop.
         stop: u64,
         /// The frame.
         frame: usize,
@@ -149,7 +149,7 @@ operation!(
 operation!(
     /// `debug-continue`.
     DebugContinue {
-        /// The stop.
+        /// The number of the stop.
         stop: u64,
     },
     "debug-continue",
@@ -158,7 +158,7 @@ operation!(
 operation!(
     /// `debug-abort`.
     DebugAbort {
-        /// The stop.
+        /// The number of the stop.
         stop: u64,
     },
     "debug-abort",
@@ -167,7 +167,7 @@ operation!(
 operation!(
     /// `debug-step`.
     DebugStep {
-        /// The stop.
+        /// The number of the stop.
         stop: u64,
         /// `into`, `over` or `out`.
         how: &'static str,
@@ -178,7 +178,7 @@ operation!(
 operation!(
     /// `debug-pause`.
     DebugPause {
-        /// The evaluation's request.
+        /// The id of the evaluation's request.
         target: u64,
     },
     "debug-pause",
@@ -218,6 +218,6 @@ pub struct Locals {
     pub total: usize,
     /// False if the compiler kept no variables.
     pub known: bool,
-    /// The page.
+    /// A page of the locals.
     pub locals: Vec<Local>,
 }

@@ -1,5 +1,6 @@
-//! The exports of packages, the meanings of names, the home packages of symbols
-//! (lisp/src/ops/names.lisp); their documentation (lisp/src/ops/manual.lisp); the files of systems.
+//! Operations on packages, symbols and systems: the exports of packages, the meanings of names, the
+//! home packages of symbols (lisp/src/ops/names.lisp), documentation (lisp/src/ops/manual.lisp),
+//! and the files of systems.
 
 use std::path::PathBuf;
 
@@ -95,8 +96,8 @@ impl Operation for SymbolFacts {
 /// `manual`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Manual {
-    /// A name or nickname of a package; else the name of a system, for the packages that its files
-    /// define.
+    /// A name or nickname of a package. If there is no such package: the name of a system, for the
+    /// packages that its files define.
     pub name: String,
 }
 
@@ -130,14 +131,15 @@ impl Operation for Manual {
 /// `homes`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Homes {
-    /// Package and name of each symbol, as the reader has them.
+    /// The package and the name of each symbol, as the reader has them.
     pub symbols: Vec<(String, String)>,
 }
 
-/// The answer to `homes`, in the same order.
+/// The answer to `homes`.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Home {
-    /// Home package and name of each; `None`: there is no such symbol.
+    /// The home package and the name of each symbol, in the order of the request. `None`: there is
+    /// no such symbol.
     pub homes: Vec<Option<(String, String)>>,
     /// The image's `*features*`, upper-case.
     pub features: Vec<String>,
@@ -170,7 +172,7 @@ impl Operation for SystemFiles {
 /// `system-names`.
 #[derive(Debug, Clone, Serialize)]
 pub struct SystemNames {
-    /// The characters that the names have.
+    /// The characters that each name must contain, in any order and case.
     pub text: String,
 }
 
@@ -228,7 +230,7 @@ pub struct LoadedSystem {
 /// The answer to `loaded-files`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LoadedSystems {
-    /// All such systems.
+    /// The loaded systems.
     pub systems: Vec<LoadedSystem>,
 }
 

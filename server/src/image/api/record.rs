@@ -1,5 +1,6 @@
-//! `record`: a form or a test that runs once in a confined copy of the image and is recorded;
-//! `await-call`, `record-call`: the next call of a function; and the questions to the recording.
+//! The operations of recordings. `record` runs a form or a test once in a confined copy of the
+//! image and records it. `await-call` and `record-call` record the next call of a function. Also
+//! the questions to a recording.
 
 use std::path::PathBuf;
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Operation;
 use crate::model::recording::RecordingAnswer;
 
-/// The parameters of `record`, which the checker sends to a copy; so it is no [`Operation`].
+/// The parameters of `record`, which is not an [`Operation`], since the checker sends it to a copy.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RecordParams {
     /// The session whose package and REPL variables the copy starts with.
@@ -36,18 +37,18 @@ pub struct RecordParams {
     /// The column there, from 1, in UTF-16 code units.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// Seconds after which the copy itself leaves the code.
+    /// The time in seconds after which the copy itself ends the code.
     #[serde(rename = "timeout")]
     pub code_timeout_s: f64,
-    /// Seconds of processor time that the copy may take in all, questions included.
+    /// The processor time in seconds that the copy may take in all, questions included.
     #[serde(rename = "deadline")]
     pub cpu_limit_s: f64,
     /// True if the copy is confined.
     pub confine: bool,
-    /// Seconds after which the host ends the copy if there is no answer.
+    /// The time in seconds after which the host ends the copy if there is no answer.
     #[serde(skip)]
     pub host_timeout_s: f64,
-    /// Bytes of private memory for the copy.
+    /// The limit of the copy's private memory in bytes.
     #[serde(skip)]
     pub memory: u64,
 }
@@ -62,14 +63,14 @@ pub struct AwaitCallParams {
     /// The package in which names are read; `None`: CL-USER.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// The functions to record besides; empty: those of `directories` that are called.
+    /// The functions to record in addition; empty: those of `directories` that are called.
     pub functions: Vec<String>,
     /// Directories whose definitions are recorded.
     #[serde(rename = "within")]
     pub directories: Vec<PathBuf>,
-    /// Seconds to wait for the call.
+    /// The time in seconds to wait for the call.
     pub wait: f64,
-    /// Seconds after which a call that has not returned is recorded no longer.
+    /// The time in seconds after which a call that has not returned is no longer recorded.
     pub timeout: f64,
 }
 
@@ -85,7 +86,7 @@ pub struct AwaitedCall {
     pub call: u64,
 }
 
-/// `record-call`: has a copy of the image keep a call that was recorded.
+/// `record-call`: makes a copy of the image that keeps a recorded call.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RecordCallParams {
     /// The session whose package the copy starts with.
@@ -95,15 +96,15 @@ pub struct RecordCallParams {
     /// The `timeout` of the `await-call`, in seconds.
     #[serde(rename = "timeout")]
     pub code_timeout_s: f64,
-    /// Seconds of processor time that the copy may take in all, questions included.
+    /// The processor time in seconds that the copy may take in all, questions included.
     #[serde(rename = "deadline")]
     pub cpu_limit_s: f64,
     /// True if the copy is confined.
     pub confine: bool,
-    /// Seconds after which the host ends the copy if there is no answer.
+    /// The time in seconds after which the host ends the copy if there is no answer.
     #[serde(skip)]
     pub host_timeout_s: f64,
-    /// Bytes of private memory for the copy.
+    /// The limit of the copy's private memory in bytes.
     #[serde(skip)]
     pub memory: u64,
 }
@@ -111,7 +112,7 @@ pub struct RecordCallParams {
 /// A question to a recording, which is sent as JSON: a [`RecordingQuery`], or a step of a replay
 /// (`api/replay.rs`).
 pub trait RecordingQuestion: Serialize {
-    /// The answer to it.
+    /// The answer to the question.
     type Answer: DeserializeOwned;
 }
 
@@ -142,7 +143,7 @@ pub struct RecordingQuery {
     /// A condition over variables, for `when`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The function that is meant; `None`: any.
+    /// The function to which the question is restricted; `None`: any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
     /// The number of an event, for `event` and `origin`.

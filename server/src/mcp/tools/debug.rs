@@ -1,6 +1,6 @@
-//! `debug`: stopped programs and frozen failures. Looking at them asks nobody; what is done at a
-//! stop needs approval, since it is a person's program. What is tried at a frozen failure changes
-//! nothing.
+//! `debug`: stopped programs and frozen failures. Queries about them need no approval. Actions at a
+//! stop need approval, since the stopped program is a person's. Actions at a frozen failure are
+//! tried and change nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -71,14 +71,14 @@ pub(crate) struct Input {
     code: Option<String>,
 }
 
-/// The meaning of a call.
+/// The meaning of a call, as determined from its arguments.
 #[derive(Debug, PartialEq, Eq)]
 enum Meaning {
     Stops,
     Frames(Stack),
     Locals(Stack, usize),
     Do(u64, StopAction),
-    /// Tries what would be done at a stop in a copy.
+    /// Tries in a copy an action that would be performed at a stop.
     Try(u64, StopAction),
 }
 
@@ -195,7 +195,7 @@ pub(super) fn reply_of_action(outcome: &ActionOutcome, whose: &str) -> Reply<Fac
     Reply::new(text, Facts::new(facts), failed)
 }
 
-/// The class of approval that an action at a stop needs, and its subject.
+/// Returns the class of approval that an action at a stop needs, and the subject of the approval.
 pub(super) async fn approval_of(
     call: &Call,
     number: u64,
@@ -215,8 +215,8 @@ pub(super) async fn approval_of(
 /// Returns the stop of an action that was approved.
 ///
 /// # Errors
-/// It is not the stop that approval was asked for: while a person read the question, the image may
-/// have been restarted, whose stops are numbered anew.
+/// The stop is not the one for which approval was requested. While a person read the question, the
+/// image may have been restarted, and its stops are then numbered anew.
 pub(super) async fn approved_stop(call: &Call, number: u64, action: &StopAction) -> Result<Stop, Failure> {
     let (stop, told) = action.at(&call.session, number).await.map_err(failed)?;
     let own = call.breakpoints.waits_in(number);
@@ -227,7 +227,7 @@ pub(super) async fn approved_stop(call: &Call, number: u64, action: &StopAction)
     Ok(stop)
 }
 
-/// Fails if no image runs; none is started for this.
+/// Fails if no image runs. None is started for this.
 fn require_running(session: &Session) -> Result<(), Failure> {
     match session.image_state() {
         ImageState::Ready { .. } => Ok(()),
@@ -255,7 +255,7 @@ async fn listed(session: &Session) -> Result<(String, Listed), ImageError> {
     Ok((text, Listed { stops, failures }))
 }
 
-/// Tries at a frozen failure what could be done at a stop.
+/// Tries an action at a frozen failure that could be performed at a stop.
 async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<Reply<Facts>, ImageError> {
     let stop = STOP;
     let tried = match action {
@@ -273,7 +273,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
                     let message = format!("The failure {failure} has no restart {restart}.");
                     return Err(ImageError::Refused { kind: ErrorKind::STALE, message });
                 }
-                None => None, // it is gone, which is told below
+                None => None, // it is gone, which is reported below
             };
             let arguments = code.as_deref().map(written_forms).unwrap_or_default();
             let wanted = DebugRestart { stop, index: restart, name, arguments, input: None };
@@ -298,7 +298,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
     Ok(Reply::new(text, Facts::new(facts), failed))
 }
 
-/// Does at a stop what was permitted.
+/// Performs a permitted action at a stop.
 async fn act(call: &Call, number: u64, action: StopAction) -> Result<Reply<Facts>, Failure> {
     let session = &call.session;
     require_running(session)?;
@@ -311,7 +311,7 @@ async fn act(call: &Call, number: u64, action: StopAction) -> Result<Reply<Facts
     let Some(resuming) = resuming.filter(|_| done.status == ActionStatus::Sent) else {
         return Ok(reply_of_action(&done, "stop"));
     };
-    // The answer is what comes next of the agent's own evaluation.
+    // The answer is the next event of the agent's own evaluation.
     Ok(match resuming.next(&call.progress).await {
         Some(NextEvent::Stopped(stopped)) => {
             let (text, facts) = stops::describe_for_agent(session, stopped.stop).await;

@@ -1,4 +1,5 @@
-//! `rename-symbol`: a name in the files of the workspace, with one approval for all of them.
+//! `rename-symbol`: renames a symbol in the files of the workspace, with one approval for all
+//! files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use crate::text::document::Document;
 use crate::text::forms::symbol_at;
 use crate::text::position::{LineColumn, from_line_column, line_column};
 
-/// The number of characters that are shown of a line with an unsure place.
+/// The number of characters that are shown of a line with a place that is not sure to be the name.
 const LINE: usize = 200;
 
 /// The tool `rename-symbol`.
@@ -51,7 +52,7 @@ pub(crate) struct Output {
     kind: String,
     /// The files, relative to the workspace, with the number of changes of each.
     files: Vec<(String, usize)>,
-    /// The number of places that were left, or changed with `unsure`.
+    /// The number of unsure places that were left, or changed with `unsure`.
     unsure: usize,
     /// True if the files have changed.
     changed: bool,
@@ -64,7 +65,7 @@ impl JsonSchema for Output {
         "Output".into()
     }
 
-    // A loose schema: a list of many tools must fit an agent's context.
+    // A loose schema, because a list of many tools must fit an agent's context.
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({"type": "object"})
     }
@@ -87,7 +88,8 @@ One approval. Unsure places are listed and left.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
     const NEEDS_IMAGE: bool = false;
 
-    // A person is shown each changed line, and allows the files as they are.
+    // A person is shown each changed line, and permits the change only of files that are as they
+    // were.
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let planned = plan(call, input).await?;
         if input.dry_run == Some(true) {
@@ -116,7 +118,7 @@ fn files(count: usize) -> String {
     number_of(count, "file")
 }
 
-/// A number of things: `1 place`, `2 places`.
+/// Returns a count with its noun: `1 place`, `2 places`.
 fn number_of(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
@@ -126,20 +128,20 @@ struct Planned {
     old: String,
     new: String,
     kind: String,
-    /// The files with what changes in them.
+    /// The files with the changes in them.
     files: Vec<(SourceFile, FileChanges)>,
     /// The places that are left, each as `file:line: text`.
     left: Vec<String>,
 }
 
 impl Planned {
-    /// Each changed line, before and after.
+    /// Returns each changed line, before and after.
     fn preview(&self) -> String {
         self.files.iter().map(|(file, changes)| format!("{}:\n{}", file.relative, lines(changes))).collect()
     }
 }
 
-/// The first characters of a line, which may be as long as a file and have as many places.
+/// Returns the first characters of a line, which may be as long as a file and have as many places.
 fn beginning(line: ropey::RopeSlice<'_>) -> String {
     let mut chars = line.chars().skip_while(|c| c.is_whitespace());
     let shown: String = chars.by_ref().take(LINE).collect();
@@ -147,7 +149,7 @@ fn beginning(line: ropey::RopeSlice<'_>) -> String {
     format!("{}{rest}", shown.trim_end())
 }
 
-/// The changed lines of a file, before and after.
+/// Returns the changed lines of a file, before and after.
 fn lines(file: &FileChanges) -> String {
     let text = file.document.text();
     let mut out = String::new();
@@ -158,7 +160,7 @@ fn lines(file: &FileChanges) -> String {
         let all: Vec<&Change> = file.changes[at..].iter().take_while(on_line).collect();
         at += all.len();
         let (start, old) = (text.line_to_char(line - 1), text.line(line - 1).to_string());
-        // In one pass: a generated line may have as many changes as a file.
+        // Made in one pass, since a generated line may have as many changes as a file.
         let (mut new, mut chars, mut next) = (String::with_capacity(old.len()), old.chars(), start);
         for change in &all {
             new.extend(chars.by_ref().take(change.span.start.saturating_sub(next)));
@@ -173,7 +175,7 @@ fn lines(file: &FileChanges) -> String {
     out
 }
 
-/// The offset of the name that the arguments mean, in characters.
+/// Returns the offset, in characters, of the name that the arguments mean.
 fn offset(document: &Document, input: &Input) -> Result<usize, Failure> {
     let key = definitions::key(&input.symbol);
     let missing = || {
@@ -196,7 +198,8 @@ fn offset(document: &Document, input: &Input) -> Result<usize, Failure> {
     let defined =
         definitions::named(document, &key).into_iter().find(|one| one.name.start >= start && one.name.start < end);
     if let Some(one) = defined {
-        // Behind a package prefix, which would name the package; within the list of `(setf f)`.
+        // The end of the name is after a package prefix, which would mean the package, and within
+        // the list of `(setf f)`.
         return Ok(one.name.end - usize::from(one.written.starts_with('(')));
     }
     let forms = document.scan().forms().iter().filter(|form| form.span.end >= start && form.span.start < end);
@@ -307,7 +310,7 @@ async fn work(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     Ok(Reply::new(text, facts, false))
 }
 
-/// A sentence for the agent about the old name in the image; empty if no image runs.
+/// Returns a sentence for the agent about the old name in the image, empty if no image runs.
 fn in_image(state: &ImageState, files: usize) -> &'static str {
     match (state, files) {
         (ImageState::Ready { .. }, 1) => " The image has the old name until it is loaded.",
@@ -316,7 +319,8 @@ fn in_image(state: &ImageState, files: usize) -> &'static str {
     }
 }
 
-/// The changes of a file as one: the range in bytes from the first to the last, and its new text.
+/// Returns the changes of a file as one: the range in bytes from the first to the last, and its new
+/// text.
 fn whole(file: &FileChanges) -> (std::ops::Range<usize>, String) {
     let text = file.document.text();
     let (Some(first), Some(last)) = (file.changes.first(), file.changes.last()) else { return (0..0, String::new()) };

@@ -1,5 +1,5 @@
-//! `try-code`: candidates evaluated one after the other, each in a confined copy of the image, and
-//! the application of one.
+//! `try-code`: evaluates candidates one after the other, each in a confined copy of the image, or
+//! applies one of them.
 
 use std::collections::HashSet;
 
@@ -49,7 +49,7 @@ pub(crate) struct Input {
     apply: Option<String>,
 }
 
-/// A candidate.
+/// A candidate: code, or edits of a file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Candidate {
@@ -68,7 +68,7 @@ pub(crate) struct Output {
     status: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<Tried>,
-    /// The data of the edit, as of lisp-edit-form.
+    /// The data of the edit, as in the answer of lisp-edit-form.
     #[serde(skip_serializing_if = "Option::is_none")]
     applied: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +76,7 @@ pub(crate) struct Output {
 }
 
 impl Input {
-    /// The edit of the candidate that `apply` names; `None` without `apply`.
+    /// Returns the edit of the candidate that `apply` names, or `None` without `apply`.
     ///
     /// # Errors
     /// `BAD_ARGUMENTS` if no candidate has the label, or it has no edits.
@@ -92,7 +92,7 @@ impl Input {
         }
     }
 
-    /// The first error in the combination of the arguments, for the agent.
+    /// Returns the first error in the combination of the arguments, for the agent.
     fn conflict(&self) -> Option<String> {
         let mut labels = HashSet::new();
         if self.candidates.is_empty() || self.candidates.len() > CANDIDATES {
@@ -187,12 +187,12 @@ async fn try_candidates(call: Call, input: Input) -> Reply<Output> {
     Reply::new(text.join("\n\n"), Output { status: "ok", candidates, ..Output::default() }, false)
 }
 
-/// A string as the Lisp reader reads it.
+/// Returns a text as a string that the Lisp reader reads.
 fn lisp_string(text: &str) -> String {
     format!("\"{}\"", names::in_string(text))
 }
 
-/// Tries a candidate with the code of `request`. With `tests`, this code runs tests.
+/// Tries a candidate with the code of `request`. If `tests` is true, this code runs tests.
 ///
 /// # Errors
 /// The candidate's label, and the error of an image that is not available.
@@ -215,7 +215,7 @@ async fn try_candidate(
     }
 }
 
-/// The forms of a candidate, which are evaluated before the code.
+/// Returns the forms of a candidate, which are evaluated before the code.
 ///
 /// # Errors
 /// The edits cannot be planned.

@@ -1,4 +1,4 @@
-//! Checks: of open documents, when they are due; of texts and systems, on request.
+//! Checks: of open documents when they are due, and of texts and systems on request.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ use crate::text::expected::Expected;
 const ALL_CHECKS_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Actor {
-    /// Handles a change of the image: schedules a check of all documents, at a limited rate.
+    /// Handles a change of the image. Schedules a check of all documents, at a limited rate.
     pub(super) fn world_changed(&mut self) {
         self.log.world_changed();
         self.names.changed();
@@ -53,8 +53,8 @@ impl Actor {
         matches!(self.state, ImageState::Ready { .. })
     }
 
-    /// Returns true if checks are made now, or soon: a lost image is being replaced. The first
-    /// image's core may take a minute to build, for which no caller waits.
+    /// Returns true if checks are made now, or soon because a lost image is being replaced. The
+    /// first image's core may take a minute to build, for which no caller waits.
     pub(super) fn will_check(&self) -> bool {
         match self.state {
             ImageState::Ready { .. } => true,
@@ -98,7 +98,7 @@ impl Actor {
         }
     }
 
-    /// Returns the computation of the parameters of a document's check, as its text is now.
+    /// Returns the computation of the parameters of a check of a document's current text.
     pub(super) fn prepared_check(&self, key: &Key) -> Option<impl FnOnce() -> CheckParams + Send + 'static> {
         let open = self.documents.get(key)?;
         let (config, asd) = (self.config(key.0).clone(), self.asd.clone());
@@ -115,7 +115,7 @@ impl Actor {
     pub(super) fn checked(&mut self, key: Key, id: tokio::task::Id, since: Instant, report: Option<Report>) {
         let Some(open) = self.documents.get_mut(&key) else { return };
         if open.running.as_ref().is_none_or(|running| running.abort.id() != id) {
-            // The check of a document that was closed, and opened again since.
+            // The check is of a document that was closed and has been opened again since.
             return;
         }
         let announced = open.running.take().is_some_and(|running| running.announced);
@@ -159,7 +159,7 @@ impl Actor {
         request.package.get_or_insert_with(|| first_package(request.path.as_deref()).into());
         request.timeout = request.timeout.map(|wanted| self.deadline(client, Some(wanted)));
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
-        // A single form, which an agent has compiled, is not checked by the lint rules.
+        // A single form, which an agent compiles, is not checked by the lint rules.
         let rules = if request.mode == CheckMode::File { wanted_rules(&config) } else { lint::EnabledRules::default() };
         let rules = self.rules(rules);
         self.jobs.start_stoppable(Job::new(client, Kind::Other, what), reply, async move {
@@ -184,7 +184,8 @@ impl Actor {
         });
     }
 
-    /// Returns the wanted lint rules, with the texts that they need; without rules, no texts.
+    /// Returns the wanted lint rules with the texts that they need. Without rules, there are no
+    /// texts.
     fn rules(&self, wanted: lint::EnabledRules) -> Rules {
         if wanted.is_empty() {
             return Rules::default();
@@ -209,7 +210,7 @@ impl Actor {
         let deadline = self.deadline(client, request.timeout);
         let params = ExpandParams {
             deadline,
-            // A copy that an agent asked for by name is confined regardless of the setting for
+            // A copy that an agent requested by name is confined regardless of the setting for
             // checks.
             confine: check.confine || request.confined,
             memory: check.memory,
@@ -258,7 +259,7 @@ impl Actor {
             capture_time: request.capture_time,
             timeout,
             deadline,
-            // Always confined: no person is asked about code in a copy.
+            // Always confined, since no person is asked about code in a copy.
             confine: true,
             threads: client.config.copy_threads,
             memory,
@@ -288,7 +289,7 @@ impl Actor {
     }
 }
 
-/// Acts as [`undefined_variables::mark_uses`].
+/// Marks uses in a report as [`undefined_variables::mark_uses`] does.
 pub(super) async fn with_uses_marked(document: Document, mut report: CheckReport) -> CheckReport {
     if !undefined_variables::are_among(&report.diagnostics) {
         return report;
@@ -300,7 +301,7 @@ pub(super) async fn with_uses_marked(document: Document, mut report: CheckReport
     .await
 }
 
-/// The lint rules of a check, and the workspace's texts, which they need.
+/// The lint rules of a check, with the workspace's texts, which they need.
 #[derive(Debug, Default)]
 struct Rules {
     wanted: lint::EnabledRules,
@@ -331,8 +332,8 @@ async fn with_rules(document: Document, path: Option<PathBuf>, mut report: Check
     .await
 }
 
-/// Returns the forms that a complete check reaches; none where a part of the text is withheld,
-/// since the structure's diagnostics are sufficient.
+/// Returns the forms that a complete check reaches. Returns none if a part of the text is withheld,
+/// since the structure's diagnostics are then sufficient.
 fn expected(document: &Document, withheld: &[crate::text::Span]) -> Expected {
     if withheld.is_empty() { Expected::of(document) } else { Expected::default() }
 }

@@ -23,7 +23,7 @@ use crate::text::forms::package_at;
 pub(in crate::session) struct Running {
     pub(in crate::session) abort: AbortHandle,
     pub(in crate::session) since: Instant,
-    /// The client was notified that the check takes long.
+    /// True if the client was notified that the check takes long.
     pub(in crate::session) announced: bool,
 }
 
@@ -38,18 +38,18 @@ pub(in crate::session) struct Open {
     /// The earlier time of the next check, which applies when a caller waits. Set while `due` is
     /// postponed because a chain answers the edits.
     due_if_awaited: Option<Instant>,
-    /// Nothing is published before this time: the chain's answer may come first.
+    /// The time before which nothing is published, because the chain's answer may come first.
     held: Option<Instant>,
     /// The place of the last edit, in characters.
     pub(in crate::session) edited_at: usize,
     pub(in crate::session) running: Option<Running>,
     /// The duration of the last check.
     pub(in crate::session) took: Duration,
-    /// The image, or another input of the check, has changed since the check began.
+    /// True if the image, or another input of the check, has changed since the check began.
     pub(super) stale: bool,
     /// The comparison of the text with the file's.
     pub(in crate::session) saved: Saved,
-    /// The text or its diagnostics changed since they were published.
+    /// True if the text or its diagnostics have changed since they were published.
     pub(in crate::session) dirty: bool,
     published: Option<(i32, Vec<Diagnostic>)>,
     /// The version of the last completed check, or of the last answer of a chain.
@@ -60,7 +60,7 @@ pub(in crate::session) struct Open {
     pub(super) waiting: Vec<oneshot::Sender<Option<Snapshot>>>,
     /// The number of changes of the text.
     edits: u64,
-    /// The structure of the text, and the value of `edits` that it belongs to.
+    /// The structure of the text, with the value of `edits` to which it belongs.
     structure: Mutex<Option<(u64, Structure)>>,
 }
 
@@ -68,7 +68,7 @@ fn is_asd(path: Option<&Path>) -> bool {
     path.and_then(Path::extension).is_some_and(|extension| extension.eq_ignore_ascii_case("asd"))
 }
 
-/// The package in force at the start of a file: ASDF's for a system definition.
+/// Returns the package in force at the start of a file: ASDF-USER for a system definition.
 pub(in crate::session) fn first_package(path: Option<&Path>) -> &'static str {
     if is_asd(path) { "ASDF-USER" } else { "COMMON-LISP-USER" }
 }
@@ -116,8 +116,8 @@ impl Open {
         first_package(self.path.as_deref())
     }
 
-    /// Handles the end of a check. The first result of a version is published even when nothing is
-    /// new, so that a client can tell.
+    /// Handles the end of a check. The first result of a version is published even when nothing has
+    /// changed, so that a client knows that the check is done.
     pub(in crate::session) fn checked(&mut self) {
         self.dirty = true;
         let version = Some(self.document.version());
@@ -127,21 +127,21 @@ impl Open {
         }
     }
 
-    /// Handles an answer of a chain for the text as it is. A later one that is equal is not
-    /// published, nor is the whole check's.
+    /// Handles an answer of a chain for the current text. A later answer that is equal is not
+    /// published, nor is an equal result of the whole check.
     pub(in crate::session) fn answered(&mut self) {
         self.held = None;
         self.checked();
     }
 
-    /// Handles an edit that a chain answers: its check is postponed until `due`, and what is left
-    /// of the findings is not published before `held`.
+    /// Handles an edit that a chain answers. The check is postponed until `due`. The remaining
+    /// findings are not published before `held`.
     pub(in crate::session) fn postpone_check(&mut self, due: Instant, held: Instant) {
         self.due_if_awaited = self.due.replace(due);
         self.held = Some(held);
     }
 
-    /// Returns whether nothing is to be published yet.
+    /// Returns true if nothing is to be published yet.
     pub(in crate::session) fn is_held(&self, now: Instant) -> bool {
         self.held.is_some_and(|held| now < held)
     }
@@ -154,7 +154,7 @@ impl Open {
         }
     }
 
-    /// Handles a change of the text: a running check is of an outdated text.
+    /// Handles a change of the text. Ends a running check, whose text is outdated.
     pub(in crate::session) fn changed(&mut self, due: Instant) {
         self.dirty = true;
         self.edits += 1;
@@ -205,7 +205,7 @@ impl Open {
 
     /// Returns true if the current text has a form that a check reads.
     pub(in crate::session) fn has_forms(&self) -> bool {
-        // The others are withheld from it.
+        // The other forms are withheld from the check.
         self.document.scan().forms().iter().any(|form| form.fault.is_none())
     }
 
@@ -217,12 +217,12 @@ impl Open {
         self.findings.check_begins(&self.document);
     }
 
-    /// Handles a check that was lost with the image: the text has still to be checked.
+    /// Handles a check that was lost with the image, so that the text still has to be checked.
     pub(in crate::session) fn check_lost(&mut self) {
         self.stale = true;
     }
 
-    /// Returns what decides when the document's turn comes.
+    /// Returns the facts that decide when the document is handled next.
     pub(super) fn facts(&self) -> Facts {
         let waiting = !self.waiting.is_empty();
         Facts {
@@ -242,8 +242,8 @@ impl Open {
         self.running.is_none() && self.due.is_none() && !self.stale
     }
 
-    /// Schedules a check now for a caller who waits for the current state, without waiting for the
-    /// check of all documents.
+    /// Schedules a check now if a caller waits for the current state, ahead of the check of all
+    /// documents.
     pub(super) fn schedule_now(&mut self) {
         if !self.waiting.is_empty() {
             self.hurry_after_edit();
