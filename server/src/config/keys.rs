@@ -362,6 +362,9 @@ fn approval(config: &mut Config, class: Class, value: &Value) -> Option<()> {
 }
 
 /// Sets one key.
+///
+/// # Errors
+/// A sentence for a person. For an invalid value it names the accepted values.
 pub fn set(config: &mut Config, name: &str, value: &Value, source: Source) -> Result<(), String> {
     let Some(key) = KEYS.iter().find(|key| key.name == name) else { return Err(unknown(name)) };
     if name == "check.confine" && source != Source::User && value == &Value::Bool(false) {

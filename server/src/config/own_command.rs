@@ -199,7 +199,7 @@ mod tests {
             assert!(lines.iter().any(|line| line.contains(&format!("{file} = \"sha256:"))), "{lines:?}");
             store(&dir).trust(&untrusted).unwrap();
             assert_eq!(again(&dir).untrusted, None, "{settings}");
-            // Another text asks again, and the same one does not.
+            // Other contents of the file need trust again, and the same contents do not.
             std::fs::write(dir.path().join("clone").join(file), "other").unwrap();
             let changed = again(&dir);
             assert!(changed.untrusted.is_some() && changed.lisp == Config::default().lisp, "{settings}");
@@ -248,7 +248,8 @@ mod tests {
             let (_dir, config) = load(&own, "a.lisp", "");
             assert!(config.untrusted.is_none() && config.lisp.command.len() > 1, "there is nothing of Qlot");
         }
-        // Nor by what else the workspace wants, to be trusted or too long to be.
+        // Other settings of the workspace, to be trusted or too long to be, do not start Qlot
+        // either.
         for other in [r#"["sbcl"]"#, r#"["other"]"#, &format!("[{:?}]", "x".repeat(3_000))] {
             let (dir, _) = load("[lisp]\ncommand = [\"qlot\", \"exec\", \"sbcl\"]\n", ".qlot/setup.lisp", "");
             let hostile = dir.path().join("clone/consort.toml");

@@ -28,7 +28,7 @@ impl Client {
     pub fn new(stream: UnixStream, each: impl Fn(Option<Value>) + Send + 'static) -> io::Result<Client> {
         let mut read = stream.try_clone()?;
         std::thread::spawn(move || {
-            // However the connection ends, the client is told.
+            // The client is told of the end, whatever its cause.
             let _ = read_messages(&mut read, &|message| each(Some(message)));
             each(None);
         });
@@ -49,7 +49,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // The thread that reads sees the end; a connection that is broken has it already.
+        // The reading thread sees the end. A broken connection has ended already.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }

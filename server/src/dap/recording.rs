@@ -1,5 +1,5 @@
 //! A debugger's view of a recording: `attach` or `launch` with `recording`, and the requests of a
-//! client that steps through it. The program does not run: each stop is an event of the recording.
+//! client that steps through it. No program runs. Each stop is an event of the recording.
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ const THREAD: u64 = 1;
 /// it.
 ///
 /// # Errors
-/// The request names a second one, or cannot be read.
+/// The request names a second recording, or cannot be read.
 pub(super) fn replay<'a>(connection: &'a Connection, request: &Request) -> Result<Option<&'a Replay>, String> {
     if !matches!(request.command.as_str(), "attach" | "launch") {
         return Ok(connection.replay.get());
@@ -82,7 +82,7 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
     match connection.session.ask_recording(replay.number, &ReplayBegin {}).await {
         Ok(moment) => *at = Some(moment),
         Err(error) => {
-            // A recording with nothing to step through fails too.
+            // A recording without moments to step through fails, too.
             connection.terminated();
             return Err(text(error));
         }
@@ -98,8 +98,8 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
     Ok(json!({}))
 }
 
-/// The message of a query that failed. Ends the debug session, unless only this query has no
-/// answer.
+/// Returns the message of a query that failed. Ends the debug session, unless only this query has
+/// no answer.
 fn failed_query(connection: &Connection, error: ImageError) -> String {
     let goes_on = matches!(&error, ImageError::Refused { kind, .. } if *kind == ErrorKind::NO_ANSWER);
     if !goes_on {
@@ -149,7 +149,7 @@ fn report_stop(connection: &Connection, replay: &Replay, moment: &RecordedMoment
     connection.moment(body);
 }
 
-/// The text of a moment: the error, or the form with its value.
+/// Returns the text of a moment: the error, or the form with its value.
 fn stop_text(connection: &Connection, replay: &Replay, moment: &RecordedMoment) -> String {
     if moment.reason == "error"
         && let Some((kind, message)) = error_of(connection, replay)
@@ -166,9 +166,9 @@ fn stop_text(connection: &Connection, replay: &Replay, moment: &RecordedMoment) 
     }
 }
 
-/// The type and the text of the error that the recording ended with.
+/// Returns the type and the text of the error with which the recorded code ended.
 fn error_of(connection: &Connection, replay: &Replay) -> Option<(String, String)> {
-    // A recording that is gone has its own message at the next step.
+    // If the recording is gone, the next step reports that.
     let error = connection.session.recorded_error(replay.number).ok().flatten()?;
     Some((error.kind, error.message))
 }

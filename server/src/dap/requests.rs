@@ -27,7 +27,7 @@ use crate::session::debug::{
 /// The number of frames or variables of an answer, unless the client says otherwise.
 const PAGE: usize = 200;
 
-/// The maximum time that a request that resumes a program waits for breakpoints that were sent
+/// The maximum time for which a request that resumes a program waits for breakpoints that were sent
 /// before it. Setting those may itself wait for the stopped thread.
 const SETTING: Duration = Duration::from_secs(2);
 
@@ -37,7 +37,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         return recording::answer(connection, replay, request).await;
     }
     if resuming::REQUESTS.contains(&request.command.as_str()) {
-        // Requests begin in the order in which they came, and the lock is fair.
+        // Requests begin in the order in which they arrived, and the lock is fair.
         let _ = crate::steady::timeout(SETTING, connection.setting.lock()).await;
     }
     match request.command.as_str() {
@@ -118,7 +118,7 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
     }
 }
 
-/// The answer to `consort/restarts`. `stop`: that of the restarts.
+/// Returns the answer to `consort/restarts`. `stop` is the stop of the restarts.
 pub(super) fn restarts(restarts: &[Restart], stop: Option<u64>) -> Value {
     let restart = |(index, restart): (usize, &Restart)| json!({"index": index, "name": restart.name, "report": restart.report, "arguments": restart.arguments, "stop": stop});
     json!({"restarts": restarts.iter().enumerate().map(restart).collect::<Vec<_>>()})
@@ -156,7 +156,7 @@ async fn stack_trace(connection: &Connection, wanted: StackTrace) -> Answer {
     page_of_frames(connection, &connection.session, stop, &wanted).await
 }
 
-/// A page of the frames of a stop in `backend`.
+/// Returns a page of the frames of a stop in `backend`.
 pub(super) async fn page_of_frames(
     connection: &Connection,
     backend: &impl Backend,
@@ -272,7 +272,8 @@ async fn terminate(connection: &Connection) -> Answer {
         // A stop that was left meanwhile needs no abort.
         let _ = connection.session.at_stop(DebugAbort { stop: stop.number }).await;
     }
-    // An image that is starting answers no interrupt; what waits for it ends without one.
+    // An image that is starting does not answer an interrupt. Evaluations that wait for it end
+    // without one.
     tokio::select! {
         biased;
         interrupted = connection.session.interrupt(connection.client, false) => {
@@ -280,7 +281,7 @@ async fn terminate(connection: &Connection) -> Answer {
         }
         () = connection.evaluations_ended(&stops) => {}
     }
-    // Clients leave at `terminated`: what cleanup forms print comes before.
+    // Clients leave at `terminated`, so the output of cleanup forms must come before.
     if crate::steady::timeout(END_TIMEOUT, connection.evaluations_ended(&stops)).await.is_err() {
         connection.print_in_console("The evaluation has not ended yet.\n");
     }
@@ -288,8 +289,8 @@ async fn terminate(connection: &Connection) -> Answer {
     Ok(json!({}))
 }
 
-/// Aborts the innermost stop of each thread: its evaluation, or the code that stopped at a frame,
-/// ends with its report.
+/// Aborts the innermost stop of each thread. The stop's evaluation, or the code that stopped at a
+/// frame, ends with its report.
 async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer {
     for thread in &wanted.thread_ids {
         let stop = connection.stop_in(*thread)?.number;
@@ -298,7 +299,7 @@ async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer 
     Ok(json!({}))
 }
 
-/// The answer to a request that leaves a stop.
+/// Returns the answer to a request that leaves a stop.
 fn answer_of_resuming(done: Result<ActionOutcome, ImageError>) -> Answer {
     let done = done.map_err(text)?;
     if done.status == ActionStatus::Sent { Ok(json!({})) } else { Err(trouble(&done)) }

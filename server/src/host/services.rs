@@ -25,8 +25,8 @@ use crate::mcp;
 use crate::mcp::{BreakpointRecords, BridgeKey, HttpServer};
 use crate::session::{OpenFolders, Session};
 
-/// The time limit for the image's end. The image is asked to end, and killed if it does not,
-/// within less.
+/// The time limit for the image's end. Within less, the image is asked to end, and killed if it
+/// does not.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
 /// A session with its image.
@@ -53,8 +53,8 @@ impl SharedImage {
         SharedImage { session, image, breakpoints, http: CancellationToken::new() }
     }
 
-    /// Opens the HTTP server beside the socket; it closes with the host. The token is in the
-    /// user's own state directory, so that a client's settings stay valid over restarts.
+    /// Opens the HTTP server beside the socket. It closes with the host. The token is in the user's
+    /// own state directory, so that a client's settings stay valid over restarts.
     ///
     /// # Errors
     /// Fails when the address is not a loopback one or cannot be bound, or there is no directory
@@ -75,7 +75,7 @@ impl SharedImage {
     }
 }
 
-/// Returns the session for an agent that works in a folder of an editor; `session` itself when no
+/// Returns the session for an agent that works in a folder of an editor, or `session` itself if no
 /// editor has that folder open.
 async fn in_folder(session: Session, folder: Option<PathBuf>) -> Session {
     let Some(folder) = folder else { return session };

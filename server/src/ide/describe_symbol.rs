@@ -35,7 +35,7 @@ pub struct Description {
     more_methods: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<ClassDetails>,
-    /// Present on request.
+    /// The callers, present on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     callers: Option<Vec<String>>,
     callees: Vec<String>,
@@ -54,15 +54,16 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl Description {
-    /// The description of a symbol that could not be looked up.
+    /// Creates the description of a symbol that could not be looked up.
     pub fn failed(why: Refusal) -> Description {
         Description { error: Some(why), ..Description::default() }
     }
 }
 
-/// Describes a symbol as written in `package`. `callers`: `None` for no references; empty for those
-/// that the compiler recorded; otherwise the references of these kinds, also in code that is not
-/// loaded. Returns the data and the text; files below `workspace` are named relative to it.
+/// Describes a symbol as written in `package`. If `callers` is `None`, no references are included.
+/// If it is empty, those that the compiler recorded are. Otherwise, the references of these kinds
+/// are, also those in code that is not loaded. Returns the data and the text. Files below
+/// `workspace` are named relative to it.
 ///
 /// # Errors
 /// See [`Backend::query`].
@@ -78,7 +79,7 @@ pub async fn symbol<B: Backend>(
     if callers.is_some_and(<[Kind]>::is_empty) {
         want.push(SymbolPart::References);
     }
-    // The places of more methods are not shown, and each would have its file read.
+    // The places of more methods are not shown, and each would require that its file is read.
     let query = Symbol { name: symbol.clone(), package: package.clone(), strict: true, want, methods: Some(MAX_SHOWN) };
     let known = context.query(query).await?;
     let mut texts = context.texts();
@@ -107,7 +108,7 @@ pub async fn symbol<B: Backend>(
     Ok((facts, text))
 }
 
-/// The references of some kinds, each in a line.
+/// Returns the references of some kinds, each on a line.
 async fn of_kinds<B: Backend>(
     context: &Context<B>,
     name: &str,
@@ -285,7 +286,7 @@ mod tests {
             "found": true, "printed": "app:far", "facts": facts, "definitions": definitions, "references": [by],
             "callees": ["near"],
         });
-        // A single query of the image, and none for callers unless they are asked for.
+        // The image gets a single query, which asks for callers only if they are requested.
         for callers in [false, true] {
             let context = context(FakeImage::empty().symbol("far", answer.clone()), &[]);
             let wanted: Option<&[Kind]> = callers.then_some(&[]);

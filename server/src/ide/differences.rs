@@ -21,7 +21,7 @@ const PACKAGE: &str = "COMMON-LISP-USER";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// The image has the definition from another text.
+    /// The image has the definition with another text.
     Changed,
     /// The image has no such name.
     New,
@@ -44,14 +44,14 @@ pub struct Difference {
     pub form: Span,
     /// The names that differ.
     pub names: Vec<String>,
-    /// The difference; `Changed` if some are changed and some are new.
+    /// The difference: `Changed` if at least one name is changed, else `New`.
     pub state: State,
 }
 
 /// Returns the forms of a file's text that differ, in order. Only definitions that were evaluated,
-/// compiled or loaded through Consort are known: a name that the image has from elsewhere differs
-/// in nothing. In a file of which the image has nothing, such as one for other Lisps, no form
-/// differs. `path`: the file; `None` for a text without one.
+/// compiled or loaded through Consort are known, so a name that the image has from elsewhere does
+/// not differ. In a file of which the image has nothing, such as one for other Lisps, no form
+/// differs. `path` is the file, or `None` for a text without a file.
 pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> Vec<Difference> {
     let defined = tokio::task::spawn_blocking(move || recorded_definitions::definitions(&text.to_string()));
     let Ok(defined) = defined.await else { return Vec::new() };
@@ -80,7 +80,8 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> V
                     };
                     compared(one, of_kind())
                 }
-                // An operator of the user's may make a symbol of any name.
+                // An operator of the user's may make a symbol of any name, so the difference is
+                // unknown.
                 None => one.is_standard().then_some(State::New),
             };
             states.push((one.clone(), state));
@@ -105,10 +106,10 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> V
     found
 }
 
-/// The difference of a definition from the recorded ones of its name and kind. Nothing is said of a
-/// method that is not among them: the image may have it from elsewhere.
+/// Returns the difference of a definition from the recorded ones of its name and kind. There is
+/// none for a method that is not among them, since the image may have it from elsewhere.
 fn compared<'a>(one: &Definition, made: impl Iterator<Item = &'a RecordedDefinition>) -> Option<State> {
-    // A method that an undo restored is known by its generic function's name only.
+    // A method that an undo restored is known only by the name of its generic function.
     let method = one.method_in(PACKAGE);
     let mut made = made.filter(|made| made.method.is_none() || made.method == method).peekable();
     made.peek()?;
@@ -142,7 +143,7 @@ mod tests {
         let has = |text: &str| check(image(home.clone()).made_of("function", &loaded), text);
         assert_eq!(has(&same), []);
         assert_eq!(has(&other), [("F".into(), State::Changed)]);
-        // Made elsewhere, or with a text that is not known: nothing is claimed.
+        // The definition was made elsewhere, or its text is unknown, so no difference is reported.
         assert_eq!(check(image(home.clone()), &other), []);
         assert_eq!(check(image(home).definitions_on_record("function", "by an undo"), &other), []);
         assert_eq!(check(FakeImage::absent(), &other), []);

@@ -1,5 +1,5 @@
-//! A fake backend for the tests of features: an image that answers from a table, in the shapes of
-//! the wire, and texts with a cursor.
+//! A fake backend for the tests of features: an image that answers from a table, in the format of
+//! docs/wire.md, and texts with a cursor.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::text::position::line_column;
 /// The mark of the cursor in a text.
 const CURSOR: char = '‸';
 
-/// An image that knows what a test tells it.
+/// A fake image with the answers that a test gives it.
 #[derive(Debug, Default)]
 pub(crate) struct FakeImage {
     /// The answers by operation and name.
@@ -34,18 +34,18 @@ pub(crate) struct FakeImage {
 }
 
 impl FakeImage {
-    /// An image that knows nothing.
+    /// Creates an image without answers.
     pub(crate) fn empty() -> FakeImage {
         FakeImage::default()
     }
 
-    /// No image.
+    /// Creates a backend without an image.
     pub(crate) fn absent() -> FakeImage {
         FakeImage { absent: true, ..FakeImage::default() }
     }
 
-    /// Makes a symbol known: the answer to `symbol`, with all parts that a query may want. A name
-    /// with `PACKAGE::` before it is known in that package only.
+    /// Makes a symbol known. `answer` is the answer to `symbol`, with all parts that a query may
+    /// want. A name with `PACKAGE::` before it is known in that package only.
     pub(crate) fn symbol(self, name: &str, answer: Value) -> FakeImage {
         self.answer("symbol", name, answer)
     }
@@ -92,7 +92,7 @@ impl FakeImage {
         self
     }
 
-    /// The queries so far, each as its operation and its parameters.
+    /// Returns the queries so far, each as its operation and its parameters.
     pub(crate) fn queries(&self) -> MutexGuard<'_, Vec<String>> {
         self.asked.lock().unwrap()
     }
@@ -138,7 +138,7 @@ impl Backend for FakeImage {
             other => panic!("the fake image was not told of {other} {name:?}"),
         });
         if let (Some(want), Some(parts)) = (params["want"].as_array(), answer.as_object_mut()) {
-            // As in the image, a part that was not asked for is not there.
+            // As in the image, a part that was not requested is left out.
             let wanted = |part: &str| want.iter().any(|one| one == part || one == "types" && part == "definitions");
             parts.retain(|part, _| {
                 matches!(part.as_str(), "found" | "printed" | "features" | "package" | "more_methods") || wanted(part)
@@ -166,12 +166,12 @@ impl Backend for FakeImage {
     }
 }
 
-/// A definition as the image tells of it, in the top-level form number `form` of a file.
+/// Returns a definition as the image reports it, in the top-level form number `form` of a file.
 pub(crate) fn definition(kind: &str, name: &str, file: &str, form: usize) -> Value {
     json!({"kind": kind, "name": name, "file": format!("/no/{file}"), "form": form})
 }
 
-/// The context of a request with these open files, by name.
+/// Creates the context of a request with these open files, each given by name and text.
 pub(crate) fn context(image: FakeImage, files: &[(&str, &str)]) -> Context<FakeImage> {
     let open = files.iter().map(|(name, text)| OpenText {
         uri: format!("file:///no/{name}"),
@@ -182,7 +182,7 @@ pub(crate) fn context(image: FakeImage, files: &[(&str, &str)]) -> Context<FakeI
     Context::new(image, open.collect())
 }
 
-/// The cursor in the first of these open files, which has the mark `‸` in it.
+/// Returns the cursor in the first of these open files, where the mark `‸` is.
 pub(crate) fn cursor(image: FakeImage, files: &[(&str, &str)]) -> Cursor<FakeImage> {
     let (name, text) = files[0];
     let offset = text.chars().position(|char| char == CURSOR).expect("a cursor");
@@ -194,7 +194,7 @@ pub(crate) fn run<T>(feature: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(feature)
 }
 
-/// The targets, each as its line with carets below the span.
+/// Shows the targets, each as its line with carets below the span.
 pub(crate) fn shown(targets: &[Target]) -> String {
     if targets.is_empty() {
         return "nothing\n".into();

@@ -1,5 +1,5 @@
-//! Document links: files that a text names. In an `.asd` file its components and the systems that
-//! it depends on; elsewhere the files that `load` and `#p` name.
+//! Document links: files that a text names. In an `.asd` file, these are its components and the
+//! systems on which it depends. Elsewhere, they are the files that `load` and `#p` name.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ const SOURCES: [&str; 3] = ["lisp", "cl", "lsp"];
 /// A part of a text that names a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// The part.
+    /// The span of the part.
     pub span: Span,
     /// The URI of the file.
     pub target: String,
@@ -30,13 +30,13 @@ pub struct Link {
 /// Something that may be a link.
 #[derive(Debug)]
 enum Candidate {
-    /// The first of these that is a file.
+    /// The first of these paths that is a file.
     File(Vec<PathBuf>),
     /// A system, by its name.
     System(String),
 }
 
-/// The links of a text of the file `uri`.
+/// Returns the links of a text of the file `uri`.
 pub async fn links<B: Backend>(context: &Context<B>, uri: &str, document: &Document) -> Vec<Link> {
     let Some(path) = path_of_uri(uri) else { return Vec::new() };
     let Some(directory) = path.parent().map(Path::to_owned) else { return Vec::new() };
@@ -69,7 +69,8 @@ pub async fn links<B: Backend>(context: &Context<B>, uri: &str, document: &Docum
     found
 }
 
-/// The URI of the file that defines a system: in the workspace, else as the image knows it.
+/// Returns the URI of the file that defines a system, according to the workspace, or else to the
+/// image.
 async fn system<B: Backend>(index: &Snapshot, lookup: &mut Lookup<'_, B>, name: &str) -> Option<String> {
     let of =
         |file: &super::index::FileEntry| file.definitions.iter().any(|one| one.kind() == "system" && one.key == name);
@@ -100,13 +101,13 @@ fn candidates(document: &Document, directory: &Path) -> Vec<(Span, Candidate)> {
     found
 }
 
-/// The value of a key in a list of keys and values.
+/// Returns the value of a key in a list of keys and values.
 fn value<'a>(form: &Form, options: &'a [Node], key: &str) -> Option<&'a Node> {
     let at = options.iter().position(|one| form.name(one).as_deref() == Some(key))?;
     options.get(at + 1)
 }
 
-/// The name that a string or a symbol designates in ASDF.
+/// Returns the name that a string or a symbol designates in ASDF.
 fn name(form: &Form, node: &Node) -> Option<String> {
     match node.kind {
         Kind::String => Some(form.text(node).trim_matches('"').to_owned()),
@@ -136,7 +137,7 @@ fn of_system(form: &Form, node: &Node, directory: &Path, found: &mut Vec<(Span, 
     }
 }
 
-/// The directory of a component by its `:pathname`, else by its name.
+/// Returns the directory of a component by its `:pathname`, or else by its name.
 fn below(form: &Form, options: &[Node], directory: &Path, name: Option<&str>) -> PathBuf {
     match value(form, options, ":pathname").filter(|value| value.kind == Kind::String) {
         Some(value) => directory.join(form.text(value).trim_matches('"')),
@@ -163,7 +164,7 @@ fn of_components(form: &Form, list: &Node, directory: &Path, found: &mut Vec<(Sp
     }
 }
 
-/// Strings behind `load`, `compile-file` and the like, and behind `#p`.
+/// Adds the strings after `load`, `compile-file` and the like, and after `#p`.
 fn of_code(form: &Form, node: &Node, operator: Option<&str>, directory: &Path, found: &mut Vec<(Span, Candidate)>) {
     const LOADERS: [&str; 5] = ["load", "compile-file", "include", "probe-file", "load-file"];
     if node.kind == Kind::String {

@@ -1,5 +1,5 @@
 //! The definitions of a text: its top-level forms, and those within `progn`, `eval-when` and the
-//! like, each with its operator, its name and, for a method, its qualifiers and specializers.
+//! like. Each has its operator, its name and, for a method, its qualifiers and specializers.
 //! Offsets are bytes of the text.
 
 mod selector;
@@ -14,12 +14,12 @@ use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 pub struct Definition {
     /// The operator in lower case, without its package: `defun`, `defmethod`, `in-package`, ...
     pub operator: String,
-    /// The name or subject: the second element, in lower case if it is a symbol, without a package
-    /// prefix: `foo`, `(setf foo)`.
+    /// The name or subject: the second element, such as `foo` or `(setf foo)`. A symbol is in lower
+    /// case and without a package prefix.
     pub name: String,
-    /// For a method: `:after`, ...
+    /// The qualifiers of a method, such as `:after`.
     pub qualifiers: Vec<String>,
-    /// For a method: the class of each required parameter, `t` if it has none.
+    /// The specializers of a method: the class of each required parameter, `t` if it has none.
     pub specializers: Option<Vec<String>>,
     /// The node of the name.
     pub name_node: Option<NodeId>,
@@ -31,8 +31,8 @@ pub struct Definition {
     pub depth: usize,
 }
 
-/// Forms whose bodies are top-level forms too, or are commonly used so, and the number of
-/// arguments before the body.
+/// Forms whose bodies are, or are commonly used as, top-level forms, with the number of arguments
+/// before the body.
 const WRAPPERS: [(&str, usize); 10] = [
     ("progn", 0),
     ("eval-when", 1),
@@ -46,7 +46,7 @@ const WRAPPERS: [(&str, usize); 10] = [
     ("handler-bind", 1),
 ];
 
-/// All top-level forms, in order, an outer one before those within.
+/// Returns all top-level forms in order, each before the forms within it.
 pub fn definitions(tree: &Tree) -> Vec<Definition> {
     let mut found = Vec::new();
     for child in tree.elements(ROOT) {
@@ -147,7 +147,7 @@ fn name(tree: &Tree, id: NodeId, definer: bool) -> String {
     }
 }
 
-/// The classes that a method's lambda list names.
+/// Returns the specializers that a method's lambda list names.
 fn specializers(tree: &Tree, lambda_list: NodeId) -> Vec<String> {
     let required = tree.elements(lambda_list).take_while(|id| !tree.text_of(*id).starts_with('&'));
     required
@@ -162,9 +162,9 @@ fn specializer(tree: &Tree, id: NodeId) -> String {
     tree.symbol(id).map_or_else(|| normal(tree.text_of(id)), |symbol| symbol.name.to_lowercase())
 }
 
-/// The names of a definition.
 impl Definition {
-    /// The name and, for a method, its qualifiers and specializers: `:after area (square t)`.
+    /// Returns the name and, for a method, its qualifiers and specializers: `:after area (square
+    /// t)`.
     pub fn full_name(&self) -> String {
         let mut words: Vec<String> = self.qualifiers.clone();
         words.push(self.name.clone());
@@ -174,7 +174,7 @@ impl Definition {
         words.join(" ")
     }
 
-    /// The heading of the definition in a list: `defmethod :after area (square t)`.
+    /// Returns the heading of the definition in a list: `defmethod :after area (square t)`.
     pub fn title(&self) -> String {
         let name = self.full_name();
         if name.is_empty() { self.operator.clone() } else { format!("{} {name}", self.operator) }

@@ -1,5 +1,5 @@
-//! `lisp-read-file` on a text: its top-level forms in a line each, those matched by a pattern in
-//! full; or its lines unchanged.
+//! `lisp-read-file` on a text. Returns its top-level forms, each on one line, or in full if a
+//! pattern matches, or its lines unchanged.
 
 use serde::Serialize;
 
@@ -18,11 +18,11 @@ pub struct Form {
     pub line: usize,
     /// The last line, 1-based.
     pub end_line: usize,
-    /// The whole form if the pattern matches its name, otherwise its beginning in one line.
+    /// The whole form if the pattern matches its name, otherwise its beginning on one line.
     pub text: String,
 }
 
-/// The forms, without the first `offset` and at most `limit`; and how many there are.
+/// Returns the forms without the first `offset`, at most `limit`, and the number of all forms.
 pub fn collapsed(text: &str, pattern: Option<&str>, offset: usize, limit: usize) -> (Vec<Form>, usize) {
     let tree = Tree::parse(text);
     let all = definitions(&tree);
@@ -59,7 +59,7 @@ pub fn names_any(text: &str, pattern: &str) -> bool {
     all.iter().zip(selectors(&all, &tree)).any(|(form, name)| pattern.accepts(&name) || pattern.accepts(&form.name))
 }
 
-/// A form in one line: enough to identify it, and `...` for the rest.
+/// Returns a form on one line: enough to identify it, and `...` for the rest.
 fn head(tree: &Tree, outer: NodeId) -> String {
     const WIDE: usize = 100;
     let node = tree.node(tree.unguarded(outer));
@@ -77,7 +77,7 @@ fn head(tree: &Tree, outer: NodeId) -> String {
     }
     shown.push('(');
     let operator = tree.operator(tree.unguarded(outer)).unwrap_or_default();
-    // The name and the lambda list (behind the qualifiers); for others the part that fits.
+    // The name and the lambda list (after the qualifiers), for other forms the part that fits.
     let most = if operator == "defmethod" { 6 } else { 3 };
     for (index, id) in tree.elements(tree.unguarded(outer)).enumerate() {
         let text = tree.text_of(id).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -98,15 +98,15 @@ fn head(tree: &Tree, outer: NodeId) -> String {
     shown + " ...)"
 }
 
-/// The lines from behind the first `offset` on, at most `limit`; and how many there are.
+/// Returns the lines without the first `offset`, at most `limit`, and the number of all lines.
 pub fn lines(text: &str, offset: usize, limit: usize) -> (String, usize) {
     let all: Vec<&str> = text.lines().collect();
     let shown: Vec<&str> = all.iter().skip(offset).take(limit).copied().collect();
     (shown.join("\n"), all.len())
 }
 
-/// A pattern for names, ignoring case: `*` and `.*` match anything, `^` and `$` the ends, `|`
-/// separates alternatives.
+/// A pattern for names that ignores case. `*` and `.*` match anything, `^` and `$` match the ends,
+/// and `|` separates alternatives.
 struct Pattern {
     alternatives: Vec<(bool, bool, Vec<String>)>,
 }

@@ -13,7 +13,7 @@ use super::process_table::{self, Entry};
 /// The interval between two samples of the program's use of the processor.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of consecutive samples, one each second, without activity after which the program
-/// hangs.
+/// counts as hung.
 const IDLE_SAMPLES: usize = 20;
 /// The processor time during [`IDLE_SAMPLES`] samples below which the program counts as inactive,
 /// or as sleeping in a loop.

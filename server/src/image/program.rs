@@ -1,4 +1,4 @@
-//! The program that runs the image: `lisp.command` looked up on PATH. Nothing is started here.
+//! The program that runs the image: `lisp.command` looked up on PATH. This module starts nothing.
 
 use std::fs;
 use std::io::Read;
@@ -38,12 +38,12 @@ pub(crate) struct Program {
     /// True if the program is SBCL's own executable, which takes `--core`, and not a script or
     /// another program that starts SBCL.
     pub(crate) plain: bool,
-    /// A string that changes when the program is replaced: the file with links resolved, its time
-    /// and its size.
+    /// A string that changes when the program is replaced: the file with links resolved, its
+    /// modification time and its size.
     pub(crate) identity: String,
 }
 
-/// Looks `command` up: an absolute path, a path relative to `workspace`, or a name on `path` (the
+/// Looks up `command`: an absolute path, a path relative to `workspace`, or a name on `path` (the
 /// value of the variable PATH). A relative entry of PATH would name a directory of the workspace,
 /// and is ignored.
 pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<Program, ProgramError> {
@@ -77,7 +77,7 @@ pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<P
 /// Returns the program that `lisp.command` starts in `workspace`.
 ///
 /// # Errors
-/// The reason why there is none, for the user.
+/// The reason why there is no such program, for the user.
 pub fn find_program(command: &[String], workspace: &Path) -> Result<PathBuf, String> {
     let path = std::env::var("PATH").unwrap_or_default();
     find(command, workspace, &path).map(|program| program.path).map_err(|error| error.to_string())

@@ -56,14 +56,14 @@ pub(super) trait Command {
     /// The command's only argument, an object.
     type Argument: DeserializeOwned + Send + 'static;
     const NAME: &'static str;
-    /// True for a command that may run the user's code, in the image or a copy of it: it loads,
-    /// expands macros, prints or changes definitions. An interrupt that arrives after such a
-    /// command ends the command, even if it has no job of the session yet.
+    /// True for a command that may run the user's code, in the image or a copy of it, because it
+    /// loads, expands macros, prints or changes definitions. An interrupt that arrives after such a
+    /// command ends the command, even if the command has no job of the session yet.
     const RUNS_CODE: bool;
-    /// The expected `arguments`, for the error message about invalid ones.
+    /// The expected `arguments`, for the error message about invalid arguments.
     const EXPECTS: &'static str;
 
-    /// Executes the command. `token`: the client's progress token. Dropping the future cancels
+    /// Executes the command. `token` is the client's progress token. Dropping the future cancels
     /// the command.
     fn execute(
         connection: &Connection,
@@ -158,7 +158,7 @@ fn entry<T: Command + 'static>() -> Entry {
     }
 }
 
-/// The names of all commands.
+/// Returns the names of all commands.
 pub fn names() -> impl Iterator<Item = &'static str> {
     TABLE.iter().map(|entry| entry.name)
 }
@@ -230,11 +230,11 @@ fn argument<T: Command>(arguments: Vec<Value>) -> Result<T::Argument> {
 struct PositionArgument {
     document: Document,
     offset: usize,
-    /// The package in force there, if the document specifies one.
+    /// The package in force at the position, if the document specifies one.
     package: Option<String>,
 }
 
-/// The position in one of the client's open documents.
+/// Returns the position in one of the client's open documents.
 async fn at_place(connection: &Connection, uri: &Url, position: Position) -> Result<PositionArgument> {
     let document = connection.session.document(connection.client, uri.as_str());
     let Some(document) = document.await else { return Err(no_document(uri)) };
@@ -243,7 +243,7 @@ async fn at_place(connection: &Connection, uri: &Url, position: Position) -> Res
     Ok(PositionArgument { document, offset, package })
 }
 
-/// A timeout in seconds, checked to be a valid duration.
+/// Returns a timeout in seconds, checked to be a valid duration.
 fn seconds(command: &str, timeout: Option<f64>) -> Result<Option<f64>> {
     match timeout {
         Some(seconds) if !(seconds > 0.0 && seconds <= 1e9) => {

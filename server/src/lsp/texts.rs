@@ -1,5 +1,5 @@
 //! Requests answered from a document's text alone: outline, highlights, folding ranges, selection
-//! ranges. Also the text with its syntax tree, for other modules.
+//! ranges. Also provides the text with its syntax tree to other modules.
 
 use std::ops::Range;
 
@@ -18,7 +18,8 @@ use crate::text::forms::package_at;
 use crate::text::position::{PositionEncoding, to_offset, to_position};
 use crate::text::tree::Tree;
 
-/// A feature computed from a text: its name, and the maximum size of a text in bytes.
+/// A feature computed from a text, with its name for messages, and the maximum size of a text in
+/// bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Feature {
     pub(super) name: &'static str,
@@ -30,7 +31,7 @@ const OUTLINE: Feature = Feature { name: "its outline", most: 32 << 20 };
 const HIGHLIGHTS: Feature = Feature { name: "the occurrences of a symbol", most: 4 << 20 };
 const FOLDING: Feature = Feature { name: "what can be folded", most: 4 << 20 };
 const SELECTIONS: Feature = Feature { name: "what is around a place", most: 4 << 20 };
-/// The maximum number of results of one kind; an editor shows far fewer.
+/// The maximum number of results of one kind. An editor shows far fewer.
 const MAX_RESULTS: usize = 10_000;
 
 /// An open document, before any computation.
@@ -41,15 +42,15 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The document after all changes sent before this request.
+    /// Returns the document after all changes sent before this request.
     pub(super) async fn of(connection: &Connection, uri: &Url) -> Result<Source> {
         let document =
             connection.session.document(connection.client, uri.as_str()).await.ok_or_else(|| no_document(uri))?;
         Ok(Source { document, uri: uri.clone(), encoding: connection.negotiated().encoding })
     }
 
-    /// Computes something from the text on a worker thread. Nothing is computed for a text over
-    /// the limit; its client is notified once.
+    /// Computes a result from the text on a worker thread. Nothing is computed for a text over the
+    /// limit, and the client is notified of that once.
     pub(super) async fn compute<T: Default + Send + 'static>(
         &self,
         connection: &Connection,
@@ -95,12 +96,12 @@ impl Text {
         self.document.text()
     }
 
-    /// The byte offset of a client's position.
+    /// Returns the byte offset of a client's position.
     pub(super) fn byte(&self, position: Position) -> usize {
         self.rope().char_to_byte(to_offset(self.rope(), from_proto::position(position), self.encoding))
     }
 
-    /// The byte range of a client's range.
+    /// Returns the byte range of a client's range.
     pub(super) fn bytes(&self, range: lsp_types::Range) -> Range<usize> {
         let start = self.byte(range.start);
         start..self.byte(range.end).max(start)
@@ -110,7 +111,7 @@ impl Text {
         Span { start: self.rope().byte_to_char(bytes.start), end: self.rope().byte_to_char(bytes.end) }
     }
 
-    /// The range in the client's units of a range in bytes.
+    /// Returns a range of bytes in the client's units.
     pub(super) fn range(&self, bytes: &Range<usize>) -> lsp_types::Range {
         to_proto::range(self.rope(), self.span(bytes), self.encoding)
     }
@@ -119,13 +120,13 @@ impl Text {
         changes.iter().map(|(range, by)| TextEdit { range: self.range(range), new_text: by.clone() }).collect()
     }
 
-    /// The package in force at a byte, if the text specifies it.
+    /// Returns the package in force at a byte, if the text specifies one.
     pub(super) fn package(&self, byte: usize) -> Option<String> {
         package_at(&self.document, self.rope().byte_to_char(byte))
     }
 }
 
-/// `textDocument/documentSymbol`: the tree of the document's definitions.
+/// Handles `textDocument/documentSymbol`: the tree of the document's definitions.
 pub(super) async fn document_symbol(
     connection: &Connection,
     params: DocumentSymbolParams,
@@ -163,7 +164,7 @@ fn shown(text: &Text, symbol: symbols::Symbol) -> DocumentSymbol {
         Kind::Other => SymbolKind::OBJECT,
     };
     let children: Vec<DocumentSymbol> = symbol.children.into_iter().map(|child| shown(text, child)).collect();
-    #[allow(deprecated)] // a field that has to be given
+    #[allow(deprecated)] // a mandatory field
     DocumentSymbol {
         name: to_proto::label(&symbol.name),
         detail: (!symbol.detail.is_empty()).then(|| to_proto::label(&symbol.detail)),
@@ -176,8 +177,8 @@ fn shown(text: &Text, symbol: symbols::Symbol) -> DocumentSymbol {
     }
 }
 
-/// `textDocument/documentHighlight`: the occurrences of the symbol; its definition is marked as a
-/// write.
+/// Handles `textDocument/documentHighlight`: the occurrences of the symbol. Its definition is
+/// marked as a write.
 pub(super) async fn document_highlight(
     connection: &Connection,
     params: DocumentHighlightParams,
@@ -195,7 +196,7 @@ pub(super) async fn document_highlight(
     Ok(Some(highlights.await))
 }
 
-/// `textDocument/foldingRange`.
+/// Handles `textDocument/foldingRange`.
 pub(super) async fn folding_range(
     connection: &Connection,
     params: FoldingRangeParams,
@@ -213,7 +214,7 @@ pub(super) async fn folding_range(
                 collapsed_text: None,
             }
         };
-        // Editors fold whole lines: the larger of two folds on one start line counts.
+        // Editors fold whole lines, so only the first of several folds on one start line counts.
         let mut folds: Vec<FoldingRange> =
             ranges::folds(&text.tree()).into_iter().take(MAX_RESULTS).map(fold).collect();
         folds.dedup_by_key(|fold| fold.start_line);
@@ -222,7 +223,7 @@ pub(super) async fn folding_range(
     Ok(Some(folds.await))
 }
 
-/// `textDocument/selectionRange`.
+/// Handles `textDocument/selectionRange`.
 pub(super) async fn selection_range(
     connection: &Connection,
     params: SelectionRangeParams,
@@ -246,7 +247,7 @@ pub(super) async fn selection_range(
     Ok(Some(params.positions.into_iter().map(answer).collect()))
 }
 
-/// The range in the text after edits, in the client's units.
+/// Converts a range of bytes in the text after edits to the client's units.
 pub(super) fn range_in(new: &str, bytes: &Range<usize>, encoding: PositionEncoding) -> lsp_types::Range {
     let rope = Rope::from_str(new);
     let at = |byte: usize| {

@@ -1,7 +1,7 @@
-//! The approval check of every tool: nothing that needs a user's approval runs without it. If no
-//! editor can ask, the request goes through the agent's client: `elicitation/create` in revisions
-//! with a handshake; in 2026-07-28 an input-required result, after which the client repeats the
-//! call with the answer.
+//! The approval check of every tool. No operation that needs a user's approval runs without it. If
+//! no editor can ask, the request goes through the agent's client. In protocol revisions with a
+//! handshake, this is `elicitation/create`. In 2026-07-28, it is an input-required result, after
+//! which the client repeats the call with the answer.
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -19,7 +19,7 @@ use crate::session::{ClientId, Session};
 /// The key of the only question in an input-required result.
 const QUESTION: &str = "approval";
 
-/// The way to ask the user of a call's client.
+/// The method of asking the user of a call's client.
 #[derive(Debug)]
 pub(crate) struct Asker {
     way: AskingMethod,
@@ -39,9 +39,9 @@ enum AskingMethod {
 /// The result of the approval check.
 #[derive(Debug)]
 pub(crate) enum Consent {
-    /// Approved; with the grant, if approval was needed.
+    /// The operation is approved, with the grant if approval was needed.
     Given(Option<Grant>),
-    /// Refused, with the reason.
+    /// The operation is refused, with the reason.
     Refused(String),
     /// The client must ask and repeat the call.
     AskFirst(Box<InputRequiredResult>),
@@ -153,7 +153,7 @@ impl Asker {
     }
 }
 
-/// The question as a form with one choice.
+/// Returns the question as a form with one choice.
 fn form(question: &Question) -> ElicitRequestParams {
     let schema = json!({
         "type": "object",
@@ -175,7 +175,7 @@ fn form(question: &Question) -> ElicitRequestParams {
     ElicitRequestParams::FormElicitationParams { meta: None, message: question.message.clone(), requested_schema }
 }
 
-/// The answer that the form's result stands for. Only an explicit choice allows anything.
+/// Returns the answer for the form's result. Only an explicit choice allows anything.
 fn meaning(result: &ElicitResult) -> Answer {
     match result.action {
         ElicitationAction::Accept => {

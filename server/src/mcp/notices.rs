@@ -16,25 +16,25 @@ const NOTICES: usize = 4;
 /// arrive.
 const REPEATS: Duration = Duration::from_secs(5);
 
-/// The notices of one client: the image died, or its state was restored; breakpoints were kept or
-/// withdrawn; people and other agents made definitions.
+/// The notices of one client. They report that the image died or that its state was restored, that
+/// breakpoints were kept or withdrawn, and that people and other agents made definitions.
 #[derive(Default)]
 pub(super) struct Notices {
     kept: VecDeque<String>,
-    /// Set after an answer that reported the loss or absence of the image: notices until then
-    /// only repeat it.
+    /// Set after an answer that reported the loss or absence of the image. Notices that arrive
+    /// before this time only repeat it.
     told_until: Option<Instant>,
-    /// The number of the last definition that the client knows of.
+    /// The number of the last definition that the client knows.
     definitions: u64,
-    /// The definitions by others, in sentences, since the last answer.
+    /// The definitions by others since the last answer, each as a sentence.
     others: Vec<String>,
-    /// Notices about breakpoints that were kept or withdrawn. An answer about the loss of the image
-    /// does not make them superfluous.
+    /// Notices about breakpoints that were kept or withdrawn. They are needed even after an answer
+    /// about the loss of the image.
     breakpoints: Vec<String>,
 }
 
 impl Notices {
-    /// Creates an empty list for a client that knows of definitions up to the number
+    /// Creates an empty list for a client that knows the definitions up to the number
     /// `definitions`.
     pub(super) fn since(definitions: u64) -> Notices {
         Notices { definitions, ..Notices::default() }
@@ -65,8 +65,8 @@ impl Notices {
         }
     }
 
-    /// Removes and returns the notices to add to an answer. With `told`, the answer itself reports
-    /// the loss of the image: only notices about breakpoints are added.
+    /// Removes and returns the notices to add to an answer. If `told` is true, the answer itself
+    /// reports the loss of the image, and only notices about breakpoints are added.
     fn take(&mut self, told: bool) -> Vec<String> {
         if told {
             self.told_until = Some(Instant::now() + REPEATS);

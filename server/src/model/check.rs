@@ -10,9 +10,9 @@ use crate::text::expected::Expected;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CheckMode {
-    /// As `compile-file` would, `*read-eval*` true.
+    /// As `compile-file` reads it, with `*read-eval*` true.
     File,
-    /// A `compile-form` call: no file, `*read-eval*` nil.
+    /// As in a `compile-form` call: without a file, and with `*read-eval*` nil.
     Form,
 }
 
@@ -21,9 +21,9 @@ pub enum CheckMode {
 pub struct FileFacts {
     /// The length in characters.
     pub length: usize,
-    /// Spans that the scanner found broken; the copy reads them as white space.
+    /// Spans that the scanner found broken. The copy reads them as white space.
     pub withheld: Vec<Span>,
-    /// The forms that a complete check comes to, counted by the host.
+    /// The forms that a complete check reaches, counted by the host.
     pub expected: Expected,
 }
 
@@ -36,7 +36,7 @@ pub enum CheckEnd {
     /// The copy passed a limit or died. The report has the findings so far, with a diagnostic on
     /// the form at which the copy ended.
     Stopped {
-        /// The reason, one sentence for the user.
+        /// The reason, as one sentence for the user.
         reason: String,
     },
 }

@@ -1,5 +1,5 @@
-//! The registry of the codes of diagnostics. docs/diagnostics.md describes each; a test holds the
-//! page, the image's Lisp sources and the host's sources to this list.
+//! The registry of the codes of diagnostics. docs/diagnostics.md describes each code. A test
+//! compares the page, the image's Lisp sources and the host's sources with this list.
 
 /// All codes, in alphabetical order.
 pub const CODES: &[&str] = &[
@@ -85,9 +85,9 @@ pub fn is_known(code: &str) -> bool {
     CODES.binary_search(&code).is_ok()
 }
 
-/// The address of the section about a code in the documentation of this version, below the address
-/// of the repository (`repository` in `Cargo.toml`); `None` where that is empty, or for a code that
-/// is not in the registry.
+/// Returns the address of the section about a code in the documentation of this version, below the
+/// address of the repository (`repository` in `Cargo.toml`). Returns `None` if that address is
+/// empty, or if the code is not in the registry.
 pub fn page(repository: &str, code: &str) -> Option<String> {
     let (page, anchor) = section(code)?;
     let repository = repository.trim_end_matches('/');
@@ -95,7 +95,7 @@ pub fn page(repository: &str, code: &str) -> Option<String> {
     (!repository.is_empty()).then(|| format!("{repository}/blob/v{version}/docs/{page}#{anchor}"))
 }
 
-/// The page of `docs/` with the section about a code, and its anchor there.
+/// Returns the page of `docs/` with the section about a code, and the section's anchor.
 fn section(code: &str) -> Option<(&'static str, &str)> {
     if !is_known(code) {
         return None;
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// Words, in the files that make findings, that look like codes and are none.
+    /// Words that look like codes and are not, in the files that make findings.
     const NO_CODES: &[&str] = &[
         "cannot-fork",
         "check-system",
@@ -158,13 +158,13 @@ mod tests {
     /// Words of Rust files that make findings.
     const RUST: &[&str] = &["Diagnostic::new(", "Diagnostic {", ".diagnostic(", "finding("];
 
-    /// The strings in the source `text`.
+    /// Returns the strings in the source `text`.
     fn strings(text: &str) -> impl Iterator<Item = &str> {
         text.lines().flat_map(|line| line.split('"').skip(1).step_by(2))
     }
 
-    /// The strings that are codes by the words before them, whatever they look like; those that
-    /// are parts of code in Lisp's `(param params "code" ...)` are not behind one of these words.
+    /// Returns the strings that are codes because of the words before them, whatever they look
+    /// like. Parts of code in Lisp's `(param params "code" ...)` do not follow one of these words.
     fn made(text: &str) -> BTreeSet<String> {
         let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let line = line.replace("( \"", "(\"");
@@ -173,14 +173,14 @@ mod tests {
         behind.filter_map(|rest| string(&rest)).filter(|code| !code.trim().is_empty()).collect()
     }
 
-    /// The strings that look like codes.
+    /// Returns the strings that look like codes.
     fn like_codes(text: &str) -> BTreeSet<String> {
         let is_word = |word: &&str| word.contains('-') && word.chars().all(|c| c == '-' || c.is_ascii_lowercase());
         let whole = |word: &&str| !word.starts_with('-') && !word.ends_with('-') && !NO_CODES.contains(word);
         strings(text).filter(is_word).filter(whole).map(str::to_owned).collect()
     }
 
-    /// The sources below `directory`, without this file and without tests.
+    /// Returns the sources below `directory`, without this file and without tests.
     fn sources(directory: &Path) -> Vec<String> {
         let mut all = Vec::new();
         for entry in std::fs::read_dir(directory).unwrap() {
@@ -205,24 +205,24 @@ mod tests {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../lisp/src")
     }
 
-    /// The codes that a source gives.
+    /// Returns the codes that a source has.
     fn given(text: &str) -> BTreeSet<String> {
         made(text).into_iter().chain(like_codes(text)).collect()
     }
 
-    /// The codes of the image: those of its checks, and of what calls these.
+    /// Returns the codes of the image: those of its checks, and of the operations that call these.
     fn of_image() -> BTreeSet<String> {
         let check = sources(&lisp().join("check"));
         let ops = sources(&lisp().join("ops")).into_iter().filter(|text| text.contains("finding"));
         let mut codes: BTreeSet<String> = check.into_iter().chain(ops).flat_map(|text| given(&text)).collect();
-        // The table of SBCL's words, in which a code is the first of a list.
+        // The table of SBCL's words. Each list in it begins with a code.
         let kinds = std::fs::read_to_string(lisp().join("check/kinds.lisp")).unwrap();
         let first = |line: &str| line.trim_start().strip_prefix("(\"")?.split('"').next().map(str::to_owned);
         codes.extend(kinds.lines().filter_map(first));
         codes
     }
 
-    /// The codes of the host.
+    /// Returns the codes of the host.
     fn of_host() -> BTreeSet<String> {
         let all = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
         let makers = all.into_iter().filter(|text| RUST.iter().any(|word| text.contains(word)));
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(described, CODES);
     }
 
-    /// The anchors of a page: those that it has itself, and those that are made of its headings.
+    /// Returns the anchors of a page: explicit ones, and those made of its headings.
     fn anchors(page: &str) -> BTreeSet<String> {
         let own = page.split("<a id=\"").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned);
         let headings = page.lines().filter(|line| line.starts_with('#')).map(|line| {

@@ -16,31 +16,32 @@ use crate::model::image::ImageError;
 /// The longest time, in seconds, for which an agent holds a copy, unless the person's settings let
 /// evaluations take longer.
 const MAX_TIMEOUT_S: f64 = 600.0;
-/// Seconds that the host waits after the copy itself should have left the code.
+/// The time, in seconds, that the host waits after the copy itself should have ended the code.
 const GRACE: f64 = 2.0;
 
-/// Seconds that a copy has for its comparison before and after an evaluation.
+/// The time, in seconds, that a copy has for the comparison before and after an evaluation.
 const COMPARISON: f64 = 20.0;
 
 /// The limits of an agent's work in a copy.
 pub(super) struct Limits {
-    /// Seconds after which the copy leaves the code.
+    /// The time in seconds after which the copy ends the code.
     pub(super) timeout: f64,
-    /// Seconds after which the host ends the copy.
+    /// The time in seconds after which the host ends the copy.
     pub(super) deadline: f64,
-    /// Bytes of memory.
+    /// The memory limit in bytes.
     pub(super) memory: u64,
 }
 
 impl Limits {
-    /// `wanted`: seconds.
+    /// Returns the limits for work that wants `wanted` seconds.
     pub(super) fn of(config: &Config, wanted: f64) -> Limits {
         let timeout = bounded(config, wanted);
         Limits { timeout, deadline: timeout + GRACE, memory: config.check.memory }
     }
 }
 
-/// Returns the time, in seconds, that an agent's work in a copy may take where it wants `wanted`.
+/// Returns the time, in seconds, that an agent's work in a copy may take if it wants `wanted`
+/// seconds.
 pub(super) fn bounded(config: &Config, wanted: f64) -> f64 {
     wanted.min(config.eval_timeout.as_secs_f64().max(MAX_TIMEOUT_S))
 }
@@ -51,9 +52,9 @@ impl Session {
         self.inner.checker.limits_reading()
     }
 
-    /// Runs an operation in a confined copy of the image: nothing that it does is kept.
+    /// Runs an operation in a confined copy of the image, so that no effect of it is kept.
     /// `operation` is given the name of the client's evaluation session, and the seconds that it
-    /// may take of those that were `wanted`.
+    /// may take, at most `wanted`.
     pub fn run_in_copy<O: Operation, F: FnOnce(String, f64) -> O + Send + 'static>(
         &self,
         client: ClientId,
@@ -73,7 +74,7 @@ impl Session {
                     operation: operation(name, timeout),
                     timeout,
                     deadline,
-                    // Always confined: no person is asked about code in a copy.
+                    // Always confined, since no person is asked about code in a copy.
                     confine: true,
                     threads: config.copy_threads && O::IS_UNDER_TEST,
                     memory,
@@ -88,7 +89,7 @@ impl Session {
 
 impl Session {
     /// Evaluates code in a confined copy of the image, and compares the copy before and after.
-    /// `request.timeout`: seconds.
+    /// `request.timeout` is in seconds.
     pub fn try_evaluation(
         &self,
         client: ClientId,

@@ -1,5 +1,5 @@
 //! The texts of files as they were when the image loaded them, so that later changes can be
-//! detected and shown. Bounded in size.
+//! detected and shown. Their total size is limited.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use crate::file_stamp::COARSE;
 use similar::{ChangeTag, TextDiff};
 
-/// The maximum size of all texts together, in bytes.
+/// The maximum total size of the texts, in bytes.
 const MAX_BYTES: usize = 32 << 20;
 /// The size of the shown changes, in bytes, beyond which the changes of further files are left out.
 const MAX_SHOWN_BYTES: usize = 6_000;
@@ -23,7 +23,7 @@ pub(super) struct LoadedTexts {
     texts: HashMap<PathBuf, Arc<str>>,
     order: VecDeque<PathBuf>,
     bytes: usize,
-    /// The files of the last load of which it is not known what the image has.
+    /// The files of the last load for which it is unknown which text the image has.
     unsure: HashSet<PathBuf>,
 }
 
@@ -54,7 +54,7 @@ impl LoadedTexts {
         self.unsure.insert(path);
     }
 
-    /// Returns true if it is not known which text of a file the image has.
+    /// Returns true if it is unknown which text of a file the image has.
     pub(super) fn is_unsure(&self, path: &Path) -> bool {
         self.unsure.contains(path)
     }
@@ -70,7 +70,7 @@ impl LoadedTexts {
     }
 }
 
-/// Returns the time at which a file's content or its other facts were last set: the time of the
+/// Returns the time at which a file's content or its other metadata were last set. The time of the
 /// content alone can be set back.
 fn last_set(path: &Path) -> std::io::Result<SystemTime> {
     let facts = std::fs::metadata(path)?;
@@ -80,19 +80,19 @@ fn last_set(path: &Path) -> std::io::Result<SystemTime> {
     Ok(facts.modified()?.max(changed))
 }
 
-/// When a file was last written, beside the time at which it had been loaded.
+/// The order of a file's last write and of its load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Written {
-    /// Before it: the content now is the one that was loaded.
+    /// The file was written before the load, so its content is the one that was loaded.
     Before,
-    /// After it.
+    /// The file was written after the load.
     After,
-    /// At about that time, or it is not known.
+    /// The file was written at about the time of the load, or the time is unknown.
     Unclear,
 }
 
 impl Written {
-    /// Compares a file with the time at which it had been loaded.
+    /// Compares the last write of a file with the time at which the file had been loaded.
     pub(super) fn of(path: &Path, loaded: SystemTime) -> Written {
         match last_set(path) {
             Ok(written) if written + COARSE <= loaded => Written::Before,
@@ -103,8 +103,7 @@ impl Written {
 }
 
 /// Returns the changes of files since they were loaded, for a person: for each file its name and
-/// the lines that differ.
-/// `files`: the name, the loaded text, the current text.
+/// the lines that differ. Each of `files` has the name, the loaded text and the current text.
 pub(super) fn changes(files: &[(String, Option<Arc<str>>, String)]) -> String {
     let mut text = String::new();
     let (mut same, mut unknown) = (0, Vec::new());
@@ -144,12 +143,12 @@ pub(super) fn changes(files: &[(String, Option<Arc<str>>, String)]) -> String {
     format!("{head}\n{text}").trim_end().to_owned()
 }
 
-/// The files of a load: those that were loaded, if the image has told of them.
+/// The files that a load has loaded, or `None` if the image has not reported them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LoadedNow(pub(super) Option<HashSet<PathBuf>>);
 
 impl LoadedNow {
-    /// Returns true if the file was loaded; also if that is not known.
+    /// Returns true if the file was loaded, or if that is unknown.
     pub(super) fn has(&self, file: &Path) -> bool {
         self.0.as_ref().is_none_or(|loaded| loaded.contains(file))
     }

@@ -26,7 +26,7 @@ pub enum Unreadable {
 pub struct TopForm {
     /// The span in characters.
     pub span: Span,
-    /// The reason why it cannot be read; `None` when its structure is whole.
+    /// The reason why the form cannot be read; `None` if its structure is whole.
     pub fault: Option<Unreadable>,
     /// The span in bytes.
     pub(crate) bytes: Span,
@@ -34,8 +34,8 @@ pub struct TopForm {
     pub(super) seems_unterminated: bool,
 }
 
-/// The changed part of a text: `start..old_end` of the old text became `start..new_end` of the
-/// new one.
+/// The changed part of a text: `start..old_end` of the old text became `start..new_end` of the new
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Edited {
     pub(super) start: usize,

@@ -1,4 +1,4 @@
-//! The output. Text of the image is escaped before it reaches a terminal.
+//! The output of the REPL. Text of the image is escaped before it reaches a terminal.
 
 use std::io::{self, IsTerminal};
 
@@ -8,7 +8,7 @@ use super::super::output::{colour, print_as_it_is, print_error_as_it_is, width};
 
 /// The style of errors (SGR).
 pub(super) const ERROR: &str = "31";
-/// The part of an unfinished line that is kept, in characters.
+/// The number of characters that are kept of an unfinished line.
 const MAX_LINE_CHARS: usize = 500;
 
 /// The two streams of the program.
@@ -55,8 +55,8 @@ impl Screen {
         }
     }
 
-    /// Returns the last line that was written, if it has no line break yet; only its last row if it
-    /// takes several rows of the terminal.
+    /// Returns the last line that was written, if it has no line break yet. If the line takes
+    /// several rows of the terminal, returns only the last row.
     pub(super) fn unfinished(&self) -> String {
         let line = if self.out.unfinished.is_empty() { &self.err.unfinished } else { &self.out.unfinished };
         last_row(line, width().unwrap_or(MAX_LINE_CHARS))
@@ -92,8 +92,8 @@ impl Screen {
         self.write(text, false)
     }
 
-    /// As [`Screen::print`], on standard error, and emphasized by a style (SGR) in a capable
-    /// terminal.
+    /// Writes lines as [`Screen::print`] does, on standard error, emphasized by a style (SGR) in a
+    /// capable terminal.
     pub(super) fn print_error(&mut self, text: &str, style: &str) -> io::Result<()> {
         self.fresh_line()?;
         let text = if self.err.terminal { shown::terminal(text) } else { text.to_owned() };
@@ -109,7 +109,7 @@ fn last_row(line: &str, width: usize) -> String {
     line.chars().skip(count.saturating_sub(1) / width.max(1) * width).collect()
 }
 
-/// The unfinished line after more text, its end if it is long.
+/// Returns the unfinished line after more text, or only its end if it is long.
 fn unfinished(before: &str, text: &str) -> String {
     let line = match text.rsplit_once('\n') {
         Some((_, line)) => line.to_owned(),

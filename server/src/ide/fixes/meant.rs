@@ -1,4 +1,4 @@
-//! Fixes for an unknown name that is similar to a known one: a change to that name.
+//! Fixes for an unknown name that is similar to a known one. They change it to the known name.
 
 use super::names::{Token, token};
 use super::{Change, Fix};
@@ -19,7 +19,7 @@ enum Unknown {
     Function,
     Variable,
     Type,
-    /// A symbol that its package does not export, or does not have.
+    /// A symbol that its package does not export or does not have.
     Symbol,
     /// The package of a prefix.
     Package,
@@ -54,7 +54,8 @@ pub fn is_about_name(item: &Diagnostic) -> bool {
     Unknown::of(item).is_some()
 }
 
-/// The part of a token that is misspelt: a prefix without its colon, or a name with its prefix.
+/// Returns the part of a token that is misspelt: a prefix without its colon, or a name with its
+/// prefix.
 fn misspelt(unknown: Unknown, token: &Token) -> Option<&str> {
     match unknown {
         Unknown::Package => token.package.as_deref().filter(|package| !package.is_empty()),
@@ -62,7 +63,7 @@ fn misspelt(unknown: Unknown, token: &Token) -> Option<&str> {
     }
 }
 
-/// The prefix by which similar names are found: the package prefix and the first character.
+/// Returns the prefix by which similar names are found: the package prefix and the first character.
 fn start(unknown: Unknown, token: &Token) -> Option<String> {
     let misspelt = misspelt(unknown, token)?;
     let prefix = if unknown == Unknown::Package { 0 } else { misspelt.len() - token.name.len() };
@@ -70,7 +71,7 @@ fn start(unknown: Unknown, token: &Token) -> Option<String> {
     Some(misspelt[..prefix + first].to_owned())
 }
 
-/// The query to the image for names similar to an unknown one.
+/// Returns the query to the image for names similar to an unknown one.
 pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<Complete> {
     let unknown = Unknown::of(item)?;
     let package = package_at(document, item.span.start).unwrap_or_else(|| first_package.to_owned());
@@ -83,13 +84,13 @@ pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> 
     })
 }
 
-/// The texts that may be meant in place of an unknown name, from the names of the image and those
-/// of the text, best first.
+/// Returns the texts that may be meant in place of an unknown name, from the names of the image and
+/// those of the text, best first.
 pub fn names(document: &Document, item: &Diagnostic, image: &[Completion]) -> Vec<String> {
     near(document, item, image).into_iter().map(|(_, name)| name).collect()
 }
 
-/// The fixes, from the names of the image and those of the text, best first.
+/// Returns the fixes, from the names of the image and those of the text, best first.
 pub fn fixes(document: &Document, item: &Diagnostic, image: &[Completion]) -> Vec<Fix> {
     let near = near(document, item, image);
     let nearest = near.first().map(|(distance, _)| *distance);
@@ -101,7 +102,7 @@ pub fn fixes(document: &Document, item: &Diagnostic, image: &[Completion]) -> Ve
     near.into_iter().enumerate().map(fix).collect()
 }
 
-/// The texts that may be meant, each with its distance from what is written, best first.
+/// Returns the texts that may be meant, each with its distance from the written text, best first.
 fn near(document: &Document, item: &Diagnostic, image: &[Completion]) -> Vec<(usize, String)> {
     let (Some(unknown), Some(token)) = (Unknown::of(item), token(document, item)) else { return Vec::new() };
     let (Some(misspelt), Some(typed)) = (misspelt(unknown, &token), start(unknown, &token)) else { return Vec::new() };

@@ -15,11 +15,11 @@ use crate::text::cancellation;
 use crate::text::decode_as_edited;
 use crate::text::document::Document;
 
-/// The maximum number of files.
+/// The maximum number of files in the index.
 const MAX_FILES: usize = 20_000;
 /// The maximum number of directories that are read.
 const MAX_DIRECTORIES: usize = 50_000;
-/// The maximum size in bytes of a file, and of all files together.
+/// The maximum size in bytes of a file that is indexed.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 const MAX_TOTAL_BYTES: u64 = 512 << 20;
 /// The extensions of Lisp files.
@@ -51,7 +51,7 @@ struct IndexedFiles {
 
 impl Store {
     /// Returns the last complete index, at first an empty one, and true if the caller ought to call
-    /// [`Store::refreshed`]. Does not block on a refresh.
+    /// [`Store::refreshed`]. Does not wait for a refresh.
     pub fn last(&self) -> (Arc<Snapshot>, bool) {
         // During a refresh, another one would only wait for it.
         let free = self.kept.try_lock().is_ok();
@@ -63,12 +63,12 @@ impl Store {
         (last.snapshot.clone(), due)
     }
 
-    /// Brings the index up to date and returns it. Blocks: it reads the workspace's directories and
-    /// the files that have changed. An index whose computation was ended early is `cut`.
+    /// Updates the index and returns it. Blocks, since it reads the workspace's directories and the
+    /// files that have changed. An index whose computation was ended early is `cut`.
     pub fn refreshed(&self, root: &Path, open: Vec<OpenText>) -> Snapshot {
         let (paths, cut) = lisp_files(root);
-        // One refresh at a time: others would read the same files. Files that a refresh read before
-        // it was ended early are kept.
+        // Only one refresh runs at a time, since others would read the same files. Files that a
+        // refresh read before it was ended early are kept.
         let mut kept = lock(&self.kept);
         let mut all: HashMap<PathBuf, Arc<FileEntry>> = HashMap::new();
         for (path, stamp) in paths {
@@ -129,7 +129,7 @@ impl Store {
                 let mut last = lock(&self.last);
                 std::mem::replace(&mut last.snapshot, made)
             };
-            // Dropping the last reference frees thousands of names, so not under the lock.
+            // Dropping the last reference frees thousands of names, so it is done without the lock.
             drop(before);
         }
         snapshot
@@ -141,8 +141,8 @@ fn is_lisp(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// The Lisp files below a directory, with their stamps; and true if there are more. Symbolic links,
-/// hidden files and directories, and `node_modules` are skipped.
+/// Returns the Lisp files below a directory with their stamps, and true if there are more. Symbolic
+/// links, hidden files and directories, and `node_modules` are skipped.
 fn lisp_files(root: &Path) -> (Vec<(PathBuf, FileStamp)>, bool) {
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let (mut found, mut directories, mut seen, mut bytes) = (Vec::new(), vec![root], 0, 0);

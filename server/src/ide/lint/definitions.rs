@@ -1,5 +1,5 @@
-//! Rules about the definitions of a text: those that nothing uses, and local functions that hide
-//! global ones.
+//! Rules about the definitions of a text: unused definitions, and local functions that hide global
+//! ones.
 
 use std::collections::{HashMap, HashSet};
 
@@ -35,12 +35,12 @@ struct Suspect {
     written: String,
     /// The span of the name.
     span: Span,
-    /// The names by which it is used.
+    /// The names by which the definition is used.
     names: Vec<String>,
 }
 
-/// Definitions that nothing in the workspace mentions outside of themselves, in packages of the
-/// workspace that do not export them.
+/// Returns the definitions that nothing in the workspace mentions outside of themselves, in
+/// packages of the workspace that do not export them.
 pub(super) fn unused_definitions(whole: &Whole) -> Vec<WorkspaceFinding> {
     // Roswell calls the `main` of a script (`.ros`).
     let script = whole.path.and_then(|path| path.extension()).is_some_and(|extension| extension == "ros");
@@ -86,7 +86,8 @@ fn suspect(whole: &Whole, one: &Indexed) -> Option<Suspect> {
     Some(Suspect { written: one.written.clone(), span: one.name, names: all })
 }
 
-/// The names among `wanted` that the text mentions outside of the definitions of the same name.
+/// Returns the names among `wanted` that the text mentions outside of the definitions of the same
+/// name.
 fn used_here(whole: &Whole, wanted: &HashSet<&str>, definitions: &[Indexed]) -> HashSet<String> {
     let text = whole.document.text().to_string();
     let tree = Tree::of(&text, whole.document.scan());
@@ -128,7 +129,8 @@ fn used_here(whole: &Whole, wanted: &HashSet<&str>, definitions: &[Indexed]) -> 
     used
 }
 
-/// Local functions with the name of a global function or macro that the workspace defines.
+/// Returns the local functions with the name of a global function or macro that the workspace
+/// defines.
 pub(super) fn shadowed_functions(whole: &Whole) -> Vec<WorkspaceFinding> {
     let mut globals: HashSet<(String, String)> = HashSet::new();
     for one in whole.index.files.iter().flat_map(|file| &file.definitions) {
@@ -166,7 +168,7 @@ pub(super) fn shadowed_functions(whole: &Whole) -> Vec<WorkspaceFinding> {
     found
 }
 
-/// The home package and the name of a symbol.
+/// Returns the home package and the name of a symbol.
 fn resolved(whole: &Whole, symbol: &names::Symbol, here: &str) -> (String, String) {
     let package =
         symbol.package.as_deref().map_or_else(|| here.to_owned(), |prefix| whole.packages.package_name(prefix, here));

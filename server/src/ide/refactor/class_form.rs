@@ -20,7 +20,7 @@ pub(super) struct Class<'a> {
 }
 
 impl<'a> Class<'a> {
-    /// The innermost definition around the cursor.
+    /// Returns the innermost definition around the cursor.
     pub(super) fn at(site: &Site<'a>) -> Option<Class<'a>> {
         let list = *site.nearest(&["defclass", "defstruct"])?.last()?;
         let named = list.children.get(1).filter(|named| named.is_plain())?;
@@ -37,23 +37,23 @@ impl<'a> Class<'a> {
         (plain && !guarded).then_some(class)
     }
 
-    /// The name without a package.
+    /// Returns the name without a package.
     pub(super) fn bare(&self, site: &Site<'a>) -> &'a str {
         unprefixed(site.form.text(self.name))
     }
 }
 
-/// A symbol as written, without its package.
+/// Returns a symbol as written, without its package.
 pub(super) fn unprefixed(written: &str) -> &str {
     &written[names::prefix_length(written)..]
 }
 
-/// The name of a slot.
+/// Returns the name of a slot.
 pub(super) fn slot_name(slot: &Node) -> Option<&Node> {
     if slot.is_list() { slot.children.first() } else { Some(slot).filter(|slot| slot.is_plain()) }
 }
 
-/// The edit that inserts code after a form, in the letter case of the top-level form.
+/// Returns the edit that inserts code after a form, in the letter case of the top-level form.
 pub(super) fn behind(site: &Site, list: &Node, code: &str) -> Edit {
     let newline = site.newline;
     let code = if code.contains(['|', '\\']) { code.to_owned() } else { site.cased(code) };
@@ -61,7 +61,7 @@ pub(super) fn behind(site: &Site, list: &Node, code: &str) -> Edit {
     let end = site.form.span_of(list.end(), list.end()).end;
     let line_end = text.line_to_char(text.char_to_line(end)) + text.line(text.char_to_line(end)).len_chars();
     let rest = text.slice(end..line_end).to_string();
-    // A comment behind the form on its last line belongs to the form.
+    // A comment after the form on its last line belongs to the form.
     let at = match rest.trim_start().starts_with(';') {
         true => end + rest.trim_end().chars().count(),
         false => end,
@@ -69,8 +69,8 @@ pub(super) fn behind(site: &Site, list: &Node, code: &str) -> Edit {
     Edit { span: Span { start: at, end: at }, text: format!("{newline}{newline}{code}"), cluster: 0, other: None }
 }
 
-/// The constructor `function`, which takes keywords and passes them on to `make-instance`: a slot
-/// whose keyword is not given gets its initial value there.
+/// Returns the constructor `function`, which takes keywords and passes them on to `make-instance`,
+/// where a slot whose keyword is not given gets its initial value.
 pub(super) fn keyword_constructor(site: &Site, class: &Class, function: &str, keywords: &str) -> String {
     let (all, n, name) = (site.fresh("initargs", true), site.newline, site.form.text(class.name));
     let ignored = keywords.trim_end_matches(" &allow-other-keys");

@@ -1,4 +1,4 @@
-//! `if`, `when`, `unless` and `cond`, each as another.
+//! Conversions between `if`, `when`, `unless` and `cond`.
 
 use super::comments::{self, first_line, kept_comments};
 use super::site::{Edit, Site};
@@ -67,13 +67,13 @@ impl Conditional<'_> {
         node.is_plain() && self.site.form.written(node).eq_ignore_ascii_case("t")
     }
 
-    /// The edit that writes another operator.
+    /// Returns the edit that writes another operator.
     fn head(&self, operator: &str) -> Edit {
         let head = self.element(0);
         self.site.edit(head.start(), head.end(), self.site.cased(operator))
     }
 
-    /// The edit that makes the opposite of the condition.
+    /// Returns the edit that negates the condition.
     fn opposite(&self) -> Edit {
         let condition = self.element(1);
         let operator = self.site.form.operator(condition).unwrap_or_default();
@@ -88,18 +88,19 @@ impl Conditional<'_> {
         self.site.edit(condition.start(), condition.end(), by)
     }
 
-    /// The edits that replace a `progn` by its statements; none if the node is no `progn`.
+    /// Returns the edits that replace a `progn` by its statements, or none if the node is not a
+    /// `progn`.
     fn spliced(&self, node: &Node) -> Vec<Edit> {
         let all = node.elements();
         if !(node.is_list() && self.site.form.operator(node).as_deref() == Some("progn") && all.len() > 1) {
             return Vec::new();
         }
-        // If the reader skips all statements, nothing is left in their place.
+        // If the reader skips all statements, none is left in their place.
         if all[1..].iter().all(|one| one.guarded) {
             return Vec::new();
         }
         let (head, last) = (&all[0], &all[all.len() - 1]);
-        // Comments behind the operator and at the end stay.
+        // Comments after the operator and at the end are kept.
         let behind = self.site.between(head.end(), all[1].start());
         let start = head.end() + behind.len() - behind.trim_start().len();
         let blank = self.site.between(last.end(), node.end() - 1).trim().is_empty();
@@ -107,7 +108,7 @@ impl Conditional<'_> {
         vec![self.site.edit(node.start(), start, ""), self.site.edit(end, node.end(), "")]
     }
 
-    /// `(if c a)` as `(when c a)` or `(unless c' a)`.
+    /// Converts `(if c a)` to `(when c a)` or `(unless c' a)`.
     fn if_to(&self, operator: &str, negate: bool) -> Option<Vec<Edit>> {
         let mut edits = vec![self.head(operator)];
         if negate {
@@ -117,13 +118,13 @@ impl Conditional<'_> {
         Some(edits)
     }
 
-    /// `(if c nil a)` as `(unless c a)`, `(if c a nil)` as `(when c a)`.
+    /// Converts `(if c nil a)` to `(unless c a)`, or `(if c a nil)` to `(when c a)`.
     fn if_nil_to(&self, operator: &str) -> Option<Vec<Edit>> {
         let mut edits = vec![self.head(operator)];
         if operator == "unless" {
             let (from, to) = (self.element(1).end(), self.element(3).start());
             let gap = self.site.between(from, self.element(2).start());
-            // Its comments are among those that are kept.
+            // The comments of the gap are among those that are kept.
             let blank = Some(&gap[gap.trim_end().len()..]).filter(|blank| !blank.is_empty()).unwrap_or(" ");
             edits.push(self.site.edit(from, to, kept_comments(self.site, from, to, to, blank)));
             edits.extend(self.spliced(self.element(3)));
@@ -134,7 +135,8 @@ impl Conditional<'_> {
         Some(edits)
     }
 
-    /// The edit that removes code up to the end of a list, and keeps the comments before it.
+    /// Returns the edit that removes code up to the end of a list, and keeps the comments before
+    /// it.
     fn without(&self, from: usize, to: usize) -> Edit {
         self.site.edit(from, to, kept_comments(self.site, from, to, to, ""))
     }
@@ -145,8 +147,9 @@ impl Conditional<'_> {
         Ok(edits)
     }
 
-    /// The edit that begins a `progn` around statements behind a condition: on their line if they
-    /// are on one. A comment above the first is within.
+    /// Returns the edit that begins a `progn` around statements after a condition. It is on the
+    /// line of the statements if they are on one line. A comment above the first statement is
+    /// inside.
     fn progn(&self, condition: &Node, first: &Node, last: &Node) -> Edit {
         let gap = self.site.between(condition.end(), first.start());
         let line = first_line(gap);
@@ -157,7 +160,8 @@ impl Conditional<'_> {
         self.site.edit(at, at, opening)
     }
 
-    /// `(when c a b)` as `(if c (progn a b))`; `unless` with the opposite condition.
+    /// Converts `(when c a b)` to `(if c (progn a b))`, and `unless` likewise with the opposite
+    /// condition.
     fn body_to_if(&self, negate: bool) -> Option<Vec<Edit>> {
         let mut edits = vec![self.head("if")];
         if negate {
@@ -175,7 +179,7 @@ impl Conditional<'_> {
         Some(vec![self.head(operator), self.opposite()])
     }
 
-    /// `(if a b (if c d e))` as `(cond (a b) (c d) (t e))`.
+    /// Converts `(if a b (if c d e))` to `(cond (a b) (c d) (t e))`.
     fn if_to_cond(&self) -> Option<Vec<Edit>> {
         let site = self.site;
         let mut edits = vec![self.head("cond")];
@@ -219,7 +223,7 @@ impl Conditional<'_> {
         Some(edits)
     }
 
-    /// `(cond (a b) (t c))` as `(if a b c)`.
+    /// Converts `(cond (a b) (t c))` to `(if a b c)`.
     fn cond_to_if(&self) -> Option<Vec<Edit>> {
         let site = self.site;
         let clauses = &self.list.elements()[1..];
@@ -269,8 +273,8 @@ impl Conditional<'_> {
         kinds.then_some(edits)
     }
 
-    /// The edit that writes the comments between `from` and a condition behind the condition's
-    /// line.
+    /// Returns the edit that writes the comments between `from` and a condition after the
+    /// condition's line.
     fn behind_condition(&self, from: usize, condition: &Node, next: &Node) -> Option<Edit> {
         let site = self.site;
         let gap = site.between(condition.end(), next.start());

@@ -1,4 +1,4 @@
-//! Inlining a function: its body replaces one call, or all calls of a local function, whose
+//! Inlining of a function. Its body replaces one call, or all calls of a local function, whose
 //! definition is then removed.
 
 use super::effects::changing;
@@ -61,16 +61,16 @@ struct Function<'a> {
 }
 
 impl<'a> Function<'a> {
-    /// The forms that are evaluated in place of a call: default values and the body.
+    /// Returns the forms that are evaluated in place of a call: default values and the body.
     fn code(&self, bindings: &Bindings<'a>) -> Vec<&'a Node> {
         bindings.default_values().chain(self.body).collect()
     }
 }
 
-/// The parts of a function; `from`: the index of its lambda list.
+/// Returns the parts of a function. `from` is the index of its lambda list.
 ///
 /// # Errors
-/// The reason why it cannot be inlined.
+/// The reason why the function cannot be inlined.
 fn parts<'a>(site: &Site<'a>, definition: &'a Node, from: usize) -> Result<Function<'a>, String> {
     let elements = definition.elements();
     let list = elements.get(from).filter(|list| list.is_list()).ok_or("its lambda list is not known")?;
@@ -90,7 +90,7 @@ fn parts<'a>(site: &Site<'a>, definition: &'a Node, from: usize) -> Result<Funct
     Ok(Function { parameters: LambdaList::of(site, list)?, declarations, body })
 }
 
-/// The forms of a body behind its docstring.
+/// Returns the forms of a body after its docstring.
 fn without_docstring(body: &[Node]) -> &[Node] {
     match body {
         [first, rest @ ..] if first.kind == Kind::String && !rest.is_empty() => rest,
@@ -98,7 +98,7 @@ fn without_docstring(body: &[Node]) -> &[Node] {
     }
 }
 
-/// Refuses code that has another meaning outside of the function.
+/// Refuses code that would have another meaning outside of the function.
 fn check_can_move(site: &Site, code: &[&Node], name: &str) -> Result<(), String> {
     fn leaves(form: &Form, node: &Node, name: &str) -> bool {
         let block = || node.children.get(1).and_then(|block| form.name(block));
@@ -124,7 +124,7 @@ fn check_can_move(site: &Site, code: &[&Node], name: &str) -> Result<(), String>
     Ok(())
 }
 
-/// The operator of the first call of an unknown macro.
+/// Returns the operator of the first call of an unknown macro.
 fn unknown_macro(site: &Site, node: &Node) -> Option<String> {
     if node.is_data() {
         return None;
@@ -149,7 +149,7 @@ fn symbols<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
     node.children.iter().for_each(|child| symbols(child, found));
 }
 
-/// The spans of the bindings of a name that are visible at an offset, sorted.
+/// Returns the spans of the bindings of a name that are visible at an offset, sorted.
 fn visible_bindings(scopes: &Scopes, at: usize, name: &str) -> Vec<Span> {
     let mut found: Vec<Span> =
         scopes.visible(at).into_iter().filter(|one| one.name == name).map(|one| one.span).collect();
@@ -157,10 +157,10 @@ fn visible_bindings(scopes: &Scopes, at: usize, name: &str) -> Vec<Span> {
     found
 }
 
-/// The text that takes the place of a call.
+/// Returns the text that replaces a call.
 ///
 /// # Errors
-/// The declarations of the function are about variables of two forms.
+/// The reason, if the declarations of the function are about variables of two forms.
 fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) -> Result<String, String> {
     let newline = site.newline;
     let declared = !function.declarations.is_empty();
@@ -295,7 +295,7 @@ fn inline_call(site: &Site, chain: &[&Node], document: &Document, span: Span, na
     Ok(vec![site.edit(call.start(), call.end(), written(site, &own, &function, &bindings)?)])
 }
 
-/// Refuses a call that is not known to be evaluated, or that is in code of the compiler, such as a
+/// Refuses a call that is not known to be evaluated, or that runs at compile time, such as one in a
 /// macro's body.
 fn check_evaluated(site: &Site, parents: &[&Node], call: &Node) -> Result<(), String> {
     if let Some(operator) = parents

@@ -1,4 +1,4 @@
-//! The first form of a text that changes how the text behind it is read.
+//! The first form of a text that changes how the text after it is read.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -18,12 +18,12 @@ const READERS: [&str; 7] = [
     VARIABLE,
 ];
 const VARIABLE: &str = "*readtable*";
-/// Operators that read the variable alone.
+/// Operators that only read the variable.
 const LOOKING: [&str; 5] = ["get-macro-character", "get-dispatch-macro-character", "readtablep", "eq", "eql"];
 
-/// The start of the first form up to `until` that may change how later text is read, and the
-/// operator or variable by which it does. A definition changes nothing until it is called; the
-/// expansion of a macro may.
+/// Returns the start of the first form up to `until` that may change how later text is read, and
+/// the operator or variable by which it does so. A definition changes nothing until it is called.
+/// The expansion of a macro may change how later text is read.
 pub(in crate::ide) fn first_reader(document: &Document, until: usize) -> Option<(usize, &'static str)> {
     let before = || document.scan().forms().iter().take_while(|top| top.span.start <= until);
     let mentions = |top: &TopForm| {
@@ -45,9 +45,9 @@ pub(in crate::ide) fn first_reader(document: &Document, until: usize) -> Option<
 struct Definition {
     name: Option<String>,
     is_macro: bool,
-    /// The names within.
+    /// The names in the definition.
     mentioned: HashSet<String>,
-    /// The operator or variable within that changes how text is read.
+    /// The operator or variable in the definition that changes how text is read.
     reader: Option<&'static str>,
 }
 
@@ -79,8 +79,8 @@ impl Definition {
     }
 }
 
-/// The definitions of a text that change how text is read when they are called, also through one
-/// another; each with the operator or variable by which it does.
+/// The definitions of a text that change how text is read when they are called, directly or through
+/// one another. Each has the operator or variable by which it does so.
 #[derive(Default)]
 struct ReaderChanges {
     functions: HashMap<String, &'static str>,
@@ -109,14 +109,15 @@ impl ReaderChanges {
                 continue;
             }
             same.insert(name.clone(), reader);
-            // The users of a name are taken out: a second definition of it adds none.
+            // The users of a name are removed, so that a second definition of it adds none.
             let users = users.remove(name.as_str()).unwrap_or_default();
             changing.extend(users.into_iter().map(|user| (user, reader)));
         }
         known
     }
 
-    /// The operator by which the evaluation of a top-level form may change how text is read.
+    /// Returns the operator by which the evaluation of a top-level form may change how text is
+    /// read.
     fn evaluated(&self, form: &Form, node: &Node) -> Option<&'static str> {
         let operator = form.operator(node).unwrap_or_default();
         let all = |from: usize| node.children.iter().skip(from).find_map(|child| self.evaluated(form, child));
@@ -129,8 +130,9 @@ impl ReaderChanges {
         }
     }
 
-    /// The first of the operators that the last node of a path has within; `all`: all of them, else
-    /// only macros of the text, which are expanded when the form is compiled.
+    /// Returns the first operator in the last node of a path that changes how text is read. If
+    /// `all` is false, only macros of the text are considered, which are expanded when the form is
+    /// compiled.
     fn mentioned(&self, form: &Form, path: &mut Vec<&Node>, all: bool) -> Option<&'static str> {
         let node = *path.last()?;
         if node.kind == Kind::Atom {
@@ -152,14 +154,14 @@ impl ReaderChanges {
     }
 }
 
-/// The name that a definition defines.
+/// Returns the name that a definition defines.
 fn defined(form: &Form, definition: &Node) -> Option<String> {
     let name = definition.children.get(1)?;
     form.name(name).or_else(|| name.children.get(1).and_then(|name| form.name(name)))
 }
 
 /// Returns true if the variable at the end of a path is neither assigned nor given to a function
-/// that may change its value: a binding ends with its form, which was read before.
+/// that may change its value. A binding ends with its form, which was read before.
 fn only_looks(form: &Form, path: &[&Node]) -> bool {
     let [before @ .., around, variable] = path else { return false };
     let place = around.children.iter().position(|child| std::ptr::eq(child, *variable)).unwrap_or_default();

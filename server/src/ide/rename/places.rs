@@ -1,5 +1,5 @@
-//! The roles that standard operators give to names: a type at the head of a clause, a quoted
-//! function or variable as an argument, code in a macro's result.
+//! The roles that standard operators give to names, such as a type at the head of a clause, a
+//! quoted function or variable as an argument, or code in a macro's result.
 
 use std::collections::{HashMap, HashSet};
 
@@ -47,7 +47,7 @@ pub(super) struct Places {
     roles: HashMap<Span, Role>,
     /// The spans of quoted and backquoted data that macros return as code.
     expansions: HashSet<Span>,
-    /// The spans of those that `deftype` returns as a type specifier.
+    /// The spans of quoted data that `deftype` returns as a type specifier.
     types: HashSet<Span>,
     /// The scopes in the code that macros return.
     pub(super) scopes: Scopes,
@@ -245,7 +245,8 @@ impl Places {
         }
     }
 
-    /// Records the quoted data that a body returns as code, or with `types` as type specifiers.
+    /// Records the quoted data that a body returns as code, or as type specifiers if `types` is
+    /// true.
     fn result(&mut self, form: &Form, body: &[Node], types: bool) {
         let Some(last) = body.last() else { return };
         cancellation::point();

@@ -8,7 +8,7 @@ use crate::text::scanner::{Scanner, TokenKind};
 use crate::text::toplevel::Scan;
 use crate::text::tree::{Kind, NodeId, ROOT};
 
-/// The numbers that tell whether a deletion unbalances a text.
+/// The numbers from which it is decided whether a deletion unbalances a text.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     broken: usize,
@@ -29,8 +29,8 @@ impl Shape {
         shape
     }
 
-    /// Returns true if a text of this shape has lost nothing that one of shape `before` had, or is
-    /// less broken.
+    /// Returns true if a text of this shape has as many lists and strings as one of shape `before`,
+    /// or is less broken.
     fn keeps(self, before: Shape) -> bool {
         let whole = self.lists >= before.lists && self.strings >= before.strings;
         self.broken < before.broken || self.broken == before.broken && whole
@@ -42,13 +42,13 @@ impl Editor<'_> {
         [&self.tree.text[..range.start], by, &self.tree.text[range.end..]].concat()
     }
 
-    /// The edit of a deletion, with the cursor where it was.
+    /// Returns the edit of a deletion, with the cursor at the start of the deleted range.
     fn deletion(range: Range<usize>, by: String) -> Step {
         let at = range.start;
         Some((vec![(range, by)], SelectionAfter::At(at..at)))
     }
 
-    /// Deletes the selection, or the character behind the cursor or before it.
+    /// Deletes the selection, or the character after the cursor or before it.
     pub(super) fn delete_one(&self, forward: bool) -> Step {
         if !self.selection.is_empty() {
             return self.delete_region();
@@ -80,13 +80,14 @@ impl Editor<'_> {
         let pair = atom.map(|node| node.start..node.end).filter(plain);
         match pair {
             Some(pair) => Self::deletion(pair, String::new()),
-            // A delimiter stays, and the cursor goes over it.
+            // A delimiter is kept, and the cursor moves over it.
             None if forward => self.move_to(Some(range.end)),
             None => self.move_to(Some(range.start)),
         }
     }
 
-    /// In a string, the backslash and the character behind it, if one of them is the deleted one.
+    /// Returns the range of a backslash in a string and the character after it, if one of them is
+    /// the deleted one.
     fn escape(&self, range: &Range<usize>) -> Option<Range<usize>> {
         let text = self.tree.text;
         let inside = self.tree.path(range.start, false).pop()?;
@@ -102,7 +103,7 @@ impl Editor<'_> {
         Some(range.start..range.end + next.len_utf8())
     }
 
-    /// The list or string around the cursor that has nothing in it.
+    /// Returns the list or string around the cursor if it is empty.
     fn empty_around(&self) -> Option<Range<usize>> {
         let (text, at) = (self.tree.text, self.at());
         let inside = *self.tree.path(at, false).last()?;
@@ -111,7 +112,7 @@ impl Editor<'_> {
             && node.whole
             && text[node.start..node.end].ends_with(if node.kind == Kind::List { "()" } else { "\"\"" })
             && at + 1 == node.end;
-        // A prefix needs a datum.
+        // A prefix needs a datum, so it is deleted, too.
         empty.then(|| self.span(self.outer(inside)).start..node.end)
     }
 
@@ -127,7 +128,7 @@ impl Editor<'_> {
         broken && !next.is_empty() && !next.starts_with(';') && comment()
     }
 
-    /// Deletes the selection but for the delimiters whose partners are outside of it.
+    /// Deletes the selection except for the delimiters whose partners are outside of it.
     pub(super) fn delete_region(&self) -> Step {
         let (text, region) = (self.tree.text, self.selection.clone());
         let within = |at: usize| region.start <= at && at < region.end;
@@ -165,7 +166,7 @@ impl Editor<'_> {
         Self::deletion(region, by)
     }
 
-    /// Deletes to the end of the line, or of a form that goes on below, within the list.
+    /// Deletes to the end of the line, or of a form that continues below, within the list.
     pub(super) fn kill_line(&self) -> Step {
         let (text, at) = (self.tree.text, self.at());
         let rest = text[at..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
@@ -188,7 +189,7 @@ impl Editor<'_> {
         let range = if end > at {
             at..end
         } else {
-            // At the end of the line, the line break.
+            // At the end of the line, only the line break is deleted.
             let length = if text[at..].starts_with("\r\n") { 2 } else { usize::from(text[at..].starts_with('\n')) };
             at..at + length
         };

@@ -29,13 +29,13 @@ pub(super) struct Argument {
     uri: Option<Url>,
     /// The start of the code in the document.
     position: Option<Position>,
-    /// The position given as a range.
+    /// The position, given as a range.
     range: Option<Range>,
-    /// Seconds.
+    /// The time limit in seconds.
     timeout: Option<f64>,
     #[serde(default)]
     capture_time: bool,
-    /// Has the beginning and the output of the evaluation sent with this token.
+    /// A token with which the client is sent the beginning and the output of the evaluation.
     output_token: Option<Value>,
 }
 
@@ -75,25 +75,25 @@ async fn evaluate(connection: &Connection, argument: Argument, bar: Bar) -> Resu
         .map_err(|error| to_proto::error(&error))
 }
 
-/// The reports that a client is sent about its evaluation before the answer.
+/// The reports on an evaluation that its client is sent before the answer.
 pub(super) struct Reports {
     /// The client's token.
     token: Value,
-    /// Set when the evaluation begins; `None`: the client knows it.
+    /// The cell that is set when the evaluation begins; `None`: the client has been told.
     begun: Option<Arc<SetOnce<SentEvaluation>>>,
-    /// The output; `None`: no more can come.
+    /// The receiver of the output; `None`: no more can come.
     chunks: Option<mpsc::UnboundedReceiver<OutputChunk>>,
 }
 
 impl Reports {
-    /// Has a request report its beginning and its output.
+    /// Makes a request report its beginning and its output.
     pub(super) fn of(token: Value, request: &mut EvalRequest) -> Reports {
         let (begun, (output, chunks)) = (Arc::default(), mpsc::unbounded_channel());
         (request.sent, request.output) = (Some(Arc::clone(&begun)), Some(output));
         Reports { token, begun: Some(begun), chunks: Some(chunks) }
     }
 
-    /// Sends what comes next. Waits forever if nothing can come.
+    /// Sends the next report. Waits forever if there can be none.
     async fn send_next(&mut self, connection: &Connection) {
         if let Some(begun) = &self.begun {
             // Nothing is printed before the beginning.
@@ -109,7 +109,7 @@ impl Reports {
         std::future::pending().await
     }
 
-    /// Sends what has come by now.
+    /// Sends the reports that have arrived.
     fn send_rest(&mut self, connection: &Connection) {
         if self.begun.as_ref().is_some_and(|begun| begun.initialized()) {
             self.send_begun(connection);
@@ -151,7 +151,7 @@ pub(super) async fn follow<T>(
             biased;
             () = next => {}
             answer = &mut answer => {
-                // Something may have come with the answer.
+                // Reports may have arrived with the answer.
                 if let Some(reports) = &mut reports {
                     reports.send_rest(connection);
                 }

@@ -52,16 +52,16 @@ pub(in crate::lsp) struct Argument {
     package: Option<String>,
     #[serde(default)]
     how: Extent,
-    /// Positions in the texts shown, each in the result of the step before.
+    /// Positions in the texts shown. Each is a position in the result of the step before.
     #[serde(default)]
     steps: Vec<Position>,
-    /// Replaces the form with the expansion.
+    /// True to replace the form with the expansion.
     #[serde(default)]
     in_place: bool,
-    /// Shows the expansion as a message, for clients that ignore results.
+    /// True to show the expansion as a message, for clients that ignore results.
     #[serde(default)]
     show: bool,
-    /// Seconds.
+    /// The time limit in seconds.
     timeout: Option<f64>,
 }
 
@@ -119,11 +119,11 @@ impl Command for Macroexpand {
     }
 }
 
-/// A text, and the part of it to read.
+/// A text, with the part of it to read.
 struct Place {
     text: Rope,
     version: Option<i32>,
-    /// The top-level form.
+    /// The span of the top-level form.
     within: Span,
     /// The offset in the form.
     offset: Option<usize>,

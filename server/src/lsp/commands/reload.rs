@@ -1,5 +1,5 @@
-//! Hot reload: `consort.replaceFunction`, `reloadSystem`, `reloadPackage`, `undoReload`,
-//! `compileForm`, `compileFile`, `loadFile`.
+//! The commands of hot reload: `consort.replaceFunction`, `reloadSystem`, `reloadPackage`,
+//! `undoReload`, `compileForm`, `compileFile`, `loadFile`.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ pub(super) async fn perform(
     let bar = connection.bars.begin(token, connection.negotiated().progress, title, true);
     let (progress, steps) = mpsc::unbounded_channel();
     let system = what.system().map(str::to_owned);
-    // The long deadline is safe: a user sees the progress and can stop it.
+    // The long deadline is safe, since a user sees the progress and can stop the reload.
     let answer = connection.session.reload(connection.client, what, Some(86_400.0), Some(progress));
     match bar.follow(steps, answer).await? {
         Ok(outcome) => {
@@ -201,10 +201,10 @@ impl Command for CompileForm {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct File {
     uri: Url,
-    /// Compiles with `(debug 3)`.
+    /// True to compile with `(debug 3)`.
     #[serde(default)]
     debug: bool,
-    /// Loads forms that do not compile all the same.
+    /// True to load forms even if they do not compile.
     #[serde(default)]
     anyway: bool,
 }
@@ -214,7 +214,7 @@ impl File {
         path_of_uri(self.uri.as_str()).ok_or_else(|| Error::invalid_params(format!("{} is no file.", self.uri)))
     }
 
-    /// The reload of the file's whole code.
+    /// Returns the reload of the file's whole code.
     async fn code(&self, connection: &Connection) -> Result<Reload> {
         let document = connection.session.document(connection.client, self.uri.as_str()).await;
         let file = path_of_uri(self.uri.as_str());

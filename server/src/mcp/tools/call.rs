@@ -1,4 +1,4 @@
-//! The context of a tool call: what a tool works with, and what was approved.
+//! The context of a tool call: the session, the client, and the approval.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,14 +18,14 @@ use crate::session::{ClientId, Session};
 /// The context in which a tool reads code.
 #[derive(Debug)]
 pub(crate) enum CodeContext {
-    /// With the settings of the client's session, in its package unless one is given.
+    /// The settings of the client's session, in its package unless one is given.
     InSession(Option<String>),
-    /// With the image's settings, in this package.
+    /// The image's settings, in this package.
     InImage(String),
 }
 
 impl CodeContext {
-    /// The arguments of [`Session::reading`].
+    /// Returns the arguments of [`Session::reading`].
     pub(super) fn place(&self, client: ClientId) -> (Option<ClientId>, Option<&str>) {
         match self {
             CodeContext::InSession(package) => (Some(client), package.as_deref()),
@@ -43,19 +43,20 @@ pub(crate) struct Call {
     pub(crate) progress: Reporter,
     /// Asks the client's user, if needed.
     pub(crate) asker: Asker,
-    /// Answers that were shown in part.
+    /// The answers that were shown in part.
     pub(crate) partial_answers: Arc<Mutex<Kept>>,
-    /// The client's breakpoints, and its evaluation that waits at one.
+    /// The client's breakpoints, and the client's evaluation that waits at one.
     pub(crate) breakpoints: Arc<AgentBreakpoints>,
     /// The grant, for a tool whose [`Tool::required_approval`](super::Tool::required_approval)
-    /// names a class: see [`Call::allowed_file`].
+    /// names a class; see [`Call::allowed_file`].
     pub(crate) permit: Option<Grant>,
     /// The interrupt that this call made when it arrived.
     pub(crate) interrupt: Option<Interrupt>,
 }
 
 impl Call {
-    /// The approved file, to be opened by this path; checked again directly before a write.
+    /// Returns the approved file, to be opened by this path. It is checked again directly before a
+    /// write.
     ///
     /// # Errors
     /// The file is no longer the approved one.
@@ -66,10 +67,11 @@ impl Call {
         }
     }
 
-    /// The approved contents of files, if unchanged; `None`: no approval of files was requested.
+    /// Returns the approved contents of files, if unchanged, or `None` if no approval of files was
+    /// requested.
     ///
     /// # Errors
-    /// The file that was changed.
+    /// The changed file.
     pub(crate) async fn allowed_sources(&self) -> Result<Option<Sources>, String> {
         match &self.permit {
             Some(permit) => self.session.recheck_sources(permit).await.map(Some),
@@ -77,7 +79,8 @@ impl Call {
         }
     }
 
-    /// [`Call::allowed_sources`] for a load, which is bound to the files when a person decided.
+    /// Returns [`Call::allowed_sources`] for a load. The load is restricted to these files if a
+    /// person decided.
     pub(crate) async fn allowed_to_load(&self) -> Result<Option<Sources>, Failure> {
         if self.permit.as_ref().is_none_or(|permit| !permit.is_decided()) {
             return Ok(None);

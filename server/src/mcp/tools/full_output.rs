@@ -97,7 +97,7 @@ impl Tool for FullOutput {
     }
 }
 
-/// The lines of a text; a very long one is split into several.
+/// Returns the lines of a text. A very long one is split into several.
 fn rows(text: &str) -> impl Iterator<Item = &str> {
     text.lines().flat_map(|line| {
         let mut rest = Some(line);
@@ -114,7 +114,7 @@ fn rows(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The words about a part of a text that was left out where it was written, for a heading.
+/// Returns words for a heading about a part of a text that was left out when the text was written.
 fn gap(text: &str) -> String {
     let marks = |line: &&str| {
         let line = line.trim_matches('.');

@@ -1,5 +1,5 @@
-//! Failing checks: reported once, marked in every waiting document, shown in the status, and
-//! cleared when checks succeed again.
+//! Failing checks. They are reported once, marked in every waiting document, shown in the status,
+//! and cleared when checks succeed again.
 
 use std::time::{Duration, Instant};
 
@@ -8,27 +8,28 @@ use crate::model::image::ImageError;
 use crate::session::documents::{Key, Open};
 use crate::session::{Feedback, Level};
 
-/// The delay before a check that met a busy image is retried; the end of a load retries it at
-/// once.
+/// The delay before a check that failed because the image was busy is retried. The end of a load
+/// retries it at once.
 pub(super) const BUSY: Duration = Duration::from_millis(500);
-/// The delay after a failure for another reason: a full disk, no more processes.
+/// The delay after a failure for another reason, such as a full disk or a lack of processes.
 const HINDERED: Duration = Duration::from_secs(2);
 /// The time for which checks must have failed before the failure is reported. Most failures end
 /// sooner.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same where a thread of the image holds a lock: the image itself has waited for it as long.
+/// The same time if a thread of the image holds a lock, for which the image itself has waited as
+/// long.
 const HELD: Duration = Duration::from_secs(2);
-/// The same during a load, whose progress is shown.
+/// The same time during a load, whose progress is shown.
 const LOADING: Duration = Duration::from_secs(30);
-/// The time after which a message is shown too, not only the diagnostics that are out of date:
-/// an evaluation that compiles for some seconds holds a lock too.
+/// The time after which not only diagnostics are marked as outdated, but a message is shown, too.
+/// It is long because an evaluation that compiles for some seconds holds a lock, too.
 const MESSAGE: Duration = Duration::from_secs(10);
 /// The key of the note in the status.
 const NOTE: &str = "checks";
 
 impl Actor {
-    /// Handles the failure of a document's check: retries it, and reports the failure if it
-    /// persists. `began`: the time at which the check began.
+    /// Handles the failure of a document's check: retries the check, and reports the failure if it
+    /// persists. `began` is the time at which the check began.
     pub(super) fn check_failed(&mut self, key: &Key, error: &ImageError, began: Instant) {
         let now = Instant::now();
         let (again, patience) = match error {
@@ -61,13 +62,14 @@ impl Actor {
         }
     }
 
-    /// Handles the loss of the image, for good or until somebody acts: no diagnostics are up to
-    /// date.
+    /// Handles the loss of the image, for good or until a person acts. No diagnostics are up to
+    /// date then.
     pub(super) fn nothing_is_checked(&mut self, why: &str) {
         self.mark_outdated(None, why, false);
     }
 
-    /// Marks the diagnostics of a document, or of all. `shown`: a message is shown, once.
+    /// Marks the diagnostics of a document, or of all documents, as outdated. If `shown` is true, a
+    /// message is shown, once.
     fn mark_outdated(&mut self, key: Option<&Key>, why: &str, shown: bool) {
         let why = why.lines().next().unwrap_or_default();
         let mark = |open: &mut Open| open.dirty |= open.findings.set_outdated(why);
@@ -76,7 +78,7 @@ impl Actor {
             None => self.documents.iter_mut().map(|(_, open)| open).for_each(mark),
         }
         let text = format!("Documents are not checked now, and what is shown of them may be out of date: {why}");
-        // Once, regardless of the next failure's message.
+        // Shown once, even if the next failure has another message.
         if shown && !std::mem::replace(&mut self.told_of_checks, true) {
             self.notify_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
         }
