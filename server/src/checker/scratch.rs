@@ -1,4 +1,4 @@
-//! The resources that one check's copy may use: its own directory, and a socket there to which only
+//! The resources that one check's copy may use: its own directory, and a socket in it to which only
 //! the copy may connect.
 
 use std::fs::{self, Permissions};
@@ -15,7 +15,7 @@ use crate::remove_tree::remove_tree;
 
 /// The prefix of the directories of copies that make a check, or work for an agent.
 pub(super) const COPY: &str = "c-";
-/// The prefix of the directory with the socket to which frozen failures connect. It stays.
+/// The prefix of the directory with the socket to which frozen failures connect. It is kept.
 pub(super) const FAILURES: &str = "f-";
 
 /// A scratch directory with a listening socket.
@@ -28,7 +28,8 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Creates the directory below `private`, the host's own directory. `prefix`: of its name.
+    /// Creates the directory below `private`, the host's own directory. `prefix` is that of the
+    /// directory's name.
     pub(super) fn new(private: &Path, prefix: &str) -> io::Result<Scratch> {
         fault::point(Call::Open)?;
         let directory =
@@ -54,7 +55,7 @@ impl Scratch {
         &self.socket
     }
 
-    /// Accepts the connection of the process `pid` of this user; any other connection is closed.
+    /// Accepts the connection of the process `pid` of this user. Closes any other connection.
     pub(super) async fn accept(&self, pid: u32) -> io::Result<UnixStream> {
         loop {
             let (stream, _) = self.listener.accept().await?;
@@ -68,7 +69,7 @@ impl Scratch {
         }
     }
 
-    /// Accepts the connection of a process of this user; returns its number.
+    /// Accepts the connection of a process of this user. Returns the process id.
     pub(super) async fn accept_any(&self) -> io::Result<(UnixStream, u32)> {
         loop {
             let (stream, _) = self.listener.accept().await?;
@@ -81,7 +82,7 @@ impl Scratch {
         }
     }
 
-    /// Removes the directory, off the caller's thread: a copy may have filled it.
+    /// Removes the directory on another thread, since a copy may have filled it.
     pub(super) fn remove(&mut self, runtime: &Runtime) {
         if let Some(directory) = self.directory.take() {
             let remove = move || {

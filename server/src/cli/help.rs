@@ -1,14 +1,14 @@
-//! The help of the command line, in which what belongs together stays on one line at any width: a
-//! command, what is quoted, and the last words of a paragraph.
+//! The help of the command line, with texts that stay on one line at any width: a command, a quoted
+//! text, and the last words of a paragraph.
 
 use clap::{Arg, Command};
 
-/// Stands for a space at which a line is not broken, until the help is printed.
+/// A placeholder, until the help is printed, for a space at which a line is not broken.
 const FIXED: char = '\u{a0}';
-/// The maximum length of a last word that does not stand on a line of its own.
+/// The maximum length of a last word that must not be on a line of its own.
 const SHORT: usize = 12;
 
-/// Returns the command with its help, and that of its subcommands, prepared for [`printed`].
+/// Returns the command, with its help and that of its subcommands prepared for [`printed`].
 pub(super) fn prepared(command: Command) -> Command {
     let about = command.get_about().map(|text| fixed(&text.to_string()));
     let after = command.get_after_help().map(|text| fixed(&text.to_string()));
@@ -39,7 +39,7 @@ fn fixed(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<String>>().join("\n")
 }
 
-/// Returns a line of help with the spaces replaced at which it is not broken.
+/// Returns a line of help in which the spaces are replaced at which it is not broken.
 fn line(text: &str) -> String {
     let space = FIXED.to_string();
     let code = text.trim_start_matches(' ');
@@ -64,7 +64,7 @@ mod tests {
     use super::super::Cli;
     use super::*;
 
-    /// The help of each command at a width.
+    /// Returns the help of each command at a width.
     fn all(width: usize) -> Vec<String> {
         let mut command = prepared(Cli::command()).term_width(width);
         let help = command.render_help().to_string();
@@ -76,7 +76,7 @@ mod tests {
         all.iter().map(|help| printed(help)).collect()
     }
 
-    /// The lines of code in the help.
+    /// Returns the lines of code in the help.
     fn code() -> Vec<String> {
         let mut command = Cli::command();
         command.build();
@@ -99,10 +99,10 @@ mod tests {
                 for pair in lines.windows(2) {
                     let [before, line] = pair else { continue };
                     let word = line.trim();
-                    // Behind the name of an option or argument a paragraph begins.
+                    // A paragraph begins after the name of an option or argument.
                     let begins = before.is_empty()
                         || indent(before) != indent(line) && before.trim_start().starts_with(['-', '<']);
-                    // Code, and the names of options and arguments.
+                    // The line is code, or the name of an option or argument.
                     let is_name = word.starts_with(['-', '<', '[']);
                     let is_code = is_name || code.iter().any(|code| code == line);
                     let alone = !is_code && !word.is_empty() && !word.contains(' ') && word.chars().count() <= SHORT;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::WorkspaceArg;
 use super::output::{Failure, print, print_json};
 
-/// The number of programs that are listed.
+/// The maximum number of programs that are listed.
 const PROGRAMS: usize = 20;
 
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     if args.json {
         print_json(&status)?
     } else {
-        // The host's notice is for an agent.
+        // The host's notice is worded for an agent.
         if status["untrusted"].is_string()
             && let Some(untrusted) = Config::load(&workspace).untrusted
         {
@@ -162,12 +162,12 @@ fn frozen(failure: &Value) -> String {
 }
 
 fn image(image: &Value) -> String {
-    // It may never have begun.
+    // The image may never have begun.
     let state = image["state"].as_str().map(|state| if state == "dead" { "not running" } else { state });
     let mut parts = vec![state.unwrap_or_default().to_owned()];
     for name in ["what", "reason", "lisp", "problem"] {
-        // A reason may contain SBCL's last output after the first line; `--json` and the log have
-        // all of it.
+        // A reason may contain SBCL's last output after the first line. `--json` and the log show
+        // it in full.
         if let Some(line) = image[name].as_str().and_then(|text| text.lines().next()) {
             parts.push(line.into());
         }
@@ -202,7 +202,7 @@ fn duration(seconds: u64) -> String {
     }
 }
 
-/// The line about the chains of edited texts.
+/// Returns the line about the chains of edited texts.
 fn chains_line(why: Option<&str>, count: impl Fn(&str) -> u64) -> String {
     let (standing, failed) = (count("standing"), count("failed"));
     let now = match why {

@@ -1,4 +1,4 @@
-//! Emacs's file of settings for a directory, of which the rules of indentation are used.
+//! Emacs's file of settings for a directory, of which the indentation rules are used.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ pub const NAME: &str = ".dir-locals.el";
 /// The largest file that is read, in bytes.
 pub const LIMIT: u64 = 256 << 10;
 
-/// Returns the reason, for a person, why the file in `directory` is not used; `None` when it is
+/// Returns the reason, for a person, why the file in `directory` is not used, or `None` if it is
 /// used or does not exist.
 pub(super) fn fault(directory: &Path) -> Option<String> {
     let facts = std::fs::metadata(directory.join(NAME)).ok()?;

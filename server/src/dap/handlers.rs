@@ -1,5 +1,5 @@
-//! The requests in progress: their number is bounded, and each has exactly one answer, also when
-//! its handler panics.
+//! The requests in progress. The number of requests is limited, and each has exactly one answer,
+//! also if its handler panics.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -13,7 +13,7 @@ use super::outgoing::Sender;
 use super::protocol::{Message, Request};
 use crate::session::requests::{self, ClientQuota};
 
-/// The largest number of requests in progress. A debugger has a few; evaluations wait their turn.
+/// The largest number of requests in progress. A debugger has a few. Evaluations wait their turn.
 const REQUESTS: usize = 256;
 const PANICKED: &str = "This is a mistake in Consort, please report it with its log; the debugger goes on.";
 
@@ -32,8 +32,8 @@ impl Handlers {
     }
 
     /// Polls the handler of a request once, so that requests begin in the order in which they
-    /// came; the rest is a task on the handlers' threads. `handler` answers, unless there are too
-    /// many requests.
+    /// arrived. The rest is a task on the handlers' threads. `handler` sends the answer, unless
+    /// there are too many requests.
     pub(super) fn start(&mut self, request: &Request, handler: impl Future<Output = ()> + Send + 'static) {
         let (number, command) = (request.seq, request.command.clone());
         if self.running.len() >= REQUESTS {
@@ -72,7 +72,7 @@ impl Handlers {
         self.running.is_empty()
     }
 
-    /// Drops what is in progress.
+    /// Drops the requests in progress.
     pub(super) async fn shutdown(&mut self) {
         self.running.shutdown().await;
     }

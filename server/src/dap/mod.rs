@@ -1,6 +1,6 @@
-//! Frontend 3: debuggers of editors. The Debug Adapter Protocol over the bridge's socket.
+//! The front end for debuggers in editors: the Debug Adapter Protocol over the bridge's socket.
 //!
-//! A client evaluates code that stops at errors, and looks at the stops of all clients. When it
+//! A client evaluates code that stops at errors, and examines the stops of all clients. When it
 //! disconnects, its running evaluation is interrupted. Its stops wait for a while and are then
 //! aborted, with the error report of an evaluation that does not stop.
 
@@ -37,8 +37,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::session::Session;
 
-/// Serves one client until it disconnects and its evaluations have ended. `abandoned`: the time
-/// that its stops wait after it left.
+/// Serves one client until it disconnects and its evaluations have ended. `abandoned` is the time
+/// that its stops wait after it has left.
 pub async fn serve<R, W>(session: Session, read: R, write: W, abandoned: Duration)
 where
     R: AsyncRead + Send + Unpin + 'static,

@@ -1,4 +1,4 @@
-//! The requests, one by one.
+//! The handling of each request of a debugger.
 
 use std::time::Duration;
 

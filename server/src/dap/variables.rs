@@ -10,7 +10,7 @@ use crate::model::inspection::{LispValue, Part};
 
 use crate::model::stop::Local;
 
-/// The maximum number of handles that a client may have; beyond it the oldest are removed.
+/// The maximum number of handles that a client may have. Beyond it, the oldest are removed.
 const LIMIT: u64 = 50_000;
 
 /// The referent of a frame id or a `variablesReference` of a client.
@@ -22,7 +22,7 @@ pub(super) enum Handle {
     Locals { stop: u64, frame: usize },
     /// The restarts of a stop.
     Restarts { stop: u64 },
-    /// The parts of a value from some part on.
+    /// The parts of a value from a certain part on.
     Parts { reference: u64, start: usize },
 }
 
@@ -45,13 +45,13 @@ impl Handles {
         self.handles.get(&number).copied()
     }
 
-    /// Returns a reference to the parts of a value; 0 when there are none.
+    /// Returns a reference to the parts of a value, or 0 if there are none.
     pub(super) fn parts(&mut self, value: &LispValue) -> u64 {
         self.parts_of(value.reference)
     }
 
-    /// Returns a reference to the parts of the value that the image calls `reference`; 0 when there
-    /// are none.
+    /// Returns a reference to the parts of the value that the image calls `reference`, or 0 if
+    /// there are none.
     pub(super) fn parts_of(&mut self, reference: u64) -> u64 {
         if reference == 0 { 0 } else { self.number(Handle::Parts { reference, start: 0 }) }
     }
@@ -118,7 +118,7 @@ pub(super) fn part_name(part: &Part) -> &str {
     part.key.as_ref().map_or(part.label.as_str(), |key| key.text.as_str())
 }
 
-/// The restarts of a stop as variables, so that every client shows them.
+/// Returns the restarts of a stop as variables, so that every client shows them.
 pub(super) fn restarts(restarts: &[Restart]) -> Vec<Json> {
     let restart = |(index, restart): (usize, &Restart)| {
         let name = restart.name.as_deref().unwrap_or("(no name)");

@@ -1,5 +1,5 @@
-//! The log file of a host in the background: bounded, one for each workspace, kept after the host
-//! has ended.
+//! The log file of a host in the background. It is bounded, there is one for each workspace, and it
+//! is kept after the host has ended.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,13 +12,13 @@ use super::runtime_dir::name_of;
 use crate::fault::{self, Call};
 use crate::locked::lock;
 
-/// The limit of the log and of the previous log, in bytes each.
+/// The size limit of the log, and of the previous log, in bytes.
 const LIMIT: u64 = 1 << 20;
 /// The age at which unused logs of other hosts are removed, when a host starts.
 const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Returns the log file of a workspace's host: `$XDG_STATE_HOME/consort/<hash>.log`, on macOS in
-/// the cache directory. `None` without a home directory.
+/// Returns the log file of a workspace's host: `$XDG_STATE_HOME/consort/<hash>.log`, or on macOS a
+/// file in the cache directory. Returns `None` without a home directory.
 pub fn path_for(workspace: &Path) -> Option<PathBuf> {
     Some(crate::config::state_directory()?.join(format!("{}.log", name_of(workspace))))
 }

@@ -1,6 +1,6 @@
 //! Abstract Unix socket names (unix(7)) that editors' bridges bind while they may have documents.
-//! The names replace the locked file of [`super::reopening`] when the runtime directory was
-//! removed. Only Linux has such names.
+//! The names replace the locked file of [`super::reopening`] if the runtime directory was removed.
+//! Only Linux has such names.
 
 use std::io;
 
@@ -67,7 +67,7 @@ mod linux {
     pub(in crate::host) fn bound_names(runtime: &RuntimeDir) -> Vec<String> {
         let prefix = prefix(runtime);
         let mut names: Vec<String> = abstract_names().into_iter().filter(|name| name.starts_with(&prefix)).collect();
-        // The system lists the name once more for each connection that was not accepted.
+        // The system lists a name once more for each connection that was not accepted.
         names.sort_unstable();
         names.dedup();
         names.retain(|name| claim::may_be_held(name));
@@ -79,8 +79,8 @@ mod linux {
         !names.is_empty() && abstract_names().iter().any(|name| names.contains(name))
     }
 
-    /// Returns the abstract names that are bound on this system; none if the system's list cannot
-    /// be read, so that no host waits for bridges that it cannot see.
+    /// Returns the abstract names that are bound on this system, or none if the system's list
+    /// cannot be read, so that no host waits for bridges that it cannot see.
     fn abstract_names() -> Vec<String> {
         let table = std::fs::read("/proc/net/unix").unwrap_or_default();
         let name = |line: &str| Some(line.rsplit(' ').next()?.strip_prefix('@')?.to_owned());

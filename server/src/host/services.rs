@@ -39,7 +39,8 @@ pub struct SharedImage {
 }
 
 impl SharedImage {
-    /// Starts the session; the image is started on first use. Must run within a Tokio runtime.
+    /// Starts the session. The image is started on first use. Must be called within a Tokio
+    /// runtime.
     pub fn start(mut config: Config, workspace: &Path, runtime: &RuntimeDir) -> SharedImage {
         config.approval.audit = super::log::path_for(workspace).map(|log| log.with_extension("audit.jsonl"));
         programs::adopt_orphans();

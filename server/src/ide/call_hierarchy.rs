@@ -1,4 +1,5 @@
-//! The hierarchy of calls: who calls a function or macro, and what it calls, each with the places.
+//! The hierarchy of calls: the callers and the callees of a function or macro, each with the
+//! places.
 
 use std::collections::HashMap;
 
@@ -29,7 +30,7 @@ pub struct Calls {
     pub places: Vec<Span>,
 }
 
-/// Returns true if something of this kind can be called.
+/// Returns true if a definition of this kind can be called.
 fn callable(kind: &str) -> bool {
     !matches!(
         kind,
@@ -48,8 +49,8 @@ fn callable(kind: &str) -> bool {
     )
 }
 
-/// The callable definitions of the global name at the cursor. In the name of a definition, only
-/// that definition; for a generic function, not its methods.
+/// Returns the callable definitions of the global name at the cursor. In the name of a definition,
+/// returns only that definition, and for a generic function, not its methods.
 pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
     let Some(SymbolHere { span, written, package, designated }) = cursor.symbol_here() else { return Vec::new() };
     let form = Form::at(&cursor.document, cursor.offset);
@@ -76,7 +77,7 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
     found
 }
 
-/// The definitions and other forms that call a symbol, each with the places, in order.
+/// Returns the definitions and other forms that call a symbol, each with the places, in order.
 pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Calls> {
     let mut texts = context.texts();
     let name = super::definition_in_index::symbol_of(&named.name);
@@ -100,9 +101,9 @@ pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Ca
     callers
 }
 
-/// The calls in the definition at a place of a file: those in its text, and those that the compiler
-/// recorded in the expansions of its macros. For a generic function, its methods. The standard's
-/// functions are left out. `offset` finds the place in the file's text.
+/// Returns the calls in the definition at a place of a file: those in its text, and those that the
+/// compiler recorded in the expansions of its macros. For a generic function, returns its methods.
+/// Leaves out the standard's functions. `offset` finds the place in the file's text.
 pub async fn outgoing<B: Backend>(
     context: &Context<B>,
     uri: &str,
@@ -174,7 +175,8 @@ mod tests {
     use crate::ide::hierarchy::tests::shown;
     use crate::text::position::line_column;
 
-    /// The items at the cursor with their callers (`<-`) and callees (`->`), each with the places.
+    /// Compares the items at the cursor with their callers (`<-`) and callees (`->`), each with the
+    /// places.
     fn check(image: FakeImage, files: &[(&str, &str)], expected: Expect) {
         let cursor = cursor(image, files);
         let mut out = String::new();

@@ -1,4 +1,4 @@
-//! After an edit of forms: whether the image has the definitions that the file has now.
+//! A comparison, after an edit of forms, of the image's definitions with those in the file.
 
 use super::context::Backend;
 use super::edit_forms::Edits;
@@ -7,15 +7,15 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::recorded_definitions;
 
-/// The package in force at a line of a text, 1-based.
+/// Returns the package in force at a line of a text, 1-based.
 pub fn package_of(text: &str, line: usize) -> String {
     let document = Document::new(text, 0);
     let at = document.text().line_to_char((line - 1).min(document.text().len_lines().saturating_sub(1)));
     package_at(&document, at).unwrap_or_else(|| "COMMON-LISP-USER".into())
 }
 
-/// Sentences that say whether the image has the file's current definitions, each after a space;
-/// empty if unknown.
+/// Returns sentences that say whether the image has the file's current definitions, each after a
+/// space. Returns an empty text if that is unknown.
 pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut old, mut same, mut none) = (Vec::new(), Vec::new(), Vec::new());

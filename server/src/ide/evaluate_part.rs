@@ -1,5 +1,5 @@
-//! Selects the form to evaluate at a place, and formats its value as a comment below it. Offsets
-//! are bytes; in functions that take a [`Document`], characters.
+//! Selection of the form to evaluate at a place, and its value as a comment below it. Offsets are
+//! in bytes, but in functions that take a [`Document`] in characters.
 
 use std::ops::Range;
 
@@ -10,8 +10,9 @@ use crate::text::features;
 use crate::text::forms::toplevel_form;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-/// The top-level form at a place of a document, or the one before it. Within `(comment ...)` or
-/// behind `#+(or)`, which keep code from being loaded, the form inside. In characters.
+/// Returns the span in characters of the top-level form at a place of a document, or of the one
+/// before it. Within `(comment ...)` or after `#+(or)`, which keep code from being loaded, returns
+/// the span of the form inside.
 pub fn top_level(document: &Document, offset: usize) -> Option<Span> {
     let span = toplevel_form(document, offset)?;
     let form = Form::of(document, span);
@@ -30,20 +31,20 @@ pub fn top_level(document: &Document, offset: usize) -> Option<Span> {
     }))
 }
 
-/// The part of a document from its start to the end of the last top-level form that ends at a place
-/// or before it; `None` if there is none. In characters.
+/// Returns the span in characters from the start of a document to the end of the last top-level
+/// form that ends at a place or before it, or `None` if there is no such form.
 pub fn up_to(document: &Document, offset: usize) -> Option<Span> {
     let forms = document.scan().forms();
     let last = forms.iter().take_while(|form| form.span.end <= offset).last()?;
     Some(Span { start: 0, end: last.span.end })
 }
 
-/// Returns true for a form behind a guard that is never true, in one of its usual spellings.
+/// Returns true for a form after a guard that is never true, in one of the guard's usual spellings.
 fn is_disabled(written: &str) -> bool {
     disabling_prefix_length(written) > 0
 }
 
-/// The bytes of `#+(or)`, `#+nil` or `#-(and)` and the white space behind it.
+/// Returns the length in bytes of `#+(or)`, `#+nil` or `#-(and)` and the white space after it.
 pub fn disabling_prefix_length(written: &str) -> usize {
     const SPACED: [&str; 2] = ["#+ (or)", "#+ nil"];
     let starts = |guard: &&&str| {
@@ -56,8 +57,8 @@ pub fn disabling_prefix_length(written: &str) -> usize {
     })
 }
 
-/// The form that ends at a place; else the one that begins or lies around it; else the one
-/// before it, or the list around it.
+/// Returns the form that ends at a place, or else the one that begins or lies around it, or else
+/// the one before it or the list around it.
 pub fn form(tree: &Tree, at: usize) -> Option<Range<usize>> {
     let path = tree.path(at, false);
     let container = *path.iter().rev().find(|id| matches!(tree.node(**id).kind, Kind::List | Kind::Root))?;
@@ -70,8 +71,8 @@ pub fn form(tree: &Tree, at: usize) -> Option<Range<usize>> {
     found.or((container != ROOT).then_some(container)).map(|id| span(&id))
 }
 
-/// The edit that puts the values of a form into a comment below it. Replaces an existing such
-/// comment.
+/// Returns the edit that writes the values of a form into a comment below it. It replaces an
+/// existing such comment.
 pub fn comment(text: &str, form: &Range<usize>, values: &[String]) -> (Range<usize>, String) {
     let line_start = text[..form.start].rfind('\n').map_or(0, |at| at + 1);
     let column = text[line_start..form.start].chars().count();
@@ -95,7 +96,7 @@ pub fn comment(text: &str, form: &Range<usize>, values: &[String]) -> (Range<usi
     }
     let mut end = form.end + rest.trim_end_matches('\r').len();
     let mut first = true;
-    // The line breaks and comment lines of the previous evaluation.
+    // Skips the line breaks and comment lines of the previous evaluation.
     loop {
         let below = text[end..].strip_prefix("\r\n").or_else(|| text[end..].strip_prefix('\n'));
         let Some(line) = below.map(|below| below.split('\n').next().unwrap_or_default()) else { break };
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(written("(a) b", &["1"]), "(a)\n; => 1\n b");
     }
 
-    /// The part of a document that a function selects at the mark.
+    /// Returns the part of a document that a function selects at the mark.
     fn selected(source: &str, select: impl Fn(&Document, usize) -> Option<Span>) -> Option<String> {
         let offset = source.chars().position(|char| char == '‸').unwrap_or(0);
         let document = Document::new(&source.replace('‸', ""), 0);

@@ -1,4 +1,4 @@
-//! Functions without a definition form of their own, in texts that are not loaded: accessors of
+//! Functions without a definition form of their own, in texts that are not loaded: the accessors of
 //! classes, and the functions of structures.
 
 use super::context::{Backend, Context};
@@ -7,7 +7,7 @@ use super::places::Defined;
 use super::texts::Texts;
 use crate::text::definitions::{self, Place};
 
-/// The places that define the function with a name as written in a package.
+/// Returns the places that define the function with a name as written in a package.
 pub(super) async fn find<B: Backend>(context: &Context<B>, named: &Named, texts: &mut Texts) -> Vec<Defined> {
     let index = context.texts_index().await;
     let meant = TextSymbol::of(&index, named);
@@ -17,7 +17,7 @@ pub(super) async fn find<B: Backend>(context: &Context<B>, named: &Named, texts:
         let Some(text) = texts.get(&file.path).await else { continue };
         let (kind, name) = match one.operator.as_str() {
             "defstruct" => ("function", one.name),
-            // The option of the slot, behind the slot's name.
+            // The option of the slot, after the slot's name.
             _ => {
                 let mentions = definitions::mentions(&text.document, one.form, &key);
                 ("generic function", mentions.last().copied().unwrap_or(one.name))

@@ -19,11 +19,11 @@ use crate::text::scopes::Scopes;
 pub struct Hover {
     /// The span of the name.
     pub span: Span,
-    /// The description, Markdown.
+    /// The description in Markdown.
     pub markdown: String,
 }
 
-/// Describes the name at the cursor; `None` when there is no name or nothing is known of it.
+/// Describes the name at the cursor. Returns `None` if there is no name or nothing is known of it.
 pub async fn hover<B: Backend>(cursor: &Cursor<B>, manuals: &Manuals) -> Option<Hover> {
     if let Some(word) = standard_words::at(&cursor.document, cursor.offset) {
         let page = manuals.hyperspec_page(word.page);
@@ -40,7 +40,7 @@ pub async fn hover<B: Backend>(cursor: &Cursor<B>, manuals: &Manuals) -> Option<
     Some(Hover { span: here.span, markdown })
 }
 
-/// The description of a format directive or a reader macro.
+/// Describes a format directive or a reader macro.
 fn character<B: Backend>(cursor: &Cursor<B>, manuals: &Manuals) -> Option<Hover> {
     let directive = hyperspec::directive_at(&cursor.document, cursor.offset);
     let directive = directive.map(|(written, span)| ("format directive", written, span));
@@ -56,7 +56,7 @@ fn link(page: &Page) -> String {
     format!("[{}](<{}>)", page.manual, described::target(&page.url))
 }
 
-/// The description of a local binding.
+/// Describes a local binding.
 fn local<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String> {
     let text = cursor.document.text();
     let scopes = Scopes::of(&Form::at(&cursor.document, cursor.offset)?);
@@ -72,8 +72,8 @@ fn local<B: Backend>(cursor: &Cursor<B>, written: &str) -> Option<String> {
     ))
 }
 
-/// The description of a name that is not local, by the image; by the texts when the image does not
-/// know the name or does not answer.
+/// Describes a name that is not local, by the image, or by the texts if the image does not know the
+/// name or does not answer.
 async fn global<B: Backend>(cursor: &Cursor<B>, here: &SymbolHere, manuals: &Manuals) -> Option<String> {
     let (context, written, package) = (&cursor.context, here.written.as_str(), &here.package);
     let known = context.symbol(written, package.as_deref(), &[SymbolPart::Facts, SymbolPart::Definitions]).await;
@@ -94,12 +94,12 @@ async fn global<B: Backend>(cursor: &Cursor<B>, here: &SymbolHere, manuals: &Man
     if defined.is_empty() {
         defined = generated_functions::find(context, &named, &mut texts).await;
     }
-    // The texts may leave the package of a name open.
+    // The texts may not determine the package of a name.
     if defined.is_empty() {
         defined = places::defined_in_texts(written, package.as_deref(), &mut texts).await;
     }
     let Some(one) = defined.first() else {
-        // The image knows nothing of declarations and the like, and it may be absent.
+        // The image does not know declarations and the like, and it may be absent.
         let page = manuals.hyperspec_page(hyperspec::page_of_symbol(written)?);
         let syntax = standard_syntax::of(written).unwrap_or(written);
         return Some(format!("{}\n\n{}", shown::fenced("lisp", syntax), link(&page)));

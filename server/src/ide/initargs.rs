@@ -1,4 +1,4 @@
-//! Initialization arguments: the class that a call passes them to, and those of a class that a
+//! Initialization arguments: the class to which a call passes them, and those of a class that a
 //! text defines.
 
 use super::signature::CallSite;
@@ -6,9 +6,9 @@ use crate::text::datum::{Form, symbol_name};
 use crate::text::definitions::{self, ClassParts, class_parts};
 use crate::text::document::Document;
 
-/// The class, as written, if the current argument may be the name of one of its initialization
-/// arguments, and the names already given: for `(make-instance 'class ...)`,
-/// `(error 'condition ...)` and the like.
+/// Returns the class, as written, if the current argument may be the name of one of its
+/// initialization arguments, and the names already given. This is so for `(make-instance 'class
+/// ...)`, `(error 'condition ...)` and the like.
 pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     let operator = symbol_name(&site.operator)?;
     let at = match operator.as_str() {
@@ -26,25 +26,25 @@ pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     Some((class.to_owned(), given.iter().step_by(2).cloned().collect()))
 }
 
-/// The definition of a class in a text.
+/// Returns the parts of the definition of a class in a text.
 fn definition(class: &str, document: &Document) -> Option<ClassParts> {
     let classes = definitions::named(document, &definitions::key(class));
     let one = classes.into_iter().find(|one| matches!(one.operator.as_str(), "defclass" | "define-condition"))?;
     Some(class_parts(&Form::of(document, one.span), one.span, &one.operator))
 }
 
-/// Names of a class definition, initialization arguments or slots, and the superclasses.
+/// Names of a class definition (initialization arguments or slots), and the superclasses.
 pub type ClassNames = (Vec<String>, Vec<String>);
 
-/// The initialization arguments of the slots of a class that the text defines, and its
-/// superclasses as written; `None` when it defines none.
+/// Returns the initialization arguments of the slots of a class that the text defines, and its
+/// superclasses as written, or `None` if the text does not define the class.
 pub fn in_document(class: &str, document: &Document) -> Option<ClassNames> {
     let parts = definition(class, document)?;
     Some((parts.slots.into_iter().flat_map(|slot| slot.initargs).collect(), parts.supers))
 }
 
-/// The slots of a class that the text defines, and its superclasses, as written; `None` when it
-/// defines none.
+/// Returns the slots of a class that the text defines, and its superclasses, as written, or `None`
+/// if the text does not define the class.
 pub fn slots_in_document(class: &str, document: &Document) -> Option<ClassNames> {
     let parts = definition(class, document)?;
     Some((parts.slots.into_iter().map(|slot| slot.name).collect(), parts.supers))

@@ -27,7 +27,7 @@ pub struct Link {
     pub target: String,
 }
 
-/// Something that may be a link.
+/// A target that a part of a text may name.
 #[derive(Debug)]
 enum Candidate {
     /// The first of these paths that is a file.

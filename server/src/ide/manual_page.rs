@@ -5,8 +5,9 @@ use super::manuals::{Manuals, Page};
 use crate::image::api::symbols::SymbolPart;
 use crate::shown;
 
-/// Returns the page about a name as written: see [`Manuals::page`]. A symbol without a prefix is
-/// looked up in the image too, which knows that `run-program` is SB-EXT's there.
+/// Returns the page about a name as written, as [`Manuals::page`] does. A symbol without a prefix
+/// is looked up in the image, too, which knows the package of the symbol, such as SB-EXT for
+/// `run-program`.
 pub async fn find<B: Backend>(backend: &B, manuals: &Manuals, name: &str, package: Option<&str>) -> Option<Page> {
     if let Some(page) = manuals.page(name) {
         return Some(page);
@@ -15,7 +16,7 @@ pub async fn find<B: Backend>(backend: &B, manuals: &Manuals, name: &str, packag
     manuals.page_of_symbol(facts.package.as_deref()?, &facts.name)
 }
 
-/// The message when there is no page.
+/// Returns the message for a name without a page.
 pub fn none(name: &str) -> String {
     format!(
         "Neither the HyperSpec nor SBCL's manual has a page about {}. They are about symbols of COMMON-LISP, format \

@@ -1,5 +1,5 @@
-//! The language features, one file each: plain data in, plain data out. Never names `lsp_types` or
-//! `rmcp`.
+//! The language features, one in each file, with plain data as input and output. No file names
+//! `lsp_types` or `rmcp`.
 
 pub mod apropos;
 pub mod asd;

@@ -1,4 +1,5 @@
-//! The documentation of what a package, or each package of a system, exports, as a page of text.
+//! The documentation of the exports of a package, or of each package of a system, as a page of
+//! text.
 
 use std::fmt::Write as _;
 
@@ -8,13 +9,13 @@ use crate::model::image::ImageError;
 use crate::shown;
 use crate::text::names::as_written;
 
-/// The columns before a documentation string.
+/// The indentation of a documentation string.
 const INDENT: &str = "    ";
 
 /// Returns the page about a package, or about the packages of a system.
 ///
 /// # Errors
-/// There is neither (`not-found`), or see [`Backend::query`].
+/// There is no such package or system (`not-found`), or see [`Backend::query`].
 pub async fn page<B: Backend>(backend: &B, name: String) -> Result<String, ImageError> {
     let packages = backend.query(Manual { name }).await?.packages;
     Ok(packages.iter().map(text_of).collect::<Vec<_>>().join("\n\n"))
@@ -41,12 +42,13 @@ fn text_of(package: &ManualPackage) -> String {
     text
 }
 
-/// A name as it is written, in one line.
+/// Returns a name as it is written, on one line.
 fn written(name: &str) -> String {
     shown::line(&as_written(name))
 }
 
-/// One symbol: a line for each kind of thing that it names, followed by the documentation.
+/// Adds the entry of one symbol: a line for each kind of thing that it names, followed by the
+/// documentation.
 fn entry(text: &mut String, symbol: &SymbolFact) {
     let name = written(&symbol.name);
     if symbol.kinds.is_empty() {
@@ -68,8 +70,8 @@ fn entry(text: &mut String, symbol: &SymbolFact) {
     }
 }
 
-/// A documentation string, indented. The lines after the first lose the blanks that all of them
-/// have.
+/// Returns a documentation string, indented. The lines after the first lose the blanks that all of
+/// them begin with.
 fn indented(documentation: &str) -> String {
     let mut lines = documentation.trim_end().lines();
     let first = lines.next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The syntax of the special operators (CLHS 3.1.2.1.2.1) and of declarations, which no lambda list
-//! tells.
+//! The syntax of the special operators (CLHS 3.1.2.1.2.1) and of declarations, for which there is
+//! no lambda list.
 
 const FORMS: [(&str, &str); 36] = [
     ("block", "(block name form*)"),
@@ -43,7 +43,7 @@ const FORMS: [(&str, &str); 36] = [
     ("type", "(type type variable*)"),
 ];
 
-/// The syntax of a special operator or a declaration, by its name in any case.
+/// Returns the syntax of a special operator or a declaration, by its name in any case.
 pub fn of(written: &str) -> Option<&'static str> {
     let name = written.to_lowercase();
     let name = name.strip_prefix("common-lisp:").or_else(|| name.strip_prefix("cl:")).unwrap_or(&name);

@@ -11,17 +11,17 @@ use crate::text::forms::package_at;
 use crate::text::names;
 use crate::text::tree::{Kind, ROOT, Tree};
 
-/// The time limit for the image's answer; after it the text alone is used.
+/// The time limit for the image's answer. After it, the text alone is used.
 const IMAGE: Duration = Duration::from_millis(500);
 /// The maximum number of names in one query to the image.
 const MAX_NAMES: usize = 20_000;
 /// The maximum length in bytes of a name in a query to the image.
 const MAX_NAME_BYTES: usize = 1_000;
 
-/// Symbols as written, by the package to read them in.
+/// Symbols as written, by the package in which they are read.
 pub type SymbolsByPackage = BTreeMap<Option<String>, Vec<String>>;
 
-/// The wanted symbols of a text, without duplicates in each package; up to the limit.
+/// Returns the wanted symbols of a text, without duplicates in each package, up to the limit.
 pub fn by_package(document: &Document, tree: &Tree, wanted: impl Fn(&str) -> bool) -> SymbolsByPackage {
     let mut asked: BTreeMap<Option<String>, HashSet<&str>> = BTreeMap::new();
     let mut package = None;
@@ -53,7 +53,8 @@ pub fn by_package(document: &Document, tree: &Tree, wanted: impl Fn(&str) -> boo
     asked.into_iter().map(|(package, names)| (package, sorted(names))).collect()
 }
 
-/// The image's knowledge of symbols as written; empty if the image is busy, starting or dead.
+/// Returns the image's knowledge of symbols as written, or nothing if the image is busy, starting
+/// or dead.
 pub async fn kinds<B: Backend>(backend: &B, asked: SymbolsByPackage) -> Vec<(String, SymbolKind)> {
     let query = async {
         let mut known = Vec::new();

@@ -8,8 +8,8 @@ use super::texts::Texts;
 use super::types::{self, TypeOf};
 use crate::image::api::symbols::SymbolPart;
 
-/// Returns the definitions of the type of the name at the cursor: of a local variable by the text,
-/// of other names by the image.
+/// Returns the definitions of the type of the name at the cursor. The type of a local variable
+/// comes from the text, that of other names from the image.
 pub async fn type_definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     let Some(SymbolHere { written, package, .. }) = cursor.symbol_here() else { return Vec::new() };
     let context = &cursor.context;
@@ -27,8 +27,8 @@ pub async fn type_definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     places::distinct(found.iter().map(Defined::target))
 }
 
-/// The definitions of types with the name `name`: its own or, with [`SymbolPart::Types`], those of
-/// its value. Open texts are used for names unknown to the image.
+/// Returns the definitions of types with the name `name`: the name's own or, with
+/// [`SymbolPart::Types`], those of its value. Open texts are used for names unknown to the image.
 async fn definitions<B: Backend>(
     context: &Context<B>,
     texts: &mut Texts,

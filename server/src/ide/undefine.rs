@@ -5,10 +5,10 @@ use crate::image::api::undefine::{Removable, RemovableParts, Undefine};
 use crate::model::image::ImageError;
 use crate::model::written_method::WrittenMethod;
 
-/// The definitions that can be removed of a name, as written in a package.
+/// Returns the definitions that can be removed of a name, as written in a package.
 ///
 /// # Errors
-/// The symbol is not there or its package is locked; the image does not answer.
+/// The symbol does not exist, its package is locked, or the image does not answer.
 pub async fn removable<B: Backend>(
     backend: &B,
     name: String,
@@ -18,7 +18,7 @@ pub async fn removable<B: Backend>(
     backend.query(Removable { name, package, method }).await
 }
 
-/// The removal of parts of a name, by their keys.
+/// Returns the operation that removes parts of a name, by their keys.
 pub fn removal(name: String, package: Option<String>, method: Option<WrittenMethod>, parts: Vec<String>) -> Undefine {
     Undefine { of: Removable { name, package, method }, parts }
 }

@@ -1,5 +1,5 @@
-//! The control of the SBCL process: its core, its start, its link, its end. docs/wire.md is the
-//! protocol; docs/architecture.md describes each file.
+//! The control of the SBCL process: its core, its start, its link, its end. docs/wire.md describes
+//! the protocol, and docs/architecture.md each file.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 

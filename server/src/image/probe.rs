@@ -1,5 +1,5 @@
-//! The version query of a program, which detects within seconds a program that hangs or prints
-//! without end; a build or a start would take minutes.
+//! The version query of a program. It detects within seconds a program that hangs or prints without
+//! end, for which a build or a start would take minutes.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -19,7 +19,7 @@ use crate::search_paths;
 /// The limits of the time to print the version, and of the output.
 const LIMIT: Duration = Duration::from_secs(20);
 const BYTES: usize = 64 << 10;
-/// The interval between checks whether the program has ended while a descendant holds the pipe
+/// The interval between checks whether the program has ended although a descendant holds the pipe
 /// open.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -27,8 +27,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// at most. The program's process group is killed at the end.
 ///
 /// # Errors
-/// The program could not be started, did not end, or printed without end: a phrase to be read after
-/// its name.
+/// A phrase to follow the program's name, if the program could not be started, did not end, or
+/// printed without end.
 pub fn version(program: &Path, arguments: &[String], directory: &Path) -> Result<(Vec<u8>, ExitStatus), String> {
     let cannot = |error: io::Error| format!("could not be started: {error}");
     let (mut read, write) = io::pipe().map_err(cannot)?;

@@ -17,7 +17,7 @@ use crate::search_paths;
 
 /// The time limit of an init file, after which it is interrupted.
 const INIT_LIMIT: Duration = Duration::from_secs(60);
-/// The time limit of the loading of one system.
+/// The time limit for loading one system.
 const SYSTEM_LIMIT: Duration = Duration::from_secs(600);
 /// The time that an interrupted step has to stop before the image is ended.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -34,13 +34,15 @@ fn init_files(runtime: &Runtime) -> Vec<Step> {
     }
 }
 
-/// Returns whether the step is an optional init file that is absent.
+/// Returns true if the step is an optional init file that is absent.
 fn is_absent(step: &Step) -> bool {
     matches!(step, Step::File(path, false) if !path.exists())
 }
 
-/// Loads the contents of the plan into a new image. `Err`: the image died meanwhile. `say` gets a
-/// description of each step.
+/// Loads the contents of the plan into a new image. `say` gets a description of each step.
+///
+/// # Errors
+/// The image died meanwhile.
 pub(crate) async fn restore(
     runtime: &Runtime,
     instance: &Instance,
@@ -74,8 +76,11 @@ pub(crate) async fn restore(
     Ok(result)
 }
 
-/// Loads the contents of the image into a second process without changing the plan; returns the
-/// failures. `Err`: the process died during it.
+/// Loads the contents of the image into a second process without changing the plan. Returns the
+/// failures.
+///
+/// # Errors
+/// The process died meanwhile.
 pub(crate) async fn repeat(runtime: &Runtime, instance: &Instance, init: bool) -> Result<Vec<(String, String)>, ()> {
     let files = if init { init_files(runtime) } else { Vec::new() };
     let steps = lock(&runtime.plan).steps(files);
@@ -99,7 +104,8 @@ struct LoadFile<'a> {
     if_missing: &'static str,
 }
 
-/// Converts a reload's outcome to that of an evaluation: a compiler refusal is an error.
+/// Converts the outcome of a reload to that of an evaluation. A refusal of the compiler is an
+/// error.
 fn replayed(outcome: ReloadOutcome) -> EvalOutcome {
     let ReloadOutcome { failure, mut outcome, .. } = outcome;
     if let Some(failure) = failure {
@@ -109,7 +115,10 @@ fn replayed(outcome: ReloadOutcome) -> EvalOutcome {
     outcome
 }
 
-/// Runs one step. `Err(None)`: the image died.
+/// Runs one step.
+///
+/// # Errors
+/// The reason why the step failed, or `None` if the image died.
 async fn take(instance: &Instance, step: &Step) -> Result<(), Option<String>> {
     let (call, limit) = match step {
         Step::File(path, required) => {

@@ -1,5 +1,5 @@
-//! Detection of an image that sends nothing: a stopped process, one that swaps, a long collection.
-//! Queries do not wait for such an image, so that their askers answer from texts.
+//! Detection of an image that sends nothing, such as a stopped process, one that swaps, or one in a
+//! long collection. Queries do not wait for such an image, so that their callers answer from texts.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::steady::timeout;
 pub(super) struct Limits {
     /// The limit of a query.
     query: Duration,
-    /// The time without any frame after which an image that was asked is silent.
+    /// The time without any frame after which an image with an unanswered query counts as silent.
     silent_after: Duration,
     /// The limit of a query to a silent image.
     silent_query: Duration,
@@ -28,7 +28,7 @@ const LIMITS: Limits = Limits {
 pub(super) struct Unanswered {
     /// The time for which the answer was awaited.
     pub(super) waited: Duration,
-    /// The image was known to be silent.
+    /// True if the image was known to be silent.
     pub(super) silent: bool,
 }
 
@@ -37,7 +37,8 @@ pub(super) struct Unanswered {
 pub(super) struct Silence {
     limits: Limits,
     frames: AtomicU64,
-    /// The number of frames when the image was found silent: it is until the next frame comes.
+    /// The number of frames when the image was found silent. The image is silent until the next
+    /// frame.
     silent_at: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! The order of evaluations: one of a session at a time, in the order of the requests. The wait is
+//! The order of evaluations. A session has one at a time, in the order of the requests. They wait
 //! here and not in the image, so that a deadline counts the evaluation and not the ones before it.
 
 use std::collections::HashMap;
@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use crate::locked::lock;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
-/// The sessions that have evaluated.
+/// The sessions that have evaluated code.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     sessions: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
 }
 
-/// A session's turn, until dropped.
+/// The turn of a session, which ends when it is dropped.
 pub(crate) type Turn = OwnedMutexGuard<()>;
 
 impl Turns {

@@ -7,7 +7,7 @@ use super::connection::Connection;
 use super::to_proto;
 use crate::ide::definition;
 
-/// `textDocument/definition`.
+/// Handles `textDocument/definition`.
 pub(super) async fn definition(
     connection: &Connection,
     params: GotoDefinitionParams,
@@ -17,7 +17,7 @@ pub(super) async fn definition(
     Ok(to_proto::definitions(&found, connection.negotiated().encoding))
 }
 
-/// `textDocument/implementation`: the methods of a generic function.
+/// Handles `textDocument/implementation`: the methods of a generic function.
 pub(super) async fn implementation(
     connection: &Connection,
     params: GotoDefinitionParams,

@@ -20,12 +20,11 @@ fn options(given: &FormattingOptions) -> Options {
     Options { tab_size: (given.tab_size as usize).clamp(1, 64), tabs: !given.insert_spaces }
 }
 
-/// The maximum number of separate edits; more are merged into one edit from the first to the
-/// last.
+/// The maximum number of separate edits. More are merged into one edit from the first to the last.
 const MAX_EDITS: usize = 5_000;
 const INDENTATION: Feature = Feature { name: "indentation", most: 4 << 20 };
 
-/// `textDocument/formatting`.
+/// Handles `textDocument/formatting`.
 pub(super) async fn document(
     connection: &Connection,
     params: DocumentFormattingParams,
@@ -35,7 +34,7 @@ pub(super) async fn document(
     indented(connection, &source, wanted, options(&params.options)).await
 }
 
-/// `textDocument/rangeFormatting`: indents the lines that the range touches.
+/// Handles `textDocument/rangeFormatting`. Indents the lines that the range touches.
 pub(super) async fn range(
     connection: &Connection,
     params: DocumentRangeFormattingParams,
@@ -51,7 +50,7 @@ pub(super) async fn range(
     indented(connection, &source, wanted, options(&params.options)).await
 }
 
-/// `textDocument/onTypeFormatting`: indents the line of the cursor.
+/// Handles `textDocument/onTypeFormatting`. Indents the line of the cursor.
 pub(super) async fn on_type(
     connection: &Connection,
     params: DocumentOnTypeFormattingParams,
@@ -99,14 +98,14 @@ async fn indented(
     Ok(Some(edits.await))
 }
 
-/// The user's rules: those of `.dir-locals.el` in the workspace's directory, then those of the
-/// settings.
+/// Returns the user's rules: those of `.dir-locals.el` in the workspace's directory, then those of
+/// the settings.
 async fn user_rules(connection: &Connection) -> Vec<Rule> {
     let settings = connection.session.settings(connection.client);
     let file = connection.session.workspace().join(dir_locals::NAME);
     let read = move || match bounded_file::read(&file, dir_locals::LIMIT) {
         Ok(bytes) => of_dir_locals(&decode(bytes)),
-        // Most workspaces have no such file. `config::dir_locals` reports one that is not used.
+        // Most workspaces have no such file. `config::dir_locals` reports a file that is not used.
         Err(_) => Vec::new(),
     };
     let mut rules = requests::compute(read).await.value;

@@ -8,7 +8,7 @@ use super::to_proto;
 use crate::ide::hover;
 use crate::ide::manuals::Manuals;
 
-/// `textDocument/hover`.
+/// Handles `textDocument/hover`.
 pub(super) async fn hover(connection: &Connection, params: HoverParams) -> Result<Option<Hover>> {
     let Some(cursor) = connection.cursor(params.text_document_position_params).await else { return Ok(None) };
     let manuals = Manuals::new(&connection.session.settings(connection.client).await.hyperspec);

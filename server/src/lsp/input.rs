@@ -1,4 +1,4 @@
-//! Lines of standard input that running code asks the user of this editor for: `consort/input`.
+//! Lines of standard input for which running code asks the user of this editor: `consort/input`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl Lines {
         self.open.insert(question, Open { task: task.abort_handle(), answered });
     }
 
-    /// Withdraws a question, or all of them: dropping the request cancels it at the editor.
+    /// Withdraws a question, or all of them. Dropping the request cancels it at the editor.
     pub(super) fn over(&mut self, notifier: &Notifier, question: Option<u64>) {
         let over: Vec<(u64, Open)> = match question {
             Some(question) => self.open.remove_entry(&question).into_iter().collect(),

@@ -7,7 +7,7 @@ use super::connection::Connection;
 use super::to_proto;
 use crate::ide::links;
 
-/// `textDocument/documentLink`.
+/// Handles `textDocument/documentLink`.
 pub(super) async fn links(connection: &Connection, params: DocumentLinkParams) -> Result<Option<Vec<DocumentLink>>> {
     let uri = params.text_document.uri;
     let context = connection.session.context(connection.client).await;

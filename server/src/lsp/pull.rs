@@ -1,4 +1,4 @@
-//! Pull diagnostics (LSP 3.17, "Pull Diagnostics"): the same results as published ones.
+//! Pull diagnostics (LSP 3.17, "Pull Diagnostics"), with the same results as published ones.
 
 use std::collections::HashMap;
 
@@ -22,8 +22,8 @@ async fn started(connection: &Connection) {
     }
 }
 
-/// `textDocument/diagnostic`: answers once the current text has been checked, or at once with the
-/// scanner's findings if there is no image. A file that is not open is checked as on disk.
+/// Handles `textDocument/diagnostic`. Answers once the current text has been checked, or at once
+/// with the scanner's findings if there is no image. A file that is not open is checked as on disk.
 pub(super) async fn document(
     connection: &Connection,
     params: DocumentDiagnosticParams,
@@ -44,8 +44,8 @@ pub(super) async fn document(
     Ok(full(report(connection, &uri, snapshot).await))
 }
 
-/// `workspace/diagnostic`: the diagnostics of this client's open documents, each once its current
-/// text has been checked.
+/// Handles `workspace/diagnostic`: the diagnostics of this client's open documents, each once its
+/// current text has been checked.
 pub(super) async fn workspace(
     connection: &Connection,
     params: WorkspaceDiagnosticParams,
@@ -71,7 +71,7 @@ pub(super) async fn workspace(
     Ok(WorkspaceDiagnosticReport { items }.into())
 }
 
-/// The diagnostics of the workspace's files that are not open, with `check.workspace`.
+/// Returns the diagnostics of the workspace's files that are not open, if `check.workspace` is set.
 async fn of_closed_files(
     connection: &Connection,
     previous: &HashMap<Url, String>,
@@ -97,7 +97,7 @@ async fn of_closed_files(
             WorkspaceUnchangedDocumentDiagnosticReport { uri, version, unchanged_document_diagnostic_report: unchanged }
                 .into()
         } else {
-            // A file written since it was checked: the next pass has its findings.
+            // The file was written since it was checked. The next pass has its findings.
             let Some(text) = workspace_checks::text_of(&found.path, found.digest).await else { continue };
             let all = Diagnostics::new(connection.negotiated(), &uri, &text).all(found.items.clone()).await;
             let full = FullDocumentDiagnosticReport { result_id: Some(result_id), items: all };

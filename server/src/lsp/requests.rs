@@ -1,5 +1,5 @@
-//! The LSP requests and notifications: tower-lsp's trait, each method a translation into one
-//! session call.
+//! The LSP requests and notifications: tower-lsp's trait, in which each method is translated into
+//! one session call.
 
 use std::sync::atomic::Ordering;
 
@@ -309,13 +309,13 @@ impl LanguageServer for Connection {
     }
 }
 
-/// LSP 3.17 `LSPErrorCodes.RequestFailed`: the error of a request that took too long.
+/// Returns the error of a request that took too long: LSP 3.17 `LSPErrorCodes.RequestFailed`.
 fn given_up(why: &impl ToString) -> Error {
     Error { code: ErrorCode::ServerError(-32803), message: why.to_string().into(), data: None }
 }
 
 impl Connection {
-    /// Handles a request that only reads, within the time that it may take.
+    /// Handles a request that only reads, with its time limit.
     async fn read<T>(&self, handler: impl Future<Output = Result<T>>) -> Result<T> {
         requests::limit_total_time(handler).await.unwrap_or_else(|error| Err(given_up(&error)))
     }
@@ -347,7 +347,7 @@ impl Connection {
         let items = json!({"items": [{"section": "consort"}]});
         let number = self.settings_asked.fetch_add(1, Ordering::SeqCst) + 1;
         match self.peer.request("workspace/configuration", items).await {
-            // The answer to a newer request was applied.
+            // The answer to a newer request has been applied.
             Ok(_) if self.settings_applied.fetch_max(number, Ordering::SeqCst) > number => {}
             Ok(answer) => {
                 let settings = from_proto::settings(answer.get(0).cloned()).or_else(|| self.options.get().cloned());

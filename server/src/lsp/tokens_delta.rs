@@ -18,14 +18,14 @@ struct Inner {
 }
 
 impl SentTokens {
-    /// The result for a whole document.
+    /// Returns the result for a whole document.
     pub(super) fn full(&self, uri: Url, data: Vec<SemanticToken>) -> SemanticTokens {
         let (result_id, _) = self.keep(uri, &data);
         SemanticTokens { result_id: Some(result_id), data }
     }
 
-    /// The difference from the tokens with result id `previous`; all tokens if these are not the
-    /// last that were sent.
+    /// Returns the difference from the tokens with result id `previous`, or all tokens if these are
+    /// not the ones sent last.
     pub(super) fn delta(&self, uri: Url, previous: &str, data: Vec<SemanticToken>) -> SemanticTokensFullDeltaResult {
         let (result_id, before) = self.keep(uri, &data);
         let result_id = Some(result_id);
@@ -52,8 +52,8 @@ impl SentTokens {
     }
 }
 
-/// A single edit that replaces everything between the common prefix and suffix. Positions count
-/// integers, of which a token has five.
+/// Returns a single edit that replaces all tokens between the common prefix and suffix, or no edit.
+/// Positions count integers, of which a token has five.
 fn edits(before: &[SemanticToken], now: &[SemanticToken]) -> Vec<SemanticTokensEdit> {
     let same = |(one, other): &(&SemanticToken, &SemanticToken)| one == other;
     let head = before.iter().zip(now).take_while(same).count();

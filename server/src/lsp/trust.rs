@@ -1,5 +1,5 @@
-//! The question whether to trust the workspace with the settings of its consort.toml: a message
-//! with two buttons.
+//! The question whether to trust the workspace with the settings of its consort.toml. It is a
+//! message with two buttons.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::session::trust::{TrustAnswer, TrustPrompt};
 const TRUST: &str = "Trust";
 const NOT_NOW: &str = "Not now";
 
-/// Asks the user; a later failure is shown in a message.
+/// Asks the user. A later failure is shown in a message.
 pub(super) fn ask(notifier: &Notifier, asked: TrustPrompt) {
     let (peer, session, client) = (notifier.peer.clone(), notifier.session.clone(), notifier.client);
     let notifier = notifier.clone();

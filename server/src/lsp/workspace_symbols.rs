@@ -8,7 +8,7 @@ use super::to_proto;
 use crate::ide::workspace_symbols::{self, Symbol};
 use crate::text::position;
 
-/// `workspace/symbol`.
+/// Handles `workspace/symbol`.
 pub(super) async fn symbols(
     connection: &Connection,
     params: WorkspaceSymbolParams,

@@ -5,15 +5,17 @@ use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The arguments in the tool's type, or one message that names every wrong argument and the
-/// expected value.
+/// Returns the arguments in the tool's type.
+///
+/// # Errors
+/// A message that names every wrong argument and the expected value.
 pub(crate) fn parse<T: DeserializeOwned>(tool: &str, schema: &JsonObject, mut given: JsonObject) -> Result<T, String> {
     let empty = JsonObject::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     let required: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    // An optional argument that is null or an empty string counts as absent: some clients fill in
-    // every field.
+    // An optional argument that is null or an empty string counts as absent, since some clients
+    // fill in every field.
     let is_nothing = |value: &Value| value.is_null() || value.as_str() == Some("");
     given.retain(|name, value| !(is_nothing(value) && known.contains_key(name) && !required.contains(&name.as_str())));
 
@@ -48,7 +50,7 @@ pub(crate) fn parse<T: DeserializeOwned>(tool: &str, schema: &JsonObject, mut gi
     Err(format!("Bad arguments for {tool}:\n  {}\nIt takes: {}", wrong.join("\n  "), signature(known, &required)))
 }
 
-/// `a string`, `a number from 0.1 to 3600`.
+/// Describes the expected value: `a string`, `a number from 0.1 to 3600`.
 fn expected(property: Option<&Value>) -> String {
     let Some(property) = property else { return "present".into() };
     if let Some(choices) = property.get("enum").and_then(Value::as_array) {
@@ -74,7 +76,7 @@ fn expected(property: Option<&Value>) -> String {
     }
 }
 
-/// A description of the value if it does not match the property.
+/// Returns a description of the value if it does not match the property.
 fn mismatch(property: &Value, value: &Value) -> Option<String> {
     let fits = match property.get("type").and_then(Value::as_str) {
         Some("string") => value.as_str().is_some_and(|text| !text.is_empty() || property.get("minLength").is_none()),
@@ -110,7 +112,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// `code (string, required), package (string)`.
+/// Returns the list of the arguments: `code (string, required), package (string)`.
 fn signature(known: &JsonObject, required: &[&str]) -> String {
     if known.is_empty() {
         return "no arguments".into();

@@ -1,4 +1,4 @@
-//! Lines of standard input that an agent's code reads: the person is asked for them through the
+//! Lines of standard input that an agent's code reads. The person is asked for a line through the
 //! agent's client, by a form with one text. Clients without such forms get the end of the file.
 
 use std::collections::HashMap;
@@ -34,7 +34,8 @@ pub(crate) fn shows_forms(capabilities: &ClientCapabilities) -> bool {
 }
 
 impl InputForms {
-    /// Handles a client's `initialize`: from now on its code may ask, if the client shows forms.
+    /// Handles a client's `initialize`. From now on the client's code may ask, if the client shows
+    /// forms.
     pub(crate) fn greet(
         &self,
         request: &InitializeRequestParams,
@@ -76,7 +77,7 @@ impl InputForms {
         open.insert(question, task.abort_handle());
     }
 
-    /// Withdraws a question, or all of them. The client is notified; a later answer is ignored.
+    /// Withdraws a question, or all of them. The client is notified. A later answer is ignored.
     pub(crate) fn over(&self, question: Option<u64>) {
         let mut open = self.open();
         let over: Vec<AbortHandle> = match question {
@@ -87,7 +88,7 @@ impl InputForms {
     }
 }
 
-/// The question as a form with one text.
+/// Returns the question as a form with one text.
 fn form(wanted: &InputWanted) -> ElicitRequestParams {
     let prompt = shown::line(&wanted.prompt);
     let asks = if prompt.trim().is_empty() { String::new() } else { format!(": {prompt}") };
@@ -104,7 +105,7 @@ fn form(wanted: &InputWanted) -> ElicitRequestParams {
     ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema }
 }
 
-/// The answer that the form's result stands for. Only a text that was sent is a line.
+/// Returns the answer for the form's result. Only a text that was sent is a line.
 fn meaning(result: &ElicitResult) -> InputAnswer {
     let text = result.content.as_ref().and_then(|content| content["text"].as_str());
     match (&result.action, text) {

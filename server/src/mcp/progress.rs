@@ -25,12 +25,12 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// A reporter for the call with this token; without a token nothing is sent.
+    /// Creates a reporter for the call with this token. Without a token nothing is sent.
     pub(crate) fn new(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
         Reporter { to: token.map(|token| (peer, token)) }
     }
 
-    /// A reporter that sends nothing.
+    /// Creates a reporter that sends nothing.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
         Reporter { to: None }
@@ -121,7 +121,7 @@ impl LastLine {
         self.fresh = true;
     }
 
-    /// The last non-blank line, returned once after each change.
+    /// Returns the last non-blank line, once after each change.
     fn take(&mut self) -> Option<String> {
         if !std::mem::take(&mut self.fresh) {
             return None;

@@ -1,4 +1,4 @@
-//! Lines of standard input that running code asks a person for.
+//! Lines of standard input for which running code asks a person.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct InputTarget {
     pub what: String,
 }
 
-/// A line that is asked for.
+/// A request for a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputWanted {
     /// The question's number, new in each image.
@@ -25,8 +25,8 @@ pub struct InputWanted {
 /// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputAnswer {
-    /// The line, without its end.
+    /// The line, without its line break.
     Line(String),
-    /// End of file, and its cause in a few words: `cancelled by the person`.
+    /// The end of file, with its cause in a few words: `cancelled by the person`.
     End(String),
 }

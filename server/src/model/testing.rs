@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-/// The tests that are to be run: every field that is given narrows the selection.
+/// The tests to run. Every field that is given narrows the selection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TestSelection {
-    /// The system to load with its test systems; the tests in their packages are run.
+    /// The system to load with its test systems. The tests in their packages are run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// The suite that contains the tests, at any depth.
@@ -17,7 +17,8 @@ pub struct TestSelection {
     /// The package of the tests' names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// `fiveam`, `parachute`, `rove` or `asdf`; otherwise the first framework that has such tests.
+    /// The framework: `fiveam`, `parachute`, `rove` or `asdf`. `None`: the first framework that has
+    /// such tests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<String>,
 }
@@ -30,7 +31,8 @@ pub struct TestToDebug {
     /// The package of the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// `fiveam`, `parachute` or `rove`; otherwise the first framework that has such a test.
+    /// The framework: `fiveam`, `parachute` or `rove`. `None`: the first framework that has such a
+    /// test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<String>,
 }

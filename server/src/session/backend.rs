@@ -1,5 +1,5 @@
-//! The session as the backend of the features: a snapshot of the texts for each request, and the
-//! image.
+//! The session as the backend of the features, with a snapshot of the texts for each request, and
+//! the image.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -48,7 +48,8 @@ impl Backend for Session {
         let (last, due) = self.inner.index.last();
         if due {
             let (session, open) = (self.clone(), open.to_vec());
-            // A task of no request: the refresh outlives the request that found the index old.
+            // The task belongs to no request, since the refresh outlives the request that found the
+            // index old.
             tokio::spawn(async move { session.index(open).await });
         }
         last
@@ -61,7 +62,7 @@ impl Session {
         self.inner.image.query_when_ready(&operation).await
     }
 
-    /// Starts to keep the index of names up to date. Called when a text is opened.
+    /// Starts to keep the index of names up to date. A text that is opened calls this.
     pub fn keep_names(&self) {
         let _ = self.inner.names.now();
     }
@@ -72,7 +73,7 @@ impl Session {
         self.context_with(client, self.clone())
     }
 
-    /// Acts as [`Session::context`] with another backend than the session.
+    /// Returns the snapshot that [`Session::context`] does, with another backend than the session.
     pub(super) fn context_with<B: Backend>(
         &self,
         client: ClientId,
@@ -81,7 +82,8 @@ impl Session {
         let open = self.open_documents();
         async move {
             let mut open = open.await;
-            // The last one takes precedence: the client's own, else one with unsaved work.
+            // The last text of a file takes precedence: the client's own, else one with unsaved
+            // changes.
             open.sort_by_key(|one| (one.client == client, one.unsaved));
             let text = |one: super::OpenDocument| OpenText {
                 uri: one.uri,
@@ -94,10 +96,11 @@ impl Session {
     }
 }
 
-/// The longest time, in seconds, in which the forms of a renaming are expanded.
+/// The time limit, in seconds, for expanding the forms of a renaming.
 const COMPARISON: f64 = 20.0;
 
-/// The session with the settings of a client, to compare expansions and compile texts in copies.
+/// The session with the settings of a client, for comparing expansions and compiling texts in
+/// copies.
 #[derive(Debug, Clone)]
 pub struct InCopy {
     /// The session.

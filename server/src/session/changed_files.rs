@@ -14,7 +14,7 @@ use crate::model::image::ImageError;
 use crate::text::decode;
 
 impl Session {
-    /// Returns the changes in files since they were loaded, for the approval of loading them again.
+    /// Returns the changes in files since they were loaded, for the approval to load them again.
     pub async fn changes_of(&self, sources: &Sources) -> Option<String> {
         let workspace = self.real_workspace().await;
         let files: Vec<(String, Option<Arc<str>>, PathBuf)> = sources
@@ -38,9 +38,9 @@ impl Session {
         compared.await.ok()
     }
 
-    /// Returns the joint checks of the `wanted` files of loaded systems, one request for a system,
-    /// with each file in one request. Empty if no file of the loaded systems has changed since it
-    /// was loaded. `texts`: the editors' unsaved texts.
+    /// Returns the joint checks of the `wanted` files of loaded systems: one request for each
+    /// system, and each file in one request. Returns none if no file of the loaded systems has
+    /// changed since it was loaded. `texts` are the editors' unsaved texts.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl Session {
                 for file in &mut system.files {
                     file.path = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
                 }
-                // A FIFO in a file's place would keep the copy waiting to its deadline.
+                // A FIFO in place of a file would keep the copy waiting until its deadline.
                 system.files.retain(|file| unsaved.contains_key(&file.path) || !is_special(&file.path));
             }
             for file in systems.iter_mut().flat_map(|system| &mut system.files) {
@@ -84,12 +84,12 @@ impl Session {
     }
 }
 
-/// Returns true if the path exists and is no regular file.
+/// Returns true if the path exists and is not a regular file.
 fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|facts| !facts.is_file())
 }
 
-/// Reads a source as it is now, up to [`bounded_file::SOURCE_LIMIT`].
+/// Reads the current contents of a source, up to [`bounded_file::SOURCE_LIMIT`].
 fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     bounded_file::read(path, bounded_file::SOURCE_LIMIT)
 }

@@ -1,4 +1,5 @@
-//! Edits of one file by agents, one after another: each reads what the one before it has written.
+//! Edits of one file by agents, one after another, so that each reads the text that the one before
+//! it has written.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,26 +12,26 @@ use super::file_identity::real_path;
 use super::{ClientId, Session};
 use crate::locked::lock;
 
-/// The time limit for an editor to send the text after an edit that it has made.
+/// The time limit for an editor to send the text after it has made an edit.
 const SENT: Duration = Duration::from_secs(1);
-/// The interval in which it is looked whether it has.
+/// The interval between checks whether the editor has sent the text.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A file's turn: the edit that holds it is the only one.
+/// The turn of a file. The edit that holds it is the only one.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 /// The turns of the files that are being edited.
 #[derive(Debug, Default)]
 pub(super) struct EditTurns(Mutex<HashMap<PathBuf, Weak<tokio::sync::Mutex<()>>>>);
 
-/// The turn of one edit, which ends when this is dropped.
+/// The turn of one edit, which ends when this value is dropped.
 #[derive(Debug)]
 pub struct EditTurn {
     _held: OwnedMutexGuard<()>,
 }
 
 impl EditTurns {
-    /// Waits until no other edit of the file has its turn. `file`: with links resolved.
+    /// Waits until no other edit of the file has its turn. `file` is a path with links resolved.
     async fn take(&self, file: PathBuf) -> EditTurn {
         let turn = self.of(file);
         EditTurn { _held: turn.lock_owned().await }
@@ -49,9 +50,9 @@ impl EditTurns {
 }
 
 impl Session {
-    /// Waits until no other call edits the file: a call holds its turn from before it reads the
-    /// file until it has written it, also while a person is asked. `path`: absolute or relative to
-    /// the workspace's directory.
+    /// Waits until no other call edits the file. A call holds its turn from before it reads the
+    /// file until it has written it, also while a person is asked. `path` is absolute or relative
+    /// to the workspace's directory.
     pub async fn edit_turn(&self, path: &str) -> EditTurn {
         let named = self.workspace().join(path);
         let resolved = tokio::task::spawn_blocking({
@@ -63,7 +64,7 @@ impl Session {
 }
 
 impl Session {
-    /// Waits until an editor that has made an edit has sent the text too, which the next edit of
+    /// Waits until an editor that has made an edit has also sent the text, which the next edit of
     /// the file reads.
     pub(super) async fn newer_text(&self, client: ClientId, uri: &str, revision: u64) {
         let until = Instant::now() + SENT;

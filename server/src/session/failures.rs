@@ -1,5 +1,4 @@
-//! Frozen failures, for front ends: the backend for the features that look at one, and attempts at
-//! one.
+//! Frozen failures, for front ends: the backend for features that query one, and attempts at one.
 
 use std::sync::Arc;
 
@@ -74,7 +73,7 @@ impl Session {
         self.inner.checker.ask_failure(number, &operation).await
     }
 
-    /// Ends a frozen failure; returns false if there is none of this number.
+    /// Ends a frozen failure. Returns false if there is none of this number.
     pub fn drop_failure(&self, number: u64) -> bool {
         self.inner.checker.drop_failure(number)
     }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// Returns a message: why a file is not in the workspace, and what to do. `real`: the path with
-/// links resolved.
+/// Returns a message with the reason why a file is not in the workspace, and the next step. `real`
+/// is the path with links resolved.
 pub(crate) fn message(named: &Path, real: &Path, workspace: &Path) -> String {
     let root = match workspace.canonicalize() {
         Ok(root) => root,

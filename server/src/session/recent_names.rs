@@ -1,5 +1,5 @@
-//! The names whose definitions changed in the image, in the order of the changes, by which kept
-//! findings are known to be outdated. Bounded.
+//! The names whose definitions changed in the image, in the order of the changes. They show which
+//! kept findings are outdated. Their number is limited.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -23,7 +23,7 @@ impl RecentNames {
         }
     }
 
-    /// Handles a change of everything: another image.
+    /// Handles another image, in which everything has changed.
     pub(super) fn all_changed(&mut self) {
         self.first = self.number() + 1;
         self.names.clear();
@@ -34,7 +34,8 @@ impl RecentNames {
         self.first + self.names.len() as u64
     }
 
-    /// Returns the names that changed after the first `number` changes; `None`: any may have.
+    /// Returns the names that changed after the first `number` changes, or `None` if any may have
+    /// changed.
     pub(super) fn since(&self, number: u64) -> Option<HashSet<String>> {
         let skipped = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some(self.names.iter().skip(skipped).cloned().collect())

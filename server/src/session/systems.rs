@@ -1,5 +1,5 @@
-//! The check of a whole system. The copy of the image reads the files; this process reads them as
-//! well, for the scanner.
+//! The check of a whole system. The copy of the image reads the files. This process also reads
+//! them, for the scanner.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -28,12 +28,12 @@ use crate::text::expected::Expected;
 
 /// The default deadline in seconds for a system and its dependencies.
 const DEADLINE: f64 = 600.0;
-/// The codes of errors that have no position in a file: of the system, and of loading a file
-/// after its check.
+/// The code of errors of the system, which have no position in a file.
 const SYSTEM_FAILED: &str = "system-failed";
+/// The code of errors in loading a file after its check, which have no position either.
 const LOAD_FAILED: &str = "load-failed";
 
-/// A file's structure when the copy of the image reached it.
+/// The structure of a file at the time when the copy of the image reached it.
 struct FileStructure {
     structure: Structure,
     head: Span,
@@ -43,7 +43,7 @@ struct FileStructure {
 #[derive(Default)]
 struct Files {
     seen: Mutex<HashMap<PathBuf, FileStructure>>,
-    /// Texts that differ from those on disk.
+    /// The texts that differ from those on disk.
     texts: HashMap<PathBuf, String>,
     reportable: ReportableFiles,
 }
@@ -89,8 +89,8 @@ impl Files {
     }
 }
 
-/// Returns the report that replaces one about a file outside the files of the check. The file is
-/// not read.
+/// Returns the report that replaces one about a file that is not among the files of the check. That
+/// file is not read.
 fn not_of_this_check(path: &Path) -> CheckReport {
     let reason = format!("it told of {}, which is none of the files of this check.", path.display());
     let message = format!("The findings of the copy of the image are not believed: {reason}");
@@ -98,7 +98,7 @@ fn not_of_this_check(path: &Path) -> CheckReport {
     CheckReport { diagnostics: vec![diagnostic], forms: 0, unloaded_system: None, end: CheckEnd::Stopped { reason } }
 }
 
-/// Carries out [`super::Session::check_system`]. Reads directories for the `.asd` files.
+/// Performs [`super::Session::check_system`]. Reads directories for the `.asd` files.
 pub(super) async fn check(
     checker: Checker,
     workspace: PathBuf,
@@ -136,7 +136,7 @@ pub(super) async fn check(
     let merged = move || {
         for (path, report) in &mut reports {
             files.merge(path, report);
-            // A system definition may name files that do not exist: their reports are kept.
+            // A system definition may name files that do not exist. The reports on these are kept.
             if !files.texts.contains_key(path) && !files.reportable.has(path) && path.exists() {
                 *report = not_of_this_check(path);
                 path.clone_from(&about);

@@ -1,4 +1,4 @@
-//! Times as they are written in the logs.
+//! Formatting of times for the logs.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(super) fn timestamp(time: SystemTime) -> String {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, millis) = (since.as_secs(), since.subsec_millis());
-    // Days to a date of the Gregorian calendar, in years that begin in March (H. Hinnant,
+    // Converts days to a date of the Gregorian calendar, in years that begin in March (H. Hinnant,
     // "chrono-compatible low-level date algorithms").
     let days = seconds / 86_400 + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);

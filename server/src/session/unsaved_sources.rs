@@ -8,13 +8,15 @@ use crate::image::api::package_contents::SystemFiles;
 use crate::shown::line;
 
 impl Session {
-    /// Returns the unsaved texts' files among `files`, relative to the workspace and in order.
+    /// Returns the files among `files` of which an editor has an unsaved text, relative to the
+    /// workspace and in order.
     pub async fn unsaved_among(&self, files: Vec<PathBuf>) -> Vec<String> {
         let unsaved = self.unsaved_paths().await;
         self.among(unsaved, files).await
     }
 
-    /// [`Session::unsaved_among`] the files of a loaded system. Empty if the image does not answer.
+    /// Returns [`Session::unsaved_among`] the files of a loaded system. Returns none if the image
+    /// does not answer.
     pub async fn unsaved_of_system(&self, system: &str) -> Vec<String> {
         let unsaved = self.unsaved_paths().await;
         if unsaved.is_empty() {
@@ -48,7 +50,7 @@ impl Session {
     }
 }
 
-/// Returns the sentence that names files whose unsaved changes were not loaded; `None` for no
+/// Returns the sentence that names files whose unsaved changes were not loaded, or `None` for no
 /// files.
 pub fn not_loaded(unsaved: &[String]) -> Option<String> {
     let files = unsaved.iter().map(|file| line(file)).collect::<Vec<_>>().join(", ");

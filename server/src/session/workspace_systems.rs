@@ -1,5 +1,5 @@
-//! Registration of the workspace's systems in the image, when it is ready and before code that may
-//! load a system, so that plain `asdf:load-system` finds them.
+//! Registration of the workspace's systems in the image, so that plain `asdf:load-system` finds
+//! them. It happens when the image is ready, and before code that may load a system.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,7 +11,7 @@ use crate::image::api::package_contents::WorkspaceSystems;
 use crate::locked::lock;
 use crate::model::image::ImageState;
 
-/// The longest wait for a starting image.
+/// The longest wait for an image that is starting.
 const STARTING: Duration = Duration::from_secs(120);
 
 /// The files registered in an image.
@@ -35,8 +35,8 @@ impl RegisteredSystems {
     }
 
     /// Registers the workspace's files in the image, unless they are known there. Starts an image
-    /// that nothing has needed yet, and waits up to [`STARTING`] for it; does nothing if there is
-    /// none then. `code` is evaluated next: files may have been created for it.
+    /// that nothing has needed yet, and waits up to [`STARTING`] for it. Does nothing if there is
+    /// no image then. `code` is evaluated next, and files may have been created for it.
     pub(super) async fn register(&self, image: &Image, code: &str) {
         let again = loads(code);
         if self.knows(image) && !again {
@@ -80,7 +80,7 @@ impl RegisteredSystems {
     }
 }
 
-/// Returns true for code that may load a system, by the names in it.
+/// Returns true for code that may load a system, as judged by the names in it.
 fn loads(code: &str) -> bool {
     let code = code.to_ascii_lowercase();
     ["load", "asdf", "require", "system"].iter().any(|word| code.contains(word))

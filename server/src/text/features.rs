@@ -1,12 +1,13 @@
-//! Feature expressions: whether the reader returns what `#+` and `#-` guard.
+//! Feature expressions: whether the reader returns the forms that `#+` and `#-` guard.
 
 use super::scanner::{Scanner, Token, TokenKind};
 
-/// The usual spellings of feature conditionals that hold under no features, by which people disable
-/// code; in lower case and without white space.
+/// The usual spellings of feature conditionals that never hold, by which people disable code, in
+/// lower case and without white space.
 pub const ALWAYS_FALSE_CONDITIONALS: [&str; 6] = ["#+nil", "#+:nil", "#+(or)", "#+(:or)", "#-(and)", "#-(:and)"];
 
-/// Returns true if all guards at the beginning of a text hold under these features, upper-case.
+/// Returns true if all guards at the beginning of a text hold under these features, which are
+/// upper-case.
 pub fn guards_hold(text: &str, features: &[String]) -> bool {
     let mut tokens =
         Scanner::inside(text).filter(|token| !matches!(token.kind, TokenKind::LineComment | TokenKind::BlockComment));
@@ -26,7 +27,8 @@ pub fn guards_hold(text: &str, features: &[String]) -> bool {
     true
 }
 
-/// `None` if the text is no feature expression, or one nested unrealistically deep.
+/// Returns the value of the feature expression that comes next, or `None` if there is none, or if
+/// it is nested unrealistically deep.
 fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[String], depth: usize) -> Option<bool> {
     const MAX_DEPTH: usize = 100;
     if depth > MAX_DEPTH {
@@ -43,7 +45,7 @@ fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[Str
             let head = tokens.next()?;
             let operator = text.get(head.start..head.end)?.trim_start_matches(':').to_lowercase();
             let mut parts = Vec::new();
-            // `None` at the end of the list, which is no feature expression.
+            // At the end of the list, there is no feature expression.
             while let Some(part) = feature(text, tokens, features, depth + 1) {
                 parts.push(part);
             }

@@ -1,4 +1,5 @@
-//! Text alone: documents, positions, the scanner. Names no protocol and no image, and does no I/O.
+//! Operations on text alone: documents, positions, the scanner. This module names no protocol and
+//! no image, and does no I/O.
 
 pub mod cancellation;
 pub mod datum;

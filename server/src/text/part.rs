@@ -1,4 +1,5 @@
-//! A span of a document as one string: bytes of the string and offsets of the document.
+//! A span of a document as one string, with conversions between bytes of the string and offsets of
+//! the document.
 
 use ropey::Rope;
 
@@ -14,23 +15,23 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The text of a span.
+    /// Creates the part of a text at a span.
     pub(super) fn of(text: &Rope, span: Span) -> Part {
         Part { text: text.slice(span.start..span.end).to_string(), start: span.start }
     }
 
-    /// The tokens that are not empty.
+    /// Returns the tokens that are not empty.
     pub(super) fn tokens(&self) -> impl Iterator<Item = Token> + '_ {
         Scanner::inside(&self.text).filter(|token| token.start < token.end || token.unterminated != Unterminated::No)
     }
 
-    /// The byte of this part at an offset of the text, clamped.
+    /// Returns the byte of this part at an offset of the text, clamped.
     pub(super) fn byte(&self, offset: usize) -> usize {
         let chars = offset.saturating_sub(self.start);
         self.text.char_indices().nth(chars).map_or(self.text.len(), |(byte, _)| byte)
     }
 
-    /// The span of the document from one byte of this part to another.
+    /// Returns the span of the document from one byte of this part to another.
     pub(super) fn span(&self, start: usize, end: usize) -> Span {
         let chars = |byte: usize| self.text.get(..byte).map_or(0, |head| head.chars().count());
         Span { start: self.start + chars(start), end: self.start + chars(end) }

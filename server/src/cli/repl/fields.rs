@@ -1,4 +1,4 @@
-//! Fields of the host's messages, empty where one has another type.
+//! Access to fields of the host's messages. The result is empty if the field has another type.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! `consort dap`: connects to the workspace's host, then copies bytes.
 //!
-//! A debugger's connection is about one image: when the host ends, so does this process, and the
-//! editor says that the session has ended.
+//! A debugger's connection is about one image. When the host ends, this process ends, too, and the
+//! editor reports the end of the session.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ const READ_SIZE: usize = 1 << 16;
 /// Runs until the client or the host leaves.
 ///
 /// # Errors
-/// I/O errors on standard input and output; no host can be reached or started.
+/// I/O errors on standard input and output, or no host can be reached or started.
 pub fn run(workspace: &Path) -> io::Result<ExitCode> {
     super::greet_a_person("the Debug Adapter Protocol", "dap");
     let place = Place::of(workspace)?;
@@ -25,7 +25,7 @@ pub fn run(workspace: &Path) -> io::Result<ExitCode> {
     let mut host = connected.stream;
     let (mut up, mut stdin) = (host.try_clone()?, super::stdin()?);
     std::thread::spawn(move || {
-        // Either end's failure shows as the end of the host's answers.
+        // A failure of either end appears as the end of the host's answers.
         let _ = copy(&mut stdin, &mut up);
         let _ = up.shutdown(std::net::Shutdown::Write);
     });

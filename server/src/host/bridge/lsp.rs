@@ -40,6 +40,7 @@ const READ_SIZE: usize = 1 << 16;
 
 /// The interval between checks that the host answers.
 const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
+/// The silence after which these checks begin.
 const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 /// The interval after an answer in which the host is not checked again.
 const ANSWERED: Duration = Duration::from_secs(4);

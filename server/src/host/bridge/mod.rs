@@ -1,5 +1,5 @@
-//! The processes that clients start: they find the host, then copy between standard input and
-//! output and its socket.
+//! The processes that clients start. They find the host, then copy between standard input and
+//! output and the host's socket.
 //!
 //! Plain threads and blocking I/O, since each process only runs two copies. Each keeps the ids of
 //! unanswered requests, so that every request is answered even when the host is killed.

@@ -7,7 +7,7 @@ use crate::text::definitions;
 const MAX_DEPTH: usize = 32;
 
 /// Returns the keywords, with colons, of the structure constructor with the name `key`
-/// ([`definitions::key`]); none if no structure of the texts has such a constructor.
+/// ([`definitions::key`]). Returns none if no structure of the texts has such a constructor.
 pub(super) fn keywords(texts: &Snapshot, key: &str) -> Vec<String> {
     let structures = || texts.files.iter().flat_map(|file| &file.definitions).filter(|one| one.naming.is_some());
     let made = structures().find_map(|one| {

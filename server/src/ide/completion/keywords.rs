@@ -18,7 +18,7 @@ use crate::text::document::Document;
 use crate::text::names;
 use crate::text::scopes::Scopes;
 
-/// Returns the keywords that complete what was typed, with their scores.
+/// Returns the keywords that complete the typed text, with their scores.
 pub(super) fn keywords<B: Backend>(
     cursor: &Cursor<B>,
     typed: &str,
@@ -84,7 +84,7 @@ pub(super) fn keywords<B: Backend>(
     found.into_iter().map(item).collect()
 }
 
-/// The operators of the lists around the place, innermost first.
+/// Returns the operators of the lists around the place, innermost first.
 fn operators_around<B: Backend>(cursor: &Cursor<B>) -> Vec<String> {
     let Some(form) = Form::at(&cursor.document, cursor.offset) else { return Vec::new() };
     let mut all: Vec<String> = form.path(cursor.offset).iter().filter_map(|node| form.operator(node)).collect();
@@ -92,7 +92,8 @@ fn operators_around<B: Backend>(cursor: &Cursor<B>) -> Vec<String> {
     all
 }
 
-/// The keywords of a call: of a local function, of the image, or of a definition in the text.
+/// Returns the keywords of a call of a local function, of a function of the image, or of a
+/// definition in the text.
 fn of_call<B: Backend>(
     cursor: &Cursor<B>,
     (index, package): (&NameIndex, Option<&Package>),
@@ -120,26 +121,28 @@ fn of_call<B: Backend>(
     }
 }
 
-/// The maximum number of classes visited: the definitions in a text may be circular.
+/// The maximum number of classes visited, since the definitions in a text may be circular.
 const MAX_CLASSES: usize = 20;
 
-/// The initialization arguments of a class and of its superclasses in texts: from the open texts
-/// first, then from the index of the image's names, then from the other files of the workspace.
+/// Returns the initialization arguments of a class and of its superclasses in texts: from the open
+/// texts first, then from the index of the image's names, then from the other files of the
+/// workspace.
 fn of_class<B: Backend>(cursor: &Cursor<B>, scope: (&NameIndex, Option<&Package>), class: &str) -> Vec<String> {
     let of_image = |symbol: &Symbol| symbol.initargs().map(str::to_owned).collect();
     of_classes(cursor, scope, class, initargs::in_document, of_image, |one| &one.initargs)
 }
 
-/// The slots of a class as written, from the same sources.
+/// Returns the slots of a class as written, from the same sources.
 pub(super) fn slots<B: Backend>(cursor: &Cursor<B>, scope: (&NameIndex, Option<&Package>), class: &str) -> Vec<String> {
     let of_image = |symbol: &Symbol| symbol.slots().map(str::to_owned).collect();
     let class = class.trim_start_matches('\'');
     of_classes(cursor, scope, class, initargs::slots_in_document, of_image, |one| &one.slots)
 }
 
-/// The initargs that a class has by its definition, with those of the superclasses that the texts
-/// define. `of_text`: of a class in a document, and the superclasses; `of_image`: of a class in the
-/// image; `of_file`: of a class in another file.
+/// Returns the names that a class has by its definition, with those of the superclasses that the
+/// texts define. `of_text` returns the names of a class in a document, with the superclasses.
+/// `of_image` returns those of a class in the image, and `of_file` those of a class in another
+/// file.
 fn of_classes<B: Backend>(
     cursor: &Cursor<B>,
     (index, package): (&NameIndex, Option<&Package>),

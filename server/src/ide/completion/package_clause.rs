@@ -13,11 +13,11 @@ use crate::text::names;
 /// The clause of a package definition at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NameClause {
-    /// The package that has the names of the clause.
+    /// The package whose names the clause has.
     package: String,
     /// True if only names that the package exports are possible.
     exported: bool,
-    /// The names that the clause has already, lower-case.
+    /// The names that are already in the clause, lower-case.
     given: HashSet<String>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn at(form: &Form, start: usize) -> Option<NameClause> {
     })
 }
 
-/// Returns the names that complete `typed`, with its `:` or `#:`, and their scores.
+/// Returns the names that complete `typed` (with its `:` or `#:`), and their scores.
 pub(super) fn names(
     clause: &NameClause,
     typed: &str,

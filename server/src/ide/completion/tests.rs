@@ -72,7 +72,8 @@ fn a_local_name_is_told_as_local() {
         let one = &completed.items[0];
         format!("{}: {} ({}) {:?} {:?}", one.label, one.kind, one.detail, one.symbol, one.parameters)
     };
-    // LISTEN is a function of the image, which ranks before a variable where an operator is wanted.
+    // LISTEN is a function of the image, which ranks before a variable where an operator is
+    // expected.
     for (text, expected) in [
         ("(defun f (list) (g li‸))", "list: variable (parameter (defun)) None \"\""),
         ("(flet ((help (x) x)) (he‸))", "help: function (local function (flet)) None \"\""),
@@ -84,7 +85,7 @@ fn a_local_name_is_told_as_local() {
     ] {
         assert_eq!(first(text), expected, "{text}");
     }
-    // Where an operator is wanted, a variable of an operator's name is none.
+    // Where an operator is expected, a variable with the name of an operator is not one.
     check(
         image(),
         "(defun f (scan) (let ((animal 1)) (scan‸)))",
@@ -245,7 +246,7 @@ fn names_of_other_packages_come_with_their_prefix_or_an_import() {
     "#]],
     );
     check(image(), "(nowhere:fl‸)", expect![[""]]);
-    // A package that the image has: another word of the text is no name in it.
+    // In a package that the image has, another word of the text is not a name.
     check(
         image(),
         "(a:flattne x)\n(a:fl‸)",

@@ -1,5 +1,5 @@
 //! Words with a meaning at certain places that the image's symbols do not show: declaration
-//! identifiers, lambda list keywords, options of definitions.
+//! identifiers, lambda list keywords, and options of definitions.
 
 /// Declaration identifiers (CLHS 3.3.3) and qualities of `optimize`.
 pub(in crate::ide) const DECLARATIONS: &str = "ignore ignorable type ftype inline notinline special optimize dynamic-extent declaration speed safety debug \
@@ -8,7 +8,7 @@ pub(in crate::ide) const DECLARATIONS: &str = "ignore ignorable type ftype inlin
 /// Lambda list keywords (CLHS 3.4).
 pub(in crate::ide) const LAMBDA_LIST: &str = "&optional &rest &key &body &aux &allow-other-keys &environment &whole";
 
-/// The options of a definition or clause, by its operator.
+/// Returns the options of a definition or clause, by its operator.
 pub(in crate::ide) fn options(operator: &str) -> &'static str {
     match operator {
         "defclass" => {

@@ -1,5 +1,5 @@
-//! Fix for a finding of a user's lint rule: its list is rewritten. The data of the finding has the
-//! new text.
+//! A fix for a finding of a user's lint rule, which rewrites the list. The data of the finding has
+//! the new text.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,8 @@ const MAX_BYTES: usize = 4_000;
 /// The maximum number of characters of the replacement in a title.
 const MAX_TITLE_CHARS: usize = 60;
 
-/// The data of a finding whose list can be rewritten as `text`; `None` if one of them is too long.
+/// Returns the data of a finding whose list can be rewritten as `text`, or `None` if one of them is
+/// too long.
 pub(in crate::ide) fn data(form: &Form, list: &Node, text: &str) -> Option<Value> {
     let before = form.text(list);
     (text.len() <= MAX_BYTES && before.len() <= MAX_BYTES)

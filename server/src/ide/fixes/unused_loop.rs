@@ -1,5 +1,5 @@
-//! Fixes for a variable of `loop` that is never used: NIL can replace it in a destructuring
-//! pattern; `with` can be removed.
+//! Fixes for a variable of `loop` that is never used. NIL can replace it in a destructuring
+//! pattern. A `with` clause can be removed.
 
 use super::unused::{is_inert, mentions};
 use super::{Change, Fix};
@@ -22,8 +22,8 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let parts = list.elements();
     let index = parts.iter().position(|part| part == inner)?;
     let word = |index: usize| word(&form, parts.get(index)?);
-    // Skips a declared variable, or a type written in the same shape: the text does not show the
-    // needed edit.
+    // A declared variable is skipped, and so is one with a type written in the same shape, since
+    // the text does not show the needed edit.
     if word(index + 1).as_deref() != Some("=") || parts.iter().map(|part| count(&form, part, name)).sum::<usize>() != 1
     {
         return None;
@@ -48,14 +48,14 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     Some(Fix::new(format!("Remove the variable {name}"), vec![change]))
 }
 
-/// A loop keyword in lower case, without its colon.
+/// Returns a loop keyword in lower case, without its colon.
 fn word(form: &Form, node: &Node) -> Option<String> {
     let plain = node.kind == Kind::Atom && node.is_plain();
     plain.then(|| form.written(node).trim_start_matches(':').to_lowercase())
 }
 
-/// The number of occurrences of the symbol in a node. A part guarded by a reader conditional counts
-/// as 2, because it may contain further occurrences.
+/// Returns the number of occurrences of the symbol in a node. A part guarded by a reader
+/// conditional counts as 2, because it may contain further occurrences.
 fn count(form: &Form, node: &Node, name: &str) -> usize {
     match node.kind {
         _ if node.guarded => 2,

@@ -22,8 +22,8 @@ impl<'a> Columns<'a> {
         Columns { text, tab_size, long: RefCell::default() }
     }
 
-    /// The column of byte `at` on the line on which byte `from` has `column`. All calls with the
-    /// same `from` must give the same `column`.
+    /// Returns the column of byte `at` on the line on which byte `from` has `column`. All calls
+    /// with the same `from` must give the same `column`.
     pub(super) fn column(&self, from: usize, column: usize, at: usize) -> usize {
         if at <= from + STEP {
             return self.width(from, at, column);
@@ -42,7 +42,7 @@ impl<'a> Columns<'a> {
         self.width(byte, at, column)
     }
 
-    /// The column after the bytes `from..to`, which begin at `column`.
+    /// Returns the column after the bytes `from..to`, which begin at `column`.
     pub(super) fn width(&self, from: usize, to: usize, column: usize) -> usize {
         let size = self.tab_size;
         self.text[from..to.max(from)]

@@ -1,14 +1,14 @@
-//! Indentation rules of the user: in Consort's settings, and for Emacs in `.dir-locals.el`, which
+//! Indentation rules of the user, from Consort's settings and from Emacs's `.dir-locals.el`, which
 //! is read as data.
 
 use crate::text::names;
 use crate::text::tree::{Kind, NodeId, Tree};
 
-/// An operator, and the number of arguments before its body.
+/// An operator, with the number of arguments before its body.
 pub type Rule = (String, usize);
 
-/// The rules in a `.dir-locals.el`: its forms `(put 'NAME 'common-lisp-indent-function RULE)`. RULE
-/// is a number, a list with `&body` or `&rest`, or `defun`. Nothing is evaluated.
+/// Returns the rules in a `.dir-locals.el`: its forms `(put 'NAME 'common-lisp-indent-function
+/// RULE)`. RULE is a number, a list with `&body` or `&rest`, or `defun`. Nothing is evaluated.
 pub fn of_dir_locals(text: &str) -> Vec<Rule> {
     let tree = Tree::parse(text);
     let mut rules = Vec::new();
@@ -28,8 +28,8 @@ pub fn of_dir_locals(text: &str) -> Vec<Rule> {
     rules
 }
 
-/// The number of arguments before the body by an indentation specification; `None` if it is not
-/// understood.
+/// Returns the number of arguments before the body by an indentation specification, or `None` if it
+/// is not understood.
 fn body(tree: &Tree, rule: NodeId) -> Option<usize> {
     let written = tree.text_of(rule);
     if let Ok(count) = written.parse() {

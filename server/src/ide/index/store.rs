@@ -21,6 +21,7 @@ const MAX_FILES: usize = 20_000;
 const MAX_DIRECTORIES: usize = 50_000;
 /// The maximum size in bytes of a file that is indexed.
 const MAX_FILE_BYTES: u64 = 4 << 20;
+/// The maximum size in bytes of all indexed files together.
 const MAX_TOTAL_BYTES: u64 = 512 << 20;
 /// The extensions of Lisp files.
 const EXTENSIONS: [&str; 5] = ["lisp", "lsp", "cl", "asd", "ros"];

@@ -10,9 +10,9 @@ use crate::text::document::Document;
 /// The comments of a text that silence rules.
 pub(super) struct Silence<'a> {
     document: &'a Document,
-    /// The names of the rules of the settings.
+    /// The names of the user's own rules.
     own: HashSet<&'a str>,
-    /// The rules that a comment on a line silences, cached by line; `None`: no rule.
+    /// The rules that a comment on a line silences, cached by line; `None`: no rules.
     lines: HashMap<usize, Option<Silenced>>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Silence<'a> {
         Silence { document, own: own.iter().map(|rule| rule.name.as_str()).collect(), lines: HashMap::new() }
     }
 
-    /// Returns true if a comment silences a rule there.
+    /// Returns true if a comment silences a rule at a span.
     pub(super) fn holds(&mut self, span: Span, rule: &str) -> bool {
         let line = self.document.text().char_to_line(span.start);
         self.line(line, rule) || line > 0 && self.line(line - 1, rule)

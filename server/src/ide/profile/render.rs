@@ -1,9 +1,9 @@
-//! The contract's text of a profile.
+//! The text of a profile that the contract specifies.
 
 use super::*;
 use crate::shown::megabytes;
 
-/// The contract's text.
+/// Returns the text that the contract specifies.
 pub fn render(facts: &ProfileReport, settings: &ProfileSettings) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {
@@ -90,7 +90,7 @@ fn measured_noun(settings: &ProfileSettings) -> &'static str {
     if settings.mode == ProfileMode::Alloc { "allocation" } else { "times" }
 }
 
-/// The reason why there are no samples.
+/// Returns the reason why there are no samples.
 fn no_samples_message(facts: &ProfileReport, settings: &ProfileSettings) -> String {
     if settings.mode == ProfileMode::Cpu && facts.seconds >= 10.0 * settings.interval.max(0.01) {
         return format!(
@@ -109,7 +109,8 @@ fn no_samples_message(facts: &ProfileReport, settings: &ProfileSettings) -> Stri
     )
 }
 
-/// The rows with samples of their own, at most [`TABLE_ROWS`], and the number of all other samples.
+/// Returns the rows with samples of their own, at most [`TABLE_ROWS`], and the number of all other
+/// samples.
 fn table_rows(facts: &ProfileReport) -> (Vec<&Row>, u64) {
     let rows: Vec<&Row> = facts.rows.iter().filter(|row| row.samples > 0).take(TABLE_ROWS).collect();
     let others = facts.samples - rows.iter().map(|row| row.samples).sum::<u64>();
@@ -120,7 +121,7 @@ fn width(rows: &[&Row]) -> usize {
     rows.iter().map(|row| label(&row.function).chars().count()).max().unwrap_or(0).max(26)
 }
 
-/// A name on one line of a table.
+/// Returns a name on one line of a table.
 fn label(name: &str) -> String {
     const MAX_CHARS: usize = 60;
     let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -181,7 +182,8 @@ fn allocation(facts: &ProfileReport) -> String {
     text
 }
 
-/// The contract's tree. Shares under one in two hundred are left to `structuredContent`.
+/// Returns the tree that the contract specifies. Shares under one in two hundred are only in
+/// `structuredContent`.
 fn graph(roots: &[Node]) -> String {
     fn write_node(node: &Node, lead: &str, branch: &str, text: &mut String) {
         let _ = writeln!(text, "{lead}{branch}{} [{:.1}%]", label(&node.function), node.percent);

@@ -1,5 +1,5 @@
-//! Tests of a form: that it is evaluated, that control may leave it (`return`, `go`), and that a
-//! closure in it may capture its variables.
+//! Tests of a form: whether it is evaluated, whether control may leave it (`return`, `go`), and
+//! whether a closure in it may capture its variables.
 
 use super::place::steps;
 use super::site::Site;
@@ -7,7 +7,7 @@ use crate::text::Span;
 use crate::text::datum::Node;
 use crate::text::definitions::EXPANDER_DEFINERS;
 
-/// Operators that have a meaning only in a certain form around them, such as a method's body.
+/// Operators that have a meaning only within a certain form, such as a method's body.
 pub(super) const CONTEXT_DEPENDENT: [&str; 6] =
     ["call-next-method", "next-method-p", "loop-finish", "call-method", "make-method", "once-only"];
 
@@ -15,7 +15,8 @@ pub(super) const CONTEXT_DEPENDENT: [&str; 6] =
 /// first.
 ///
 /// # Errors
-/// The reason why that is not known, as the end of a sentence about the list.
+/// The reason why it is unknown whether the list is evaluated, as the end of a sentence about the
+/// list.
 pub(super) fn check_code(site: &Site, parents: &[&Node], list: &Node) -> Result<(), String> {
     let (top, within) = match parents {
         [top, rest @ ..] => (top, rest),
@@ -54,7 +55,7 @@ pub(super) fn context_dependent_operator(site: &Site, node: &Node) -> Option<Str
 }
 
 /// Returns true if the span `at` is in a closure within `from`, or may be in one that a macro
-/// makes, and if `from` is not around `at`.
+/// makes. Returns true, too, if `from` is not around `at`.
 pub(super) fn is_in_closure(site: &Site, from: &Node, at: Span) -> bool {
     let chain = site.form.around(at);
     let Some(first) = chain.iter().position(|node| std::ptr::eq(*node, from)) else { return true };

@@ -1,4 +1,5 @@
-//! Extracting a variable: a form's value is bound before the statement that it is in.
+//! Extraction of a variable. The value of a form is bound before the statement that contains the
+//! form.
 
 use super::effects::{changing, has_one_value, may_swap};
 use super::place::{Place, steps, takes_all_values};
@@ -9,8 +10,8 @@ use crate::text::datum::{Kind, Node, Prefix};
 pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let selected = site.selected()?;
     let [node] = selected.nodes else { return None };
-    // Without a selection only a list is extracted. A whole top-level form is in no body that could
-    // bind the variable.
+    // Without a selection only a list is extracted. A whole top-level form has no body around it
+    // that could bind the variable.
     if selected.parents.is_empty() || node.kind != Kind::List && !site.has_selection() {
         return None;
     }
@@ -67,7 +68,7 @@ fn extract(site: &Site, parents: &[&Node], node: &Node) -> Result<Vec<Edit>, Str
     Err("nothing is around it that a variable could be bound before".into())
 }
 
-/// A name for the value of a form, by its operator.
+/// Returns a name for the value of a form, by its operator.
 pub(super) fn name_of(site: &Site, node: &Node) -> String {
     const PREFIXES: [&str; 8] = ["make-", "get-", "find-", "compute-", "read-", "parse-", "create-", "copy-"];
     let operator = match node.prefix {
@@ -76,7 +77,7 @@ pub(super) fn name_of(site: &Site, node: &Node) -> String {
     };
     let bare = PREFIXES.iter().find_map(|prefix| operator.strip_prefix(prefix)).unwrap_or(&operator);
     let plain = bare.len() > 2 && bare.chars().all(|char| char.is_ascii_lowercase() || char == '-');
-    // A name of the standard may not be bound, or would be read as its function.
+    // A name of the standard may not be bound, or would be read as the function of that name.
     let standard =
         ["list", "let", "let*", "progn", "lambda", "cond", "not", "the", "case", "when", "unless", "function"];
     if plain && !bare.starts_with('-') && !standard.contains(&bare) && bare != "pi" {

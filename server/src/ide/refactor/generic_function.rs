@@ -1,4 +1,4 @@
-//! The `defgeneric` of a method whose generic function has no definition.
+//! A refactoring that writes the `defgeneric` of a method whose generic function has no definition.
 
 use super::site::Site;
 use super::verification::Accepted;
@@ -46,8 +46,8 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     Some(Refactoring::new("define-generic", Group::Rewrite, title, result()).accepting(accepted))
 }
 
-/// Refuses a name whose symbol may belong to another package: the new definition could redefine
-/// that package's generic function.
+/// Refuses a name whose symbol may belong to another package, since the new definition could
+/// redefine that package's generic function.
 fn check_nowhere_else(site: &Site, bare: &str) -> Result<(), String> {
     let packages = site.index.packages();
     let here = package_at(site.document, site.form.span.start).ok_or("no in-package form is before it")?;
@@ -64,8 +64,8 @@ fn check_nowhere_else(site: &Site, bare: &str) -> Result<(), String> {
     }
 }
 
-/// The lambda list of the generic function: that of the method without specializers, defaults and
-/// keyword names, so that methods with other keywords are congruent too (CLHS 7.6.4).
+/// Returns the lambda list of the generic function: that of the method without specializers,
+/// defaults and keyword names, so that methods with other keywords are congruent, too (CLHS 7.6.4).
 fn lambda_list(site: &Site, list: &Node) -> Result<String, String> {
     let mut parameters: Vec<&str> = Vec::new();
     let mut section = String::new();

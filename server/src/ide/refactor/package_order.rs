@@ -1,4 +1,4 @@
-//! The names of a package definition in alphabetical order.
+//! A refactoring that puts the names of a package definition into alphabetical order.
 
 use super::site::{Edit, Site};
 use super::{Group, Refactoring};

@@ -1,4 +1,4 @@
-//! Nested calls as one `->` or `->>`, and back, where the package has these macros.
+//! Conversions of nested calls to one `->` or `->>`, and back, where the package has these macros.
 
 use super::evaluated::check_code;
 use super::site::{Edit, Operator, Site};
@@ -11,7 +11,7 @@ pub(super) const ARROWS: [&str; 2] = ["->", "->>"];
 pub(super) fn plan(site: &Site) -> Vec<Refactoring> {
     let mut all: Vec<Refactoring> = nest(site).into_iter().collect();
     for (arrow, id, title) in [("->", "thread-first", "Thread with ->"), ("->>", "thread-last", "Thread with ->>")] {
-        // Without the macro there is nothing to write.
+        // A package without the macro gets no refactoring.
         if site.macros.operator(arrow) != Operator::Function {
             all.extend(thread(site, arrow).map(|result| Refactoring::new(id, Group::Rewrite, title, result)));
         }
@@ -19,7 +19,7 @@ pub(super) fn plan(site: &Site) -> Vec<Refactoring> {
     all
 }
 
-/// `(f (g x 1))` as `(-> x (g 1) f)`; `None` where fewer than two calls are nested.
+/// Converts `(f (g x 1))` to `(-> x (g 1) f)`. Returns `None` if fewer than two calls are nested.
 fn thread(site: &Site, arrow: &str) -> Option<Result<Vec<Edit>, String>> {
     let selected = site.selected()?;
     let [outer] = selected.nodes else { return None };
@@ -65,7 +65,7 @@ fn is_call(site: &Site, node: &Node) -> bool {
     standard.unwrap_or_else(|| site.macros.operator(&operator) == Operator::Function)
 }
 
-/// `(-> x (g 1) f)` as `(f (g x 1))`.
+/// Converts `(-> x (g 1) f)` to `(f (g x 1))`.
 fn nest(site: &Site) -> Option<Refactoring> {
     let chain = site.nearest(&ARROWS)?;
     let (&list, parents) = chain.split_last()?;
@@ -84,7 +84,7 @@ fn nest(site: &Site) -> Option<Refactoring> {
                 }
             }
             _ if step.is_plain() && site.form.name(step).is_some() => format!("({} {text})", site.form.written(step)),
-            // `#'f` and the like: libraries differ.
+            // Libraries treat `#'f` and the like differently.
             _ => return None,
         };
     }

@@ -10,7 +10,7 @@ fn check(image: FakeImage, text: &str, with_declaration: bool, expected: Expect)
     let other = "(defun user (y)\n  (far y))\n(defun far (x) x)";
     let cursor = cursor(image, &[("a.lisp", text), ("b.lisp", other)]);
     let mut found = run(at(&cursor, with_declaration)).unwrap_or_default();
-    // Open texts come in no order.
+    // The order of open texts is not defined.
     found.sort_by_key(|target| (target.uri.clone(), target.span.start));
     expected.assert_eq(&shown(&found));
 }
@@ -22,14 +22,14 @@ fn image() -> FakeImage {
     FakeImage::empty().symbol("far", answer)
 }
 
-/// The references in these files without the declaration, in order.
+/// Returns the references in these files without the declaration, in order.
 fn references(image: FakeImage, files: &[(&str, &str)]) -> String {
     let mut found = run(at(&cursor(image, files), false)).expect("there is a name");
     found.sort_by_key(|target| (target.uri.clone(), target.span.start));
     shown(&found)
 }
 
-/// The calls in LIB, in a package that uses it, and with its prefix.
+/// Checks for the calls in LIB, in a package that uses it, and with its prefix.
 fn check_users_of_lib(found: &str) {
     expect![[r#"
         a.lisp:2

@@ -8,7 +8,7 @@ use super::target::Target;
 use crate::ide::index::{Indexed, Packages, Snapshot};
 use crate::text::names;
 
-/// The further symbols that get a new name when `target` does.
+/// Returns the further symbols that get a new name when `target` does.
 pub(super) fn targets(
     index: &Snapshot,
     packages: &Packages<'_>,

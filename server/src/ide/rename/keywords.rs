@@ -9,7 +9,8 @@ use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::names;
 
 impl Mentions<'_> {
-    /// Adds the changes of the keywords in a list; `unsure`: the reason why it may be no call.
+    /// Adds the changes of the keywords in a list. `unsure` is the reason why the list may not be a
+    /// call.
     pub(super) fn in_constructor(&self, found: &mut Found<'_>, list: &Node, unsure: Option<&str>) {
         let Some(head) = list.children.first().filter(|_| !self.keywords.is_empty()) else { return };
         let literal = is_structure(found.form, list);

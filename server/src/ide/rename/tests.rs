@@ -12,7 +12,8 @@ use super::*;
 use crate::ide::fake::{FakeImage, cursor, run};
 use crate::image::api::expand::Variant;
 
-/// An expander that returns these comparisons for the first variants; `None`: there is no image.
+/// An expander that returns these comparisons for the first variants. `None` stands for a missing
+/// image.
 struct FixedExpander(Option<Vec<Variant>>);
 
 impl Expander for FixedExpander {
@@ -140,7 +141,7 @@ fn a_name_that_would_be_captured_is_refused() {
 #[test]
 fn the_image_decides_when_it_can() {
     let text = "(defun f (l) (with-each ((x‸ l) (y l)) (print x)))";
-    // The scopes have no binding here.
+    // The scopes alone have no binding here.
     assert_eq!(
         renamed(text, "new", &FixedExpander(Some(vec![same(false)]))),
         "local name: (defun f (l) (with-each ((new l) (y l)) (print new)))\n"
@@ -154,7 +155,7 @@ fn the_image_decides_when_it_can() {
     );
 }
 
-/// An expander that finds a variant the same if this text contains it.
+/// An expander that considers a variant the same if this text contains it.
 struct TextExpander(&'static str);
 
 impl Expander for TextExpander {
@@ -441,7 +442,7 @@ fn a_local_name_is_not_renamed_where_its_meaning_would_change() {
     refused("(let ((x‸ 1)) x)", "pi", "pi is a special variable or a constant");
     refused("(let ((x‸ 1)) x)", "*print-base*", "*print-base* is a special variable");
     refused("(let ((x‸ 1)) x)\n(defvar y 1)", "y", "y is a special variable or a constant");
-    // Hidden mentions may mean it too.
+    // Hidden mentions may mean the local name, too.
     refused("(let ((x‸ 1)) (macrolet ((m () 'x)) (list x (m))))", "new", "macrolet may mean it too");
     refused("(let ((x‸ 1)) (foo:let ((x 2)) x) x)", "new", "let may mean it too");
     refused("(let ((x‸ 1)) (g x app::x))", "new", "app::x may mean it too");

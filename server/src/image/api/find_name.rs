@@ -1,4 +1,4 @@
-//! `find-name`: the meaning of a name in its package, and the packages that offer a symbol of that
+//! `find-name`: the meaning of a name in its package, and the packages that have a symbol of that
 //! name.
 
 use serde::{Deserialize, Serialize};

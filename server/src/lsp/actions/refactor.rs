@@ -1,5 +1,5 @@
-//! Refactorings: offered by their titles, and made when one is chosen (`codeAction/resolve`, LSP
-//! 3.17).
+//! Refactorings. They are offered by their titles, and made when one is chosen
+//! (`codeAction/resolve`, LSP 3.17).
 
 use lsp_types::*;
 use serde::{Deserialize, Serialize};
@@ -29,8 +29,8 @@ struct Chosen {
     id: String,
 }
 
-/// The cursor at the start of a range, and the range as a selection; `None` for a document that
-/// cannot be read.
+/// Returns the cursor at the start of a range, and the range as a selection, or `None` for a
+/// document that cannot be read.
 async fn cursor(connection: &Connection, uri: &Url, range: Range) -> Option<(Cursor<Session>, Span)> {
     let encoding = connection.negotiated().encoding;
     let context = connection.session.context(connection.client).await;
@@ -41,7 +41,7 @@ async fn cursor(connection: &Connection, uri: &Url, range: Range) -> Option<(Cur
     Some((cursor, selection))
 }
 
-/// The refactorings of a range.
+/// Returns the refactorings of a range.
 pub(super) async fn offer(connection: &Connection, uri: &Url, range: Range) -> Vec<CodeAction> {
     let negotiated = connection.negotiated();
     if !negotiated.code_actions {
@@ -80,7 +80,7 @@ pub(super) async fn offer(connection: &Connection, uri: &Url, range: Range) -> V
     actions
 }
 
-/// Adds the edit to an action. If no edit can be made, a message shows the reason.
+/// Adds the edit to an action. If no edit can be made, shows a message with the reason.
 pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> CodeAction {
     let chosen = action.data.clone().and_then(|data| serde_json::from_value::<Chosen>(data).ok());
     let Some(Chosen { uri, revision, start, end, id }) = chosen else { return action };
@@ -105,7 +105,7 @@ pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> 
     action
 }
 
-/// A reason as a sentence.
+/// Returns a reason as a sentence.
 fn sentence(reason: &str) -> String {
     let mut chars = reason.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();

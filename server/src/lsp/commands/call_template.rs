@@ -1,4 +1,4 @@
-//! `consort.callTemplate`: a call of the function at a position, to be typed into a REPL.
+//! `consort.callTemplate`: a call of the function at a position, to be completed in a REPL.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! The image: `consort.restartImage`, `consort.interrupt`, `consort.status`.
+//! The commands for the image: `consort.restartImage`, `consort.interrupt`, `consort.status`.
 
 use lsp_types::ProgressToken;
 use serde::Deserialize;
@@ -38,7 +38,7 @@ pub(super) struct Interrupt;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct InterruptArgument {
-    /// Interrupts the work of all clients.
+    /// True to interrupt the work of all clients.
     #[serde(default)]
     pub(super) everything: bool,
 }

@@ -1,5 +1,5 @@
-//! `consort.describe`, `consort.disassemble`, `consort.trace`, `consort.untrace`: operations on a
-//! name; `consort.tracedCalls`.
+//! The commands for a name: `consort.describe`, `consort.disassemble`, `consort.trace`,
+//! `consort.untrace`. Also `consort.tracedCalls`.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
@@ -28,7 +28,7 @@ pub(super) struct Argument {
     position: Option<Position>,
 }
 
-/// The name in question, and the package to read it in.
+/// Returns the name in question, and the package in which it is read.
 async fn name_in_question(connection: &Connection, argument: Argument) -> Result<(Option<String>, Option<String>)> {
     match argument {
         Argument { name: Some(name), package, .. } => Ok((Some(name), package)),

@@ -1,4 +1,4 @@
-//! The log and the user's position: `consort.log`, `consort.editorContext`.
+//! The commands for the log and the user's position: `consort.log`, `consort.editorContext`.
 
 use lsp_types::{Position, ProgressToken, Range, Url};
 use serde::Deserialize;
@@ -24,11 +24,11 @@ pub(super) struct Log;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct LogArgument {
-    /// The number of the last entry the client has.
+    /// The number of the last entry that the client has.
     #[serde(default)]
     since: u64,
     limit: Option<usize>,
-    /// Starts or stops notifications of new entries (`consort/logEntry`).
+    /// True to start notifications of new entries (`consort/logEntry`), false to stop them.
     follow: Option<bool>,
 }
 
@@ -95,7 +95,7 @@ impl Command for Context {
         };
         let document = connection.session.document(connection.client, uri.as_str()).await;
         let encoding = connection.negotiated().encoding;
-        // For a document that the server does not hold, columns stay in the client's units.
+        // In a document that the server does not hold, columns stay in the client's units.
         let plain = |at: Position| LineColumn { line: at.line as usize + 1, column: at.character as usize + 1 };
         let offset = |at: Position| document.as_ref().map(|d| to_offset(d.text(), from_proto::position(at), encoding));
         let place_of = |at: Position| match (&document, offset(at)) {

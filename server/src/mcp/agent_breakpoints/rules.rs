@@ -1,5 +1,5 @@
-//! The breakpoints of an agent that the person's settings permit: checked when kept breakpoints are
-//! taken over, and each time that an editor's settings arrive.
+//! The breakpoints of an agent that the person's settings permit. They are checked when kept
+//! breakpoints are taken over, and each time that an editor's settings arrive.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -34,7 +34,7 @@ impl Rules {
         self.points >= Setting::Copy || (self.conditions >= Setting::Copy && condition.is_some())
     }
 
-    /// The notice for the agent about refused breakpoints; `None` if there are none.
+    /// Returns the notice for the agent about refused breakpoints, or `None` if there are none.
     fn notice(&self, refused: &[String]) -> Option<String> {
         let (class, found) = if self.points >= Setting::Copy {
             (Class::ModifyRunningCode, self.points)
@@ -61,7 +61,8 @@ impl State {
 }
 
 impl AgentBreakpoints {
-    /// Makes the kept breakpoints the agent's again, as far as the rules permit. Returns the files.
+    /// Sets the kept breakpoints for the agent again, as far as the rules permit. Returns the
+    /// files.
     pub(super) fn put_back(&self, workspace: &Path, rules: &Rules) -> Vec<PathBuf> {
         let kept = std::mem::take(&mut self.lock().kept);
         let (mut told, mut refused) = (Vec::new(), Vec::new());
@@ -110,7 +111,7 @@ impl AgentBreakpoints {
         files
     }
 
-    /// Removes the breakpoints that the rules in force refuse, from the image and the record too.
+    /// Removes the breakpoints that the rules in force refuse, also from the image and the record.
     async fn withdraw(self: &Arc<Self>, session: &Session, client: ClientId) {
         let files = self.take_out(session.workspace(), &Rules::in_force(session).await);
         if files.is_empty() {
@@ -156,7 +157,7 @@ async fn follow(
     }
 }
 
-/// Joins the names of the breakpoints in files, the first files only.
+/// Joins the descriptions of breakpoints, up to [`NAMED`] files.
 fn listed(files: &[String]) -> String {
     let mut list = files.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
     if files.len() > NAMED {
@@ -165,7 +166,7 @@ fn listed(files: &[String]) -> String {
     list
 }
 
-/// Names breakpoints in a file; nothing if there are none.
+/// Describes breakpoints in a file. Returns `None` if there are none.
 fn lines_in_words(workspace: &Path, file: &Path, lines: impl Iterator<Item = usize>) -> Option<String> {
     let lines: Vec<String> = lines.map(|line| line.to_string()).collect();
     let file = file.strip_prefix(workspace).unwrap_or(file).display().to_string();

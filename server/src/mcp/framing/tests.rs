@@ -1,4 +1,4 @@
-//! The transport under a server with a tool that never ends.
+//! Tests of the transport, under a server with a tool that never ends.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use super::*;
 use crate::mcp::elicitation::elicit;
 use crate::patience::{self, soon};
 
-/// Answers `echo` with a text of the requested length; `forever` ends only when its client
-/// disconnects or cancels; `ask` answers with what a form was answered.
+/// A server with three tools. `echo` answers with a text of the requested length. `forever` ends
+/// only when its client disconnects or cancels. `ask` answers with the user's answer to a form.
 struct Server {
     gone: CancellationToken,
     stopped: Arc<Notify>,
@@ -132,7 +132,7 @@ impl Client {
         serde_json::from_str(&line.expect("the connection is open")).unwrap()
     }
 
-    /// Waits until more bytes than these wait to be written. Returns their number.
+    /// Waits until more than `bytes` bytes wait to be written. Returns their number.
     async fn waiting_more_than(&self, bytes: usize) -> usize {
         patience::comes("more waits to be written", async || {
             Some(self.transport.unread.load(Ordering::Relaxed)).filter(|unread| *unread > bytes)
@@ -222,7 +222,7 @@ async fn other_requests_are_answered_while_a_call_runs_and_a_cancel_stops_it() {
     assert!(client.answer().await["error"]["message"].as_str().unwrap().contains("still in progress"));
     client.line(r#"{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}"#).await;
     soon(client.stopped.notified()).await;
-    // The id is free again, and no answer to the cancelled request is sent.
+    // The id can be used again, and no answer to the cancelled request is sent.
     client.request(1, "tools/call", json!({"name": "echo"})).await;
     assert_eq!(client.answer().await["result"]["content"][0]["text"], "x");
 }
@@ -285,8 +285,8 @@ async fn a_client_that_does_not_read_is_read_no_further_and_loses_nothing() {
     while calls.load(Ordering::Relaxed) < waiting {
         tokio::task::yield_now().await;
     }
-    // All tasks run in this thread, so that a server that keeps reading is far ahead once nothing
-    // moves any more.
+    // All tasks run in this thread. A server that keeps reading would be far ahead once no task can
+    // proceed.
     let mut still = None;
     while still != Some(calls.load(Ordering::Relaxed)) {
         still = Some(calls.load(Ordering::Relaxed));
@@ -302,7 +302,7 @@ async fn a_client_that_does_not_read_is_read_no_further_and_loses_nothing() {
     flood.await.unwrap();
 }
 
-/// Cancels the call with this id.
+/// Returns the notification that cancels the call with this id.
 fn cancel(id: i64) -> String {
     json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string()
 }
@@ -325,7 +325,7 @@ async fn a_form_of_a_call_that_was_cancelled_is_taken_back_and_a_late_answer_is_
     }
     let answer = client.answer().await;
     assert_eq!(answer["result"]["content"][0]["text"], "Decline", "{answer}");
-    // A form that was answered is not taken back.
+    // A form that was answered is not withdrawn.
     client.is_alive().await;
 }
 

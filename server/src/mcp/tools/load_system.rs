@@ -28,8 +28,8 @@ pub(crate) struct Input {
     system: String,
 }
 
-/// The subject of the approval of a load: the current contents of the files that it may load; and
-/// true if it would load nothing.
+/// Returns the subject of the approval of a load, with the current contents of the files that it
+/// may load, and true if it would load nothing.
 pub(super) async fn loading(call: &Call, what: String, system: &str) -> Result<(Subject, bool), Failure> {
     let (sources, settled) = call
         .session

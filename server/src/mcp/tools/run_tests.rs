@@ -1,4 +1,4 @@
-//! `run-tests`: the tests of FiveAM, Parachute, Rove and ASDF, with separate outcomes.
+//! `run-tests`: runs the tests of FiveAM, Parachute, Rove and ASDF, with an outcome for each.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

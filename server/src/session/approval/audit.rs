@@ -1,5 +1,5 @@
-//! The audit log: one JSON line for each decision, appended, private to the user, never shortened
-//! by Consort.
+//! The audit log. It has one JSON line for each decision, is private to the user, and is never
+//! shortened by Consort.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -15,8 +15,8 @@ use super::request::ApprovalRequest;
 use crate::fault::{self, Call};
 use crate::session::timestamp::timestamp;
 
-/// Returns the entry for a decision. `by`: the person or rule that decided. `why`: the reason for a
-/// refusal.
+/// Returns the entry for a decision. `by` is the person or rule that decided, and `why` is the
+/// reason for a refusal.
 fn entry(request: &ApprovalRequest, allowed: bool, by: &str, why: Option<&str>) -> String {
     let mut entry = json!({
         "time": timestamp(SystemTime::now()),
@@ -41,8 +41,8 @@ fn entry(request: &ApprovalRequest, allowed: bool, by: &str, why: Option<&str>) 
 
 type Line = (String, Option<oneshot::Sender<Result<(), String>>>);
 
-/// The writer of the log, in the order of the decisions, on a separate thread. The thread ends
-/// with the last clone.
+/// The writer of the log, in the order of the decisions, on a separate thread. The thread ends when
+/// the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Audit(Option<Sender<Line>>);
 
@@ -62,7 +62,7 @@ impl Audit {
         Audit(started.is_ok().then_some(sender))
     }
 
-    /// Writes an entry for a decision made without a question, which stands even if writing
+    /// Writes an entry for a decision that was made without a question and stands even if writing
     /// fails.
     pub(super) fn note(&self, request: &ApprovalRequest, allowed: bool, by: &str, why: Option<&str>) {
         if let Some(sender) = &self.0 {

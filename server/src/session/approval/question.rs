@@ -1,5 +1,5 @@
-//! The verdict on a request, and the question to the person behind an agent's own client where no
-//! editor can ask.
+//! The verdict on an approval request, and the question to the person behind an agent's own client,
+//! which is used if no editor can ask.
 
 use std::fmt;
 use std::fs::File;
@@ -21,14 +21,14 @@ pub enum Verdict {
     ThroughAgent(Question),
 }
 
-/// A question to the person behind an agent's client. Dropped without an answer (the agent
-/// cancelled, or went away), the question is withdrawn.
+/// A question to the person behind an agent's client. It is withdrawn if it is dropped without an
+/// answer, because the agent cancelled or went away.
 pub struct Question {
     /// The text to show.
     pub message: String,
     /// The time limit for the answer.
     pub deadline: Duration,
-    /// The end of that time.
+    /// The end of the time limit.
     pub(super) until: Instant,
     request: Option<Box<ApprovalRequest>>,
     withdraw: Box<dyn Fn(Box<ApprovalRequest>) + Send + Sync>,
@@ -45,12 +45,12 @@ impl Question {
         Question { message, deadline, until: Instant::now() + deadline, request: Some(request), withdraw }
     }
 
-    /// Returns the request, which is still to be answered; `None` after [`Question::take`].
+    /// Returns the request, which is still to be answered, or `None` after [`Question::take`].
     pub(in crate::session) fn request(&self) -> Option<&ApprovalRequest> {
         self.request.as_deref()
     }
 
-    /// Takes the request out, so that the question is not withdrawn.
+    /// Takes the request, so that the question is no longer withdrawn when dropped.
     pub(super) fn take(&mut self) -> Option<Box<ApprovalRequest>> {
         self.request.take()
     }

@@ -10,7 +10,7 @@ use crate::image::api::reload::{CompileString, ReloadOutcome};
 
 /// The part of a reload from which the provenance of its definitions is recorded.
 pub(super) enum ProvenanceSource {
-    /// The report alone.
+    /// Only the report.
     Reported,
     Texts(Vec<ReloadedText>),
     Files,

@@ -55,7 +55,7 @@ fn a_file_is_written_whole_with_its_mode_encoding_and_mark() {
     assert_eq!(std::fs::read_dir(&workspace).unwrap().count(), 2, "nothing else is left");
     std::fs::write(&path, b"(a \xe9)").unwrap();
     assert_eq!(read(&workspace, "a.lisp").unwrap().encoded("(𝄞)").unwrap_err().kind, "encoding");
-    // Root may write it all the same.
+    // Root may write the file nevertheless.
     assert!(read(&workspace, "a.lisp").unwrap().writable().is_ok());
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444)).unwrap();
     let mut file = read(&workspace, "a.lisp").unwrap();
@@ -66,7 +66,8 @@ fn a_file_is_written_whole_with_its_mode_encoding_and_mark() {
     assert!(why.kind == "not-written" && !why.message.contains("chmod") && why.message.contains("mounted"), "{why}");
 }
 
-/// Root alone can give files to other users; others can give theirs to a group that they are in.
+/// Only root can give files to other users. Others can give their files to a group that they are
+/// in.
 #[test]
 fn a_file_keeps_its_owner_and_group() {
     let (_place, workspace) = place();
@@ -78,7 +79,7 @@ fn a_file_keeps_its_owner_and_group() {
     } else {
         let groups = rustix::process::getgroups().unwrap();
         let other = groups.iter().map(|group| group.as_raw()).find(|group| *group != own.gid());
-        // In one group only, nothing but the owner can be compared.
+        // For a user in only one group, only the owner can be compared.
         (own.uid(), other.unwrap_or(own.gid()))
     };
     fchown(std::fs::File::open(&path).unwrap(), Some(owner), Some(group)).unwrap();

@@ -7,7 +7,7 @@ use crate::text::datum::{Form, Kind, Node};
 /// The parts of a definition, as written.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ClassParts {
-    /// The superclasses; the structure that a structure includes.
+    /// The superclasses of a class or condition, or the structure that a structure includes.
     pub supers: Vec<String>,
     /// The slots, in order.
     pub slots: Vec<Slot>,
@@ -18,14 +18,14 @@ pub struct ClassParts {
 pub struct Slot {
     /// The name.
     pub name: String,
-    /// The initialization arguments; those of a structure are none.
+    /// The initialization arguments, which a structure's slot does not have.
     pub initargs: Vec<String>,
-    /// The names of readers, writers and accessors; those of a structure are none.
+    /// The names of readers, writers and accessors, which a structure's slot does not have.
     pub accessors: Vec<String>,
 }
 
-/// Returns the parts of the definition at `span` in a form; empty for another operator than
-/// `defclass`, `define-condition` and `defstruct`.
+/// Returns the parts of the definition at `span` in a form. Returns no parts for operators other
+/// than `defclass`, `define-condition` and `defstruct`.
 pub fn class_parts(form: &Form, span: Span, operator: &str) -> ClassParts {
     let node = match operator {
         "defclass" | "define-condition" | "defstruct" => form.node_at(span),
@@ -38,7 +38,7 @@ pub fn class_parts(form: &Form, span: Span, operator: &str) -> ClassParts {
     }
 }
 
-/// `(defclass name (super ...) (slot ...) ...)`, and a condition alike.
+/// Returns the parts of `(defclass name (super ...) (slot ...) ...)`, and likewise of a condition.
 fn class(form: &Form, node: &Node) -> ClassParts {
     let list = |at: usize| node.children.get(at).map(|list| list.children.as_slice()).unwrap_or_default();
     let supers = list(2).iter().map(|one| form.text(one).to_owned()).collect();
@@ -59,7 +59,7 @@ fn class(form: &Form, node: &Node) -> ClassParts {
     ClassParts { supers, slots: slots.collect() }
 }
 
-/// A structure's definition.
+/// Returns the parts of a structure's definition.
 fn structure(form: &Form, node: &Node) -> ClassParts {
     let mut parts = ClassParts::default();
     let Some(structure) = Structure::of(node) else { return parts };
@@ -72,7 +72,8 @@ fn structure(form: &Form, node: &Node) -> ClassParts {
     parts
 }
 
-/// A slot with its name alone; `None` for a documentation string and what is no slot.
+/// Returns a slot with only its name, or `None` for a documentation string or a node that is not a
+/// slot.
 fn slot(form: &Form, node: &Node) -> Option<Slot> {
     let name = if node.kind == Kind::List { node.children.first()? } else { node };
     (name.kind == Kind::Atom).then(|| Slot { name: form.text(name).to_owned(), ..Slot::default() })

@@ -1,7 +1,8 @@
 use super::*;
 use crate::text::document::Document;
 
-/// The source with `^` under every occurrence of the name at the caret `‸`, and its binding form.
+/// Returns the source with `^` under every occurrence of the name at the caret `‸`, and its binding
+/// form.
 fn marked(source: &str) -> String {
     let caret = source.chars().position(|char| char == '‸').expect("a caret");
     let text = source.replace('‸', "");
@@ -108,7 +109,7 @@ fn loops() {
 
 #[test]
 fn clauses_of_loop_bind_together_and_words_are_so_by_their_place() {
-    // The carets of the names that the one at `‸` has the meaning of.
+    // A caret marks each name that has the meaning of the name at `‸`.
     for text in [
         "(defun f (x) (loop with ^x‸ = x and y = x for z below ^x collect (list ^x y z)))",
         "(defun f (^x‸) (loop with x = ^x and y = ^x with z = x for v in (g x) return z))",
@@ -225,7 +226,7 @@ fn blocks_and_tags() {
                 })
                 .collect()
         };
-    // The block of a local function has its name; an inner block of that name is another.
+    // The block of a local function has its name. An inner block of that name is another one.
     let (first, second) = ("(flet ((f () (return-from f)))", "  (block f (return-from f (f))))");
     let expected =
         format!("{first}\n{}\n{second}\n{}\nlocal function of flet", carets(&[(8, 1), (26, 1)]), carets(&[(27, 1)]));

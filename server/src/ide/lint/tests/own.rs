@@ -1,4 +1,4 @@
-//! The user's rules in the settings.
+//! Tests of the user's own rules in the settings.
 
 use super::*;
 use crate::text::pattern::{Pattern, Template};

@@ -1,4 +1,4 @@
-//! Inlining functions with optional and keyword parameters.
+//! Tests of inlining functions with optional and keyword parameters.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! Extracting a variable for all equal forms.
+//! Tests of extracting a variable for all equal forms.
 
 use expect_test::expect;
 
@@ -14,7 +14,7 @@ fn all_equal_forms_become_one_variable() {
                 refused: (g n (LENGTH  x)) may change its value
             "#]],
         ),
-        // A function is called behind its arguments.
+        // A function is called after its arguments are evaluated.
         (
             "(defun f (x)\n  (when (> (length x) 3)\n    (g (‸length x) ())\n    (h)))",
             expect![[r#"

@@ -1,4 +1,4 @@
-//! Programs whose meaning a refactoring could change: the refactoring is refused with the reason,
+//! Programs whose meaning a refactoring could change. The refactoring is refused with the reason,
 //! or keeps the meaning.
 
 use super::*;
@@ -127,7 +127,7 @@ fn extracting_a_variable_keeps_order_count_and_values() {
             // The name is taken by a special variable.
             ("(defvar thing 1)\n(defun f (x) (list «(make-thing x)»))", "(let ((thing-2 (make-thing x)))"),
             ("(defun f (thing) (list «(make-thing thing)»))", "(let ((thing-2 (make-thing thing)))"),
-            // Strings stay as they are.
+            // Strings are kept as they are.
             ("(defun f (x)\n  (list «(g x)» \"a\n b\n   c\"))", "\"a\n b\n   c\""),
         ],
     );

@@ -1,4 +1,4 @@
-//! Exports, prefixes and package definitions.
+//! Tests of exports, prefixes and package definitions.
 
 use expect_test::expect;
 
@@ -200,7 +200,7 @@ fn other_texts_are_read_only_for_a_refactoring_that_depends_on_them() {
         ("(in-package :app)\n(list (app:‸g))", 0),
         ("(in-package :app)\n(list (lib:sca‸n 1))", 0),
         ("(in-package :lib)\n(defun split‸ ())", 0),
-        // Texts that a site has anyway are not read again.
+        // Texts that a site already has are not read again.
         ("(in-package :app)\n(defun ‸g ())", 1),
         ("(in-package :app)\n(list (lib:sp‸lit 1))", 1),
     ] {

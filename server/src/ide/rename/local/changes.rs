@@ -1,4 +1,5 @@
-//! The changes that give occurrences a new name, and whether they keep the meaning of other names.
+//! The changes that give occurrences a new name, and a check that they keep the meaning of other
+//! names.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::scopes::{Scopes, Shorthand};
 
-/// The changes that give the occurrences the new name.
+/// Returns the changes that give the occurrences the new name.
 pub(super) fn changes(form: &Form, scopes: &Scopes, spans: &Spans, old_as_written: &str, new: &str) -> Vec<Change> {
     let source: Vec<char> = form.source.chars().collect();
     let written = |span: &Span| -> String {
@@ -44,7 +45,7 @@ pub(super) fn changes(form: &Form, scopes: &Scopes, spans: &Spans, old_as_writte
     found
 }
 
-/// The text of the form with the changes.
+/// Returns the text of the form with the changes.
 pub(super) fn changed(form: &Form, changes: &[Change]) -> String {
     let mut text = String::with_capacity(form.source.len());
     let mut chars = form.source.chars();
@@ -63,12 +64,13 @@ pub(super) fn changed(form: &Form, changes: &[Change]) -> String {
 /// changes, by the scopes of the text.
 ///
 /// # Errors
-/// The reason, which names the first one that does not.
+/// The reason, which names the first name that resolves to another binding.
 pub(in crate::ide::rename) fn keeps_meanings(form: &Form, scopes: &Scopes, changes: &[Change]) -> Result<(), String> {
     keeps_meanings_without(form, scopes, changes, &[])
 }
 
-/// Acts as [`keeps_meanings`]; operators with the names `plain` bind nothing in the changed text.
+/// Checks what [`keeps_meanings`] does. Operators with the names `plain` bind nothing in the
+/// changed text.
 ///
 /// # Errors
 /// See [`keeps_meanings`].

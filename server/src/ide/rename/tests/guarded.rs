@@ -1,4 +1,4 @@
-//! Mentions in forms that the image's reader skips (`#+`, `#-`).
+//! Tests of mentions in forms that the image's reader skips (`#+`, `#-`).
 
 use expect_test::expect;
 
@@ -116,7 +116,7 @@ fn a_guarded_in_package_leaves_it_to_a_person() {
     );
 }
 
-/// An image whose reader finds nothing in the form.
+/// An expander for an image whose reader finds nothing in the form.
 struct Skips;
 
 impl Expander for Skips {
