@@ -45,7 +45,7 @@ pub(super) struct Recordings {
     last: AtomicU64,
 }
 
-/// The record of a call that has not been made.
+/// The awaited recording of a call that was not made yet, or never will be.
 struct Expected {
     number: u64,
     function: String,

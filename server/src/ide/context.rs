@@ -75,7 +75,7 @@ pub trait Backend: Send + Sync {
 pub struct RecordedDefinition {
     /// `function`, `setf function`, `macro`, `variable`, ...
     pub kind: String,
-    /// The qualifiers and specializers that tell a method from others, if known
+    /// The text that tells a method from the others of its generic function, if known
     /// ([`crate::text::recorded_definitions::Definition::method_in`]).
     pub method: Option<String>,
     /// The source file without symbolic links; `None` if there was none.

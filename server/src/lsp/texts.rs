@@ -214,7 +214,8 @@ pub(super) async fn folding_range(
                 collapsed_text: None,
             }
         };
-        // Editors fold whole lines, so only the first of several folds on one start line counts.
+        // Editors fold whole lines, so only the first and larger of two folds on one start line
+        // counts.
         let mut folds: Vec<FoldingRange> =
             ranges::folds(&text.tree()).into_iter().take(MAX_RESULTS).map(fold).collect();
         folds.dedup_by_key(|fold| fold.start_line);

@@ -1,6 +1,7 @@
 //! Execution of requests from editors, agents and debuggers, never on the threads that the session,
-//! the image's link and `consort status` need; but for those, and `consort.eval`, whose handlers
-//! compute next to nothing.
+//! the image's link and `consort status` need. The exceptions are `consort.status`,
+//! `consort.interrupt`, `consort.restartImage` and `consort.eval`, whose handlers compute next to
+//! nothing.
 //!
 //! DEL @
 //! A request's handler runs on a separate runtime. One poll of it, the work between two waits, is

@@ -169,7 +169,8 @@ impl Bodies {
         }
     }
 
-    /// Returns the number of arguments before an operator's body, or `None` if it has no body.
+    /// Returns the number of arguments before an operator's body, or `None` if it has no body. A
+    /// body of the text's own macro takes precedence over the standard's here.
     pub fn get(&self, name: &str) -> Body {
         if let Some(wanted) = self.wanted.get(name) {
             return Some(*wanted);

@@ -29,8 +29,8 @@ impl Shape {
         shape
     }
 
-    /// Returns true if a text of this shape has as many lists and strings as one of shape `before`,
-    /// or is less broken.
+    /// Returns true if a text of this shape is less broken than one of shape `before`, or is
+    /// equally broken and has at least as many lists and strings.
     fn keeps(self, before: Shape) -> bool {
         let whole = self.lists >= before.lists && self.strings >= before.strings;
         self.broken < before.broken || self.broken == before.broken && whole

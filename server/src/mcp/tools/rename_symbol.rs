@@ -88,8 +88,7 @@ One approval. Unsure places are listed and left.";
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: false };
     const NEEDS_IMAGE: bool = false;
 
-    // A person is shown each changed line, and permits the change only of files that are as they
-    // were.
+    // A person is shown each changed line, and allows the change of the files as they are now.
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let planned = plan(call, input).await?;
         if input.dry_run == Some(true) {

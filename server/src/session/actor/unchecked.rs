@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const HELD: Duration = Duration::from_secs(2);
 /// The same time during a load, whose progress is shown.
 const LOADING: Duration = Duration::from_secs(30);
-/// The time after which not only diagnostics are marked as outdated, but a message is shown, too.
-/// It is long because an evaluation that compiles for some seconds holds a lock, too.
+/// The time after which a message is shown, too, and not only diagnostics are marked as outdated.
+/// An evaluation that compiles for some seconds also holds a lock.
 const MESSAGE: Duration = Duration::from_secs(10);
 /// The key of the note in the status.
 const NOTE: &str = "checks";
