@@ -56,7 +56,7 @@ impl UntrustedSettings {
         let digest = digest(&wanted);
         let untrusted =
             UntrustedSettings { workspace: workspace.into(), keys: wanted, digest, granted: Box::new(granted) };
-        // The length as the question shows it, which escapes more than a terminal needs.
+        // The length of a line as the question shows it, which escapes more than a terminal needs.
         let shown = |line: &String| crate::shown::notification(line).chars().count();
         let length: usize = untrusted.lines().iter().map(shown).sum();
         if length > MAX_SHOWN_CHARS {

@@ -141,7 +141,7 @@ pub struct InputLine {
 ///
 /// # Errors
 /// An I/O error; `UnexpectedEof` when the host ended first; `Other` with the host's own message.
-#[allow(clippy::print_stderr)] // the command line prints
+#[allow(clippy::print_stderr)] // printed by the command line
 pub fn ask(
     connected: Connected,
     request: &Request,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::foreign_owned::is_foreign_owned;
 use crate::locked::lock;
 
-/// The depth below the workspace's directory down to which files are searched.
+/// The depth below the workspace's directory down to which directories are searched for files.
 const DEPTH: usize = 4;
 /// The maximum number of directories that are read.
 const DIRECTORIES: usize = 2_000;
@@ -20,7 +20,7 @@ const FILES: usize = 200;
 const SOURCES: usize = 5_000;
 /// File extensions of Common Lisp sources.
 const LISP: [&str; 5] = ["lisp", "lsp", "cl", "l", "asd"];
-/// The number of directories above a file outside the workspace in which its `.asd` is searched.
+/// The number of directories above a file outside the workspace that are searched for its `.asd`.
 const ABOVE: usize = 4;
 /// The time for which a listing is used again, unless [`AsdFiles::forget`] drops it before.
 const CACHE_TIME: Duration = Duration::from_secs(10);

@@ -7,8 +7,8 @@ use crate::text::definitions::{self, ClassParts, class_parts};
 use crate::text::document::Document;
 
 /// Returns the class, as written, if the current argument may be the name of one of its
-/// initialization arguments, and the names already given. This is so for `(make-instance 'class
-/// ...)`, `(error 'condition ...)` and the like.
+/// initialization arguments, and the names already given. Such calls are
+/// `(make-instance 'class ...)`, `(error 'condition ...)` and the like.
 pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     let operator = symbol_name(&site.operator)?;
     let at = match operator.as_str() {

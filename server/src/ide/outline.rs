@@ -163,8 +163,8 @@ fn specializer(tree: &Tree, id: NodeId) -> String {
 }
 
 impl Definition {
-    /// Returns the name and, for a method, its qualifiers and specializers: `:after area (square
-    /// t)`.
+    /// Returns the name, and for a method, its qualifiers and specializers, such as
+    /// `:after area (square t)`.
     pub fn full_name(&self) -> String {
         let mut words: Vec<String> = self.qualifiers.clone();
         words.push(self.name.clone());

@@ -181,8 +181,8 @@ impl Cache {
         let built = build(program, workspace, &sources.join("boot.lisp"), &output, say).await;
         let name = || program.path.display().to_string();
         built.map_err(|build::Failed { how, last }| CoreError::Build { program: name(), how, last })?;
-        // The mode does not depend on the umask, because another user could load code into an image
-        // that starts from a writable file.
+        // Independent of the umask, since another user could load code into an image that starts
+        // from a file that others can write.
         fs::set_permissions(&output, fs::Permissions::from_mode(0o600)).map_err(cannot)?;
         fs::rename(&output, entry.path()).map_err(cannot)?;
         Ok(entry)
@@ -295,8 +295,8 @@ fn is_tests(directory: &Dir<'_>) -> bool {
     directory.path() == Path::new("tests")
 }
 
-/// Checks that the program answers [`probe`](super::probe). Any answer is accepted, since a wrapper
-/// may not know `--version`.
+/// Checks that the program answers the version query of [`probe`](super::probe). Any answer is
+/// accepted, since a wrapper may not know `--version`.
 async fn ask_version(program: &Program, workspace: &Path) -> Result<(), CoreError> {
     let (asked, directory) = (program.clone(), workspace.to_owned());
     let asked = move || version(&asked.path, &asked.arguments, &directory);

@@ -62,7 +62,7 @@ impl Session {
         self.inner.image.query_when_ready(&operation).await
     }
 
-    /// Starts to keep the index of names up to date. A text that is opened calls this.
+    /// Starts to keep the index of names up to date. Called when a text is opened.
     pub fn keep_names(&self) {
         let _ = self.inner.names.now();
     }
@@ -73,7 +73,7 @@ impl Session {
         self.context_with(client, self.clone())
     }
 
-    /// Returns the snapshot that [`Session::context`] does, with another backend than the session.
+    /// Returns a snapshot as [`Session::context`] does, with another backend than the session.
     pub(super) fn context_with<B: Backend>(
         &self,
         client: ClientId,

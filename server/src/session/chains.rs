@@ -63,11 +63,12 @@ pub(super) struct ChainReport {
 /// The consequence of an event for the document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Show these findings, which are those of the current text.
+    /// Shows these findings, which are those of the current text.
     Show { diagnostics: Vec<Diagnostic> },
-    /// Check the whole text without the pause, because no answer to the last edit will come.
+    /// Starts a check of the whole text without the pause, because no answer to the last edit will
+    /// come.
     Check,
-    /// Send the text to the new chain, which is ready, since the text was edited meanwhile: see
+    /// Sends the text to a new chain, which is ready, since the text was edited meanwhile; see
     /// [`Chains::send`].
     Send,
 }

@@ -1,5 +1,6 @@
 //! Recordings, for front ends. A form or a test runs once in a confined copy of the image, which
-//! records it and answers questions. Or the next call of a function is recorded in the image.
+//! records it and answers questions. Alternatively, the next call of a function is recorded in the
+//! image.
 
 use std::path::PathBuf;
 

@@ -3,13 +3,14 @@
 //! `consort.interrupt`, `consort.restartImage` and `consort.eval`, whose handlers compute next to
 //! nothing.
 //!
-//! DEL @
 //! A request's handler runs on a separate runtime. One poll of it, the work between two waits, is
 //! called a step. Each client has a quota of concurrent steps ([`ClientQuota`]), so that threads
-//! are left for the others however many requests one client sends. Computations on texts of any
-//! length run on other threads ([`compute`]), with a quota too. A computation is ended when nobody
-//! waits for it any more, or when it takes too long. So is a request that only reads
-//! ([`limit_total_time`]), and a step of a request that does more ([`limit_each_step`]).
+//! are left for the others however many requests one client sends.
+//!
+//! Computations on texts of any length run on other threads ([`compute`]), with a quota too. A
+//! computation is ended when no caller waits for it any more, or when it takes too long. The same
+//! applies to a request that only reads ([`limit_total_time`]), and to a step of a request that
+//! does more ([`limit_each_step`]).
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};

@@ -85,7 +85,7 @@ fn a_local_name_is_told_as_local() {
     ] {
         assert_eq!(first(text), expected, "{text}");
     }
-    // Where an operator is expected, a variable with the name of an operator is not one.
+    // Where an operator is expected, a variable with an operator's name is not offered as one.
     check(
         image(),
         "(defun f (scan) (let ((animal 1)) (scan‸)))",

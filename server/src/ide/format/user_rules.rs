@@ -7,8 +7,9 @@ use crate::text::tree::{Kind, NodeId, Tree};
 /// An operator, with the number of arguments before its body.
 pub type Rule = (String, usize);
 
-/// Returns the rules in a `.dir-locals.el`: its forms `(put 'NAME 'common-lisp-indent-function
-/// RULE)`. RULE is a number, a list with `&body` or `&rest`, or `defun`. Nothing is evaluated.
+/// Returns the rules in a `.dir-locals.el`, which has forms like
+/// `(put 'NAME 'common-lisp-indent-function RULE)`. RULE is a number, a list with `&body` or `&rest`,
+/// or `defun`. Nothing is evaluated.
 pub fn of_dir_locals(text: &str) -> Vec<Rule> {
     let tree = Tree::parse(text);
     let mut rules = Vec::new();

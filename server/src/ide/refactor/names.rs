@@ -27,7 +27,7 @@ pub(super) struct Names {
     declared: HashSet<String>,
     /// The local nicknames of packages where the form is read.
     pub(super) nicknames: Vec<String>,
-    /// The reason why a form cannot be understood by the standard's syntax and names.
+    /// The reason why the form cannot be understood by the standard's syntax and names.
     pub(super) not_standard_reason: Option<String>,
 }
 
