@@ -242,7 +242,7 @@ async fn serve(mut running: Running, mut asked: mpsc::Receiver<QuestionFrame>, m
             let message = "The recording was lost: its copy of the image ended, or passed a limit, before it answered. Record again.";
             Err(ImageError::Refused { kind: ErrorKind::STALE, message: message.into() })
         });
-        let _ = reply.send(result); // whoever asked may be gone
+        let _ = reply.send(result); // the caller may have gone
         if lost {
             return;
         }

@@ -51,7 +51,7 @@ pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evalu
 
 /// The failure of code at a frame.
 enum Failed {
-    /// The stop had been left before the code ran.
+    /// The stop was left before the code ran.
     Left(String),
     Otherwise(String),
 }

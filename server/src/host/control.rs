@@ -28,13 +28,13 @@ use crate::session::{
     CheckRequest, CheckSystemRequest, ClientInfo, EvalRequest, Feedback, Frontend, LoadRequest, Session,
 };
 
-/// The limit of a request, in bytes: a check contains a whole file.
+/// The size limit of a request, in bytes. It is large since a check contains a whole file.
 const MAX_REQUEST: usize = 64 << 20;
 
 /// The silence after which the command line checks whether the host answers at all.
 const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 
-/// The interval at which a request is told that it waits for the image.
+/// The interval at which the command line is informed that a request waits for the image.
 const STARTING: Duration = Duration::from_secs(3);
 
 /// A request of the command line.
@@ -363,8 +363,8 @@ struct Forwarding(tokio::task::JoinHandle<()>);
 impl Forwarding {
     /// Waits until everything sent has become a reply, so that no output follows the answer.
     async fn all(self) {
-        // Ends when the work drops its sender; the time limit covers work that leaves a holder of
-        // the sender behind.
+        // Ends when the work drops its sender. The time limit covers work after which another
+        // holder of the sender remains.
         if crate::steady::timeout(Duration::from_secs(1), self.0).await.is_err() {
             tracing::warn!("output may come late: its sender is still held");
         }

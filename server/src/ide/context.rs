@@ -29,22 +29,21 @@ pub trait Backend: Send + Sync {
     fn query<O: Operation>(&self, operation: O) -> impl Future<Output = Result<O::Answer, ImageError>> + Send;
 
     /// Returns the index of the image's names as the host has it now, and true if it includes all
-    /// changes that the host knows of. Never waits for the image.
+    /// changes that the host knows. Never waits for the image.
     fn names(&self) -> (Arc<NameIndex>, bool);
 
     /// Returns the definitions of a symbol that were made through Consort, by its home package and
     /// name, the latest first.
     fn definitions_on_record(&self, package: &str, name: &str) -> Vec<RecordedDefinition>;
 
-    /// Returns the index of the workspace's texts, brought up to date, with the open texts as they
-    /// are.
+    /// Returns the index of the workspace's texts, updated first, with the current open texts.
     fn index(&self, open: Vec<OpenText>) -> impl Future<Output = Snapshot> + Send;
 
     /// Returns the index of the workspace's texts as it was made last, which may be old or empty.
     /// Never waits. An old index is updated meanwhile.
     fn last_index(&self, open: &[OpenText]) -> Arc<Snapshot>;
 
-    /// Queries what the image knows of a name as written in `package`.
+    /// Queries the image about a name as written in `package`.
     ///
     /// # Errors
     /// See [`Backend::query`].
@@ -113,7 +112,7 @@ impl<B: Backend> Context<B> {
         self.open.iter().find(|open| open.own && open.uri == uri).map(|open| &open.document)
     }
 
-    /// Returns the index of the workspace's texts, with the open ones as they are.
+    /// Returns the index of the workspace's texts, with the current open texts.
     pub async fn texts_index(&self) -> Snapshot {
         self.backend.index(self.open.clone()).await
     }
@@ -128,7 +127,7 @@ impl<B: Backend> Context<B> {
         self.open.iter().map(|open| &open.document)
     }
 
-    /// Returns the documents that the client has open besides `uri`, each with its URI.
+    /// Returns the documents other than `uri` that the client has open, each with its URI.
     pub fn other_documents(&self, uri: &str) -> Vec<(String, Document)> {
         let others = self.open.iter().filter(|open| open.own && open.uri != uri);
         others.map(|open| (open.uri.clone(), open.document.clone())).collect()

@@ -59,7 +59,7 @@ impl Defined {
         Some(line_column(text.document.text(), place.form.start))
     }
 
-    /// Returns the definition's name in its file, or the start of the file if there is no name.
+    /// Returns the definition's name in its file, or the start of the file if it has no name.
     pub fn target(&self) -> Target {
         match &self.text {
             Some(text) => {

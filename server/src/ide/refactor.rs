@@ -1,8 +1,9 @@
-//! Refactorings of the form at the cursor: which are offered, and the changes that one makes.
+//! Refactorings of the form at the cursor: the offered ones, and the changes that each makes.
 //!
 //! Each refactoring is a function of a [`site::Site`] in a file of its own. It returns edits of the
-//! text, or the reason why it is refused. `finish` applies them, indents what they touch and checks
-//! that no comment is lost; `verification` has the changed text compiled in a copy of the image.
+//! text, or the reason why it is refused. `finish` applies the edits, indents the affected lines
+//! and checks that no comment is lost. `verification` has the changed text compiled in a copy of
+//! the image.
 
 mod bindings;
 mod branches;
@@ -70,7 +71,7 @@ pub enum Group {
     Rewrite,
 }
 
-/// A refactoring that can be asked for at a place.
+/// A refactoring that can be requested at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The name, for [`apply`].

@@ -36,7 +36,7 @@ pub struct Signature {
     pub active: Option<usize>,
 }
 
-/// A signature to show, with what is known of the operator.
+/// A signature to show, with the documentation of the operator.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Help {
     /// The signature.

@@ -53,10 +53,10 @@ pub(crate) const CLOSED_BY_IMAGE: &str = "it closed its link";
 pub(crate) enum Unsolicited {
     /// The image's first frame.
     Ready(Ready),
-    /// A thread died of a condition.
+    /// The condition by which a thread died.
     ThreadError(ThreadErrorFrame),
     Trace(TraceFrame),
-    /// Little heap was left.
+    /// A warning that little heap was left.
     Heap(HeapFrame),
     /// An event of a stop, a breakpoint or a question for input.
     Stop(StopEvent),

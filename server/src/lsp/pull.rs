@@ -15,7 +15,7 @@ use crate::model::check::CheckMode;
 use crate::session::{CheckRequest, Snapshot, path_of_uri, uri_of_path};
 use crate::text::decode;
 
-/// Waits for the image to start, if the client cannot be told to pull again.
+/// Waits for the image to start, if the client does not support requests to pull again.
 async fn started(connection: &Connection) {
     if !connection.negotiated().refresh {
         connection.session.image_started().await;

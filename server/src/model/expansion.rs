@@ -34,8 +34,8 @@ pub struct ExpandRequest {
     /// expanded, in its lexical environment. `None`: the first form.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
-    /// Two positions in `text`. If the form at `offset` is no macro call, the innermost macro call
-    /// around it between these positions is expanded, unless that is a definition. Uninterned
+    /// Two positions in `text`. If the form at `offset` is not a macro call, the innermost macro
+    /// call around it between these positions is expanded, unless that is a definition. Uninterned
     /// symbols of the expansion get names that differ from those of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<Span>,

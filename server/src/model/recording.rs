@@ -1,5 +1,5 @@
-//! A recording of what a form or a test did in a copy of the image, or a call in the image itself,
-//! and the answers to questions about it.
+//! A recording of a form or a test that ran in a copy of the image, or of a call in the image
+//! itself, and the answers to questions about it.
 
 use std::path::PathBuf;
 
@@ -89,7 +89,7 @@ pub struct RecordingAnswer {
     /// The number of all rows.
     #[serde(default)]
     pub total: u64,
-    /// The event that was found or asked for.
+    /// The event that was found or requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
     /// The calls around the event, innermost first.

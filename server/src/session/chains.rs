@@ -48,7 +48,7 @@ pub(super) enum ChainEvent {
     Answer(ChainAnswer),
     /// The image was not at rest when the edit came.
     Unanswered { number: u64 },
-    /// The chain is gone.
+    /// The chain has ended.
     Ended(ChainEnd),
 }
 

@@ -93,7 +93,7 @@ impl Session {
         }
     }
 
-    /// Waits until a stop is left, or its image has ended.
+    /// Waits until a stop is left, or the stop's image has ended.
     pub async fn stop_left(&self, stopped: &Stopped) {
         if !self.is_of_image(stopped) {
             return;

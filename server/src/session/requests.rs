@@ -324,8 +324,8 @@ async fn on_a_thread<T: Send + 'static>(cancellation: Cancellation, work: impl F
     };
     let permit = COMPUTATIONS.acquire().await.ok();
     let task = tokio::task::spawn_blocking(move || {
-        // The caller may be gone while the computation still runs; the permits are released at its
-        // end.
+        // The caller may be gone while the computation still runs, so the permits are released at
+        // its end.
         let _permits = (permit, of_client);
         work()
     });

@@ -38,13 +38,13 @@ const PATH_ONLY: OFlags = OFlags::RDONLY;
 /// The lock that serializes writes, from the last check of a file to the rename.
 static WRITING: Mutex<u64> = Mutex::new(0);
 
-/// The reason why a file was not read or not written: a stable kind, and a message that says what
-/// to do.
+/// The reason why a file was not read or not written: a stable kind, and a message with the next
+/// step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FileError {
-    /// `not-found`, `outside-workspace`, `not-a-file`, `too-large`, `file-changed`,
-    /// `not-written`, `encoding`, `editor`.
+    /// The kind: `not-found`, `outside-workspace`, `not-a-file`, `too-large`, `file-changed`,
+    /// `not-written`, `encoding` or `editor`.
     pub kind: &'static str,
     /// The message for an agent or a person.
     pub message: String,
@@ -54,8 +54,8 @@ fn error(kind: &'static str, message: impl Into<String>) -> FileError {
     FileError { kind, message: message.into() }
 }
 
-/// A source file in its current state: the editor's text if an editor has unsaved changes, the
-/// file's otherwise.
+/// A source file in its current state, with the editor's text if an editor has unsaved changes,
+/// else with the file's text.
 #[derive(Debug, Clone)]
 pub struct SourceFile {
     /// The file's path, links resolved.

@@ -60,7 +60,7 @@ pub enum Feedback {
         /// All diagnostics of the document.
         items: Vec<Diagnostic>,
     },
-    /// A message for a person, such as the death of the image, or what was restored.
+    /// A message for a person, for example about the death of the image or its restored contents.
     Message {
         /// The level.
         level: Level,
@@ -144,8 +144,8 @@ pub struct EvalRequest {
     pub origin: Option<Origin>,
     /// The channel for output during the evaluation.
     pub output: Option<mpsc::UnboundedSender<OutputChunk>>,
-    /// True to stop at errors with the stack alive; an editor's setting `debug.on_error` may say
-    /// otherwise.
+    /// True to stop at errors with the stack alive. An editor's setting `debug.on_error` may
+    /// override it.
     pub debug: bool,
     /// True to have threads that the code starts stop as the evaluation does.
     pub threads: bool,
@@ -225,7 +225,7 @@ pub struct Status {
     pub clients: Vec<ClientInfo>,
     /// The work in progress, one line each.
     pub work: Vec<String>,
-    /// The programs that evaluated code has started and that run, where the system tells.
+    /// The running programs that evaluated code has started, if the operating system reports them.
     pub programs: Vec<Program>,
     /// The counts of the chains of edited texts; absent: there is nothing to count.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -233,7 +233,7 @@ pub struct Status {
     /// The frozen failures that are kept, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
-    /// The notes for all clients: why diagnostics are outdated, what happened to the host's files.
+    /// The notes for all clients, for example about outdated diagnostics or the host's files.
     pub notes: Vec<String>,
 }
 

@@ -55,11 +55,11 @@ pub enum Shorthand {
     /// The name stands for the binding alone.
     #[default]
     None,
-    /// `x` behind `&key`: the name stands for the keyword, too.
+    /// `x` after `&key`: the name stands for the keyword, too.
     Key,
-    /// `(x default)` behind `&key`.
+    /// `(x default)` after `&key`.
     KeyInList,
-    /// `((:x var) default)` behind `&key`.
+    /// `((:x var) default)` after `&key`.
     KeyPair {
         /// The keyword as written.
         keyword: String,

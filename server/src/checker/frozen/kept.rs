@@ -139,16 +139,16 @@ impl Failures {
         state.watched.then(|| state.kept.iter().filter_map(|kept| pid_of(kept.failure.pid)).collect())
     }
 
-    /// Gives a connection to the task that expects it, or keeps it for a moment until one does.
+    /// Gives a connection to the task that expects it, or keeps it until a task does.
     pub(super) fn arrived(&self, pid: u32, connection: Connection) {
         let mut state = lock(&self.state);
         match state.expected.remove(&pid) {
-            Some(expecting) => drop(expecting.send(connection)), // whoever expected it may be gone
+            Some(expecting) => drop(expecting.send(connection)), // the task that expected it may have ended
             None => drop(state.arrived.insert(pid, connection)),
         }
     }
 
-    /// Closes a connection that nobody expects.
+    /// Closes a connection that no task expects.
     pub(super) fn close_unexpected(&self, pid: u32) {
         drop(lock(&self.state).arrived.remove(&pid));
     }

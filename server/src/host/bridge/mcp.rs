@@ -310,7 +310,7 @@ impl Bridge {
     /// client no longer reads.
     fn finish(mut self) -> io::Result<()> {
         let Some(host) = self.host.take() else { return Ok(()) };
-        // Fails when the host has ended; nothing is left to do then.
+        // Fails if the host has ended, and nothing needs to be done then.
         let _ = host.shutdown(std::net::Shutdown::Write);
         let stdout = lock(&self.stdout).try_clone()?;
         std::thread::spawn(move || {
@@ -448,7 +448,7 @@ fn failure(id: &Value, method: &str, message: &str) -> Value {
     }
 }
 
-/// Says what is known of a host that accepted a connection and then did not serve it.
+/// Returns a message about a host that accepted a connection and then did not serve it.
 fn not_taken_up(pid: u32, place: &Place, error: &io::Error) -> String {
     let why = if framing::is_disconnect(error) { "it closed the connection".to_owned() } else { error.to_string() };
     let log = place.runtime.read_host_file().and_then(|host| host.log);

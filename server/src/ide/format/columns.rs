@@ -1,5 +1,5 @@
-//! The columns of the bytes of a line, cached at intervals so that many queries on a very long line
-//! stay fast.
+//! The columns of the bytes of a line, cached at intervals to make many queries on a very long line
+//! fast.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -8,8 +8,8 @@ use crate::text::tree::{Kind, NodeId, Tree};
 pub type Rule = (String, usize);
 
 /// Returns the rules in a `.dir-locals.el`, which has forms like
-/// `(put 'NAME 'common-lisp-indent-function RULE)`. RULE is a number, a list with `&body` or `&rest`,
-/// or `defun`. Nothing is evaluated.
+/// `(put 'NAME 'common-lisp-indent-function RULE)`. RULE is a number, a list with `&body` or
+/// `&rest`, or `defun`. Nothing is evaluated.
 pub fn of_dir_locals(text: &str) -> Vec<Rule> {
     let tree = Tree::parse(text);
     let mut rules = Vec::new();

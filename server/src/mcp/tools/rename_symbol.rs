@@ -129,7 +129,7 @@ struct Planned {
     kind: String,
     /// The files with the changes in them.
     files: Vec<(SourceFile, FileChanges)>,
-    /// The places that are left, each as `file:line: text`.
+    /// The places that are not changed, each as `file:line: text`.
     left: Vec<String>,
 }
 

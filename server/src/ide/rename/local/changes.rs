@@ -69,8 +69,8 @@ pub(in crate::ide::rename) fn keeps_meanings(form: &Form, scopes: &Scopes, chang
     keeps_meanings_without(form, scopes, changes, &[])
 }
 
-/// Checks what [`keeps_meanings`] does. Operators with the names `plain` bind nothing in the
-/// changed text.
+/// Acts as [`keeps_meanings`], but operators with the names in `plain` bind nothing in the changed
+/// text.
 ///
 /// # Errors
 /// See [`keeps_meanings`].
