@@ -16,7 +16,8 @@ use sha2::{Digest, Sha256};
 use super::{Config, keys, ownership};
 use crate::bounded_file;
 
-/// The size limit of a record, in bytes: the keys come from a file with a limit of its own.
+/// The size limit of a record, in bytes. It suffices, since the keys come from a file with a limit
+/// of its own.
 const RECORD: u64 = 4 * ownership::LIMIT;
 /// The limit of all keys and values as they are shown, in characters. VS Code shows 1,000
 /// characters of a notification, which also has a sentence and the workspace.

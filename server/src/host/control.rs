@@ -43,8 +43,8 @@ const STARTING: Duration = Duration::from_secs(3);
 pub enum Request {
     /// Returns [`crate::session::Status`], with `log` added.
     Status,
-    /// Stops the host and returns the number of clients; the end of file follows when the host
-    /// and its image have ended.
+    /// Stops the host and returns the number of clients. The end of file follows when the host and
+    /// its image have ended.
     Stop,
     /// Returns `EvalOutcome`. If the code itself cannot be read, `unread` in its error is the
     /// offset of the character from which on it cannot.
@@ -85,7 +85,7 @@ pub enum Request {
         /// The diagnostics.
         items: Vec<Diagnostic>,
     },
-    /// Reports a change in the workspace's trust records. Returns nothing; the image is restarted
+    /// Reports a change in the workspace's trust records. Returns nothing. The image is restarted
     /// if its settings change.
     TrustChanged,
     /// Returns `LoadSystemOutcome`.
@@ -97,7 +97,7 @@ pub enum Request {
     },
 }
 
-/// A line of the answer; the last is `result` or `error`.
+/// A line of the answer. The last line is `result` or `error`.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
@@ -137,10 +137,11 @@ pub struct InputLine {
     pub text: Option<String>,
 }
 
-/// Sends a request to a host; `on_reply` receives the lines before the answer, and the connection.
+/// Sends a request to a host. `on_reply` receives the lines before the answer, and the connection.
 ///
 /// # Errors
-/// An I/O error; `UnexpectedEof` when the host ended first; `Other` with the host's own message.
+/// An I/O error, which is `UnexpectedEof` if the host ended first, and `Other` with the host's own
+/// message.
 #[allow(clippy::print_stderr)] // printed by the command line
 pub fn ask(
     connected: Connected,
@@ -230,8 +231,8 @@ pub async fn serve(session: Session, connection: Connection, lifetime: Arc<Lifet
             Some(reply) = outgoing.recv() => if send(&mut write, &reply).await.is_err() { return },
             reply = &mut work => break reply,
             reply = while_starting(&session) => if send(&mut write, &reply).await.is_err() { return },
-            // The end of file, or input that is no answer, means that the client has left; its
-            // request is dropped and so cancelled.
+            // The end of file, or input that is not an answer, means that the client has left. The
+            // request is dropped and thus cancelled.
             line = lines.next() => match line.ok().flatten().and_then(input_line) {
                 Some(InputLine { question, text }) if answers => {
                     let end = || InputAnswer::End("standard input has ended".into());

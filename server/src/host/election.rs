@@ -17,10 +17,11 @@ use crate::fault::{self, Call};
 use crate::framing::{self, first_line};
 use crate::search_paths;
 
-/// The time limit for the answer to a hello. A host answers at once, whatever its image does; a
+/// The time limit for the answer to a hello. A host answers at once, whatever its image does. A
 /// later answer means that the host is stuck.
 const ACK_WAIT: Duration = Duration::from_secs(10);
-/// The time limit of a client that needs the host: a suspended host may continue.
+/// The time limit of a client that needs the host. It is longer since a suspended host may
+/// continue.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 /// The time after which a person is informed that the host does not answer.
 const NOTE_WAIT: Duration = Duration::from_secs(4);
@@ -31,7 +32,7 @@ const ENDED_AT_ONCE: u32 = 4;
 const READY_WAIT: Duration = Duration::from_secs(30);
 /// The time limit for a host that leaves. It is longer than the end of the host's image may take.
 const LEAVE_WAIT: Duration = Duration::from_secs(30);
-/// The time limit for repeated attempts: a host may leave or be killed between two steps, but not
+/// The time limit for repeated attempts. A host may leave or be killed between two steps, but not
 /// all the time.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// The pause between two failed attempts: the first pause and the longest.

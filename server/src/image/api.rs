@@ -155,7 +155,7 @@ pub struct CheckParams {
     pub mode: CheckMode,
     /// The package at the start; `None`: CL-USER.
     pub package: Option<String>,
-    /// Spans that the scanner found broken; the copy reads them as white space.
+    /// Spans that the scanner found broken. The copy reads them as white space.
     pub withheld: Vec<Span>,
     /// See [`FileFacts::expected`](crate::model::check::FileFacts::expected).
     #[serde(skip)]
@@ -178,15 +178,15 @@ pub struct CheckParams {
 /// the scratch directory.
 #[derive(Debug, Clone, Serialize)]
 pub struct CheckSystemParams {
-    /// The file with the system's definition; `None`: the one of `asd_files`, or of those ASDF
-    /// knows, that defines `system`.
+    /// The file with the system's definition. `None`: the file of `asd_files`, or of those that
+    /// ASDF knows, that defines `system`.
     pub asd: Option<PathBuf>,
     /// ASDF's name of the system; `None`: the primary one of `asd`.
     pub system: Option<String>,
     /// The files to report on; empty: all.
     pub only: Vec<PathBuf>,
-    /// The changed files of a loaded system: only these and `only` are checked. `None`: all of the
-    /// system.
+    /// The changed files of a loaded system. Only these and `only` are checked. `None`: all files
+    /// of the system.
     pub changed: Option<Vec<PathBuf>>,
     /// Texts of files that differ from the files on disk.
     pub texts: Vec<FileText>,
@@ -222,7 +222,7 @@ pub struct LoadSystemParams {
     pub asd_files: Vec<PathBuf>,
     /// True to reload everything in the system.
     pub force: bool,
-    /// The contents that may be loaded; `None`: the files as they are.
+    /// The contents that may be loaded. `None`: the current contents of all files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<reload::Allowed>,
 }

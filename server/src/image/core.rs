@@ -196,7 +196,7 @@ impl Cache {
         loop {
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(file),
-                // There is no asynchronous flock; a blocked thread could not be cancelled.
+                // There is no asynchronous flock, and a blocked thread could not be cancelled.
                 Err(rustix::io::Errno::WOULDBLOCK) => crate::steady::sleep(Duration::from_millis(50)).await,
                 Err(error) => return Err(error.into()),
             }
@@ -229,7 +229,7 @@ impl Cache {
 const NOFOLLOW: i32 = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
 
 /// Creates the directory and its parents with mode 0700. An existing directory must belong to this
-/// user; its mode becomes 0700 if others have access.
+/// user. The mode becomes 0700 if others have access.
 fn make_private(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     if check_directory(directory)?.mode() & 0o077 != 0 {

@@ -112,7 +112,7 @@ pub(crate) struct Link {
     backlog: Mutex<Vec<u8>>,
     more: Notify,
     closed: CancellationToken,
-    /// The length limit of a frame; tests set a smaller one.
+    /// The length limit of a frame. Tests set a smaller one.
     frame_limit: usize,
     why: Mutex<Option<String>>,
     /// A record of the frames that come, by which a silent image is noticed.

@@ -1,6 +1,6 @@
-//! `workspace/executeCommand`: one file for each group of commands, one line for each command in
-//! [`TABLE`]. A command sends its event to the session before its first wait (see `transport`).
-//! docs/protocol.md documents every command; a test compares both.
+//! `workspace/executeCommand`, with one file for each group of commands, and one line for each
+//! command in [`TABLE`]. A command sends its event to the session before its first wait (see
+//! `transport`). docs/protocol.md documents every command. A test compares the page with the table.
 
 mod apropos;
 mod browse;

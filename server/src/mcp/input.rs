@@ -61,7 +61,8 @@ impl InputForms {
         let (session, form, lines) = (session.clone(), form(wanted), self.clone());
         let mut open = self.open();
         let task = tokio::spawn(async move {
-            // The form has no time limit: the deadline of code that waits for input does not pass.
+            // The form has no time limit, since the deadline of code that waits for input does not
+            // pass.
             let answer = match elicit(&peer, form, None).await {
                 Ok(result) => meaning(&result),
                 Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {

@@ -194,7 +194,7 @@ impl Session {
                 column,
                 code_timeout_s: timeout,
                 cpu_limit_s: deadline + QUESTIONS,
-                // Always confined: no person is asked about code in a copy.
+                // Always confined, since no person is asked about code in a copy.
                 confine: true,
                 host_timeout_s: deadline,
                 memory,

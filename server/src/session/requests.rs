@@ -172,7 +172,7 @@ pub fn ended_by<F: Future>(cancellation: &Cancellation, handler: F) -> impl Futu
     CANCELLATION.scope(cancellation.clone(), handler)
 }
 
-/// Returns the handlers' runtime. The runtime lives as long as the process; a handler's task ends
+/// Returns the handlers' runtime. The runtime lives as long as the process. A handler's task ends
 /// with its caller.
 pub fn handle() -> Handle {
     static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();

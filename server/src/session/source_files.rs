@@ -215,7 +215,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// The reason; nothing was changed.
+    /// The reason why nothing was changed.
     pub async fn edit_source_file(
         &self,
         file: &SourceFile,

@@ -30,7 +30,8 @@ pub struct LoadRequest {
     pub system: String,
     /// True to load unchanged files again.
     pub force: bool,
-    /// The files that may be loaded; `None`: the files as they are.
+    /// The files that may be loaded, with their contents. `None`: all files with their current
+    /// contents.
     pub allowed: Option<Sources>,
 }
 
@@ -85,7 +86,7 @@ pub enum Feedback {
         version: i32,
         /// The document's text, for the conversion of spans to the client's positions.
         text: Rope,
-        /// The replaced spans and their replacements; disjoint.
+        /// The replaced spans, which are disjoint, and their replacements.
         edits: Vec<(Span, String)>,
         /// The channel for the answer: success, or the reason of the failure.
         reply: mpsc::UnboundedSender<Result<(), String>>,
@@ -153,7 +154,7 @@ pub struct EvalRequest {
     pub breakpoints: bool,
     /// True to have the values printed whole, each on a line, for a program.
     pub whole: bool,
-    /// The test to run in place of the code, which then says in a comment what runs.
+    /// The test to run in place of the code. The code is then a comment that names the test.
     pub test: Option<TestToDebug>,
     /// True to assign references to the values, by which they can be inspected. The values of an
     /// editor's evaluations always have references.

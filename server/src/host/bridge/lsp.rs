@@ -334,7 +334,7 @@ fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
 
 /// Copies the messages of the hosts, one host after another, to the client.
 fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Result<ExitCode> {
-    // Held until a new host has the remembered state; the client's messages wait until then.
+    // Held until a new host has the remembered state. The client's messages wait until then.
     let mut held_host: Option<MutexGuard<'_, Host>> = None;
     let mut restarts: VecDeque<Instant> = VecDeque::new();
     let mut departure = Departure::of(&place.runtime);

@@ -266,8 +266,8 @@ impl Bridge {
         link.number
     }
 
-    /// Repeats the handshake on a connection. The answer is not passed on: the client has one
-    /// already.
+    /// Repeats the handshake on a connection. The answer is not passed on, since the client already
+    /// has one.
     fn repeat_handshake(
         &self,
         number: u64,
@@ -386,7 +386,7 @@ fn copy_down(
         }
         let changed = shared.lock().asked.line_for_client(number, &line);
         if write_line(stdout, changed.as_deref().unwrap_or(&line)).is_err() {
-            // The client does not read any more, so all pending work is useless; closing the
+            // The client does not read any more, so all pending work is useless. Closing the
             // connection interrupts it.
             std::process::exit(0);
         }
@@ -438,7 +438,7 @@ fn host_lost_message() -> String {
         .into()
 }
 
-/// Returns a failure: a result for a tool, which agents read; an error for any other request.
+/// Returns a failure: for a tool a result, which agents read, and for any other request an error.
 fn failure(id: &Value, method: &str, message: &str) -> Value {
     if method == "tools/call" {
         let content = json!([{"type": "text", "text": message}]);
