@@ -111,7 +111,7 @@ impl Place {
     ///
     /// # Errors
     /// See [`ConnectError`].
-    #[allow(clippy::print_stderr)] // printed by the command line, or to the client's log of the server
+    #[allow(clippy::print_stderr)] // for the command line, and the client's log of the server
     pub fn connect_or_start(&self, hello: &Hello) -> Result<Connected, ConnectError> {
         self.connect_or_start_reporting(hello, |text| eprintln!("consort: {}", crate::shown::terminal(text)))
     }

@@ -143,7 +143,7 @@ impl Failures {
     pub(super) fn arrived(&self, pid: u32, connection: Connection) {
         let mut state = lock(&self.state);
         match state.expected.remove(&pid) {
-            Some(expecting) => drop(expecting.send(connection)), // the task that expected it may have ended
+            Some(expecting) => drop(expecting.send(connection)), // the task may have ended
             None => drop(state.arrived.insert(pid, connection)),
         }
     }
