@@ -1,4 +1,5 @@
--- The command, the maps and what follows the image. No setup() is needed; see :help consort.
+-- The command, the maps and the handlers of the image's state. No setup() is needed; see :help
+-- consort.
 if vim.g.loaded_consort then return end
 vim.g.loaded_consort = true
 
@@ -13,7 +14,7 @@ require('consort.maps').define_plug_maps()
 
 local group = vim.api.nvim_create_augroup('consort', {})
 
--- Before the server is there: a key that is pressed early waits for it, or says what is missing.
+-- Mapped before the server is ready: an early key waits for it, or shows what is missing.
 vim.api.nvim_create_autocmd('FileType', {
   group = group,
   pattern = 'lisp',
@@ -61,7 +62,7 @@ local function open_document(buf)
   if #vim.lsp.get_clients({ bufnr = buf, name = 'consort' }) == 0 then vim.bo[buf].filetype = 'lisp' end
 end
 
--- The server knows a document by its name: under another one it is another document, at once and
+-- The server knows a document by its name: a buffer with a new name is another document at once,
 -- not only when it is saved.
 vim.api.nvim_create_autocmd('BufFilePre', {
   group = group,
@@ -70,7 +71,7 @@ vim.api.nvim_create_autocmd('BufFilePre', {
     for _, client in ipairs(vim.lsp.get_clients({ bufnr = event.buf, name = 'consort' })) do
       if vim.tbl_get(client, 'attached_buffers', event.buf) then
         vim.lsp.buf_detach_client(event.buf, client.id)
-        -- Where the name is refused, no event comes after this one.
+        -- If the name is refused, no event comes after this one.
         vim.schedule(function() open_document(event.buf) end)
       end
     end

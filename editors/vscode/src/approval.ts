@@ -19,7 +19,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   readonly onDidChangeCodeLenses = this.lenses.event
   private readonly subscriptions: vscode.Disposable[]
   private shown: Asked | undefined
-  /** The question whose code the person has been shown. A key without a question is for this. */
+  /** The question whose code the person has seen. A key that names no question answers this one. */
   private seen: Asked | undefined
   private endNotice: () => void = () => undefined
   private timer: NodeJS.Timeout | undefined
@@ -41,7 +41,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     const decide = (decision: Decision) => (meant?: unknown) => this.decide(decision, meant)
     this.subscriptions = [
       this.item,
-      // Nobody waits any more for the answer to a question of a server that has ended.
+      // A server that has ended no longer waits for answers to its questions.
       server.onChange(() => {
         if (!server.started) this.queue.withdrawAll()
       }),
@@ -74,8 +74,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   /**
-   * Decides the question that is meant: by its id, by its document, or without either the one whose
-   * code is shown. Another may have taken its place, which the person has not seen.
+   * Decides the question with that id or that document; without either, the one whose code is
+   * shown. The present question may be another one, whose code the person has not seen.
    */
   private decide(decision: Decision, meant: unknown): void {
     const { shown } = this
@@ -147,8 +147,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   /**
-   * Shows the notification, as a progress: it counts down by itself, and closes when the question
-   * is settled elsewhere.
+   * Shows the notification as a progress notification: it shows the remaining time, and closes when
+   * the question is decided elsewhere.
    */
   private async present(asked: Asked): Promise<void> {
     // The notification has the question too, and the decision remains the person's.

@@ -40,8 +40,8 @@ export class AutoIndentedLines {
     const pasted = added > 0 && enter === null
     const kept: AutoIndentedLine[] = []
     for (const one of this.lines) {
-      // Lines before and behind the change are kept, and the line in which the change begins unless
-      // the change is in its white space or pastes lines.
+      // Lines before and after the change are kept. The line in which the change begins is kept
+      // unless the change is in its white space or pastes lines.
       if (one.line < start.line || (one.line === start.line && start.character >= one.blank.length && !pasted)) kept.push(one)
       else if (one.line > end.line) kept.push({ line: one.line + added, blank: one.blank })
     }
@@ -50,8 +50,8 @@ export class AutoIndentedLines {
   }
 
   /**
-   * Notes that an answer to Enter, which may rest on lines that are not where they belong, has put
-   * a line behind `blank`. Returns false if the line is not known.
+   * Notes that the answer to Enter has indented a line by `blank`, perhaps on the basis of lines
+   * that are not indented correctly yet. Returns false if the line is not known.
    */
   indented(line: number, blank: string): boolean {
     const known = this.lines.find((one) => one.line === line)

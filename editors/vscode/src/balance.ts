@@ -20,7 +20,7 @@ const UNFINISHED = {
 /** The delimiters that close nothing, then what is not closed; none in a complete text. */
 export function unbalanced(text: string): Unbalanced[] {
   const { open, stray, inside, opening } = read(text)
-  // Stray ones with nothing but white space between them are one.
+  // Surplus delimiters with only white space between them are reported as one.
   const runs: { start: number; end: number; count: number }[] = []
   for (const at of stray) {
     const last = runs.at(-1)
@@ -36,7 +36,7 @@ export function unbalanced(text: string): Unbalanced[] {
   if (opening !== undefined && inside !== undefined && inside !== 'prefix') {
     const line = text.indexOf('\n', opening)
     const end = inside === 'comment' ? opening + 2 : line < 0 ? text.length : line
-    // The lists around it may be closed or not.
+    // It is unknown whether the lists around it are closed.
     found.push({ start: opening, end, message: UNFINISHED[inside] })
   } else if (open[0] !== undefined) {
     const paren = text.indexOf('(', open[0])

@@ -24,15 +24,15 @@ export function onPath(name: string, environment: NodeJS.ProcessEnv): string | u
   const home = environment['HOME'] ?? ''
   const usual = [...(home === '' ? [] : [join(home, '.cargo', 'bin'), join(home, '.local', 'bin')]), '/usr/local/bin', '/opt/homebrew/bin']
   return [...(environment['PATH'] ?? '').split(delimiter), ...usual]
-    // A relative one would name a directory of the workspace.
+    // A relative entry would name a directory of the workspace.
     .filter((directory) => isAbsolute(directory))
     .map((directory) => join(directory, name))
     .find(isProgram)
 }
 
 /**
- * The binary: the setting when there is one (and nothing else then: a wrong setting is to be seen,
- * not worked around), else PATH, else the one in the package.
+ * The binary: that of the setting if there is one (and no other then, so that a wrong setting is
+ * noticed), else that on PATH, else the one in the package.
  */
 export function findBinary(setting: string, folder: string | undefined, extension: string, environment: NodeJS.ProcessEnv): Found | undefined {
   const home = environment['HOME'] ?? '~'

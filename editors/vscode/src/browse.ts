@@ -95,7 +95,7 @@ export class ThreadsTree extends Rows<Thread | OwnThreads> {
   constructor(private readonly server: Server) {
     super()
     this.changes = server.onChange(() => this.refresh())
-    // Threads come and go by themselves.
+    // Threads begin and end without an event.
     this.timer = setInterval(() => {
       if (this.isShown && vscode.window.state.focused) this.refresh()
     }, 3000)

@@ -1,4 +1,4 @@
-// Compiling and loading a form or a file: where it does not compile, it can be loaded all the same.
+// Compiling and loading a form or a file, which can be loaded even if it does not compile.
 import * as vscode from 'vscode'
 import { tellOfPlace } from './help.js'
 import type { Name, ReloadReport } from './lsp_ext.js'
@@ -7,7 +7,7 @@ import { runReload } from './undo.js'
 import { saveFiles } from './unsaved.js'
 
 const ANYWAY = 'Load Anyway'
-/** The commands that load what does not compile, if they are told to. */
+/** The commands that load code that does not compile, if `anyway` says so. */
 const TEXTS: readonly Name[] = ['compileForm', 'compileFile', 'loadFile']
 
 interface What {
@@ -17,11 +17,11 @@ interface What {
 const documentOf = ({ uri }: What): vscode.TextDocument | undefined => vscode.workspace.textDocuments.find((one) => one.uri.toString() === uri)
 
 /**
- * Compiles and loads. Where the text does not compile, says so and offers to load it all the same,
- * if it can be read; undefined if the person does not want that.
+ * Compiles and loads. If the text does not compile, shows why and offers to load it anyway, if it
+ * can be read. Resolves to undefined if the person declines.
  */
 export async function compileAndLoad(server: Server, ask: Name, what: object): Promise<ReloadReport | undefined> {
-  // These read the files.
+  // These commands read the saved files.
   if (ask === 'reloadSystem' || ask === 'reloadPackage') await saveFiles()
   const before = documentOf(what)?.version
   try {

@@ -23,11 +23,11 @@ const TEST: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: '
 /** Without `evaluate`: a test at the cursor is run, any other form is evaluated. */
 const AT_CURSOR: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the Form or Run the Test at the Cursor' }
 const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the File', evaluate: 'file' }
-/** The session that begins when an evaluation stops. Its bar of buttons goes with the stop. */
+/** The session that begins when an evaluation stops. Its toolbar is shown as long as the stop. */
 const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Stopped Evaluation', automatic: true }
 /** The time, in milliseconds, within which a program may stop again after a step. */
 const MOMENT = 300
-/** The threads that programs started have numbers from here on; those of evaluations are lower. */
+/** The first number of threads that programs started; those of evaluations have lower numbers. */
 const PROGRAM_THREADS = 1_000_000_000
 const ATTACH: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Attach to the Lisp Image' }
 
@@ -54,7 +54,7 @@ export class Debugger implements vscode.Disposable {
   private readonly view = new RestartsView({
     shown: async () => {
       const stop = this.shownStop()
-      // A stop that was left meanwhile has none.
+      // A stop that was left meanwhile has no restarts.
       const restarts = stop === undefined ? [] : await this.restartsOf(stop).then(({ restarts }) => restarts, () => [])
       return { restarts, take: async (restart) => (stop === undefined ? undefined : this.invoke(stop, restart)) }
     },
@@ -75,7 +75,7 @@ export class Debugger implements vscode.Disposable {
       vscode.debug.registerDebugConfigurationProvider(TYPE, { provideDebugConfigurations: () => [FORM, TEST, FILE, ATTACH] }, vscode.DebugConfigurationProviderTriggerKind.Dynamic),
       vscode.debug.registerDebugAdapterDescriptorFactory(TYPE, { createDebugAdapterDescriptor: () => this.adapter() }),
       vscode.debug.registerDebugAdapterTrackerFactory(TYPE, { createDebugAdapterTracker: (session) => this.follow(session) }),
-      // The word of a variable is all of its name, `*print-base*` as well.
+      // The word at a variable is its whole name, for example `*print-base*`.
       vscode.languages.registerEvaluatableExpressionProvider(LANGUAGES, {
         provideEvaluatableExpression: (document, position) => {
           const range = document.getWordRangeAtPosition(position)
@@ -94,7 +94,7 @@ export class Debugger implements vscode.Disposable {
 
   /**
    * Begins a session for an evaluation that has stopped, unless a session that follows the image
-   * was told of the stop already.
+   * already has the stop.
    */
   private async attach(thread: number): Promise<void> {
     // Leaving the debugger interrupts evaluations, and no thread of a program.
@@ -199,7 +199,7 @@ export class Debugger implements vscode.Disposable {
     }
     const text = editor.document.getText()
     const inForce = packageAt(text, editor.document.offsetAt(range.start))
-    // The host looks whether there is a test.
+    // The host finds out whether there is a test.
     const place = configuration['evaluate'] === undefined && editor.selection.isEmpty ? placeOf(editor) : undefined
     return { ...configuration, ...place, code: editor.document.getText(range), ...(inForce === undefined || 'package' in configuration ? {} : { package: inForce }) }
   }
@@ -283,7 +283,7 @@ export class Debugger implements vscode.Disposable {
     else await this.choose(stop).catch(complain)
   }
 
-  /** The list of restarts: a digit takes one at once. */
+  /** The list of restarts: a digit invokes one at once. */
   private async choose(stop: Stop): Promise<void> {
     const { restarts } = await this.restartsOf(stop)
     const pick = vscode.window.createQuickPick<ReturnType<typeof restartRows>[number]>()
@@ -317,7 +317,7 @@ export class Debugger implements vscode.Disposable {
     const answer = (await session.customRequest('consort/invokeRestart', {
       threadId: stop.thread, ...(restart.stop == null ? {} : { stop: restart.stop }), index: restart.index, ...(restart.name === null ? {} : { name: restart.name }), ...(given.length === 0 ? {} : { arguments: given }),
     })) as { tried?: { result: string } } | undefined
-    // A frozen failure does not run on: its answer is the result of the attempt.
+    // A frozen failure does not continue: the answer is the result of the attempt.
     if (answer?.tried !== undefined) void vscode.window.showInformationMessage(plain(answer.tried.result))
   }
 }

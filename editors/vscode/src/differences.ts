@@ -1,4 +1,4 @@
-// A mark beside forms that differ from what the image has, and one command that evaluates them.
+// A mark beside forms that differ from the image, and a command that evaluates them.
 import * as vscode from 'vscode'
 import { toRange } from './convert.js'
 import type { Differences } from './lsp_ext.js'
@@ -83,7 +83,8 @@ export class DifferenceMarks implements vscode.Disposable {
     let done = 0
     let last = -1
     for (;;) {
-      // Asked anew each time: what was evaluated may be why a later form differed.
+      // Requested again each time: an evaluated form may have been the reason why a later one
+      // differed.
       const { forms, version: answered } = await this.server.ask<Differences>('differences', { uri: document.uri.toString() })
       if (document.version !== version || answered !== version) {
         void vscode.window.showInformationMessage(`Consort: the text has changed meanwhile: ${evaluated(done)}. Load what changed once more for the rest.`)

@@ -74,7 +74,7 @@ export class Evaluator {
       const [name, argument] = this.question(document, range, what, position)
       const result = await this.server.run<EvalResult>(name, argument, { begun: () => pending.begun(), output: ({ text }) => this.output.append(text) })
       pending.end()
-      // The range of a whole file ends behind its last line break, on an empty line.
+      // The range of a whole file ends after its last line break, on an empty line.
       const at = result.range === undefined || what === 'buffer' ? range : toRange(result.range)
       // A form that was edited meanwhile is not the one that was evaluated.
       if (document.version === version) this.results.show(document.uri, at, result, packageAt(document.getText(), document.offsetAt(at.start)))
@@ -100,8 +100,8 @@ export class Evaluator {
   }
 
   /**
-   * The command and its argument: the server's own for this kind of text where it has one, as its
-   * reader finds forms better; otherwise `eval` with the code itself.
+   * The command and its argument: the server's command for this kind of text if it has one, because
+   * the server's reader finds forms better; otherwise `eval` with the code itself.
    */
   private question(document: vscode.TextDocument, range: vscode.Range, what: What, position: vscode.Position): [Name, object] {
     const uri = document.uri.toString()
@@ -114,7 +114,7 @@ export class Evaluator {
     return ['eval', { code: document.getText(range), uri, position: plain(range.start), captureTime: true }]
   }
 
-  /** Evaluates the form and writes its value behind it, as a comment. */
+  /** Evaluates the form and writes its value after it, as a comment. */
   async evaluateToComment(): Promise<void> {
     const chosen = chosenText(() => 'form')
     if (chosen === undefined) return

@@ -1,4 +1,4 @@
-// The commands of evaluation: forms, results, the REPL, and the interruption of what runs.
+// The commands of evaluation: forms, results, the REPL, and interrupts.
 import * as vscode from 'vscode'
 import { chosenText, lispEditor, placeHere, type What } from './evaluate.js'
 import type { Features, Register } from './features.js'
@@ -35,7 +35,7 @@ export function registerEvaluationCommands(features: Features, command: Register
     }
   })
   command('restart', async () => {
-    // The new image may have given results before the request is answered.
+    // The new image may have produced results before the request is answered.
     const old = results.present()
     try {
       const options = { location: vscode.ProgressLocation.Window, title: 'Restarting Lisp' }

@@ -1,4 +1,4 @@
-// The extension: its features, their commands, and what it follows in the workspace.
+// The extension: its features, their commands, and the files and settings that it watches.
 import * as vscode from 'vscode'
 import { registerMcpServer } from './agents.js'
 import { EditorContext } from './editor_context.js'

@@ -24,7 +24,7 @@ import { registerIndentation } from './typing.js'
 import { Unbalanced } from './untrusted.js'
 import { Expansions } from './views.js'
 
-/** Registers a command under its name behind `consort.editor.`. */
+/** Registers a command under `consort.editor.` and its name. */
 export type Register = (name: string, run: (...args: never[]) => unknown) => void
 
 export class Features {

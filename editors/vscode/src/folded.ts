@@ -6,7 +6,7 @@ export interface Node {
   children: Node[]
 }
 
-/** The tree of lines `a;b;c N`, outermost first. Lines of another form are left out. */
+/** The call tree of lines `a;b;c N`, outermost first. Lines in another format are ignored. */
 export function treeOf(folded: readonly string[]): Node {
   const root: Node = { name: 'all', value: 0, children: [] }
   for (const line of folded) {

@@ -108,7 +108,7 @@ export function fenced(text: string, language: string, limit = 20_000): string {
   return `${fence}${language}\n${shown}\n${fence}`
 }
 
-/** A message of the server's warnings, whatever shape they have. */
+/** The text of a warning of the server, which is a string or an object. */
 export function warningText(warning: unknown): string {
   if (typeof warning === 'string') return warning
   if (typeof warning === 'object' && warning !== null) {
@@ -135,7 +135,7 @@ export function resultText(result: EvalResult): string {
   return parts.join('\n\n')
 }
 
-/** An entry of the log that has no code: what was done, to what, and in what time. */
+/** An entry of the log that has no code: the operation, its object and its time. */
 export function doneText(entry: LogEntry): string {
   const words = entry.tool.replace(/^consort\./, '').replace(/([A-Z])/g, ' $1').replace(/[-_]/g, ' ').toLowerCase()
   const about = entry.about == null ? '' : ` ${entry.about}`
@@ -143,7 +143,7 @@ export function doneText(entry: LogEntry): string {
   return `${words.charAt(0).toUpperCase()}${words.slice(1)}${about}${time}`
 }
 
-/** The error of a command: what failed and why, where, and what was not put back. */
+/** The error of a command: the failure, its reason and place, and changes that were not undone. */
 export function errorText(message: string, { message: reason, location = {}, not_undone: left = [] }: ErrorData = {}): string {
   const said = reason === undefined ? message : `${message}: ${reason}`
   const { line } = location
@@ -153,7 +153,7 @@ export function errorText(message: string, { message: reason, location = {}, not
   return left.length === 0 ? whole : `${whole.replace(/\.$/, '')}. Could not be put back: ${left.join(', ')}.`
 }
 
-/** The outcome of tests, after what was printed: of a system that does not compile, the reason. */
+/** The outcome of tests after their output; for a system that does not compile, the reason. */
 export const testText = ({ output, text }: TestReport): string => [output?.trim() ?? '', text].filter((part) => part !== '').join('\n\n')
 
 /** The outcome of a reload, or of the undoing of one, as a document. */

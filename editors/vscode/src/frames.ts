@@ -1,5 +1,5 @@
-// Frames of a backtrace: which of them have a source, and where in a definition the next one was
-// called. No `vscode` here.
+// Frames of a backtrace: which frames have a source, and where a frame's definition calls the next
+// frame's function. No `vscode` here.
 import type { LispError, StackFrame } from './lsp_ext.js'
 
 const NAME = /^(?:\|(?:[^|\\]|\\.)*\||[^\s()|"';])+/
@@ -30,8 +30,8 @@ export function backtraceLines(error: LispError | null): string[] {
 }
 
 /**
- * The frame that a line of a text stands for, in which the backtrace of `error` is shown: its
- * index, and where the call begins in the line. The line may be cut, and the error brief.
+ * The frame that is shown in a line of a text with the backtrace of `error`: its index, and where
+ * the call begins in the line. The line may be cut, and the error may lack frames.
  */
 export function frameAt(error: LispError, line: string): { index: number; start: number } | undefined {
   const indented = line.length - line.trimStart().length
@@ -39,15 +39,15 @@ export function frameAt(error: LispError, line: string): { index: number; start:
   return index < 0 ? undefined : { index, start: indented + `${index}: `.length }
 }
 
-/** An error with as much of its frames as their links need: for the arguments of a command. */
+/** An error with the parts of its frames that their links need, for the arguments of a command. */
 export function briefly(error: LispError | null): LispError | null {
   if (error === null) return null
   return { ...error, message: '', backtrace: error.backtrace.map((frame) => ({ ...frame, text: frame.text.slice(0, 100), args: [] })) }
 }
 
 /**
- * The place in the text of a definition where `callee` is called: the offset behind the
- * parenthesis. Strings and comments are passed over.
+ * The place in the text of a definition where `callee` is called: the offset after the parenthesis.
+ * Strings and comments are skipped.
  */
 export function callIn(definition: string, callee: string): number | undefined {
   let at = 0

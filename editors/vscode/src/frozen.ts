@@ -1,5 +1,5 @@
-// Frozen failures: errors that were reported, with the stack kept in a copy of the image. Each is
-// looked into in the debugger's views.
+// Frozen failures: reported errors whose stack is kept in a copy of the image. The debugger's views
+// show them.
 import * as vscode from 'vscode'
 import { startDebugging } from './debug_session.js'
 import { label, plain } from './format.js'

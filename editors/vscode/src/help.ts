@@ -1,11 +1,11 @@
 // Messages for a person when something is missing or does not run: one sentence that fits into a
-// notification, and a button for each thing that can be done.
+// notification, and a button for each possible action.
 import * as vscode from 'vscode'
 import { oneLine, plain } from './format.js'
 import { installation, missingSbcl, saysNoSbcl } from './install.js'
 import type { Condition } from './condition.js'
 
-/** Shows what keeps Lisp from answering, and what can be done. */
+/** Shows why Lisp does not answer, with a button for each possible action. */
 export async function offerHelp(condition: Condition): Promise<void> {
   if (condition.state === 'dead') return missingSbcl(condition) ? offerSbcl() : offerLog(condition.reason)
   if (condition.state !== 'down') return offerStart()

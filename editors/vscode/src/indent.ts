@@ -22,8 +22,8 @@ function bodyOf(name: string): number | undefined {
 }
 
 /**
- * The columns that the line which begins at `offset` is indented by; undefined inside of strings
- * and comments, where lines are not indented.
+ * The indentation, in columns, of the line that begins at `offset`; undefined inside of strings and
+ * comments, where lines are not indented.
  */
 export function indentation(text: string, offset: number): number | undefined {
   // From the last line that begins a top-level form, so that a long file costs no more than its

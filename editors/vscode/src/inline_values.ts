@@ -1,4 +1,4 @@
-// The names whose values stand at the ends of the lines of a stopped definition. Imports no
+// The names whose values are shown at the ends of the lines of a stopped definition. Imports no
 // `vscode`, so that it is tested without.
 
 /** A name in a line: where it begins, and the name. */

@@ -1,5 +1,5 @@
 // The inspector: a view of a value as a tree of its parts, which are read when they are opened. It
-// keeps no value alive: one that the program has dropped is shown as such.
+// keeps no value from garbage collection: a value that is gone is shown as such.
 import * as vscode from 'vscode'
 import { plain } from './convert.js'
 import type { Documents } from './documents.js'
@@ -153,7 +153,7 @@ export class Inspector extends Tree<Inspecting> {
     const shown = this.path.at(-1)
     const isFocusUnmoved = trackFocus()
     const value = first(await this.server.run<Evaluated>('inspectEval', { reference: node.value.reference, code }))
-    // The view has gone to another value meanwhile.
+    // The view shows another value meanwhile.
     if (this.path.at(-1) !== shown) vscode.window.setStatusBarMessage(`⇒ ${label(value.text)}`, 8000)
     else await this.enter({ name: code, value }, isFocusUnmoved())
   }

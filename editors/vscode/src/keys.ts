@@ -1,4 +1,4 @@
-// The sheet of keys, from the manifest: what it says is what VS Code does. No `vscode` here.
+// The list of keys, made from the manifest, so that it agrees with VS Code. No `vscode` here.
 
 export interface Contributions {
   commands: { command: string; title: string }[]

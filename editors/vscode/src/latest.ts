@@ -1,4 +1,4 @@
-// Requests whose answers take each other's place: an older answer does not replace a newer one.
+// Requests of which only the newest answer is shown: an older answer never replaces a newer one.
 
 export class Latest {
   /** The number of requests so far, and the last one whose answer is shown. */

@@ -52,12 +52,12 @@ export class LineEditor {
   }
 
   /**
-   * Shows the prompt and starts editing, with what `run` has set aside and the keys that were typed
-   * meanwhile.
+   * Shows the prompt and starts editing, with the draft that `run` has saved and the keys that were
+   * typed meanwhile.
    */
   begin(prompt: string): void {
     this.prompt = prompt
-    // A line that running code reads is none of it.
+    // A line that running code reads is not part of the draft.
     const aside = this.question === undefined ? this.aside : undefined
     if (this.question === undefined) this.aside = undefined
     this.text = aside?.text ?? ''
@@ -80,8 +80,8 @@ export class LineEditor {
   }
 
   /**
-   * Reads a line for running code. `answer` gets it without its end, or undefined for end of file
-   * (Ctrl-D).
+   * Reads a line for running code. `answer` gets the line without its newline, or undefined for end
+   * of file (Ctrl-D).
    */
   ask(prompt: string, answer: (text: string | undefined) => void): void {
     this.question = answer
@@ -103,7 +103,7 @@ export class LineEditor {
   }
 
   /**
-   * Submits another text than what is typed. What is typed is set aside, and `begin` gives it back.
+   * Submits another text than the typed one. The typed text is saved, and `begin` restores it.
    */
   run(text: string): void {
     const { text: typed, cursor, edited, recalled } = this
@@ -282,7 +282,7 @@ export class LineEditor {
     if (prefix === '') return this.insert('  ')
     const asked = { text: this.text, cursor: this.cursor }
     const take = (found: string[]): void => {
-      // The person has typed on while the answer was on its way.
+      // The person typed more before the answer arrived.
       if (!this.active || this.text !== asked.text || this.cursor !== asked.cursor) return
       this.choose(start, prefix, found)
     }
@@ -395,7 +395,7 @@ export function endsWithPrompt(printed: string, prompt: string): boolean {
 export const crlf = (text: string): string => text.replace(/\r?\n/g, '\r\n')
 
 /**
- * The blanks that a new line begins with: two into the innermost open list, or under its first
+ * The indentation of a new line: two columns into the innermost open list, or under its first
  * argument.
  */
 export function indentation(text: string): string {

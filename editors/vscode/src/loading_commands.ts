@@ -31,8 +31,8 @@ async function offerUsers(features: Features, count: number, place: object): Pro
 }
 
 /**
- * Makes a change of definitions. Its report is shown beside the editor if it says more than that
- * the change was made.
+ * Changes definitions. The report is shown beside the editor if it says more than that the change
+ * was made.
  */
 async function change(features: Features, request: Name, what: object): Promise<void> {
   const { server, documents } = features

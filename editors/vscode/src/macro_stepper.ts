@@ -1,6 +1,6 @@
 // Macro expansions step by step in the place of their forms: in a read-only copy of the person's
-// text, which is shown where that was. The text itself is never changed, and the copy belongs to no
-// file: it cannot be edited, saved or lost.
+// text, which is shown in its place. The text itself is never changed, and the copy belongs to no
+// file: it cannot be edited or saved.
 import * as vscode from 'vscode'
 import { plain, toRange } from './convert.js'
 import { lispEditor } from './evaluate.js'
@@ -54,8 +54,8 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
   }
 
   /**
-   * Keys come faster than answers: each waits for the one before in the same text or its copy, and
-   * begins where that led.
+   * Keys can come faster than answers: each waits for the one before in the same text or its copy,
+   * and begins at the place to which that one moved.
    */
   private inOrder(key: () => Promise<void>): Promise<void> {
     const text = this.textHere()
@@ -101,7 +101,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     const isFocusUnmoved = trackFocus()
     const start = await this.expand(copy, selection.active)
     if (start === undefined) return
-    // The text has changed, or the copy would take the focus of a person who has gone on.
+    // The text has changed, or the copy would take the focus of a person who has moved on.
     if (!isFocusUnmoved()) return complain(new FocusMoved())
     const name = `macro steps: ${document.uri.path.split('/').at(-1) ?? ''}`
     const path = document.uri.path.includes('/') ? vscode.Uri.joinPath(document.uri, '..', name).path : `/${name}`
@@ -181,7 +181,7 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
       const { selection } = editor
       const { active } = selection
       const answer = await this.server.run<MacroCalls>('macroCalls', { uri: copy.original.uri.toString(), text, position: plain(active) })
-      // The person has gone on, or has moved the cursor.
+      // The person has moved on, or has moved the cursor.
       if (copy.steps.text !== text || vscode.window.activeTextEditor !== editor || !editor.selection.isEqual(selection)) return
       if (answer.error !== null) throw new Error(answer.error.message)
       const found = neighbour(answer.calls, active, forward)
@@ -206,11 +206,11 @@ export class MacroStepper implements vscode.TextDocumentContentProvider, vscode.
     const { editor, copy } = here
     const { original, version, selection } = copy
     this.keys.delete(original.uri.toString())
-    // A text that was never saved and is closed is gone.
+    // A text that was closed without ever being saved no longer exists.
     if (!original.isClosed || original.uri.scheme === 'file') {
       const shown = original.isClosed ? await vscode.workspace.openTextDocument(original.uri) : original
       const column = editor.viewColumn === undefined ? {} : { viewColumn: editor.viewColumn }
-      // An open editor knows its place; the selection is for one that was closed.
+      // An open editor keeps its position; the selection is needed only for one that was closed.
       await vscode.window.showTextDocument(shown, { ...column, ...(original.version === version ? { selection } : {}) })
     }
     const key = editor.document.uri.toString()

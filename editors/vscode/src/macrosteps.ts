@@ -1,5 +1,5 @@
-// The text of a macro stepper: expansions in the places of forms, one in another, and taken back.
-// No `vscode` here: it is tested without.
+// The text of a macro stepper. Expansions replace forms, also within other expansions, and can be
+// undone. No `vscode` here: it is tested without.
 import type { Position, Range } from './lsp_ext.js'
 
 /** An expansion, and the text that it took the place of. Offsets are UTF-16 code units. */

@@ -1,5 +1,4 @@
-// Code in a package that the image does not have yet: buttons that load or evaluate what defines
-// it.
+// Code in a package that the image does not have yet: buttons that load or evaluate its definition.
 import * as vscode from 'vscode'
 import { label, plain } from './format.js'
 import { workspaceSystems } from './trees.js'

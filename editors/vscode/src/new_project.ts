@@ -37,7 +37,7 @@ export async function showNewProject(memory: vscode.Memento): Promise<void> {
   if (folder?.uri.toString() !== vscode.Uri.joinPath(file, '..').toString()) return
   await memory.update(SHOWN, undefined)
   const document = await vscode.workspace.openTextDocument(file)
-  // The end of the last form, which is there to be tried.
+  // The end of the last form, which is an example to evaluate.
   const last = document.positionAt(document.getText().trimEnd().length)
   await vscode.window.showTextDocument(document, { preview: false, selection: new vscode.Range(last, last) })
 }

@@ -47,8 +47,8 @@ export class Queue {
   }
 
   /**
-   * Called when somebody else has decided or the agent has gone: an answer here does not count any
-   * more.
+   * Called when somebody else has decided or the agent has disconnected: an answer here no longer
+   * counts.
    */
   withdraw(id: string | number): void {
     this.waiting.find((asked) => asked.approval.id === id)?.decide('deny')

@@ -1,6 +1,6 @@
-// A tolerant reader of Common Lisp's standard syntax: where forms begin and end. It knows no
-// packages and never fails. The server has the real one; this one answers where a round trip would
-// be felt (is this input complete?) and on servers without the commands.
+// A tolerant reader of Common Lisp's standard syntax, which finds where forms begin and end. It
+// knows no packages and never fails. The server has the complete reader; this one is used where a
+// round trip would take too long (is this input complete?) and with servers without the commands.
 
 export interface Form {
   /** Offsets; `start` includes prefixes such as a quote. */
@@ -121,7 +121,7 @@ function endOfAtom(text: string, from: number): { end: number; bar?: number } {
       at++
     } else at++
   }
-  // Advances in any case, also at a lone sharpsign before a delimiter.
+  // Always advances, also at a single sharpsign before a delimiter.
   return { end: Math.min(Math.max(at, from + 1), text.length) }
 }
 
@@ -157,8 +157,8 @@ export function topLevelFormAt(text: string, offset: number): Form | undefined {
 }
 
 /**
- * The innermost form that is meant by a cursor: the one that ends at it, the one that begins at it,
- * the atom under it, the list around it.
+ * The innermost form at a cursor: the one that ends there, else the one that begins there, else the
+ * atom under the cursor, else the list around it.
  */
 export function formAt(text: string, offset: number): Form | undefined {
   let level = read(text).forms

@@ -68,7 +68,7 @@ export class Recordings {
       this.last = recording.recording
       const { error, values } = recording.outcome
       const outcome = error == null ? `⇒ ${values.join(', ')}` : `${error.type}: ${error.message}`
-      // A list would take the keys of a person who types on, or the place of a later one.
+      // A list would take the keys of a person who goes on typing, or replace a later list.
       const mayShow = isFocusUnmoved() && asked === this.asked
       if (!mayShow && (await vscode.window.showInformationMessage(`Consort: recording ${recording.recording}: ${label(outcome)}`, SHOW)) !== SHOW) return
       await this.show(recording.recording, recording.answer, outcome)
@@ -78,8 +78,8 @@ export class Recordings {
   }
 
   /**
-   * Records a test, and steps through it: from the error, or from where the value first appears
-   * that a check found wrong.
+   * Records a test, and steps through the recording from the error, or from the place where the
+   * value first appears that a check found wrong.
    */
   async recordTest(test: string, token?: vscode.CancellationToken, where: { package?: string } = {}): Promise<RecordAnswer> {
     const answer = await this.server.run<RecordAnswer>('record', { test, ...where }, undefined, token)

@@ -13,8 +13,8 @@ const HISTORY = 'consort.replHistory'
 /** The last characters of output that a prompt is looked for in: more than a question shows. */
 const TAIL = 1000
 /**
- * The time limits, in milliseconds, for the output of a prompt to arrive: of a new one, and of one
- * that was printed before.
+ * The time limits, in milliseconds, for the output of a prompt to arrive: for a new prompt, and for
+ * a prompt that was printed before.
  */
 const PROMPT = 5000
 const SAME_PROMPT = 300
@@ -97,7 +97,8 @@ class Terminal implements vscode.Pseudoterminal {
   }
 
   /**
-   * Evaluates a text when what is evaluated has ended. What is typed at the prompt stays there.
+   * Evaluates a text after the running evaluation has ended. Text that is typed at the prompt
+   * stays.
    */
   send(text: string): void {
     this.sent.push(text)
@@ -180,8 +181,8 @@ class Terminal implements vscode.Pseudoterminal {
   }
 
   /**
-   * Reads a line for the evaluation, typed behind its output; undefined when this terminal
-   * evaluates nothing.
+   * Reads a line for the evaluation, typed after its output; undefined when this terminal evaluates
+   * nothing.
    */
   input(wanted: InputWanted, token: vscode.CancellationToken): Promise<InputLine> | undefined {
     if (this.running === undefined || wanted.command !== 'consort.eval') return undefined
@@ -198,7 +199,7 @@ class Terminal implements vscode.Pseudoterminal {
       })
       void this.untilPrinted(wanted.prompt).then(() => {
         if (token.isCancellationRequested) return
-        // A line that is wrapped cannot be drawn over.
+        // A wrapped line cannot be overwritten.
         const prompt = this.partial.length < 60 ? this.partial : ''
         if (prompt === '') this.freshLine()
         this.editor.ask(prompt, (text) => give(text === undefined ? null : { text }))
@@ -298,7 +299,7 @@ export class Repl implements vscode.Disposable {
     this.pty?.send(text)
   }
 
-  /** Shows the REPL with a call of the function at a place, for a person to go on with. */
+  /** Shows the REPL with a call of the function at a place, which a person can complete. */
   async call(place: object): Promise<void> {
     const argument = { ...place, package: this.pty?.inPackage ?? 'COMMON-LISP-USER' }
     const { text } = await withUnmovedFocus(this.server.ask<CallTemplate>('callTemplate', argument))

@@ -1,4 +1,4 @@
-// After a person has allowed a change of running code: its outcome, with buttons that undo it and
+// The outcome of a change of running code that a person has allowed, with buttons that undo it and
 // that write it into the file.
 import * as vscode from 'vscode'
 import { label, oneLine, plain } from './format.js'
@@ -25,7 +25,7 @@ export async function offerNext(server: Server, approval: Approval, place: Defin
   })
   try {
     const entry = await outcome(server, approval)
-    // The agent is told of a failure; the image is as it was.
+    // The agent gets the error of a failed change; the image is as it was.
     if (entry !== undefined && effect(entry) === 'adds') tellReload(server, approval.what, entry)
     if (entry === undefined || entry.status === 'ok') await offer(approval, place, () => isLast)
   } finally {

@@ -1,5 +1,5 @@
-// The restarts of the stop that the debugger's views show, as a view beside them: a click takes
-// one, and so does its digit.
+// A view of the restarts of the stop that the debugger's views show: a click or the digit invokes
+// one.
 import * as vscode from 'vscode'
 import { complain } from './server.js'
 import { restartRows, type Restart } from './stops.js'
@@ -10,11 +10,11 @@ const VIEW = 'consort.restarts'
 /** The restarts of one stop. */
 export interface StopRestarts {
   readonly restarts: readonly Restart[]
-  /** Takes one of them, in the program that stopped there. */
+  /** Invokes one of them, in the program that stopped there. */
   take(restart: Restart): Promise<void>
 }
 
-/** Where the view reads the restarts. */
+/** The source of the view's restarts. */
 export interface Restarts {
   /** The restarts of the stop that is shown; none where nothing is stopped. */
   shown(): Promise<StopRestarts>
@@ -40,7 +40,7 @@ export class RestartsView extends Tree<Restart> {
     super.dispose()
   }
 
-  /** Takes a restart that is shown; one that was shown before is of another stop. */
+  /** Invokes a restart that is shown; a restart that was shown earlier belongs to another stop. */
   private async take(restart: Restart | undefined): Promise<void> {
     if (restart !== undefined && this.stop.restarts.includes(restart)) await this.stop.take(restart).catch(complain)
   }

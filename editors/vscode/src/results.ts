@@ -1,4 +1,4 @@
-// Results at the end of the line, until the form is edited. A hover shows all of it.
+// Results at the ends of lines, shown until the form is edited. A hover shows the whole result.
 import * as vscode from 'vscode'
 import { columns, fenced, inlineText, oneLine, resultText, shortPackage, timingText, valuesText, warningText, markdown as markdownText } from './format.js'
 import { briefly } from './frames.js'
@@ -7,7 +7,7 @@ import { rangeAfter } from './ranges.js'
 import { frameLink } from './source.js'
 import { toRange } from './convert.js'
 
-/** The characters of a result that the link which opens it holds. */
+/** The maximum number of characters of a result in the link that opens it. */
 const OPENED = 50_000
 
 interface Shown {
@@ -37,7 +37,9 @@ export interface Pending {
   /** The form runs from now on. */
   begun(): void
   end(): void
-  /** The evaluation gave no result: that of one before, which came meanwhile, is shown. */
+  /**
+   * The evaluation gave no result: the result of an earlier one that arrived meanwhile is shown.
+   */
   failed(): void
   /** The evaluation was removed from the queue: the earlier value stays, marked as older. */
   cancelled(): void
@@ -87,8 +89,8 @@ export class Results implements vscode.Disposable {
   }
 
   /**
-   * Shows that the form waits (`waits`: in words), or runs, for how long, and the key that stops
-   * it.
+   * Shows that the form waits (`waits` returns the reason), or for how long it has run, and the key
+   * that stops it.
    */
   pending(uri: vscode.Uri, range: vscode.Range, waits: () => string): Pending {
     const color = new vscode.ThemeColor('consort.pendingForeground')
@@ -144,7 +146,7 @@ export class Results implements vscode.Disposable {
       this.remove(uri, range)
       return
     }
-    // The form was evaluated once more meanwhile, and that has not ended.
+    // A later evaluation of the form has not ended yet.
     const later = this.shown.find((shown) => shown.before !== undefined && this.stands(shown, uri, range))
     if (later !== undefined) {
       later.before = { result, package: inPackage, range, isLate: true }
@@ -179,7 +181,7 @@ export class Results implements vscode.Disposable {
     this.forget(() => true)
   }
 
-  /** The function that is returned removes the results that are shown now, and no later ones. */
+  /** Returns a function that removes the results that are shown now, and no later ones. */
   present(): { clear(): void } {
     const shown = new Set(this.shown)
     return { clear: () => this.forget((one) => shown.has(one)) }
@@ -206,9 +208,9 @@ export class Results implements vscode.Disposable {
     const first = range.start.line === range.end.line ? range.start : new vscode.Position(range.end.line, 0)
     for (const editor of vscode.window.visibleTextEditors) {
       if (editor.document.uri.toString() !== shown.uri || range.end.line >= editor.document.lineCount) continue
-      // The range goes to the line's end, also when other text stands behind the form.
+      // The range extends to the line's end, even if other text follows the form.
       const options: vscode.DecorationOptions = { range: new vscode.Range(first, editor.document.lineAt(range.end.line).range.end) }
-      // Set here and not in the type, because an editor's width changes with those beside it.
+      // Set here and not in the type, because an editor's width changes with its neighbours.
       options.renderOptions = { after: { ...shown.after, margin: `0 0 0 ${GAP}ch`, textDecoration: toTheEdge(editor.document, range.end.line) } }
       options.hoverMessage = result === undefined ? stopHover() : hover(result, shown.package)
       editor.setDecorations(shown.decoration, [options])
@@ -240,9 +242,9 @@ export class Results implements vscode.Disposable {
 }
 
 /**
- * Styles that cut a text behind a line at the window's edge, with an ellipsis. An extension is not
- * told how wide an editor is: it is taken to have its part of the window, less the side bar in its
- * usual width. Where lines wrap, the text stands behind the last part of its line. `textDecoration`
+ * Styles that cut a text after a line at the window's edge, with an ellipsis. An extension cannot
+ * ask for the width of an editor: it is estimated as its share of the window, less the side bar in
+ * its usual width. Where lines wrap, the text follows the last part of its line. `textDecoration`
  * takes any style.
  */
 function toTheEdge(document: vscode.TextDocument, line: number): string {
@@ -263,8 +265,8 @@ function stopHover(): vscode.MarkdownString {
 }
 
 /**
- * The whole result, for reading and copying. What can be done with it comes first: a long value
- * would push it out of sight.
+ * The whole result, for reading and copying. The links to commands come first, because a long value
+ * would push them out of sight.
  */
 export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownString {
   const markdown = new vscode.MarkdownString(undefined, true)
@@ -299,7 +301,7 @@ export function hover(result: EvalResult, inPackage?: string): vscode.MarkdownSt
   return markdown
 }
 
-/** A frame of the backtrace; one that has a source is a link to it. */
+/** A frame of the backtrace; a frame that has a source is a link to it. */
 function frameLine(error: LispError, index: number): string {
   const target = frameLink(error, index)
   const text = markdownText(oneLine(error.backtrace[index]?.text ?? '', 100))

@@ -1,9 +1,9 @@
 // A list in the side bar that is loaded in the background, and whose rows are redrawn only where
 // they differ.
 //
-// VS Code forgets the elements of a tree as soon as the tree says that it changed as a whole, until
-// it has asked for them again. A click that comes in between is a command without its element. So a
-// row that stays keeps its element, and is redrawn alone.
+// When a tree says that it has changed as a whole, VS Code forgets its elements until it has asked
+// for them again. A click in between runs a command without its element. Therefore a row that stays
+// keeps its element, and only rows that differ are redrawn.
 import * as vscode from 'vscode'
 import { merge } from './keyed.js'
 

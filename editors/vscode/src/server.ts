@@ -24,8 +24,8 @@ import { serverSettings } from './settings.js'
 import { inTime } from './typing.js'
 
 /**
- * The languages that are sent to the server: ours, and the one that other extensions use for Common
- * Lisp.
+ * The languages whose documents are sent to the server: this extension's, and the one that other
+ * extensions use for Common Lisp.
  */
 export const LANGUAGES = ['commonlisp', 'lisp']
 export const SELECTOR = LANGUAGES.flatMap((language) => [
@@ -41,7 +41,7 @@ const OWN_SETTINGS: StaticFeature = {
     capabilities.experimental = { ...(capabilities.experimental as object | undefined), consort: { ownSettings: true } }
   },
   initialize() {
-    // The server announces nothing of it.
+    // The server announces no capability for this.
   },
   getState: () => ({ kind: 'static' }),
   clear() {
@@ -65,7 +65,7 @@ export class Refused extends Error {
   }
 }
 
-/** The error of a command, as the server has told it. */
+/** The error of a command, made from the server's answer. */
 function refused(error: unknown, { uri }: { uri?: string }): Refused {
   const { message, data } = error as { message?: string; data?: ErrorData }
   const { file, line, column = 1 } = data?.location ?? {}
@@ -81,7 +81,9 @@ export class NotRunning extends Refused {
   }
 }
 
-/** Thrown for an answer that would take the focus of a person who has gone on since they asked. */
+/**
+ * Thrown for an answer that would take the focus of a person who has moved on since the request.
+ */
 export class FocusMoved extends Error {
   constructor() {
     super('You have gone on since you asked. Ask again for the answer.')
@@ -92,8 +94,8 @@ export class FocusMoved extends Error {
 let focusRequests = 0
 
 /**
- * Remembers the active document and its version. The function that is returned tells whether both
- * are still the same, and no later request takes the focus: only then may an answer take it.
+ * Remembers the active document and its version. Returns a function that returns true if both are
+ * still the same and no later request takes the focus: only then may an answer take it.
  */
 export function trackFocus(): () => boolean {
   const document = vscode.window.activeTextEditor?.document
@@ -114,7 +116,7 @@ export class Server implements vscode.Disposable {
   private client: LanguageClient | undefined
   /** The start that is under way, or the last one. */
   private starting: Promise<void> = Promise.resolve()
-  /** The number of starts so far: a later one takes the place of an earlier one. */
+  /** The number of starts so far: a later start replaces an earlier one. */
   private starts = 0
   /** The end of all clients that were stopped. */
   private stopping: Promise<void> = Promise.resolve()
@@ -196,7 +198,7 @@ export class Server implements vscode.Disposable {
   private async begin(): Promise<void> {
     const start = ++this.starts
     await this.stop()
-    // Another start came meanwhile: this one ends with it.
+    // Another start was begun meanwhile: this one ends with it.
     if (start !== this.starts) return this.starting
     if (!vscode.workspace.isTrusted) {
       this.setCondition({ state: 'down', why: 'untrusted' })
@@ -218,7 +220,7 @@ export class Server implements vscode.Disposable {
       if (client !== this.client) return
       if (newState === State.Stopped) this.setCondition({ state: 'down', why: 'stopped' })
     })
-    // What a client tells that is being stopped is about another server's state.
+    // A message of a client that is being stopped is about another server's state.
     const own = <T>(take: (told: T) => void) => (told: T): void => {
       if (client === this.client) take(told)
     }
@@ -251,7 +253,7 @@ export class Server implements vscode.Disposable {
     if (image !== undefined && this.condition.state === 'starting') this.setCondition(image)
   }
 
-  /** Stops the client. Resolves when all clients of before have ended. */
+  /** Stops the client. Resolves when all earlier clients have ended. */
   stop(): Promise<void> {
     const client = this.client
     this.client = undefined
@@ -307,7 +309,7 @@ export class Server implements vscode.Disposable {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
         closed: () => {
           if (!current()) return { action: CloseAction.DoNotRestart, handled: true }
-          // Start again by itself, but not for ever.
+          // Restarts automatically, but not for ever.
           const now = Date.now()
           this.closings = [...this.closings.filter((then) => now - then < 60_000), now]
           return this.closings.length < 4
@@ -365,7 +367,9 @@ export class Server implements vscode.Disposable {
     }
   }
 
-  /** `ask` for what runs the person's code: counted as busy, with what it reports as that comes. */
+  /**
+   * Acts as `ask`, for requests that run the person's code: they count as busy and report output.
+   */
   async run<T>(name: Name, argument: object, listener?: EvaluationListener, token?: vscode.CancellationToken): Promise<T> {
     const outputToken = `vscode-${++this.tokens}`
     if (listener !== undefined) this.listeners.set(outputToken, listener)
@@ -385,8 +389,7 @@ export class Server implements vscode.Disposable {
 const serverPath = (): string => vscode.workspace.getConfiguration('consort').get<string>('server.path', '')
 
 /**
- * Shows an error to the person, in its own words; if no server runs, with what can be done about
- * it.
+ * Shows an error's own message to the person; if no server runs, also the possible actions.
  */
 export function complain(error: unknown): void {
   if (error instanceof vscode.CancellationError) return

@@ -1,5 +1,5 @@
-// The settings of the server. The others of the section `consort` are this extension's own, and the
-// server is not sent them.
+// The settings of the server. Other settings of the section `consort` belong to this extension and
+// are not sent to the server.
 
 /** The keys of docs/configuration.md; a test compares them with that and with package.json. */
 export const SERVER_KEYS = [
@@ -9,8 +9,8 @@ export const SERVER_KEYS = [
 ] as const
 
 /**
- * Keys that are read when the host starts, before an editor is asked, or that no editor may set:
- * they belong into a file.
+ * Keys that are read when the host starts, before any editor's settings, or that no editor may set.
+ * They have to be set in a file.
  */
 export const FILE_ONLY = new Set([
   'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'host.linger_s', 'check.confine', 'check.read', 'check.copies', 'eval.in_copy',
@@ -18,8 +18,8 @@ export const FILE_ONLY = new Set([
 
 /**
  * Keys that count only in a person's own settings, such as approval and limits: a workspace's
- * settings are files that others can write. The server is told so (`ownSettings`), and trusts no
- * editor that does not say so.
+ * settings are files that others can write. The client declares this to the server (`ownSettings`),
+ * which trusts no editor that does not.
  */
 export const OWN = /^approval\.|^check\.(deadline_s|memory_mb|chain|shadow_mb|workspace)$|^eval\.timeout_s$|^debug\.frozen$|^docs\.hyperspec$/
 
@@ -31,8 +31,8 @@ export interface Inspected {
 }
 
 /**
- * The server's settings as nested objects, with only what a person set: an editor's settings are
- * laid over the workspace's consort.toml, and the defaults of package.json must not be.
+ * The server's settings as nested objects, with only those that a person has set: an editor's
+ * settings override the workspace's consort.toml, and the defaults of package.json must not.
  */
 export function serverSettings(inspect: (key: string) => Inspected | undefined): Record<string, Record<string, unknown>> {
   const settings: Record<string, Record<string, unknown>> = {}

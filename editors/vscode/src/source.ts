@@ -1,4 +1,4 @@
-// Going to where a symbol is defined, and to where a frame of a backtrace is.
+// Opens the definition of a symbol, and the place of a frame of a backtrace.
 import * as vscode from 'vscode'
 import { toRange } from './convert.js'
 import { calleeOf, callIn, frameAt, sourced, type Sourced } from './frames.js'
@@ -6,8 +6,8 @@ import type { Definition, LispError, SourceLocations } from './lsp_ext.js'
 import { complain, FocusMoved, trackFocus, Refused, type Server } from './server.js'
 
 /**
- * Opens the first definition of a symbol, read in a package if one is given; by the server's
- * command where there is one, by the workspace's symbols otherwise.
+ * Opens the first definition of a symbol, read in a package if one is given. Uses the server's
+ * command if it has one, and the workspace's symbols otherwise.
  */
 export async function goToSymbol(server: Server, symbol: string, where: { package?: string } = {}): Promise<void> {
   const isFocusUnmoved = trackFocus()
@@ -60,7 +60,7 @@ export async function goToFrame(server: Server, frame: Sourced, callee: string |
   await show(uri, place, isFocusUnmoved)
 }
 
-/** A definition as its file has it. */
+/** A definition with its present text. */
 export interface DefinitionPlace {
   document: vscode.TextDocument
   form: vscode.Range

@@ -1,5 +1,5 @@
-// The status bar: the image's state, the package at the cursor, busy or idle. A click opens the
-// menu.
+// The status bar shows the image's state, the package at the cursor, and whether code runs. A click
+// opens the menu.
 import * as vscode from 'vscode'
 import { describe } from './condition.js'
 import { label, oneLine, plain, shortPackage } from './format.js'
@@ -69,7 +69,7 @@ export class StatusBar implements vscode.Disposable {
     return folders.length < 2 ? '' : ` in ${plain(oneLine(folders[0]?.name ?? '', 20))}`
   }
 
-  /** Shows once, in one notification, what is missing and where it is explained. */
+  /** Shows once, in one notification, what is missing, with a link to the explanation. */
   private offerHelp(): void {
     const { condition } = this.server
     if (condition.state === 'ready') this.asked = false
@@ -94,7 +94,7 @@ export function readIn(name: string): { package?: string } {
   return here === undefined ? {} : { package: here }
 }
 
-/** The menu behind the status bar. */
+/** The menu of the status bar. */
 export async function showMenu(server: Server): Promise<void> {
   // An image that is not started yet is started by the first evaluation.
   const ready = server.condition.state === 'ready' || server.condition.state === 'idle'

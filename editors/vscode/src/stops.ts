@@ -10,7 +10,7 @@ export interface Restart {
   report: string
   /** True if the restart takes arguments. */
   arguments: boolean
-  /** The stop that it is of; none of a frozen failure. */
+  /** The number of its stop; undefined for a frozen failure. */
   stop?: number | null
 }
 
@@ -18,7 +18,7 @@ export interface Restart {
 export interface Stop {
   session: string
   thread: number
-  /** Tells this stop from an earlier one of the same thread. */
+  /** Distinguishes this stop from an earlier one of the same thread. */
   serial: number
 }
 

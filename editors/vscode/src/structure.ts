@@ -7,7 +7,7 @@ import type { Structure } from './lsp_ext.js'
 import { isPlain } from './plain.js'
 import { complain, type Server } from './server.js'
 
-/** The actions of `consort.structure`, and what they are called in the palette. */
+/** The actions of `consort.structure`, with their titles in the palette. */
 export const ACTIONS = {
   slurpForward: 'Slurp the Next Form',
   slurpBackward: 'Slurp the Previous Form',
@@ -34,10 +34,10 @@ export const ACTIONS = {
   moveDown: 'Go into the Next List',
 } as const
 
-/** The commands of VS Code that delete as these do, where nothing can be unbalanced. */
+/** The corresponding commands of VS Code, for deletions that cannot unbalance anything. */
 const PLAIN = { deleteForward: 'deleteRight', deleteBackward: 'deleteLeft' } as const
 
-/** Keys that are held down come faster than answers: each waits for the one before. */
+/** Repeated keys come faster than answers: each waits for the one before. */
 let before: Promise<void> = Promise.resolve()
 
 /** Deletes a character or the selection; lists, strings and comments stay whole. */
@@ -67,7 +67,7 @@ export async function structure(server: Server, action: keyof typeof ACTIONS): P
     const answer = await server.ask<Structure>('structure', argument)
     if (editor.document.version !== version) return
     const stayed = editor.selection.isEqual(selection)
-    // A text that has changed meanwhile is not edited, and the new place is in none that is there.
+    // If the text has changed meanwhile, it is not edited, and the new position does not hold.
     const isDone = answer.edits.length === 0 ||
       (await editor.edit((edit) => answer.edits.forEach(({ range, newText }) => edit.replace(toRange(range), newText))))
     if (isDone && answer.selection != null && stayed) {

@@ -1,5 +1,5 @@
-// The test explorer: a row for each system of the workspace, and below it the outcomes of its tests
-// when they ran last.
+// The test explorer: a row for each system of the workspace, and below it the last outcomes of its
+// tests.
 import * as vscode from 'vscode'
 import { startDebugging } from './debug_session.js'
 import { testText } from './format.js'
@@ -63,7 +63,7 @@ export class Tests implements vscode.Disposable {
     void this.discover(controller)
   }
 
-  /** The test of a row, or the first of those that are selected; without one the user is told. */
+  /** The test of a row, or the first of the selected rows; without one, shows a message. */
   private chosen(request: vscode.TestRunRequest, doing: string): vscode.TestItem | undefined {
     const test = request.include?.find((item) => item.parent !== undefined)
     if (test === undefined) void vscode.window.showInformationMessage(`Consort: one test is ${doing} at a time. Run the tests first, then choose one.`)

@@ -24,8 +24,8 @@ local frozen = {}
 ---@type table<string, fun(adapter: consort.Adapter, body: table)[]>
 local listeners = {}
 
---- Registers a function for the events of a name, of all adapters. The event 'exited' tells that
---- the program has ended.
+--- Registers a function for all adapters' events of a name. The event 'exited' means that the
+--- program has ended.
 ---@param event string
 ---@param listener fun(adapter: consort.Adapter, body: table)
 function M.on(event, listener)
@@ -49,7 +49,8 @@ function Adapter:send(command, arguments, callback)
   self.process:write(('Content-Length: %d\r\n\r\n%s'):format(#text, text))
 end
 
---- Shows why a request failed. That the program has ended, the error of several, is shown once.
+--- Shows why a request failed. The end of the program, by which several requests fail, is shown
+--- once.
 function Adapter:fail(error)
   if error == ENDED and self.is_end_told then return end
   self.is_end_told = error == ENDED

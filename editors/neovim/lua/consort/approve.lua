@@ -1,9 +1,8 @@
---- Questions to the person, one at a time, in a float that never takes the focus: whether an agent
---- may do something, with the code; and those of consort.prompt.
+--- Questions to the person, one at a time, in a float that never takes the focus: questions about
+--- an agent's call, with its code, and those of consort.prompt.
 ---
---- A question comes while the person types. So nothing here reads keys: the float never has the
---- cursor until the person goes there with a key that has no other use (`\a`), and only in it do
---- keys answer.
+--- A question may come while the person types. Therefore the float reads no keys until the person
+--- moves the cursor into it with a key that has no other use (`\a`); only there do keys answer.
 local client_of = require('consort.client')
 local float = require('consort.float')
 
@@ -51,7 +50,7 @@ local MARGIN = 2 -- lines around the cursor's that stay free
 local group = vim.api.nvim_create_augroup('consort.approve', {})
 local next_question, open
 
--- The place of the float
+-- Position of the float
 
 --- The lines of the screen above the command line.
 local function screen_lines() return vim.o.lines - vim.o.cmdheight - 1 end
@@ -82,7 +81,7 @@ local function hint()
   return (' %s%s answers '):format(mode:match('^n') and '' or '<Esc> ', require('consort.maps').key('answer'))
 end
 
---- Updates the place of the float and the hint in its border by where the person is now.
+--- Updates the position of the float and the hint in its border for the person's present position.
 local function place()
   if not (current and current.win and vim.api.nvim_win_is_valid(current.win)) then return end
   local all = vim.api.nvim_win_text_height(current.win, {}).all
@@ -167,7 +166,7 @@ function M.answer(decision)
     return client_of.fail(('there is no answer `%s`; there are %s'):format(decision, (table.concat(M.decisions(), ', '):gsub(', ([^,]*)$', ' and %1'))))
   end
   if not focused() then
-    -- Closed a moment ago, with keys that came faster than it was opened again.
+    -- The float was closed by keys that came before it could be opened again.
     if not vim.api.nvim_win_is_valid(current.win) then open() end
     current.back = vim.api.nvim_get_current_win()
     vim.api.nvim_set_current_win(current.win)

@@ -139,13 +139,14 @@ function M.clear()
   client_of.say(count == 0 and 'no breakpoint is set' or ('%d breakpoint%s removed'):format(count, count == 1 and '' or 's'))
 end
 
--- A definition was evaluated or loaded anew, or the image was started again.
+-- A definition was evaluated or loaded again, or the image was restarted.
 adapters.on('breakpoint', function(_, body)
   local answer = body.breakpoint or {}
   for buf, wanted in pairs(breakpoints) do
     local own = vim.api.nvim_buf_is_valid(buf) and answer.source and answer.source.path == vim.api.nvim_buf_get_name(buf)
     for _, one in ipairs(own and wanted or {}) do
-      -- After an edit the sign is where its text has gone, and the line is one of the text before.
+      -- After an edit the sign has moved with its text, while the line in the answer is of the old
+      -- text.
       if one.id == answer.id then apply_answer(buf, one, answer, is_text_sent[buf] and is_text_sent[buf]()) end
     end
   end

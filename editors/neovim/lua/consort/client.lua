@@ -21,8 +21,8 @@ end
 ---@return string?
 local function root_of(buf) return vim.b[buf].consort_root or last_root end
 
---- Returns the client of a buffer: of a file its own, otherwise that of its workspace; nil if that
---- has none, because another one would run code in another image.
+--- Returns the client of a buffer: a file's own client, or else that of the buffer's workspace.
+--- Returns nil if the workspace has none, because another client would run code in another image.
 ---@param buf? integer the current buffer by default
 ---@return vim.lsp.Client?
 function M.of(buf)
@@ -41,19 +41,19 @@ function M.belongs(buf)
   vim.b[buf].consort_root = client and client.root_dir
 end
 
---- Returns true if messages go to the command line, as Neovim itself shows them, and not to a
---- plugin that has room for them.
+--- Returns true if messages are shown in the command line, as by Neovim itself, and not by a plugin
+--- that has more room.
 local function on_command_line() return debug.getinfo(vim.notify, 'S').source:find('vim/_editor.lua', 1, true) ~= nil end
 
---- Shows a message. On the command line it is cut to one line that fits, so that no key is needed
---- to go on; `:messages` has all of it.
+--- Shows a message. In the command line it is cut to one line that fits, so that Neovim does not
+--- wait for a key; `:messages` has all of it.
 ---@param message string
 ---@param level? integer one of vim.log.levels
 function M.say(message, level)
   message = 'Consort: ' .. require('consort.shown').visible(message)
   local line = vim.trim((message:gsub('%s*\n%s*', ' ')))
   local is_elsewhere = not on_command_line()
-  -- A message below another one would want a key.
+  -- Neovim would wait for a key after a second message.
   if not is_elsewhere then vim.cmd.redraw() end
   if is_elsewhere or (line == message and vim.fn.strdisplaywidth(line) <= vim.v.echospace) then
     return vim.notify(message, level or vim.log.levels.INFO)
@@ -63,7 +63,8 @@ function M.say(message, level)
   local short = require('consort.inline').fit(line, room - #more)
   if short == line then more = '' end
   local group = ({ [vim.log.levels.ERROR] = 'ErrorMsg', [vim.log.levels.WARN] = 'WarningMsg' })[level]
-  -- Only what is shown gets into `:messages`. A line that fits, and is drawn over, wants no key.
+  -- `:messages` has only messages that were shown. Neovim does not wait for a key after a line that
+  -- fits and is overwritten.
   for _, part in ipairs(vim.split(message, '\n', { plain = true })) do
     for _, piece in ipairs(require('consort.hints').wrapped(part, room)) do
       vim.api.nvim_echo({ { piece } }, true, {})
@@ -73,8 +74,8 @@ function M.say(message, level)
   vim.api.nvim_echo({ { short, group }, { more, 'ConsortHint' } }, false, {})
 end
 
---- Shows what is being done. The function that is returned removes the message, unless another one
---- has come since.
+--- Shows the running operation. Returns a function that removes the message, unless another one was
+--- shown since.
 ---@param message string
 ---@return fun() over
 function M.doing(message)
@@ -88,8 +89,8 @@ end
 ---@param message string
 function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 
---- Shows why a request failed, unless it was cancelled, which the person knows. The error of
---- several requests, that their server has ended, is shown once.
+--- Shows why a request failed, unless the person has cancelled it. The end of the server, by which
+--- several requests fail, is shown once.
 ---@param error lsp.ResponseError
 function M.failed(error)
   if error.code == vim.lsp.protocol.ErrorCodes.RequestCancelled or error.is_shown then return end
@@ -138,8 +139,8 @@ function M.need(buf)
   end
 end
 
---- Remembers the current window and buffer. The function that is returned tells whether they are
---- still current, in Normal mode: only then may an answer take the cursor, or ask something.
+--- Remembers the current window and buffer. Returns a function that returns true if they are still
+--- current, in Normal mode: only then may an answer move the cursor, or ask something.
 ---@return fun(): boolean
 function M.here()
   local win, buf = vim.api.nvim_get_current_win(), vim.api.nvim_get_current_buf()
@@ -148,7 +149,7 @@ function M.here()
   end
 end
 
---- Remembers the text of a buffer. The function that is returned tells whether it is unchanged:
+--- Remembers the text of a buffer. Returns a function that returns true if the text is unchanged:
 --- only then do positions in an answer hold.
 ---@param buf integer
 ---@return fun(): boolean

@@ -1,4 +1,4 @@
---- Highlight groups: all of them are links that a colour scheme or a person may set otherwise.
+--- Highlight groups: all of them are links that a colour scheme or a person may redefine.
 local M = {}
 
 local links = {

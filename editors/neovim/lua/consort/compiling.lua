@@ -1,4 +1,4 @@
---- `:Consort compile`: the form or the file is compiled and loaded, all of it or nothing.
+--- `:Consort compile`: compiles and loads the form or the file, completely or not at all.
 local client_of = require('consort.client')
 
 local M = {}

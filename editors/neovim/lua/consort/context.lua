@@ -1,5 +1,5 @@
---- The person's position, sent to the server after a pause, so that their agent can be told (the
---- tool `editor-context`).
+--- The person's position, sent to the server after a pause, for their agent (the tool
+--- `editor-context`).
 local client_of = require('consort.client')
 
 local M = {}

@@ -10,7 +10,7 @@ local MISSING = "a debugger needs nvim-dap (https://github.com/mfussenegger/nvim
 local function nvim_dap()
   local found, dap = pcall(require, 'dap')
   if found then return dap end
-  -- A module that is found and fails has an error of its own, which the person has to see.
+  -- If the module exists but fails to load, the person has to see its error.
   if #vim.api.nvim_get_runtime_file('lua/dap.lua', false) + #vim.api.nvim_get_runtime_file('lua/dap/init.lua', false) > 0 then error(dap, 0) end
   client_of.say(MISSING, vim.log.levels.WARN)
 end

@@ -72,7 +72,7 @@ local function no_frame() client_of.say('put the cursor on a frame') end
 local function at_stop(stop, command, arguments)
   local is_here = client_of.here()
   stop.adapter:ask(command, vim.tbl_extend('keep', arguments or {}, { threadId = stop.thread }), function(answer)
-    -- A frozen failure does not run on: the answer has the result of the attempt.
+    -- A frozen failure does not continue: the answer has the result of the attempt.
     if answer.tried then float.open(shown.lines(answer.tried.result), { title = 'Tried', is_here = is_here, hint = 'q closes' }) end
   end)
 end
@@ -229,7 +229,7 @@ local function quit(stop)
   stop.quitting = true
   stop.adapter:request('terminateThreads', { threadIds = { stop.thread } }, function(error)
     if not error then return end
-    -- The thread's next stop is not this one, and is not aborted.
+    -- The thread's next stop is another one, and is not aborted.
     stop.quitting = nil
     client_of.fail(error)
   end)

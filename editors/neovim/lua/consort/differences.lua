@@ -1,4 +1,4 @@
---- Forms that differ from what the image has: a sign at each, and one command that evaluates them.
+--- Forms that differ from the image: a sign at each, and a command that evaluates them.
 local client_of = require('consort.client')
 
 local M = {}
@@ -34,7 +34,7 @@ local function ask(buf, on_answer, on_error)
   end, buf)
 end
 
---- Finds the files in buffers that have forms that differ from what the image has.
+--- Finds the buffers with files that contain forms that differ from the image.
 ---@param done fun(names: string[]) called once all answers are there
 function M.files(done)
   local names, open = {}, 1

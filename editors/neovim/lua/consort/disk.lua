@@ -21,7 +21,7 @@ local group = vim.api.nvim_create_augroup('consort.disk', {})
 function M.look(buf)
   if not vim.api.nvim_buf_is_loaded(buf) or vim.bo[buf].modified or not vim.o.autoread or vim.bo[buf].buftype ~= '' then return end
   local name = vim.api.nvim_buf_get_name(buf)
-  -- A file that was removed, perhaps to be written anew in a moment, is no reason to ask anything.
+  -- A file that was removed, and may be written again in a moment, causes no question.
   if vim.uv.fs_stat(name) == nil then return end
   local tick = vim.api.nvim_buf_get_changedtick(buf)
   vim.cmd.checktime(buf)

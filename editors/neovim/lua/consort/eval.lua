@@ -145,9 +145,9 @@ local function run(command, argument, done)
   if not cancel then running.done(argument.outputToken) end
 end
 
---- Returns the column of the parenthesis, if the cursor is on the operator behind one: the call is
---- meant, and not the variable of that name. A quoted list is no call, and a name like `*this*` is
---- no operator.
+--- Returns the column of the parenthesis if the cursor is on the operator after it: the call is
+--- evaluated then, not the variable of that name. A quoted list is no call, and a name like
+--- `*this*` is no operator.
 ---@param line string
 ---@param column integer of the cursor, from 1
 ---@return integer?
@@ -159,8 +159,8 @@ local function call_at(line, column)
   return open
 end
 
---- Returns the cursor's position. On a closing parenthesis it is the one behind the parenthesis, so
---- that the form it closes is meant.
+--- Returns the cursor's position. On a closing parenthesis it is the position after it, so that the
+--- form that ends there is evaluated.
 local function place_of_form(client)
   local place = client_of.place(client)
   local column = vim.api.nvim_win_get_cursor(0)[2] + 1
@@ -240,7 +240,7 @@ function M.to_cursor()
   if client then run('evalToCursor', place_of_form(client)) end
 end
 
---- Evaluates the form and writes its value behind it as a comment.
+--- Evaluates the form and writes its value after it as a comment.
 function M.to_comment()
   local client = client_of.need()
   if not client then return end

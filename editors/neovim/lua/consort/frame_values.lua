@@ -46,7 +46,7 @@ end
 function M.put(buf, namespace, row, variables)
   local values = {}
   for _, variable in ipairs(variables) do
-    -- A variable that the compiler did not keep has a sentence in the place of its value.
+    -- A variable that the compiler did not keep has a sentence instead of a value.
     if variable.evaluateName then values[variable.name:lower()] = shown.line(variable.value) end
   end
   local first = beginning(buf, row)

@@ -1,5 +1,5 @@
---- Frozen failures: errors that were reported, with the stack kept in a copy of the image. The
---- debugger's buffer shows one.
+--- Frozen failures: reported errors whose stack is kept in a copy of the image. The debugger's
+--- buffer shows one.
 local client_of = require('consort.client')
 local shown = require('consort.shown')
 

@@ -1,5 +1,5 @@
---- Texts that are broken into lines by the width of their window: the keys of a buffer, and long
---- messages in it.
+--- Texts that are wrapped at the width of their window: the keys of a buffer, and long messages in
+--- it.
 require('consort.colours')
 
 local M = {}
@@ -64,7 +64,7 @@ function M.show(buf, namespace, keys)
   vim.api.nvim_buf_set_extmark(buf, namespace, vim.api.nvim_buf_line_count(buf) - 1, 0, { virt_lines = below })
 end
 
---- Draws a buffer again whenever the width of its windows has changed, as long as it is there.
+--- Draws a buffer again whenever the width of its windows has changed, as long as it exists.
 ---@param buf integer
 ---@param draw fun()
 function M.follow(buf, draw)

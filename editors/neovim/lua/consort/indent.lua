@@ -1,5 +1,5 @@
---- 'indentexpr', with which Enter, `o`, `=` and `gq` indent as the server does, which knows the
---- macros of the image.
+--- 'indentexpr', with which Enter, `o`, `=` and `gq` indent like the server, which knows the macros
+--- of the image.
 local client_of = require('consort.client')
 
 local M = {}

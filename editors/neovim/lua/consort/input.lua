@@ -1,7 +1,7 @@
---- Lines that running code reads: each is asked for with `vim.ui.input`.
+--- Lines that running code reads: the person enters each in `vim.ui.input`.
 ---
---- A question may come while the person types. It waits for a pause, so that it takes none of the
---- keys that are being typed.
+--- A question may come while the person types. It waits for a pause, so that it does not receive
+--- the keys that are being typed.
 local client_of = require('consort.client')
 
 local M = {}
@@ -67,8 +67,8 @@ local function over(is_meant)
     queue = vim.tbl_filter(function(other) return other ~= wanted end, queue)
     wanted.answer(vim.NIL)
   end
-  -- Neovim's own `vim.ui.input` is the command line, which can be closed. A plugin's stays until it
-  -- is answered, and the person is told that the answer is not used.
+  -- Neovim's own `vim.ui.input` is the command line, which can be closed. A plugin's input stays
+  -- until it is answered, and a message says that the answer is not used.
   if not current or not is_meant(current) then return end
   current.over = true
   current.answer(vim.NIL)

@@ -99,7 +99,7 @@ local function enter()
   if not part then return client_of.say('put the cursor on a part') end
   if (part.variablesReference or 0) == 0 then return client_of.say('there is nothing more to see in it') end
   if part.name:match('^%[%d+%.%.%.%]$') then
-    -- The next page takes the place of the line that stands for it.
+    -- The next page replaces the line that opens it.
     page.adapter:ask('variables', { variablesReference = part.variablesReference }, function(answer)
       if not is_shown(page) or page.parts[i] ~= part then return end
       table.remove(page.parts, i)
@@ -127,7 +127,7 @@ local function set()
     if not typed or vim.trim(typed) == '' then return end
     part.last = typed
     page.adapter:ask('setVariable', { variablesReference = value_of(page).reference, name = part.name, value = typed }, function(answer)
-      -- It was set once more meanwhile, and this answer may be the later one.
+      -- The part was set again meanwhile, and this answer may be the later one.
       if part.last ~= typed then return is_wanted(page) and read_anew() end
       part.value, part.variablesReference = answer.value, answer.variablesReference
       if is_shown(page) then render() end
@@ -186,8 +186,8 @@ function M.asked()
   return asked
 end
 
---- Inspects a value. A value that was requested before the one that is shown does not replace it:
---- its answer came late, and is said.
+--- Inspects a value. A value that was requested before the shown one does not replace it: its
+--- answer came late, and is only reported in a message.
 ---@param adapter consort.Adapter
 ---@param name string
 ---@param value string

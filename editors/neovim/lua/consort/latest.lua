@@ -10,9 +10,9 @@ local M = {}
 ---@type table<string, consort.Kind>
 local kinds = {}
 
---- Counts a request of a kind. The function that is returned is to be called at its end, once: with
---- a function that takes the answer, or without one if the request has failed. An answer that comes
---- before that of a later request is taken if the later ones fail.
+--- Counts a request of a kind. Returns a function to call once at the request's end: with a
+--- function that handles the answer, or without one if the request has failed. The answer of an
+--- earlier request is used if the later requests fail.
 ---@param name string
 ---@return fun(take?: fun()) over
 function M.begun(name)

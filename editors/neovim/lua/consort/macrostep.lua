@@ -118,8 +118,8 @@ local function take_key(copy, buf)
   end)
 end
 
---- Takes a key in the copy of the current window. Keys come faster than answers: each waits for the
---- one before, and begins where that has led.
+--- Handles a key in the copy of the current window. Keys can come faster than answers: each waits
+--- for the one before, and begins at the place to which that one moved.
 ---@param key consort.CopyKey calls `over` once
 local function press(key)
   local copy, buf = here()
@@ -208,7 +208,7 @@ local function go(forward)
     local position = position_of(client, text, cursor(text))
     local argument = { uri = vim.uri_from_bufnr(copy.original), text = text, position = position }
     execute('macroCalls', argument, function(result)
-      -- The person has gone on, or has moved the cursor.
+      -- The person has moved on, or has moved the cursor.
       if vim.api.nvim_get_current_buf() ~= buf or copy.steps ~= asked or not vim.deep_equal(vim.api.nvim_win_get_cursor(0), at) then return end
       local found = macrosteps.neighbour(result.calls, position, forward)
       if not found then return client_of.say(('no macro call is %s this in the top-level form'):format(forward and 'after' or 'before')) end

@@ -26,8 +26,8 @@ function M.say_failed(root)
   require('consort.client').fail(refusal and 'it did not start: ' .. refusal or 'it ended as it began: `:checkhealth consort`')
 end
 
---- Ends a server that answers its first request with an error: Neovim itself would keep it, without
---- an answer to anything.
+--- Ends a server that answers its first request with an error: Neovim would keep it, although it
+--- answers no request.
 ---@param config vim.lsp.ClientConfig of a client that is about to send the request
 function M.guard(config)
   local root = root_of(config)
@@ -72,7 +72,7 @@ function M.workspace(path)
   local place = is_url and vim.uv.cwd() or path
   local root = vim.fs.root(place, { 'consort.toml', '.git' }) or vim.fs.root(place, function(entry) return entry:match('%.asd$') ~= nil end)
   if root then return root end
-  -- A file may be in a directory that is not made yet.
+  -- A file may be in a directory that does not exist yet.
   while (vim.uv.fs_stat(place) or {}).type ~= 'directory' and vim.fs.dirname(place) ~= place do
     place = vim.fs.dirname(place)
   end
@@ -117,7 +117,7 @@ end
 function M.here(root)
   root = root or M.workspace(vim.uv.cwd())
   local config = vim.tbl_extend('force', vim.deepcopy(vim.lsp.config.consort), { name = 'consort', root_dir = root })
-  -- Neovim takes one that starts already.
+  -- Neovim uses a server that is already starting.
   local id = vim.lsp.start(config, { attach = false, silent = true })
   local client = id and vim.lsp.get_client_by_id(id)
   if not client then return nil, root end

@@ -1,4 +1,4 @@
---- Deletion that leaves lists, strings and comments whole: `vim.g.consort_strict`.
+--- Deletion that leaves lists, strings and comments intact: `vim.g.consort_strict`.
 local M = {}
 
 local function delete(...) return require('consort.structure').delete(...) end

@@ -66,7 +66,7 @@ function M.act(action, register)
   local result = now(client, 'structure', { uri = place.uri, position = place.position, action = action })
   if not result then return end
   local edits = result.edits or {}
-  -- Where there is nothing to do, the selection is the one that was sent.
+  -- If nothing can be done, the selection is the one that was sent.
   local done = #edits > 0 or result.selection ~= nil and not vim.deep_equal(result.selection.start, place.position)
   if #edits > 0 then
     if action == 'killSexp' or action == 'killLine' then vim.fn.setreg(register or '"', taken(client, edits)) end
@@ -149,7 +149,7 @@ local function list_around(client, count)
       return math.min(#line, vim.str_byteindex(line, client.offset_encoding, position.character, false))
     end
     local r = { range.start.line, bytes(range.start), range['end'].line, bytes(range['end']) }
-    -- A range of the whole text ends at the start of a line behind the last.
+    -- A range of the whole text ends at the start of the line after the last.
     local within = r[3] < vim.api.nvim_buf_line_count(0)
     local text = within and table.concat(vim.api.nvim_buf_get_text(0, r[1], r[2], r[3], r[4], {}), '\n') or ''
     if text:match('^%(.*%)$') and not vim.deep_equal(r, last) then

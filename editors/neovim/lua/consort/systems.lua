@@ -19,7 +19,8 @@ local function definitions()
   if client and client.root_dir then
     return vim.fs.find(function(name) return name:match('%.asd$') end, { path = client.root_dir, limit = LIMIT, type = 'file' })
   end
-  -- A command begins a server for this directory, which may be a home: not all of it is searched.
+  -- A command can start a server for this directory, which may be a home directory, so only part of
+  -- it is searched.
   local root = require('consort.start').workspace(vim.uv.cwd() or '/')
   return vim.list_extend(vim.fn.glob(root .. '/*.asd', true, true), vim.fn.glob(root .. '/*/*.asd', true, true))
 end
@@ -34,8 +35,8 @@ function M.names()
   return names
 end
 
---- Returns the names of the Lisp files that have unsaved changes here: what reads them from the
---- disk does not have these.
+--- Returns the names of the Lisp files that have unsaved changes here, which a load from the disk
+--- does not include.
 ---@return string[]
 function M.unsaved()
   local client = client_of.of()
@@ -50,7 +51,7 @@ function M.unsaved()
   return names
 end
 
---- Returns what is to be said behind an outcome that leaves unsaved changes out; '' for no files.
+--- Returns a text to append to an outcome that does not include unsaved changes; '' for no files.
 ---@param unsaved? string[] the names of their files
 ---@return string
 function M.without(unsaved)

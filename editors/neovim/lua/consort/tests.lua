@@ -81,10 +81,10 @@ local function begin(command, argument, unsaved)
   runs = runs + 1
   local mine = runs
   client_of.execute(command, argument, function(result)
-    -- One that was begun later, but failed or has not ended, has nothing to show instead.
+    -- A later run that failed or has not ended has no results to show instead.
     M.report(result, mine > reported, unsaved)
     reported = math.max(reported, mine)
-    -- A run of a system has loaded what is saved.
+    -- A run of a system has loaded the saved files.
     if unsaved or result.success ~= false then return end
     require('consort.differences').files(function(files)
       if #files == 0 or mine ~= runs then return end

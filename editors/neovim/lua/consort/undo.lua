@@ -1,5 +1,6 @@
---- Undoes the reload that the person was told of last. The server undoes the newest reload of the
---- image, whoever asked for it: if the log has a newer one, the person is asked about that first.
+--- Undoes the last reload that a message reported to the person. The server undoes the newest
+--- reload of the image, whoever asked for it: if the log has a newer one, the person is asked about
+--- that first.
 local client_of = require('consort.client')
 
 local M = {}
@@ -37,7 +38,7 @@ local function described(entry)
   return ('%s by %s at %s (UTC)'):format(what, who(entry), (entry.time or ''):match('T(%d%d:%d%d:%d%d)') or '?')
 end
 
--- Reloads that the person was told of
+-- Reloads that were reported to the person
 
 ---@class consort.Told
 ---@field words string
@@ -69,7 +70,7 @@ local function names(report)
   return all
 end
 
---- Executes a command that may add a reload, and remembers what the person is told of it.
+--- Executes a command that may add a reload, and remembers what is reported to the person.
 ---@param name string
 ---@param argument table
 ---@param on_result fun(result: any, client: vim.lsp.Client, is_here: fun(): boolean)
@@ -126,8 +127,8 @@ function M.allow(params, client)
   return true
 end
 
---- `consort/imageState`: a new image has none of the reloads that the person was told of, or has
---- them in another order.
+--- `consort/imageState`: a new image has none of the reported reloads, or has them in another
+--- order.
 function M.on_image_state(_, state, context)
   if state.state ~= 'ready' then return end
   local here = reloads(context.client_id)
@@ -152,15 +153,15 @@ local function newest(entries, i, nothing)
   return open[#open], undid
 end
 
---- Returns the reload that the person was told of last, if it is the newest one; otherwise nil, the
---- reason, and the newest one of the log, if any.
+--- Returns the last reload that was reported to the person, if it is the newest one; otherwise nil,
+--- the reason, and the newest one of the log, if any.
 ---@param here consort.Reloads
 ---@param entries table[]
 ---@return consort.Told?, string?, table?
 local function told_last(here, entries)
   local one = here.told[#here.told]
   if not one then return nil, 'it is none that you were told of', (newest(entries, 1, here.nothing)) end
-  -- Later ones are other calls.
+  -- Later entries are of other calls.
   local at = vim.iter(ipairs(entries)):find(function(_, entry) return one.is_of(entry) end)
   if at and effect(entries[at]) == 'adds' then
     local other, undid = newest(entries, at + 1, here.nothing)
@@ -174,7 +175,7 @@ local function told_last(here, entries)
   return nil, ('%s %s'):format(one.words, reason), (newest(entries, 1, here.nothing))
 end
 
---- Returns true if another reload was undone, which came in the moment before.
+--- Returns true if another reload, which was added just before, was undone instead.
 local function is_other(report, one) return one.what ~= nil and report.what ~= one.what end
 
 ---@param report table
@@ -192,8 +193,8 @@ end
 
 local busy = false -- while a request has no answer
 
---- Undoes the reload that the person was told of last. If it is not the newest one, asks whether
---- the newest one is to be undone.
+--- Undoes the last reload that was reported to the person. If it is not the newest one, asks
+--- whether to undo the newest one.
 function M.undo()
   if busy then return client_of.say('an undo is under way; `:Consort undo` once more when it has ended') end
 
@@ -218,7 +219,7 @@ function M.undo()
       say(report, one)
     end)
   end
-  --- Undoes the newest reload, if nothing has come since the log was read.
+  --- Undoes the newest reload, if no other was added since the log was read.
   local function put_back_newest(client, since)
     request(client, 'log', { since = since }, function(log)
       for _, entry in ipairs(log.entries or {}) do
