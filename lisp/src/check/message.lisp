@@ -1,11 +1,10 @@
-;;;; SBCL's words, made fit for a person: on one line, without addresses, stream names or
-;;;; references.
+;;;; SBCL's messages, made readable: on one line, without addresses, stream names or references.
 
 (in-package :consort)
 
 (defun find-words (words text &optional (start 0))
-  "Returns the position of WORDS in TEXT, from START on, or NIL. SEARCH is slow, and each message is
-  looked through for many words."
+  "Returns the position of WORDS in TEXT, from START on, or NIL. Faster than SEARCH, because each
+  message is searched for many words."
   (declare (type text words text) (type fixnum start) (optimize speed))
   (let ((first (char words 0)) (length (length words)) (end (length text)))
     (loop for at of-type (or null fixnum) = (position first text :start (min start end)) then (position first text :start (1+ at))
@@ -20,7 +19,7 @@
   (if (typep string 'text) string (coerce string 'text)))
 
 (defun collapse-space (string &aux (text (as-text string)))
-  "STRING with each run of white space that has a line break made one space, and trimmed."
+  "STRING, trimmed, in which each run of white space with a line break is replaced by one space."
   (with-output-to-string (out)
     (let ((i 0) (length (length text)) (started nil))
       (flet ((blank-p (c) (member c '(#\Space #\Tab #\Newline #\Return #\Page))))
@@ -72,7 +71,7 @@
 
 (defun condition-report (condition &optional (package *package*))
   "Returns the report of CONDITION, cleaned, with symbols as PACKAGE sees them."
-  ;; Where it was signalled is left, and with that the figures that SBCL's own report tells.
+  ;; The context of the signal has been left, and with it the figures of SBCL's own report.
   (when (and (internal-p 'heap-exhausted) (typep condition heap-exhausted))
     (return-from condition-report (as-text "Heap exhausted: this takes more memory than there is.")))
   (let ((text (handler-case

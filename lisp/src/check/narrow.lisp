@@ -1,9 +1,11 @@
-;;;; From the list that the compiler names to the very symbol, argument or clause that is meant.
+;;;; From the list that the compiler names to the symbol, argument or clause that the condition is
+;;;; about.
 
 (in-package :consort)
 
 (defun definition-tail (form)
-  "The cons of FORM to look from for a variable: behind the name, when FORM is a definition."
+  "The cons of FORM at which the search for a variable begins: after the name, if FORM is a
+  definition."
   (if (and (definer-p form) (consp (cdr form)))
       (cddr form)
       form))
@@ -46,8 +48,8 @@
     (remove-duplicates (append (nreverse heads) (nreverse named) (nreverse others)) :test #'equal :from-end t)))
 
 (defun undefined-place (check form cons name kind)
-  "Returns the place of the use of NAME in FORM; CONS is the one whose car the compiler is at, if it
-  says so."
+  "Returns the place of the use of NAME in FORM. CONS is the cons whose car is the compiler's place,
+  or NIL."
   (let ((key (list kind name)))
     (or (and cons (eq (uncomma (car cons)) name)
              (unused-place check (list (car-span check cons)) key))
@@ -97,7 +99,8 @@
   (when (and (consp form) (eq (car form) 'loop))
     (loop for argument in (condition-arguments condition)
           do (when (typep argument 'condition)
-               ;; LOOP says it with "~?...": control string, its arguments, context.
+               ;; LOOP signals it with "~?...": the arguments are a control string, its arguments
+               ;; and the context.
                (loop for words in (condition-arguments argument)
                      for word = (if (consp words) (first words) words)
                      when (and word (symbolp word))
@@ -105,8 +108,8 @@
                             (when place (return-from loop-offender place))))))))
 
 (defun narrow (check code condition form cons span)
-  "The span to mark for CONDITION with CODE, which the compiler puts at FORM, whose place is SPAN,
-  or at the car of CONS in it."
+  "The span to mark for CONDITION with CODE. The compiler's place is FORM, with the span SPAN, or
+  the car of CONS in it."
   (let* ((arguments (condition-arguments condition))
          (name (first arguments)))
     (flet ((code-p (&rest codes) (member code codes :test #'string=)))
@@ -146,7 +149,7 @@
                 ((code-p "malformed-binding" "malformed-form" "malformed-lambda-list" "macro-expansion")
                  (let ((inner (or (innermost-offender check form condition)
                                   (loop-offender check form condition))))
-                   ;; The whole form is no narrower than what we have.
+                   ;; The whole form is not narrower than SPAN.
                    (and inner (not (equal inner span)) (<= (car span) (car inner) (cdr inner) (cdr span))
                         inner)))
                 ((code-p "unknown-package")

@@ -4,7 +4,7 @@
 (in-package :consort)
 
 (defun new-finding (check start end severity code message &rest more)
-  "A finding in the top-level form that CHECK is at."
+  "A finding in the current top-level form of CHECK."
   (apply #'make-finding :start start :end end :severity severity :code code :message message
          :form (and (check-form check) (check-form-text check))
          :toplevel (form-span check)
@@ -16,7 +16,8 @@
       (setf (check-form-line check) (abbreviate (check-form check)))))
 
 (defun confined-message (message condition)
-  "MESSAGE, the report of CONDITION, with the reason why the system refused what the code tried."
+  "MESSAGE, the report of CONDITION, with the reason why the system refused an operation of the
+  code."
   (let ((unread (unread-file condition)))
     (if unread
         (format nil "~A (Code under check runs confined: it can read the workspace, Lisp's own files, and what check.read names in your own config.toml, and ~
@@ -103,7 +104,7 @@ If it must, load the file's system first.)" message))))
   (and (consp form) (eq (car form) 'in-package)))
 
 (defun finding-facts (code condition)
-  "Returns the facts of CONDITION that a quick fix for CODE needs, as a list of keys and values."
+  "Returns the data of CONDITION that a quick fix for CODE needs, as a list of keys and values."
   (let ((name (first (condition-arguments condition))))
     (cond ((and (member code '("unused-variable" "unread-variable" "ignored-variable-used") :test #'string=) name (symbolp name))
            (list "symbol" (symbol-name name)))

@@ -1,15 +1,16 @@
-;;;; Exact places: from an object the compiler names, by its identity, to where the reader read it.
+;;;; Exact places: from an object that the compiler names to the place where the reader read that
+;;;; very object.
 ;;;;
-;;;; The reader tells the start, the end and the object of everything it reads, innermost first,
-;;;; whatever readtable is in force. An index of the current top-level form is made of that only
-;;;; when a condition needs it: for each cons of a list as it was read, the span of its car; for
-;;;; each list, the span of the whole.
+;;;; The reader reports the start, the end and the object of everything that it reads, innermost
+;;;; first, whatever readtable is in force. An index of the current top-level form is made from
+;;;; these reports when a condition needs it. The index has, for each cons of a list as it was read,
+;;;; the span of its car, and for each list the span of the whole.
 
 (in-package :consort)
 
 (defstruct (form-index (:conc-name index-))
-  "The places of one top-level form: OBJECTS, of conses, commas and vectors, by EQ; CARS, of the car
-  of a cons."
+  "The places of one top-level form. OBJECTS maps conses, commas and vectors to their spans, by EQ;
+  CARS maps a cons to the span of its car."
   (objects (make-hash-table :test 'eq))
   (cars (make-hash-table :test 'eq)))
 
@@ -73,11 +74,11 @@
   (cons (check-form-start check) (check-form-end check)))
 
 (defun uncomma (object)
-  "OBJECT, or what stands behind the comma that it is."
+  "OBJECT, or the form after the comma if OBJECT is a comma."
   (loop while (comma-p object) do (setf object (comma-expression object)))
   object)
 
-;;; Walking what was read
+;;; Walking the forms as they were read
 
 (defun map-read (function form &key (skip (constantly nil)))
   "Calls FUNCTION with every cons of the lists in FORM, outer before inner, left to right, but not
@@ -104,7 +105,7 @@
   (eq (car list) 'declare))
 
 (defun places (check form object &key (skip #'quotation-p) (test #'eql) (from form))
-  "The spans where OBJECT stands as an element in FORM (as was read), in order. FROM is the cons of
+  "The spans where OBJECT is an element in FORM (as it was read), in order. FROM is the cons of
   FORM's list to begin at."
   (let ((places '()))
     (flet ((look (cons)
@@ -116,8 +117,8 @@
     (nreverse places)))
 
 (defun unused-place (check places key)
-  "The first of PLACES that no finding with KEY has got yet, which it then has; the last of them
-  when all are taken."
+  "The first of PLACES that no finding with KEY has used yet, and which is then marked as used; the
+  last of them when all are used."
   (or (loop for place in places
             for used = (list key place)
             unless (gethash used (check-used check))
@@ -125,12 +126,12 @@
                  (return place))
       (first (last places))))
 
-;;; From the compiler's context to what was read
+;;; From the compiler's context to the forms as they were read
 
 (defun path-trail (path)
-  "The forms, outermost first, that lead along PATH, a source path of the compiler's, innermost
-  first, as conses of what was read: for a list the list itself, and last, when the place is an
-  atom, a vector of the cons whose car it is."
+  "The forms along PATH, a source path of the compiler (innermost first), as they were read,
+  outermost first: lists and, as the last element when the place is an atom, a vector of the cons
+  whose car is that atom."
   (let* ((path (reverse path))
          (form (and path current-source-info (find-source-root (first path) current-source-info)))
          (trail (list (uncomma form))))
@@ -147,7 +148,7 @@
     (nreverse trail)))
 
 (defun context-trail ()
-  "The PATH-TRAIL to where the compiler is; NIL when it does not know."
+  "The PATH-TRAIL to the compiler's present place; NIL when the compiler does not know it."
   (let ((context (find-error-context nil)))
     (when context
       (let ((trail (path-trail (error-context-path context)))
@@ -157,8 +158,8 @@
             trail)))))
 
 (defun locate-trail (check trail)
-  "Returns the end of TRAIL: the innermost list that was read, and its span; the top-level form when
-  nothing better is known. The third value is the cons whose car is meant when that is an atom."
+  "Returns the end of TRAIL: the innermost list that was read, and its span; the top-level form if
+  no list is known. The third value is the cons whose car is the place, if the place is an atom."
   (let ((cons nil))
     (loop for form in (reverse trail)
           do (cond ((simple-vector-p form)

@@ -1,5 +1,5 @@
 ;;;; Reading the text form by form. A form that cannot be read is reported at its place and skipped,
-;;;; and reading goes on behind it.
+;;;; and reading continues after it.
 
 (in-package :consort)
 
@@ -23,7 +23,7 @@
   (+ (reading-base reading) (tracking-stream-position (reading-stream reading))))
 
 (defun reopen (reading position)
-  "Goes on reading at the character POSITION."
+  "Continues reading at the character POSITION."
   (when (reading-stream reading) (close (reading-stream reading)))
   (let ((subforms (reading-subforms reading)))
     (setf (reading-base reading) position
@@ -42,8 +42,8 @@
 ;;; Forms that cannot be read
 
 (defun reader-finding (check start end code message condition &optional follows)
-  "Reports that the text from START to END cannot be read; FOLLOWS: a name before it in the form is
-  unknown."
+  "Reports that the text from START to END cannot be read. FOLLOWS is true if an earlier name in the
+  form is unknown."
   (report-finding check (make-finding :start start :end (max end (1+ start)) :severity :error :code code :message message :follows follows
                                       :condition (type-name-for-user condition)
                                       :form (collapse-space (let* ((text (check-text check))
@@ -56,8 +56,8 @@
                                                                                   (if (packagep p) (package-name p) (string p)))))))))
 
 (defun package-message (check condition)
-  "Describes the error in a package prefix; the same words each time, though reading on makes the
-  symbol known."
+  "Describes the error in a package prefix. The words are the same each time, although the symbol is
+  made known so that reading can continue."
   (let ((key (and (typep condition 'simple-condition) (condition-arguments condition))))
     (or (gethash key (check-reader-messages check))
         (setf (gethash key (check-reader-messages check)) (condition-report condition)))))
@@ -114,19 +114,21 @@
                      (form-seconds condition))))
   (:documentation "One form took most of the time that the copy has. No ERROR: code that ignores errors does not ignore it."))
 
-(define-global *check-end* nil "When the copy should be done, in internal real time: some time
-  before the host ends it. NIL: no limit.")
+(define-global *check-end* nil "The internal real time at which the copy should have finished, some
+  time before the host ends it. NIL: no limit.")
 
 (defun set-check-end (seconds)
-  "Has forms left in time, in a copy that the host ends after SECONDS."
+  "Sets the time by which forms are given up, in a copy that the host ends after SECONDS."
   (setf *check-end* (+ (get-internal-real-time) (round (* 9/10 seconds internal-time-units-per-second)))))
 
-(defvar *form-limit* nil "The seconds that a form may take at most; NIL: by the time that is left alone.")
+(defvar *form-limit* nil "The maximum number of seconds for a form; NIL: only the remaining time
+  limits it.")
 
-(defconstant +definition-limit+ 3 "The seconds that a system definition may take while a file's system is looked for.")
+(defconstant +definition-limit+ 3 "The maximum number of seconds for a system definition in the
+  search for a file's system.")
 
 (defun call-with-form-timeout (function)
-  "Calls FUNCTION. Signals FORM-OUT-OF-TIME when it takes three quarters of the time that is left, or
+  "Calls FUNCTION. Signals FORM-OUT-OF-TIME when it takes three quarters of the remaining time, or
   *FORM-LIMIT*."
   (if *check-end*
       (let* ((left (/ (- *check-end* (get-internal-real-time)) internal-time-units-per-second))
@@ -153,7 +155,7 @@
                  (progn (setf values (multiple-value-list (call-with-form-timeout function)))
                         (setf done t))
                (abort () :report "Leave this form.")))
-        ;; A throw past us ends here too.
+        ;; A throw to a catcher outside ends here too.
         (unless done (return-from guarded))))
     (cond (done (values-list values))
           (t (funcall on-failure failure place) nil))))
@@ -171,8 +173,8 @@
     (call-guarded
      (lambda ()
        (handler-bind ((error (lambda (condition)
-                               ;; With the symbol made known the rest of the form can be read, and
-                               ;; its end is found.
+                               ;; With the symbol made known, the rest of the form can be read and
+                               ;; its end found.
                                (let ((continue (and (typep condition reader-package-error-type)
                                                     (eq (stream-error-stream condition) stream)
                                                     (find-restart 'continue condition))))
@@ -201,7 +203,7 @@
     (values form state)))
 
 (defun skip-unreadable (reading start)
-  "Goes on behind the form that begins at START and could not be read."
+  "Continues after the form that begins at START and could not be read."
   (let* ((check (reading-check reading))
          (text (check-text check))
          (failed-at (min (length text) (max (1+ start) (reading-position reading)))))

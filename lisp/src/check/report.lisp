@@ -3,7 +3,8 @@
 
 (in-package :consort)
 
-(defconstant +report-descriptor+ 200 "The file descriptor of a copy's socket to the host, above those that code under check gets.")
+(defconstant +report-descriptor+ 200 "The file descriptor of a copy's socket to the host, higher
+  than those that code under check gets.")
 
 (defstruct (report (:constructor make-report (descriptor)))
   "Lines that wait to be sent: OCTETS up to FILL."

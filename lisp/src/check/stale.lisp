@@ -29,7 +29,7 @@
     (t :unknown)))
 
 (defun note-definition (check form)
-  "Notes the definition that FORM is, or those in it, before it is compiled."
+  "Notes the definition FORM, or the definitions in it, before it is compiled."
   (multiple-value-bind (name named) (defined-name form)
     (if named
         (dolist (key (list (list (car form) name) (list (namespace-of form) name)))

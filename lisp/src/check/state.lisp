@@ -102,37 +102,37 @@
           (funcall (check-emit check) finding)))))
 
 (defun meaningless-p (finding)
-  "Returns true if FINDING means nothing where names are read in a package that stands in for an
-  unknown one: macros are taken for functions."
+  "Returns true if FINDING may be wrong because names are read in a placeholder for an unknown
+  package, where macros are taken for functions."
   (or (member (finding-code finding) '("unused-variable" "unused-function" "unread-variable" "unknown-class" "compile-time-error" "read-eval" "illegal-call"
                                        "style" "compiler" "undefined-function" "undefined-variable" "undefined-type" "unknown-symbol")
               :test #'string=)
       (search "There is no function named" (finding-message finding))))
 
 (defun name-finding-p (finding)
-  "Returns true if FINDING is of a name that nothing defines, or may follow from one in its form."
+  "Returns true if FINDING is about a name that nothing defines, or may follow from such a name in
+  its form."
   (or (finding-follows finding)
       (member (finding-code finding) '("unknown-package" "unknown-symbol" "undefined-function" "undefined-variable" "undefined-type")
               :test #'string=)
       (search "does not designate any package" (finding-message finding)))) ; in a DEFPACKAGE
 
 (defun package-definition-finding-p (finding)
-  "Returns true if FINDING is of a DEFPACKAGE that is wrong whatever else is loaded: its options, or
-  two packages that it uses together."
+  "Returns true if FINDING is about a DEFPACKAGE that is wrong whatever else is loaded: because of
+  its options, or of a conflict between two used packages."
   (or (search "(during macroexpansion of (DEFPACKAGE " (finding-message finding))
       (search "causes name-conflicts in" (finding-message finding))))
 
 (defun doubtful-finding-p (finding)
-  "Returns true if FINDING may be there only because names are unknown: what an unknown macro is
-  called with is taken for forms, a macro of the file calls a function that is defined elsewhere, a
-  dispatch character is made elsewhere."
+  "Returns true if FINDING may result only from unknown names: the arguments of an unknown macro are
+  taken for forms, a macro of the file calls a function that is defined elsewhere, or a dispatch
+  macro character is defined elsewhere."
   (or (and (not (package-definition-finding-p finding))
            (member (finding-code finding) '("illegal-call" "macro-expansion" "compile-time-error" "unknown-block" "unknown-tag" "unknown-class" "note")
                    :test #'string=))
       (search "no dispatch function" (finding-message finding))))
 
 (defun consequence-p (finding)
-  "Returns true if FINDING may be there only because a package or a file before was not loaded:
-  macros, whose arguments are then taken for forms, types, compiler macros and syntax of it are
-  missing."
+  "Returns true if FINDING may result only from an earlier package or file that was not loaded: its
+  macros (whose arguments are then taken for forms), types, compiler macros and syntax are missing."
   (member (finding-code finding) '("read-eval" "malformed-form" "type-conflict" "wrong-argument-count" "compiler") :test #'string=))

@@ -1,25 +1,25 @@
-;;;; The ASDF system that a file belongs to, and the check of a whole system. All of it in a copy:
-;;;; system definitions are read there, and what ASDF compiles goes to the scratch directory.
+;;;; The ASDF system that a file belongs to, and the check of a whole system. All of this runs in a
+;;;; copy: system definitions are read there, and ASDF writes its fasls to the scratch directory.
 
 (in-package :consort)
 
 (defun redirect-asdf (scratch)
-  "Has ASDF put what it compiles below SCRATCH."
+  "Has ASDF write its fasls below SCRATCH."
   (setf *persons-translations* (unless-mistaken (progn (asdf:ensure-output-translations)
                                                        (asdf/output-translations::output-translations))))
   (asdf:initialize-output-translations
    `(:output-translations (t (,scratch "asdf" :implementation :**/ :*.*.*)) :ignore-inherited-configuration :disable-cache)))
 
 (defun keep-asdf ()
-  "Has ASDF stay as it is: a newer one among the installed systems would be compiled, which takes
-  many seconds and is lost with the copy."
+  "Keeps ASDF from upgrading itself: a newer version among the installed systems would be compiled,
+  which takes many seconds and is lost with the copy."
   (dolist (name '("asdf" "uiop"))
     (asdf:register-immutable-system name :version (asdf:asdf-version))))
 
 (defun keep-loaded-systems (mine-p)
-  "Has ASDF leave the loaded systems as they are, but for those whose names satisfy MINE-P: it
-  finds none of their fasls here. It would read definitions again that themselves load a system,
-  and compile what depends on them."
+  "Has ASDF leave the loaded systems as they are, except those whose names satisfy MINE-P. ASDF
+  finds none of their fasls in the copy. It would therefore read definitions again that load a
+  system themselves, and compile their dependents."
   (dolist (name (asdf:already-loaded-systems))
     (unless (funcall mine-p name)
       (asdf:register-immutable-system name :version (asdf:component-version (asdf:registered-system name))))))
@@ -36,8 +36,8 @@
                   (lambda (condition where) (declare (ignore where)) (funcall on-failure condition)))))
 
 (defun load-definition (asd)
-  "Has ASDF read the system definitions in the file ASD; the names of the systems it defines, or
-  NIL, why, in words, and true if it was left for the time that it took."
+  "Has ASDF read the system definitions in the file ASD. Returns the names of the systems that it
+  defines; or NIL, the reason in words, and true if it was given up because it took too long."
   (let ((why nil) (late nil))
     (values (call-silently (lambda ()
                              (ensure-regular asd)
@@ -62,8 +62,8 @@
              (call-silently (lambda () (asdf:find-system name nil)) (constantly nil))))))
 
 (defun find-definition (name asd-files)
-  "Three values: the file that defines the system NAME, of ASD-FILES or as ASDF finds it; the names
-  of the systems that it defines; and, in words, why there is none."
+  "Three values: the file that defines the system NAME, one of ASD-FILES or the one that ASDF finds;
+  the names of the systems that it defines; and, if there is none, the reason in words."
   (let* ((primary (asdf:primary-system-name name))
          (likely (find primary asd-files :key #'pathname-name :test #'equal))
          (why nil))
@@ -101,8 +101,8 @@
            names))
 
 (defun inferred-system-with-file (names path)
-  "The name of the package-inferred system whose file is PATH, below one of the systems NAMES, which
-  is of that class; NIL when there is none. ASDF makes such a system when it is asked for."
+  "The name of the package-inferred system whose file is PATH and that belongs to one of the systems
+  NAMES; NIL when there is none. ASDF makes such a system on demand."
   (loop for name in names
         for system = (asdf:registered-system name)
         for directory = (and (typep system 'asdf:package-inferred-system)
@@ -117,9 +117,9 @@
 
 (defun may-define-p (asd path)
   "Returns true if a system that the file ASD defines may have the file PATH: the file is below the
-  definition, and its text has the name. To load a definition takes ten times as long as to read it,
-  and a workspace may have hundreds. A definition that computes its components, or refers to other
-  directories, may have any file."
+  definition, and its text has the name. Loading a definition takes ten times as long as reading its
+  text, and a workspace may have hundreds. A definition that computes its components, or refers to
+  other directories, may have any file."
   (let ((text (handler-case (string-downcase (read-source-file asd)) (error () nil))))
     (and text
          (or (search "package-inferred" text)
@@ -132,16 +132,16 @@
                         (member (mismatch directory file :test #'equal) (list nil (length directory))))))))))
 
 (defun component-for-this-lisp-p (component)
-  "Returns true if the :IF-FEATURE of COMPONENT, and those of what it is in, hold here."
+  "Returns true if the :IF-FEATURE of COMPONENT, and those of its parents, hold here."
   (loop for part = component then (asdf:component-parent part)
         while part
         always (or (null (asdf/component:component-if-feature part))
                    (uiop:featurep (asdf/component:component-if-feature part)))))
 
 (defun system-of-file (path asd-files)
-  "The name of the system that the file PATH belongs to, and whether it is loaded. NIL when none of
-  ASDF's, nor of those in ASD-FILES, has it; then the third value is the first file in ASD-FILES that
-  may define one and was left after +DEFINITION-LIMIT+. No file is read after two such."
+  "The name of the system that the file PATH belongs to, and whether it is loaded. NIL when no
+  system of ASDF or of ASD-FILES has it; the third value is then the first file in ASD-FILES that
+  may define one and was given up after +DEFINITION-LIMIT+. After two such files, no more are read."
   (let* ((loaded (asdf:already-loaded-systems))
          (mine (system-with-file loaded path)))
     (if mine
@@ -169,8 +169,8 @@
                                                                    :keep-component 'asdf:source-file)))
 
 (defun read-source-file (path)
-  "The text of the file PATH: as UTF-8, or as Latin-1 when it is none. Signals NO-REGULAR-FILE for a
-  pipe, which would be waited for."
+  "The text of the file PATH, read as UTF-8, or as Latin-1 if it is not UTF-8. Signals
+  NO-REGULAR-FILE for a pipe, on which a read could wait."
   (ensure-regular path)
   (flet ((text (format)
            (with-open-file (in path :external-format format)
@@ -182,8 +182,8 @@
       (error () (text :latin-1)))))
 
 (defun place-fasl (fasl operation component scratch)
-  "Puts FASL, which may be NIL, where ASDF looks for what OPERATION makes of COMPONENT, if that is
-  below the directory SCRATCH. Returns its path there, or FASL."
+  "Copies FASL, which may be NIL, to the output file of OPERATION on COMPONENT, if that is below the
+  directory SCRATCH. Returns its path there, or FASL."
   (let ((expected (first (ignore-errors (asdf:output-files operation component)))))
     (cond ((and fasl expected scratch (uiop:subpathp expected scratch) (probe-file fasl))
            (ensure-directories-exist expected)
@@ -192,10 +192,11 @@
           (t fasl))))
 
 (defun run-check-as-compiled (component check &key (operation (asdf:make-operation 'asdf:compile-op)) scratch)
-  "Runs CHECK where ASDF has COMPONENT compiled by OPERATION: within its :AROUND-COMPILE and the
-  system's own methods on PERFORM, which may not compile it. Three values: the fasl or NIL, whether
-  the file was compiled, and, in words, why PERFORM failed, unless the check has reported that. The
-  fasl is where ASDF looks for it, when that is below SCRATCH."
+  "Runs CHECK in place of the compilation when ASDF performs OPERATION on COMPONENT: within its
+  :AROUND-COMPILE and the system's own methods on PERFORM, which may not compile the file at all.
+  Three values: the fasl or NIL, whether the file was compiled, and, in words, why PERFORM failed,
+  unless the check has reported that. The fasl is the operation's output file, if that is below
+  SCRATCH."
   (let ((fasl nil) (compiled nil) (why nil))
     (flet ((compile-it ()
              (let ((made (run-check check)))
@@ -207,7 +208,7 @@
                              (*ask-handlers* (own-method-p 'asdf:compile-op component)))
                          (asdf:perform-with-restarts operation component)))
                      (lambda (condition)
-                       ;; Without a fasl the check has reported why there is none.
+                       ;; If there is no fasl, the check has reported the reason.
                        (when (or fasl (not compiled))
                          (setf why (if condition (condition-report condition) "it was left"))))))
     (values fasl compiled why)))
@@ -228,15 +229,17 @@
   (own-method-p 'asdf:load-op component))
 
 (defun own-compile-p (component)
-  "Returns true if the system of COMPONENT has it compiled in a way of its own."
+  "Returns true if the system of COMPONENT compiles it by a method or an :AROUND-COMPILE of its
+  own."
   (or (own-method-p 'asdf:compile-op component)
       (asdf/component:around-compile-hook component)))
 
 (defun component-of-its-own-way (path)
-  "The component of a loaded system whose file is PATH, when that system has it compiled in a way of
-  its own; NIL otherwise."
+  "The component of a loaded system whose file is PATH, if OWN-COMPILE-P is true for it; NIL
+  otherwise."
   (flet ((test (file path)
-           ;; Each check looks at the files of all loaded systems: the name is compared first.
+           ;; Each check examines the files of all loaded systems: comparing the name first saves
+           ;; time.
            (and (equal (pathname-name file) (pathname-name path)) (equal (pathname-type file) (pathname-type path)) (same-file-p file path))))
     (let ((component (some (lambda (name)
                              (let ((system (asdf:registered-system name))) (and system (component-with-file system path #'test))))
@@ -244,7 +247,7 @@
       (and component (own-compile-p component) component))))
 
 (defun run-check-of-file (check)
-  "Runs CHECK, of one file, as its system has it compiled."
+  "Runs CHECK, the check of one file, in the way in which its system compiles it."
   (let ((component (and (check-path check) (eq (check-mode check) :file)
                         (handler-case (component-of-its-own-way (check-path check)) (error () nil)))))
     (unless (and component (nth-value 1 (run-check-as-compiled component check)))
@@ -256,8 +259,8 @@
                 :file (uiop:native-namestring path)))
 
 (defun load-by-own-method (component fasl)
-  "Loads COMPONENT by the system's own method, after FASL, if there is one, was copied to where ASDF
-  looks for it."
+  "Loads COMPONENT by the system's own method, after copying FASL, if there is one, to ASDF's output
+  file."
   (let ((expected (first (ignore-errors (asdf:output-files (asdf:make-operation 'asdf:compile-op) component)))))
     (when (and fasl expected (probe-file fasl))
       (ensure-directories-exist expected)
@@ -267,7 +270,7 @@
 ;;; The dependencies of a system
 
 (defun call-with-the-persons-fasls (function)
-  "Calls FUNCTION where ASDF has fasls as the person configured it, to read them."
+  "Calls FUNCTION with the person's own output translations of ASDF, for reading the fasls there."
   (let ((ours (asdf/output-translations::output-translations)))
     (unwind-protect (progn (setf (asdf/output-translations::output-translations) *persons-translations*)
                            (funcall function))
@@ -277,14 +280,14 @@
   "Returns true if loading SYSTEM would compile."
   (let ((make-plan (find-symbol "MAKE-PLAN" "ASDF")) (plan-actions (find-symbol "PLAN-ACTIONS" "ASDF")))
     (or (null make-plan) (null plan-actions)
-        ;; An operation that writes no file, as COMPILE-OP of a system or of a file that is no
-        ;; source, always counts as to be done.
+        ;; ASDF always plans an operation that writes no file, such as COMPILE-OP of a system or of
+        ;; a file that is no source.
         (some (lambda (action) (asdf:output-files (car action) (cdr action)))
               (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) system))))))
 
 (defun load-dependency (system)
-  "Loads SYSTEM, which the system that is checked depends on, unless it is loaded. Loaded systems
-  are not compiled again, nor are files of which the person has fasls."
+  "Loads SYSTEM, a dependency of the checked system, unless it is loaded. Loaded systems are not
+  compiled again, and neither are files whose fasls the person has."
   (unless (asdf:component-loaded-p system)
     (flet ((load-it () (asdf:load-system system :force-not (asdf:already-loaded-systems))))
       (dolist (other (remove system (asdf:required-components system :other-systems t :component-type 'asdf:system :goal-operation 'asdf:load-op)))
@@ -294,13 +297,13 @@
           (call-with-the-persons-fasls #'load-it)))))
 
 (defun generated-p (component)
-  "Returns true if the Lisp text of COMPONENT is made of its file by another operation, as
-  CFFI-GROVEL does it: the file itself is no Lisp text."
+  "Returns true if another operation generates the Lisp text of COMPONENT from its file, as in
+  CFFI-GROVEL: the file itself is no Lisp text."
   (let ((compiled (first (ignore-errors (asdf:input-files (asdf:make-operation 'asdf:compile-op) component)))))
     (and compiled (not (same-file-p compiled (asdf:component-pathname component))))))
 
 (defun persons-fasl (component)
-  "The fasl of COMPONENT where ASDF has it as the person configured it, or NIL."
+  "The fasl of COMPONENT at the place of the person's own configuration of ASDF, or NIL."
   (let ((asdf/session:*asdf-session* nil)) ; which keeps the names of files
     (call-with-the-persons-fasls
      (lambda ()
@@ -313,8 +316,8 @@
                  (constantly nil)))
 
 (defun changed-since-load-p (component)
-  "Returns true if the file of COMPONENT may differ from what was loaded of it, as far as ASDF
-  tells, which counts seconds, and by the content that was compiled."
+  "Returns true if the file of COMPONENT may differ from what was loaded of it, according to ASDF,
+  which compares times in seconds, or to the content that was compiled."
   (let ((loaded (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:load-op) component)))
         (written (ignore-errors (file-write-date (asdf:component-pathname component)))))
     (or (null loaded)
@@ -330,12 +333,12 @@
           (files-of-system name)))
 
 (defun check-system (asd name asd-files &key confined make-check problem at-definition step (wanted nil wanted-p))
-  "Checks the files of the system NAME, or of the first one that ASD defines, in order; ASD may be
-  NIL: ASD-FILES are then searched. CONFINED: what code does is confined. MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a
-  path and words when something goes wrong around the files, AT-DEFINITION with the definition's
-  path once it is known, STEP with words before what takes long. WANTED, of a component: the system
-  is loaded in this image, and only components for which it is true are checked and loaded again.
-  Returns the CHECKs."
+  "Checks the files of the system NAME, or of the first one that ASD defines, in order. If ASD is
+  NIL, ASD-FILES are searched. CONFINED is true if code is confined. MAKE-CHECK makes the CHECK of a
+  path. PROBLEM is called with a path and words when something fails outside the checks of files,
+  AT-DEFINITION with the definition's path once it is known, STEP with words before a step that
+  takes long. WANTED is a predicate on components: the system is then loaded in this image, and only
+  components that satisfy it are checked and loaded again. Returns the CHECKs."
   (when asd (funcall at-definition asd))
   (multiple-value-bind (found names why) (if asd
                                              (multiple-value-bind (names why) (load-definition asd) (values asd names why))

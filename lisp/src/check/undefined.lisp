@@ -1,5 +1,5 @@
-;;;; Names that nothing defines: every use, reported at the end of the text, when it is known that
-;;;; nothing in it defined them.
+;;;; Names that nothing defines. Every use is reported at the end of the text, when it is known that
+;;;; nothing in the text defines the name.
 
 (in-package :consort)
 
@@ -25,8 +25,8 @@
                  :data (list "symbol" (and symbol (symbol-name symbol))))))
 
 (defun note-undefined-use (check name kind)
-  "Keeps that the compiler met NAME, which is undefined so far. For a function this is the first use
-  only; NOTE-FUNCTION-USES finds all."
+  "Records that the compiler met NAME, which is undefined so far. For a function this is only the
+  first use; NOTE-FUNCTION-USES finds all."
   (multiple-value-bind (form span cons) (locate-context check)
     (let ((place (or (undefined-place check form cons name kind)
                      (and (not (eq form (check-form check)))
@@ -47,8 +47,8 @@
             (t (or (undefined-place check form cons name :function) span))))))
 
 (defun note-function-uses (check)
-  "Keeps every use of the undefined functions in the code that the compiler has just turned into its
-  graph."
+  "Records every use of the undefined functions in the code that the compiler has just converted to
+  its intermediate representation."
   (dolist (warning (undefined-warnings))
     (when (eq (undefined-warning-kind warning) :function)
       (let* ((name (undefined-warning-name warning))
@@ -65,12 +65,12 @@
                                       nil start)
                   (check-undefined check))))))))
 
-;;; Keywords in calls of generic functions: which ones they take is known when all of their methods
-;;; are.
+;;; Keywords in calls of generic functions. The accepted keywords are known only when all methods
+;;; are known.
 
 (defun note-keyword-use (check name keywords)
-  "Keeps that the compiler met a call of the generic function NAME with KEYWORDS that it does not
-  take so far."
+  "Records that the compiler met a call of the generic function NAME with KEYWORDS that it does not
+  accept so far."
   (multiple-value-bind (form span) (locate-context check)
     (dolist (keyword keywords)
       (let ((place (or (and (consp form) (unused-place check (places check form keyword :from (cdr form)) (list :keyword keyword)))
@@ -93,8 +93,8 @@
                (sb-mop:generic-function-methods function)))))
 
 (defun take-unknown-keywords (check)
-  "Takes out the uses of keywords. Returns the findings for those that their generic functions still
-  do not take, in the order of the text."
+  "Removes the recorded uses of keywords. Returns the findings for those that their generic
+  functions still do not accept, in the order of the text."
   (sort (loop for (name keyword finding) in (reverse (shiftf (check-keyword-uses check) '()))
               when (handler-case (and (unknown-keyword-p name keyword) (not (method-takes-keyword-p name keyword)))
                      (error () nil))
@@ -108,8 +108,8 @@
          (some (lambda (check) (gethash (symbol-name symbol) (check-unseen-names check))) checks))))
 
 (defun take-undefined (check checks)
-  "Takes out the uses of undefined names. Returns the findings of CHECK for those that are still
-  undefined, in the order of the text. CHECKS: those of the compilation unit."
+  "Removes the recorded uses of undefined names. Returns the findings of CHECK for those that are
+  still undefined, in the order of the text. CHECKS: those of the compilation unit."
   (let ((uses (reverse (check-undefined check))))
     (setf (check-undefined check) '())
     (sort (loop for use in uses

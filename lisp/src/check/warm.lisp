@@ -1,24 +1,24 @@
-;;;; A warm copy: forked and confined before there is a text to check, so that the fork, the
-;;;; confinement and the faults of its first pages are not waited for. It may be used only while the
-;;;; image is what it was: the host asks `world` of the image.
+;;;; A warm copy is forked and confined before there is a text to check, so that no check waits for
+;;;; the fork, the confinement and the first page faults. It may be used only while the image is
+;;;; unchanged: the host asks the image for `world`.
 
 (in-package :consort)
 
 (defun quiet-p ()
-  "Returns true if nothing but requests can change the image: no user code runs but what waits in a
-  stop, no thread or timer of the user's is there that might."
+  "Returns true if only requests can change the image: no user code runs, except code that waits in
+  a stop, and the user has no thread or timer."
   (and (every #'evaluation-waiting-p *running*)
        (null (sb-ext:list-all-timers))
        (null *timers-of-image*)
        (every #'own-thread-p (sb-thread:list-all-threads))))
 
 (defun world-json (world)
-  "The WORLD of a copy or of the image, or null when it may change at any moment."
+  "The `world` of a copy or of the image, or null if it may change at any moment."
   (or-null (and (quiet-p) (= world (car *world*)) world)))
 
 (define-operation "world" :dispatcher (id params)
   (let ((package (param params "package" 'string :default nil)))
-    ;; A copy cannot refuse; after a null, the host asks the image, which does.
+    ;; A copy cannot refuse; after a null, the host asks the image, which refuses.
     (object "world" (if (or (null package) (package-called package))
                         (world-json (car *world*))
                         :null))))
@@ -40,7 +40,7 @@
   "A text whose check runs most of the compiler; its names are of CONSORT.")
 
 (defun warm-copy (scratch)
-  "Checks a text of ours, so that the pages that every check changes are copied already. Never
+  "Checks *WARMING-TEXT*, so that the pages that every check changes are copied in advance. Never
   fails."
   (let ((directory (merge-pathnames "warm/" scratch)))
     (handler-case
@@ -57,29 +57,30 @@
 (defconstant +madv-nohugepage+ 15)
 (defconstant +madv-populate-write+ 23)
 (defconstant +free-run+ (* 128 1024 1024)
-  "The octets that a copy allocates before it collects: most end before, and to collect is to
-  change, and so to copy, pages of the image.")
-(defconstant +room-step+ (* 4 1024 1024) "How much memory is made ready between two looks at whether there is work.")
+  "The number of octets that a copy allocates before its first garbage collection. Most copies end
+  before that. A collection changes pages of the image, which are then copied.")
+(defconstant +room-step+ (* 4 1024 1024) "The octets of memory that are prepared between two tests
+  of whether there is work.")
 
 (defun advise-memory (from octets advice)
-  "Tells the system of OCTETS of memory behind address FROM. False where it does not take this
-  ADVICE."
+  "Gives the system ADVICE about the OCTETS of memory from the address FROM on. False if the system
+  does not accept it."
   (zerop (call-c "madvise" sb-alien:int (sb-alien:unsigned-long from) (sb-alien:unsigned-long octets) (sb-alien:int advice))))
 
 (defun allow-free-run ()
-  "Lets this copy allocate for a while without collecting, and has the system give it the memory in
-  large pages, each of which is one fault instead of 512. Where either cannot be, it is slower and
-  no more."
+  "Lets this copy allocate for a while without a garbage collection, and has the system back the
+  memory with large pages, each of which causes one page fault instead of 512. If either is
+  impossible, the copy is only slower."
   (when (and (internal-p 'free-pointer) (room-left-p +free-run+))
     (defer-collection +free-run+)
     #+linux (advise-memory (sap-integer (free-pointer)) +free-run+ +madv-hugepage+)))
 
 (defun room-left-p (octets)
-  "Returns true if OCTETS are so little of the free heap that they may be made ready."
+  "Returns true if the free heap is large enough to prepare OCTETS of it."
   (< (* 4 octets) (- (sb-ext:dynamic-space-size) (dynamic-usage))))
 
 (defun prepare-room (room asked-p)
-  "Makes ROOM octets of memory ready, a step at a time, until ASKED-P is true."
+  "Prepares ROOM octets of memory, step by step, until ASKED-P returns true."
   (when (and #+linux t #-linux nil (internal-p 'free-pointer) (room-left-p room))
     (let ((start (sap-integer (free-pointer))))
       (loop for done from 0 below room by +room-step+

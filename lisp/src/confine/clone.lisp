@@ -1,33 +1,34 @@
 ;;;; The filter of a process that forks further ones: the processes of a chain (check/chain/). It is
-;;;; a copy's filter, and allows two calls more: clone with the very flags of fork and a key of 64
-;;;; bits in an argument that the kernel does not look at then, and prctl to end with the parent and
-;;;; to add a filter. It refuses every signal.
+;;;; a copy's filter that allows two more calls: clone with exactly the flags of fork and a key of
+;;;; 64 bits in an argument that the kernel ignores for these flags, and prctl to end with the
+;;;; parent and to add a filter. It refuses every signal.
 ;;;;
-;;;; The key is in the filter, which the kernel keeps, and in a pipe; in the memory of a process
-;;;; only from when it is read to when the call returns. So code of the user's that forks, starts a
-;;;; program or makes a thread is refused. Code that is written to read the pipe gets the key: its
-;;;; processes are confined as it is, cannot leave the process group of the chain, and end with it.
+;;;; The key is in the filter, which the kernel keeps, and in a pipe. It is in the memory of a
+;;;; process only between reading it and the return of the call. So code of the user that forks,
+;;;; starts a program or makes a thread is refused. Code that is written to read the pipe gets the
+;;;; key: its processes are equally confined, cannot leave the process group of the chain, and end
+;;;; with it.
 
 (in-package :consort)
 
 #+linux
 (progn
 
-(defconstant +key-low+ #x4b1d0a57 "Stands for the low half of the key in a program.")
+(defconstant +key-low+ #x4b1d0a57 "A placeholder for the low half of the key in a program.")
 (defconstant +key-high+ #x7e3c91f6 "Stands for the high half.")
 (defparameter *clone* '(clone 56 220))
 (defparameter *prctl* '(prctl 157 167))
-(defconstant +key-argument+ 2 "parent_tid, which only CLONE_PARENT_SETTID makes use of.")
+(defconstant +key-argument+ 2 "The argument parent_tid, which only CLONE_PARENT_SETTID uses.")
 
 (defun only-whole-value (argument low high)
-  "Instructions that refuse the call unless its ARGUMENT, all 64 bits, is what LOW and HIGH say, and
-  go on behind them if it is."
+  "Instructions that refuse the call unless its 64-bit ARGUMENT has the halves LOW and HIGH;
+  otherwise the instructions after them run."
   (list (load-word (+ 16 (* 8 argument))) (jump-equal low 1 0) (answer +eperm+)
         (load-word (+ 20 (* 8 argument))) (jump-equal high 1 0) (answer +eperm+)))
 
 (defun prctl-ruling ()
-  "Allows what *PRCTL-COMMANDS* names, to end with the parent, and a further filter, which only
-  narrows."
+  "Allows *PRCTL-COMMANDS*, ending with the parent, and a further filter, which can only narrow this
+  one."
   (append (list (load-argument 0))
           (loop for command in *prctl-commands* append (list (jump-equal command 0 1) (answer +allow+)))
           (list (jump-equal +pr-set-seccomp+ 0 1) (answer +allow+)
@@ -36,8 +37,8 @@
                 (answer +eperm+))))
 
 (defun chain-rulings ()
-  "The rulings that a process of a chain has and no other copy. No signals: the only number that the
-  filter could know is the first process's."
+  "The rules that only processes of a chain have. They allow no signals: the only process id that
+  the filter could know is that of the first process."
   (list (cons (number-here '(kill 62 129)) (refuse-call))
         (cons (number-here '(tkill 200 130)) (refuse-call))
         (cons (number-here '(tgkill 234 131)) (refuse-call))
@@ -50,8 +51,8 @@
               (prctl-ruling))))
 
 (defun put-key (address count key)
-  "Replaces what stands for the halves of the key in the COUNT instructions at ADDRESS by those of
-  the octets at the address KEY."
+  "Replaces the placeholders in the COUNT instructions at ADDRESS by the halves of the key, the
+  octets at the address KEY."
   (loop for place from (+ address 4) by 8 repeat count
         do (let ((constant (sap-32 (int-sap place) 0)))
              (cond ((= constant +key-low+) (setf (sap-32 (int-sap place) 0) (sap-32 (int-sap key) 0)))
@@ -60,15 +61,15 @@
 (defconstant +key-octets+ 8)
 
 (defun read-key (descriptor key)
-  "Reads a key from DESCRIPTOR to the address KEY. Returns true if it came."
+  "Reads a key from DESCRIPTOR to the address KEY. Returns true if this succeeded."
   (= +key-octets+ (call-c "read" sb-alien:long (sb-alien:int descriptor) (sb-alien:unsigned-long key) (sb-alien:unsigned-long +key-octets+))))
 
 (defun write-key (descriptor key)
   (= +key-octets+ (call-c "write" sb-alien:long (sb-alien:int descriptor) (sb-alien:unsigned-long key) (sb-alien:unsigned-long +key-octets+))))
 
 (defun confine-calls-of-chain (landlock pipe)
-  "Installs the filter, with a key of its own, and writes the key to PIPE, the write end of a pipe.
-  Returns true when both were done."
+  "Installs the filter, with a new key, and writes the key to PIPE, the write end of a pipe. Returns
+  true if both succeeded."
   (and (seccomp-p)
        (let ((program (filter-program (sb-posix:getpid) landlock (chain-rulings))))
          (with-octets (key (0))
@@ -94,8 +95,8 @@
         pid))))
 
 (defun forbid-fork ()
-  "Has the system refuse to make a process for this one from now on, whatever the key. Returns true
-  when that is in force."
+  "Has the system refuse from now on to make processes for this one, whatever the key. Returns true
+  if the filter is in force."
   (install-filter (list (load-word 0) (jump-equal (number-here *clone*) 0 1) (answer +eperm+) (answer +allow+))))
 
 ) ; #+linux

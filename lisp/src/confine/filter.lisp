@@ -1,5 +1,5 @@
-;;;; The seccomp filter of a copy: a program for the kernel's packet filter over struct seccomp_data
-;;;; (linux/filter.h, linux/seccomp.h). It finds a call by halving the list of allowed ones.
+;;;; The seccomp filter of a copy: a BPF program over struct seccomp_data (linux/filter.h,
+;;;; linux/seccomp.h). It finds a call by binary search in the list of allowed calls.
 
 (in-package :consort)
 
@@ -39,15 +39,15 @@
           (refuse-call)))
 
 (defun only-fcntl-commands ()
-  "Allows what *FCNTL-COMMANDS* names, and F_SETFL without O_ASYNC, which sends signals."
+  "Allows *FCNTL-COMMANDS*, and F_SETFL without O_ASYNC, which sends signals."
   (append (list (load-argument 1))
           (loop for command in *fcntl-commands* append (list (jump-equal command 0 1) (answer +allow+)))
           (list (jump-equal 4 1 0) (answer +eperm+)
                 (load-argument 2) (jump-any-bit #o20000 0 1) (answer +eperm+) (answer +allow+))))
 
 (defun only-private-memory ()
-  "Allows mmap for private memory: other memory is not seen by check.memory_mb, also that of a file
-  that is mapped to be read (/dev/zero), or made writable afterwards."
+  "Allows mmap for private memory. check.memory_mb does not count other memory, such as that of a
+  file that is mapped for reading (/dev/zero) or made writable afterwards."
   (list (load-argument 3)
         (jump-any-bit #x40000 0 1) (answer +eperm+) ; MAP_HUGETLB
         (keep-bits #x2f)                ; the type, MAP_ANONYMOUS
@@ -55,16 +55,17 @@
         (answer +eperm+)))
 
 (defconstant +o-tmpfile+ #o20000000)
-(defconstant +access-mode+ 3 "O_ACCMODE: reading is 0, writing 1, both 2. Linux has 3 too, which Landlock takes for neither.")
+(defconstant +access-mode+ 3 "O_ACCMODE: reading is 0, writing 1, both 2. Linux also has 3, which
+  Landlock treats as neither.")
 
 (defun only-plain-modes (argument)
   "Allows the call if its ARGUMENT, the mode of a new file, has no S_ISUID and S_ISGID."
   (list (load-argument argument) (jump-any-bit #o6000 0 1) (answer +eperm+) (answer +allow+)))
 
 (defun only-known-access (argument)
-  "Refuses opening with the access mode 3, and cutting files that are opened for reading: Landlock
-  before its version 3 lets both pass. Refuses new files that run with their owner's rights. The
-  mode is the next argument."
+  "Refuses opening with the access mode 3, and truncating files that are opened for reading:
+  Landlock before its version 3 allows both. Refuses new files that run with their owner's rights.
+  The mode is the next argument."
   (append
    (list (load-argument argument)
          (keep-bits (logior sb-posix:o-trunc +access-mode+))
@@ -78,7 +79,7 @@
    (only-plain-modes (1+ argument))))
 
 (defun only-reading (argument)
-  "Refuses opening that would write, make or cut a file."
+  "Refuses opening that would write, create or truncate a file."
   (list (load-argument argument)
         (jump-any-bit (logior +access-mode+ sb-posix:o-creat sb-posix:o-trunc +o-tmpfile+) 0 1)
         (answer +eperm+)
@@ -86,8 +87,8 @@
 
 (defun rulings (pid landlock more)
   "An alist from numbers of calls to the instructions that decide on them, for the copy PID, sorted
-  by number. LANDLOCK: whether Landlock guards the files. MORE: rulings of other calls, or ones that
-  replace these."
+  by number. LANDLOCK is true if Landlock guards the files. MORE are rules for other calls, or rules
+  that replace these."
   (flet ((open-flags (argument) (if landlock (only-known-access argument) (only-reading argument))))
     (let ((rulings (append
                     (loop for call in (append *allowed-calls* (when landlock *calls-that-change-files*))
@@ -111,7 +112,8 @@
       (sort (remove nil (append more (remove-if (lambda (ruling) (assoc (car ruling) more)) rulings)) :key #'car) #'< :key #'car))))
 
 (defun segments (rulings)
-  "RULINGS as (START . INSTRUCTIONS) each for the numbers from START up to the next, without gaps."
+  "RULINGS as a list of (START . INSTRUCTIONS), each for the numbers from START up to the next,
+  without gaps."
   (let ((segments '()) (next 0))
     (flet ((add (start instructions)
              (unless (equal instructions (cdr (first segments))) (push (cons start instructions) segments))))
@@ -130,14 +132,16 @@
       (let* ((half (floor (length segments) 2))
              (lower (search-tree (subseq segments 0 half)))
              (upper (search-tree (nthcdr half segments))))
-        ;; The distance of a conditional jump has 8 bits: it skips the other jump, or takes it.
+        ;; A conditional jump has a distance of 8 bits, so it only skips the following unconditional
+        ;; jump or not.
         (append (list (jump-at-least (car (nth half segments)) 0 1)
                       (jump (length lower)))
                 lower
                 upper))))
 
 (defun filter-program (pid landlock &optional more)
-  "The filter for the copy PID; LANDLOCK: whether Landlock guards the files; MORE: other rulings."
+  "The filter for the copy PID. LANDLOCK is true if Landlock guards the files. MORE are further
+  rules."
   (append
    ;; System calls of another architecture (32-bit code) are refused.
    (list (load-word 4) (jump-equal (first *machine*) 1 0) (answer +eperm+)
@@ -149,13 +153,13 @@
 (defconstant +pr-get-seccomp+ 21)
 
 (defun seccomp-p ()
-  "Returns true if this kernel and machine have filters that we can make."
+  "Returns true if this kernel and this machine support Consort's filters."
   (and *machine* (>= (call-c "prctl" sb-alien:int (sb-alien:int +pr-get-seccomp+)) 0)))
 
 (defun install-filter (program &optional (complete #'identity))
-  "Has the system apply PROGRAM to every call from now on, also to those of processes that this one
-  makes. COMPLETE is called with the address of the instructions first; they are wiped afterwards.
-  True when it is in force."
+  "Has the system apply PROGRAM to every call from now on, also to calls of processes that this one
+  makes. COMPLETE is called first, with the address of the instructions, which are erased
+  afterwards. Returns true if the filter is in force."
   (let ((code (make-array (length program) :element-type '(unsigned-byte 64) :initial-contents program)))
     (with-pinned-objects (code)
       (let ((address (sap-integer (vector-sap code))))
@@ -168,7 +172,7 @@
           (fill code 0))))))
 
 (defun confine-calls (landlock)
-  "Installs the filter. True when it is in force."
+  "Installs the filter. Returns true if it is in force."
   (and (seccomp-p)
        (install-filter (filter-program (sb-posix:getpid) landlock))))
 

@@ -1,6 +1,6 @@
 ;;;; The filter of a frozen failure (debug/frozen.lisp), which runs no code of the user's: a copy's
 ;;;; filter that also allows fork, signals to the processes it makes, and further filters. A process
-;;;; that it forks narrows this to the filter of any other copy before code of the user's runs.
+;;;; that it forks narrows this to the filter of an ordinary copy before code of the user runs.
 
 (in-package :consort)
 
@@ -8,8 +8,8 @@
 (progn
 
 (defun frozen-rulings ()
-  "The rulings that a frozen failure has and no other copy. With Landlock from version 6 on, its
-  signals reach only what it forked."
+  "The rules that only the filter of a frozen failure has. With Landlock from version 6 on, its
+  signals reach only the processes that it forked."
   (list (cons (number-here '(kill 62 129)) (allow))
         (cons (number-here '(tkill 200 130)) (allow))
         (cons (number-here '(tgkill 234 131)) (allow))

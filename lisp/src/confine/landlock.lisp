@@ -1,9 +1,10 @@
-;;;; Landlock (linux/landlock.h): access to files is restricted by where they are, for good. The
+;;;; Landlock (linux/landlock.h) restricts access to files by their directories, irrevocably. The
 ;;;; numbers of its calls are the same on every machine.
 
 (in-package :consort)
 
-(defvar *landlock-limit* 1000 "The highest version of Landlock that is used: bound to less by the tests of older kernels.")
+(defvar *landlock-limit* 1000 "The highest version of Landlock that is used. Tests bind it to lower
+  versions, to act as older kernels.")
 
 #+linux
 (progn
@@ -33,14 +34,13 @@
 (defconstant +o-cloexec+ #o2000000)
 
 (defun open-at (path flags)
-  "A descriptor of PATH opened with FLAGS, negative when it could not be."
+  "A descriptor of PATH opened with FLAGS; negative if opening failed."
   (let ((octets (sb-ext:string-to-octets path :null-terminate t)))
     (with-pinned-objects (octets)
       (system-call (number-here '(openat 257 56)) (ldb (byte 64 0) -100) (sap-integer (vector-sap octets)) flags 0))))
 
 (defun allow-beneath (ruleset path rights)
-  "Adds to RULESET that RIGHTS are given beneath PATH, if there is one; beneath a link they are
-  none."
+  "Adds a rule to RULESET that grants RIGHTS beneath PATH, if PATH exists. A link grants nothing."
   (let ((descriptor (open-at path (logior +o-path+ +o-cloexec+ sb-posix:o-nofollow))))
     (or (minusp descriptor)
         (unwind-protect
@@ -50,10 +50,10 @@
           (sb-posix:close descriptor)))))
 
 (defun confine-files (directory readable &optional own-network)
-  "Gives up writing but below DIRECTORY, NIL for nowhere; reading but beneath READABLE, names of
-  which a directory's ends with a slash; executing; TCP unless the network is its own; and signals
-  to others. Returns the version of Landlock that does it, 0 where there is none; NIL, and the
-  system's message, where there is one and it failed."
+  "Gives up writing except below DIRECTORY (NIL: everywhere), reading except beneath READABLE
+  (names; a directory's ends with a slash), executing, TCP unless the network is the copy's own, and
+  signals to others. Returns the version of Landlock that enforces this, or 0 if there is none. If
+  Landlock fails, returns NIL and the system's message."
   (let ((abi (landlock-abi)))
     (if (zerop abi)
         0

@@ -1,5 +1,5 @@
-;;;; The capabilities, the view of other processes, and the share of the machine that a copy gives
-;;;; up.
+;;;; The privileges that a copy gives up: capabilities, access to other processes, secrets in the
+;;;; environment, and unlimited resources.
 
 (in-package :consort)
 
@@ -7,8 +7,8 @@
 (progn
 
 (defun drop-capabilities ()
-  "Gives up every capability, which root has, for good: no program is started that could give one
-  back. Returns true if that was done."
+  "Gives up every capability, which root has, irrevocably: no program is started that could restore
+  one. Returns true if this succeeded."
   (let ((number (number-here '(capset 126 91))))
     ;; struct __user_cap_header_struct (version 3, this process), and twice 3 words of 32 bits.
     (with-octets (header (#x20080522))
@@ -18,7 +18,7 @@
 (defconstant +clone-newuser+ #x10000000)
 
 (defun write-file-at-once (path text)
-  "Writes TEXT to PATH by one call, as files of /proc want it."
+  "Writes TEXT to PATH by one call, as files of /proc require."
   (let ((descriptor (sb-posix:open path sb-posix:o-wronly)) (octets (sb-ext:string-to-octets text :external-format :latin-1)))
     (unwind-protect (with-pinned-objects (octets)
                       (sb-posix:write descriptor (vector-sap octets) (length octets)))
@@ -30,8 +30,8 @@
   the namespaces whose flags OTHERS are. Returns true if the system allows it."
   (let ((user (sb-posix:geteuid)) (group (sb-posix:getegid)))
     (when (zerop (system-call (number-here '(unshare 272 97)) (logior +clone-newuser+ others)))
-      ;; The numbers of user and group stay. Without the mapping it works too, and looks like
-      ;; nobody's.
+      ;; The numbers of user and group stay the same. The process works without the mapping too, but
+      ;; appears to belong to nobody.
       (handler-case
           (progn (write-file-at-once "/proc/self/setgroups" "deny")
                  (write-file-at-once "/proc/self/uid_map" (format nil "~D ~:*~D 1" user))
@@ -55,19 +55,19 @@
 
 (defparameter *plain-endings*
   '("MONKEY" "DONKEY" "TURKEY" "HOCKEY" "WHISKEY" "JOCKEY" "HOTKEY" "COMPASS" "BYPASS")
-  "Words, and their plurals, that only look like secrets by their ends.")
+  "Words that, like their plurals, only look like secrets because of their ends.")
 
 (defparameter *secret-variables*
   '("MASTER_SEED" "WALLET_SEED" "DATABASE_URL" "REDIS_URL" "MONGO_URL" "MONGODB_URI" "AMQP_URL" "PGPASSFILE" "NETRC" "SSH_AUTH_SOCK" "SSH_AGENT_PID" "GPG_AGENT_INFO"
     "DBUS_SESSION_BUS_ADDRESS" "GIT_ASKPASS" "SSH_ASKPASS" "SUDO_ASKPASS" "VSCODE_GIT_IPC_HANDLE" "KUBECONFIG" "XAUTHORITY" "KRB5CCNAME")
-  "Names of further variables that are secrets, or lead to some.")
+  "Names of further variables that are secrets, or give access to secrets.")
 
 (defparameter *plain-variables* '("PWD" "OLDPWD") "The variables that only look like secrets.")
 
 (defparameter *secret-parts*
   '("PRIVATE KEY-----" "BEARER " "BASIC " "AUTHORIZATION:" "PWD=" "&SIG=" "?SIG=" "HOOKS.SLACK.COM/" "/API/WEBHOOKS/")
-  "A value is a secret when one of these is in it, in small letters or large: keys, headers,
-  connection strings.")
+  "A value is a secret when it contains one of these in any case: keys, headers, connection
+  strings.")
 
 (defparameter *token-beginnings*
   '("ghp_" "gho_" "ghs_" "ghu_" "ghr_" "github_pat_" "glpat-" "xoxb-" "xoxp-" "xapp-" "sk-" "sk_live_" "rk_live_" "AKIA" "ASIA" "AIza" "ya29." "eyJ" "npm_"
@@ -75,21 +75,21 @@
     "xoxa-" "xoxr-" "xoxe-" "xoxe." "whsec_" "dckr_pat_" "dp.pt." "dp.st." "pul-" "PMAK-" "sntrys_" "sntryu_" "nfp_" "rubygems_" "GOCSPX-" "ATATT3" "ATCTT3" "xkeysib-"
     "tskey-" "sq0csp-" "sq0atp-" "ntn_" "secret_" "pscale_tkn_" "pscale_pw_" "r8_" "gsk_" "xai-" "pplx-" "nvapi-" "hvb." "hvr." "figd_" "doo_v1_" "dor_v1_" "CLOJARS_"
     "pk.eyJ" "sk.eyJ" "tk.eyJ")
-  "How tokens of well-known services begin.")
+  "The prefixes of tokens of well-known services.")
 
 ;;; Positions in a string instead of parts of it: no copy of a secret is left in the heap.
 
 (defun part-at-p (part string start end)
-  "Returns true if PART is in STRING at START and does not go beyond END; small letters or large."
+  "Returns true if PART is in STRING at START, in any case, and does not extend beyond END."
   (let ((stop (+ start (length part))))
     (and (<= 0 start) (<= stop end) (string-equal part string :start2 start :end2 stop))))
 
 (defun ends-with-p (string start end endings)
-  "Returns true if STRING has one of ENDINGS right before END, and not before START."
+  "Returns true if STRING between START and END ends with one of ENDINGS."
   (some (lambda (ending) (and (<= (length ending) (- end start)) (part-at-p ending string (- end (length ending)) end))) endings))
 
 (defun secret-word-p (string start end)
-  "Returns true if the word of a name between START and END makes it one of a secret."
+  "Returns true if the word between START and END makes the name that of a secret."
   (or (some (lambda (word) (and (= (length word) (- end start)) (part-at-p word string start end))) *secret-words*)
       (loop for at from start below end
             thereis (some (lambda (stem)
@@ -102,9 +102,9 @@
            (not (ends-with-p string start (1- end) *plain-endings*)))))
 
 (defun secret-words-p (string start end)
-  "Returns true if a word of the name between START and END makes it one of a secret. Words are runs
-  of letters, and what such a run has between a small letter and a capital: `apiKeyProd2` has four,
-  with the run itself."
+  "Returns true if a word of the name between START and END makes it the name of a secret. Words are
+  runs of letters, and the parts of a run that are separated between a small letter and a capital:
+  `apiKeyProd2` has four words, including the run itself."
   (loop for from = (position-if #'alpha-char-p string :start start :end end)
           then (position-if #'alpha-char-p string :start to :end end)
         while from
@@ -116,8 +116,8 @@
                                     (prog1 (secret-word-p string part at) (setf part at)))))))
 
 (defun secret-variable-p (name &optional (start 0) (end (length name)))
-  "Returns true if the value of the environment variable NAME, or what stands in NAME between START
-  and END, is to be kept from code under check."
+  "Returns true if the value of the environment variable NAME, or of the one that NAME has between
+  START and END, is to be hidden from code under check."
   (flet ((one-of-p (names test)
            (some (lambda (other) (funcall (the function test) other name :start2 start :end2 end)) names)))
     (and (not (one-of-p *plain-variables* #'string=))
@@ -126,10 +126,11 @@
              (secret-words-p name start end)))))
 
 (defun user-before-host-p (value)
-  "Returns true if VALUE has `user:password@` in it, or a URL with anything before its host's @."
+  "Returns true if VALUE contains `user:password@`, or a URL with any text before the @ of its
+  host."
   (loop for at = (position #\@ value) then (position #\@ value :start (1+ at))
         while at
-        ;; RFC 3986, 3.2: the authority begins behind two slashes, and ends at the first of these.
+        ;; RFC 3986, 3.2: the authority begins after two slashes, and ends at the first of these.
         thereis (let* ((start (1+ (or (position-if (lambda (char) (find char "/?# ,;\"'=")) value :end at :from-end t) -1)))
                        (url (and (>= start 3) (string= "://" value :start2 (- start 3) :end2 start))))
                   (and (< start at)
@@ -165,7 +166,8 @@
                              *token-beginnings*)))))
 
 (defun numbered-token-p (value)
-  "Returns true if VALUE has a token in it that begins with a number and a colon, as Telegram's."
+  "Returns true if VALUE contains a token that begins with a number and a colon, like those of
+  Telegram."
   (loop for colon = (position #\: value) then (position #\: value :start (1+ colon))
         while colon
         thereis (flet ((token-char-p (char) (or (alphanumericp char) (find char "_-"))))
@@ -175,7 +177,7 @@
                          (>= (- (or end (length value)) (1+ colon)) 30))))))
 
 (defun user-option-p (value)
-  "Returns true if VALUE has an option with a user and a password in it: `-u NAME:PASSWORD`,
+  "Returns true if VALUE contains an option with a user and a password: `-u NAME:PASSWORD`,
   `--user=NAME:PASSWORD`."
   (loop for option in '("-u" "--user" "-U" "--proxy-user")
         thereis (loop for at = (search option value) then (search option value :start2 (1+ at))
@@ -191,7 +193,7 @@
                                           (null (find #\/ value :start start :end colon))))))))
 
 (defun secret-value-p (value)
-  "Returns true if VALUE has a password or a token in it whatever its variable is called."
+  "Returns true if VALUE contains a password or a token, whatever the name of its variable."
   (or (some (lambda (part) (search part value :test #'char-equal)) *secret-parts*)
       (secret-field-p value)
       (token-p value)
@@ -200,7 +202,7 @@
       (user-before-host-p value)))
 
 (defun secret-entry-p (entry)
-  "Returns true if ENTRY, NAME=VALUE, is to be kept from code under check."
+  "Returns true if ENTRY, NAME=VALUE, is to be hidden from code under check."
   (let ((end (position #\= entry)))
     (and end (plusp end)
          (or (secret-variable-p (subseq entry 0 end))
@@ -220,17 +222,17 @@
           'string))
 
 (defun wipe-entry (address entry)
-  "Overwrites what follows the name in ENTRY, which is at ADDRESS."
+  "Overwrites the text after the name in ENTRY, which is at ADDRESS."
   (loop for at from (+ address 1 (position #\= entry)) below (+ address (length entry))
         do (setf (sb-alien:deref (sb-alien:sap-alien (int-sap at) (* (sb-alien:unsigned 8)))) 0)))
 
 (defun first-environment ()
-  "Returns the start and end in memory of the environment that this process began with (proc(5),
-  stat: env_start, env_end), or NIL. It keeps what was unset or set to something else since."
+  "Returns the start and end in memory of the initial environment of this process (proc(5), stat:
+  env_start, env_end), or NIL. This memory keeps variables that were unset or changed since."
   (ignore-errors
    (let* ((stat (with-open-file (in "/proc/self/stat" :external-format :latin-1) (read-line in)))
-          ;; The fields behind the program's name, which may have blanks in it; the first is the
-          ;; third.
+          ;; The fields after the program's name, which may contain blanks; the first of these is
+          ;; the third field.
           (fields (with-input-from-string (in stat :start (1+ (position #\) stat :from-end t)))
                     (with-standard-io-syntax
                       (let ((*read-eval* nil) (*package* (find-package "KEYWORD"))) (loop for field = (read in nil) while field collect field)))))
@@ -238,8 +240,8 @@
      (and (integerp start) (integerp end) (< 0 start end) (values start end)))))
 
 (defun forget-secrets ()
-  "Takes the secrets out of this process's environment, and wipes them from its memory, where
-  /proc/self/environ shows them, those too that were unset before. Leaves no copy in the heap."
+  "Removes the secrets from this process's environment, and erases them from the memory that
+  /proc/self/environ shows, including those that were unset before. Leaves no copy in the heap."
   (let ((names '()) (entries (sb-alien:extern-alien "environ" (* sb-alien:unsigned-long))))
     (unless (sb-alien:null-alien entries)
       (loop for i from 0
@@ -273,8 +275,8 @@
 (defconstant +own-timers+ 64 "The number of timers and queued signals that a confined process may add to those of its user.")
 
 (defun queued-signals ()
-  "Returns how many signals are queued for this user, one for each timer of the kernel's, and how
-  many may be; NIL when the system does not tell."
+  "Returns the number of signals that are queued for this user, one for each timer of the kernel,
+  and the maximum; NIL if the system does not report them."
   (handler-case
       (with-open-file (in "/proc/self/status" :external-format :latin-1)
         (loop for line = (read-line in nil)
@@ -285,15 +287,15 @@
     ((or stream-error file-error parse-error) () nil)))
 
 (defun limit-timers ()
-  "Limits the timers that this process can make: the kernel counts those of all the user's programs
-  together, and the others would get none."
+  "Limits the timers that this process can make. The kernel counts the timers of all the user's
+  programs together, so that other programs could get none."
   (multiple-value-bind (queued limit) (queued-signals)
     (let ((limit (min (+ (or queued 0) +own-timers+) (or limit most-positive-fixnum))))
       (set-limit +rlimit-sigpending+ limit limit))))
 
 (defun limit-copy (seconds)
-  "Limits what this process can use up: CPU time a little above SECONDS from now, files,
-  descriptors, and no core dump."
+  "Limits the resources of this process: CPU time (a little more than SECONDS from now), file sizes
+  and descriptors; turns core dumps off."
   (let ((cpu (max 1 (ceiling (+ seconds 1 (/ (get-internal-run-time) internal-time-units-per-second))))))
     (set-limit +rlimit-cpu+ cpu (+ cpu 1)))
   (set-limit +rlimit-fsize+ (* 256 1024 1024) (* 256 1024 1024))

@@ -1,7 +1,7 @@
-;;;; The files that a copy may read: the workspace and those that the person's settings name (both
-;;;; come from the host), the file under check and its system, Lisp, what is installed, and the
+;;;; The files that a copy may read: the workspace and the files that the person's settings name
+;;;; (both come from the host), the file under check and its system, Lisp, installed files, and the
 ;;;; directories in which ASDF, Quicklisp, ocicl, qlot and Roswell keep sources. Files that keep a
-;;;; person's secrets are never among them, also where they are in one of these.
+;;;; person's secrets are never among them, even inside one of these directories.
 
 (in-package :consort)
 
@@ -33,7 +33,7 @@
 
 (defparameter *xdg-directories*
   '(("XDG_CONFIG_HOME" . ".config/") ("XDG_STATE_HOME" . ".local/state/") ("XDG_DATA_HOME" . ".local/share/") ("XDG_CACHE_HOME" . ".cache/"))
-  "Variables that name a directory, and which directory below home it is otherwise.")
+  "Variables that name a directory, each with its default below home.")
 
 (defparameter *never-read-of-variables*
   '(("GNUPGHOME" "") ("AWS_SHARED_CREDENTIALS_FILE" "") ("AWS_CONFIG_FILE" "") ("AWS_WEB_IDENTITY_TOKEN_FILE" "") ("KUBECONFIG" "") ("NETRC" "") ("DOCKER_CONFIG" "")
@@ -41,12 +41,12 @@
     ("PASSWORD_STORE_DIR" "") ("NPM_CONFIG_USERCONFIG" "") ("npm_config_userconfig" "") ("BOTO_CONFIG" "") ("OCI_CLI_CONFIG_FILE" "") ("RCLONE_CONFIG" "")
     ("SOPS_AGE_KEY_FILE" "") ("TF_CLI_CONFIG_FILE" "") ("DATABRICKS_CONFIG_FILE" "") ("HF_TOKEN_PATH" "") ("HF_HOME" "token") ("CLAUDE_CONFIG_DIR" "") ("CODEX_HOME" "")
     ("XAUTHORITY" "") ("ICEAUTHORITY" "") ("HISTFILE" "") ("MYSQL_HISTFILE" "") ("PSQL_HISTORY" "") ("LESSHISTFILE" "") ("XDG_RUNTIME_DIR" "consort/"))
-  "Variables that name what is never read, or, with a name behind it that is not empty, the directory
-  of it. Several names are separated by colons.")
+  "Variables that name a file or directory that is never read. If a name that is not empty follows,
+  the variable names the directory that contains it. Several names are separated by colons.")
 
 (defparameter *lisp-dot-files* '(".sbclrc" ".swank.lisp" ".slynk.lisp" ".clinit.cl" ".eclrc" ".stumpwmrc" ".stumpwm.d/")
-  "Hidden files and directories of a home directory that are Lisp. Others of a home directory are
-  not read because the directory that holds them is.")
+  "Hidden files and directories of a home directory that belong to Lisp. A grant of the home
+  directory does not cover its other hidden files.")
 
 (defparameter *read-of-system*
   '("/usr/" "/lib/" "/lib32/" "/lib64/" "/bin/" "/opt/" "/nix/store/" "/gnu/store/" "/run/current-system/"
@@ -56,7 +56,7 @@
     "/dev/null" "/dev/zero" "/dev/full" "/dev/random" "/dev/urandom"
     "/proc/self/" "/proc/cpuinfo" "/proc/meminfo" "/proc/version" "/proc/stat" "/proc/loadavg" "/proc/uptime" "/proc/filesystems"
     "/sys/devices/system/cpu/")
-  "Installed files, and those that the C library and Lisp ask the system for.")
+  "Installed files, and system files that the C library and Lisp need.")
 
 (defparameter *read-of-home*
   '("common-lisp/" ".local/share/common-lisp/" ".config/common-lisp/" ".cache/common-lisp/" "quicklisp/" ".quicklisp/" ".local/share/ocicl/"
@@ -94,13 +94,13 @@
     ((or file-error stream-error) () '())))
 
 (defun homes-around (names)
-  "The users' home directories that have one of NAMES in them, or are in one: root may work in
-  another's home."
+  "The users' home directories that contain one of NAMES, or are in one: root may work in another
+  user's home."
   (remove-if-not (lambda (home) (some (lambda (name) (or (beneath-p name home) (beneath-p home name))) names)) (homes-of-users)))
 
 (defun home-directories ()
-  "The native names of the person's home directory, as the environment and as the system have it,
-  and of other users' around the workspace."
+  "The native names of the person's home directory, according to the environment and to the system,
+  and of other users' home directories around the workspace."
   (remove-duplicates
    (remove nil (list* (real-name (user-homedir-pathname))
                       (let ((entry (ignore-errors (sb-posix:getpwuid (sb-posix:getuid))))) (and entry (real-name (concatenate 'string (sb-posix:passwd-dir entry) "/"))))
@@ -119,7 +119,7 @@
   (some (lambda (home) (beneath-p home directory)) (home-directories)))
 
 (defun holds-work-p (directory)
-  "Returns true if the workspace, in which this process stands, is DIRECTORY or in it."
+  "Returns true if the workspace, the current directory of this process, is DIRECTORY or in it."
   (let ((work (real-name (concatenate 'string (sb-posix:getcwd) "/"))))
     (and work (beneath-p work directory))))
 
@@ -131,17 +131,17 @@
                         (remove-duplicates (cons value (uiop:split-string value :separator ":")) :test #'string=)))))
 
 (defun xdg-directories ()
-  "The directories that the variables of *XDG-DIRECTORIES* name, each with the name below home for
-  which it stands."
+  "The directories that the variables of *XDG-DIRECTORIES* name, each with its default name below
+  home."
   (loop for (variable . usual) in *xdg-directories*
         for value = (sb-posix:getenv variable)
         for real = (and value (uiop:string-prefix-p "/" value) (real-name (concatenate 'string value "/")))
         when real collect (cons real usual)))
 
 (defun never-read-of-environment ()
-  "What exists of *NEVER-READ* where variables of the environment have moved it to. Where one names a
-  home directory, or one above it, only Consort's own: what has the name there need not be what
-  *NEVER-READ* means."
+  "The existing files of *NEVER-READ* at the places to which variables of the environment have moved
+  them. If a variable names a home directory or one above it, only Consort's own files, because
+  other files with these names there need not be the ones of *NEVER-READ*."
   (append (loop for (directory . usual) in (xdg-directories)
                 append (loop with holds-home = (holds-home-p directory)
                              for name in *never-read*
@@ -156,15 +156,15 @@
                                           unless (or (null real) (holds-home-p real) (holds-work-p real)) collect real)))))
 
 (defun never-read-of-host ()
-  "The directories of Consort's hosts where XDG_RUNTIME_DIR does not say."
+  "The directories of Consort's hosts if XDG_RUNTIME_DIR is not set."
   (loop with user = (sb-posix:getuid)
         for name in (list (format nil "/run/user/~D/consort/" user) (format nil "/tmp/consort-~D/" user))
         for real = (real-name name)
         when real collect real))
 
 (defun directory-of-name (name)
-  "The native name of the directory in which the file NAME, a native name, stands by that name, be it
-  a link; links in the directory's name resolved. NIL when there is none."
+  "The native name of the directory that contains the entry NAME, a native name, which may be a
+  link; links in the directory's name are resolved. NIL when there is none."
   (real-name (subseq name 0 (1+ (or (position #\/ name :from-end t) -1)))))
 
 (defun directory-of (name)
@@ -174,8 +174,8 @@
     (and real (subseq real 0 (1+ (position #\/ real :from-end t))))))
 
 (defun names-in (directory)
-  "The native names of what is in DIRECTORY, a native name; links as they are. A directory's ends
-  with a slash. A name that is not in the encoding of file names is left out."
+  "The native names of the entries of DIRECTORY, a native name; links are not resolved. A
+  directory's name ends with a slash. A name that is not in the encoding of file names is left out."
   (let ((stream (ignore-errors (sb-posix:opendir directory))))
     (when stream
       (unwind-protect
@@ -190,9 +190,9 @@
         (sb-posix:closedir stream)))))
 
 (defun plain-names-in (directory)
-  "The names in DIRECTORY; of a home directory without what is hidden and is not Lisp, and without
-  what variables name in place of it: programs keep their tokens, histories and settings there, more
-  than can be listed."
+  "The names in DIRECTORY. For a home directory, hidden files that do not belong to Lisp are left
+  out, and so are the directories that variables name in their place: programs keep tokens,
+  histories and settings there, more than can be listed."
   (let ((names (names-in directory)))
     (if (member directory (home-directories) :test #'string=)
         (let ((moved (mapcar #'car (xdg-directories))))
@@ -204,8 +204,8 @@
         names)))
 
 (defun without-secrets (names never)
-  "NAMES, with a directory that has one of NEVER or a home directory in it replaced by the rest of
-  what is in it."
+  "NAMES, in which a directory that contains one of NEVER or a home directory is replaced by its
+  other entries."
   (loop with parted = (append (home-directories) never)
         for name in names
         append (cond ((some (lambda (secret) (beneath-p name secret)) never) '())
@@ -215,7 +215,7 @@
 (defun without-inner (names)
   "NAMES without those that are in another one."
   (let ((outer '()))
-    ;; Sorted, a directory comes right before what is in it.
+    ;; In sorted order, a directory comes directly before its contents.
     (dolist (name (sort (copy-list names) #'string<) (nreverse outer))
       (unless (and outer (beneath-p name (first outer)))
         (push name outer)))))
@@ -239,8 +239,8 @@
   (if (pathnamep name) (sb-ext:native-namestring name) name))
 
 (defmacro unless-mistaken (form)
-  "Expands to FORM, with NIL as its value where a mistake in the person's settings of ASDF keeps it
-  from one. ASDF signals some with ERROR whose class is one of warnings."
+  "Expands to FORM, with the value NIL if a mistake in the person's settings of ASDF makes it fail.
+  ASDF signals some mistakes with ERROR although their class is a warning."
   `(handler-case ,form ((or error uiop/configuration:invalid-configuration) () nil)))
 
 (defun directories-of-systems ()
@@ -259,11 +259,12 @@
          (ignore-errors (real-name (uiop:xdg-data-home "common-lisp/")))
          (ignore-errors (real-name (uiop:xdg-config-home "common-lisp/"))))))
 
-(sb-ext:defglobal *persons-translations* '() "In a copy: where the person has ASDF put fasls, as ASDF keeps it.")
+(sb-ext:defglobal *persons-translations* '() "In a copy: the person's output translations of ASDF,
+  in ASDF's own representation.")
 
 (defun directories-of-fasls ()
-  "Returns the directory into which ASDF puts fasls for the person. Not a home directory, nor one
-  above it."
+  "Returns the directory into which ASDF writes fasls for the person, unless it is a home directory
+  or one above it."
   (let ((homes (home-directories)))
     (loop for (nil place) in (coerce *persons-translations* 'list)
           for directory = (and (pathnamep place)
@@ -273,16 +274,17 @@
             collect directory)))
 
 (defun directories-of-text (params)
-  "Returns the directories of the file, or the files and the definitions of systems, that PARAMS
-  name. For a home directory, or one above it, only the files in it. Of a system definition that the
-  person did not name and that is a link, the directory of the link, and the file that it leads to."
+  "Returns the directories of the file, or of the files and system definitions, that PARAMS name.
+  For a home directory, or one above it, only the files in it. For a system definition that is a
+  link and that the person did not name, the directory of the link and the file to which it leads."
   (let ((homes (home-directories))
         (names (append (list (field params "path") (field params "asd"))
                        (coerce (field params "only" #()) 'list)
                        (map 'list (lambda (text) (field text "path")) (field params "texts" #()))))
         (definitions (coerce (field params "asd_files" #()) 'list)))
     (flet ((readable (names place)
-             "What is granted of the PLACE, a function, of each of NAMES."
+             "The granted names for the directories that the function PLACE returns for each of
+             NAMES."
              (loop for name in names
                    for place-of-name = (and (stringp name) (ignore-errors (funcall (the function place) name)))
                    when place-of-name
@@ -294,13 +296,13 @@
               (readable definitions #'real-name)))))
 
 (defun readable-names (params)
-  "The native names of all that the copy of PARAMS may read: files and directories with what is in
-  them."
+  "The native names of all files and directories (with their contents) that the copy of PARAMS may
+  read."
   (let* ((told (map 'list (lambda (name) (ignore-errors (real-name name))) (field params "read" #())))
          (*other-homes* (homes-around (remove nil told))))
     (without-inner
-     ;; The scratch directory and the core are in Consort's own directories, of which nothing else
-     ;; is read.
+     ;; The scratch directory and the core are in Consort's own directories, in which nothing else
+     ;; may be read.
      (append (remove nil (list (and (field params "scratch") (real-name (scratch-directory params)))
                                (and sb-ext:*core-pathname* (real-name sb-ext:*core-pathname*))))
              (without-secrets (remove nil (append told
@@ -312,11 +314,11 @@
                                                   (directories-of-text params)))
                (append (below-home *never-read*) (never-read-of-environment) (never-read-of-host)))))))
 
-;;; Saying so
+;;; Reports of refused files
 
 (defun kept-from-reading-p (name)
-  "Returns true if the file NAME exists, and is kept from this process by its confinement alone: the
-  permissions that access(2) looks at would let it."
+  "Returns true if the file NAME exists, and only the confinement keeps this process from reading
+  it: the permissions that access(2) examines would allow it."
   (and (plusp (length name))
        (char= #\/ (char name 0))
        (ignore-errors (sb-posix:access name sb-posix:r-ok) t)

@@ -26,7 +26,7 @@
 
 (defparameter *machine*
   #+x86-64 '(#xc000003e first) #+arm64 '(#xc00000b7 second) #-(or x86-64 arm64) nil
-  "The kernel's name for this machine, and which number of a call in these lists is its own.")
+  "The kernel's name for this machine, and the position of its number for a call in these lists.")
 
 (defun number-here (call)
   "The number of CALL, (NAME X86-64 ARM64), on this machine, or NIL."
@@ -61,22 +61,22 @@
     (getpid 39 172) (getppid 110 173) (getpgrp 111 nil) (getpgid 121 155) (getsid 124 156) (getpriority 140 141)
     (getuid 102 174) (geteuid 107 175) (getgid 104 176) (getegid 108 177) (getgroups 115 158) (getresuid 118 148) (getresgid 120 150)
     (capget 125 90) (uname 63 160) (sysinfo 99 179) (getrusage 98 165) (getrlimit 97 163) (setrlimit 160 164) (getrandom 318 278))
-  "Allowed whatever the arguments: name, number on x86-64, number on arm64. Links, devices, FIFOs,
-  sockets and shared memory are not made by any.")
+  "Calls that are allowed whatever their arguments: name, number on x86-64, number on arm64. None of
+  them makes links, devices, FIFOs, sockets or shared memory.")
 
 (defparameter *calls-that-change-files*
   '((rename 82 nil) (renameat 264 38) (unlink 87 nil) (unlinkat 263 35) (mkdir 83 nil) (mkdirat 258 34) (rmdir 84 nil))
-  "Allowed where Landlock decides on the file; so are creat by its mode and renameat2 by its
-  flags.")
+  "Calls that are allowed if Landlock decides about the file. In this case creat is also allowed,
+  depending on its mode, and renameat2, depending on its flags.")
 
 (defparameter *unknown-calls*
   '((clone3 435 435) (openat2 437 437))
-  "Refused with ENOSYS, as calls that the kernel does not have: the C library, and code that is
-  written with care, then takes another call, which the filter can look into.")
+  "Calls that are refused with ENOSYS, as if the kernel did not have them. The C library, and
+  carefully written code, then use another call, whose arguments the filter can examine.")
 
 (defconstant +last-known-call+ 470 "Calls with greater numbers are newer than these lists, and refused as unknown ones.")
 
-;;; Commands of calls that have several
+;;; Calls with several commands
 
 (defparameter *fcntl-commands*
   ;; F_DUPFD F_GETFD F_SETFD F_GETFL F_GETLK F_DUPFD_CLOEXEC F_GETPIPE_SZ. F_SETFL is filtered by
@@ -99,6 +99,7 @@
 (defparameter *prctl-commands*
   ;; GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_NO_NEW_PRIVS
   '(2 3 15 16 21 23 39)
-  "The allowed commands of prctl; above all without PR_SET_PDEATHSIG: a copy ends with its image.")
+  "The allowed commands of prctl. PR_SET_PDEATHSIG is not among them, because a copy must end with
+  its image.")
 
 ) ; #+linux

@@ -1,8 +1,8 @@
-;;;; The looser profile, for code under test, where the person's own settings ask for it
+;;;; The looser profile for code under test, if the person's own settings ask for it
 ;;;; (`eval.in_copy`): a copy's filter that also allows threads of its own and, in a network
-;;;; namespace of its own, TCP and UDP. That namespace has a loopback interface and nothing else:
-;;;; neither the machine's services nor the network is within reach. Files, programs, other
-;;;; processes and memory are as for every copy.
+;;;; namespace of its own, TCP and UDP. That namespace has only a loopback interface: the copy can
+;;;; reach neither the machine's services nor the network. Files, programs, other processes and
+;;;; memory are restricted as for every copy.
 
 (in-package :consort)
 
@@ -19,8 +19,8 @@
 
 (defparameter *buffers-of-sockets*
   '(("/proc/sys/net/ipv4/tcp_rmem" "4096 131072 262144") ("/proc/sys/net/ipv4/tcp_wmem" "4096 16384 262144"))
-  "Settings of the namespace: the most memory that a socket has for each direction. The host counts
-  that much for each socket, since the system shows it in no process's memory.")
+  "Settings of the namespace: the maximum memory of a socket for each direction. The host counts
+  this amount for each socket, since the system does not include it in the memory of a process.")
 
 (defun raise-loopback ()
   "Brings up the loopback interface of this network namespace. Returns true if the system did it."
@@ -34,8 +34,8 @@
 
 (defun enter-own-network ()
   "Moves into a network namespace of this process's own, with a loopback interface of its own and
-  small buffers. True when that was done, or NIL and why it was not: the namespace may be a new one
-  then too."
+  small buffers. Returns true if this succeeded, or NIL and the reason; the namespace may be a new
+  one even then."
   (flet ((refused (words) (return-from enter-own-network (values nil (format nil "~A: ~A" words (system-message))))))
     (unless (or (enter-user-namespace +clone-newnet+)
                 (zerop (system-call (number-here '(unshare 272 97)) +clone-newnet+)))
@@ -60,12 +60,13 @@
 
 (defparameter *calls-of-threads*
   '((set_robust_list 273 99) (rseq 334 293) (epoll_create1 291 20) (epoll_ctl 233 21) (epoll_wait 232 nil) (epoll_pwait 281 22) (eventfd2 290 19))
-  "Allowed whatever the arguments: name, number on x86-64, number on arm64.")
+  "Calls that are allowed whatever their arguments: name, number on x86-64, number on arm64.")
 
 (defparameter *calls-of-sockets*
   '((bind 49 200) (listen 50 201) (accept 43 202) (accept4 288 242) (connect 42 203) (getsockname 51 204) (getpeername 52 205)
     (sendto 44 206) (recvfrom 45 207) (shutdown 48 210))
-  "Calls of sockets that are allowed likewise, without those that pass descriptors.")
+  "Socket calls that are allowed whatever their arguments; those that pass descriptors are not among
+  them.")
 
 (defparameter *thread-flags* '(#x3d0f00 #x7d0f00)
   "The flags of clone with which glibc and musl make threads.")
@@ -77,7 +78,7 @@
     (6 1 3 4 5 6 9 12 18)
     (41 26)                             ; IPV6: V6ONLY
     (0 1 2))                            ; IP: TOS TTL
-  "The options that may be set, after each level. Without the sizes of buffers.")
+  "The options that may be set, after each level. The sizes of buffers are not among them.")
 
 ;;; TYPE ERROR SNDBUF RCVBUF ACCEPTCONN PROTOCOL DOMAIN
 (defparameter *more-readable-options* '((1 3 4 7 8 30 38 39)))
@@ -96,16 +97,15 @@
           (apply #'only-values 0 *thread-flags*)))
 
 (defun only-internet-sockets ()
-  "Allows socket for TCP and UDP: no Unix sockets, of which those of others have names in the file
-  system, and none of the kernel's."
+  "Allows socket for TCP and UDP. Unix sockets are not allowed, because other programs have theirs
+  in the file system; neither are sockets of the kernel."
   (append (list (load-argument 0) (jump-equal +af-inet+ 2 0) (jump-equal +af-inet6+ 1 0) (answer +eperm+)
                 ;; SOCK_STREAM, SOCK_DGRAM.
                 (load-argument 1) (keep-bits #xf) (jump-equal 1 2 0) (jump-equal 2 1 0) (answer +eperm+))
           (only-values 2 0 6 17)))      ; TCP, UDP
 
 (defun rulings-for-threads (network)
-  "The rulings that a copy for code under test has and no other; NETWORK: whether the network is its
-  own."
+  "The rules that only a copy for code under test has. NETWORK is true if the network is its own."
   (loop for (call . ruling) in `(,@(loop for call in *calls-of-threads* collect (cons call (allow)))
                                  (,*clone* ,@(only-new-threads))
                                  ,@(when network
@@ -119,8 +119,8 @@
         when number collect (cons number ruling)))
 
 (defun confine-with-threads (directory readable report)
-  "As CONFINE, for code under test; REPORT is the descriptor of the host's socket. Also why the
-  network is not its own, or NIL when it is."
+  "Acts as CONFINE, for code under test; REPORT is the descriptor of the host's socket. A further
+  value is the reason why the network is not the copy's own, or NIL if it is."
   (multiple-value-bind (network why-not) (enter-own-network)
     (name-report-socket report)
     (multiple-value-bind (landlock confined why)
@@ -132,7 +132,8 @@
       (values landlock confined why why-not))))
 
 (defun allow-other-threads ()
-  "Lets this copy have more threads than the one that was copied: an error of one ends that one."
+  "Lets this copy have more threads than the forked one. An unhandled error in a thread ends that
+  thread."
   (let ((first sb-thread:*current-thread*))
     (setf sb-ext:*invoke-debugger-hook*
           (lambda (condition hook)

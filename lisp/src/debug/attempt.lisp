@@ -1,8 +1,8 @@
 ;;;; An attempt: a process that a frozen failure forks for one request. It has the stack of the
-;;;; failure as a stop of its own, and serves the request as the image would serve it at a stop:
-;;;; the stack is looked at, code runs in a frame, or a restart leaves the stop and the evaluation
-;;;; goes on in this process. The answer goes to the frozen failure through a pipe; then the process
-;;;; ends.
+;;;; failure as a stop of its own, and serves the request as the image would serve it at a stop: it
+;;;; shows the stack, runs code in a frame, or leaves the stop by a restart, after which the
+;;;; evaluation continues in this process. The answer goes to the frozen failure through a pipe;
+;;;; then the process ends.
 
 (in-package :consort)
 
@@ -17,7 +17,7 @@
   "The operations that an attempt serves.")
 
 (defstruct (attempt (:constructor make-attempt (id operation params seconds report)))
-  "A request, and the REPORT that its answer goes to."
+  "A request, and the REPORT to which its answer is sent."
   (id nil :read-only t)
   (operation nil :read-only t)
   (params nil :read-only t)
@@ -31,13 +31,13 @@
                 (make-report descriptor)))
 
 (defun answer-attempt (attempt &rest fields)
-  "Tells the answer, FIELDS as in OBJECT, and leaves."
+  "Sends the answer, FIELDS as in OBJECT, and ends the process."
   (send-line (attempt-report attempt) (apply #'object "id" (attempt-id attempt) fields) :flush t)
   (exit-process 0))
 
 (defun take-frame-of-attempt (attempt evaluation frame)
   "Answers ATTEMPT with FRAME, which the image would have sent to the host, if it is the answer to
-  the attempt's request, or that of EVALUATION, which went on. Other frames are dropped."
+  the attempt's request, or to that of EVALUATION, if that continued. Other frames are dropped."
   (let ((id (field frame "id")) (result (field frame "result")))
     (cond ((equal (field frame "event") "input")
            (answer-question (field frame "question") nil "nobody is asked in an attempt at a frozen failure"))
@@ -89,8 +89,8 @@
           *running* (list evaluation))))
 
 (defun set-alarm-of-attempt (attempt evaluation)
-  "Has ATTEMPT end after its time: code that runs in a frame is answered with `timeout`; EVALUATION,
-  if it went on, ends as at its deadline; otherwise the process ends without an answer."
+  "Has ATTEMPT end after its time. Code that runs in a frame is answered with `timeout`. EVALUATION,
+  if it continued, ends as at its deadline. Otherwise the process ends without an answer."
   (sb-ext:schedule-timer
    (sb-ext:make-timer (lambda ()
                         (cond (*current-work* (throw *current-work* "timeout"))

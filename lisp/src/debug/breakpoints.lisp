@@ -1,5 +1,5 @@
-;;;; Breakpoints: which probe a line, a column or a function means; conditions, hit counts and log
-;;;; messages; those in force, and those that are not any more.
+;;;; Breakpoints: the probe for a line, a column or a function; conditions, hit counts and log
+;;;; messages; putting breakpoints in force, and noticing that they are no longer in force.
 
 (in-package :consort)
 
@@ -13,7 +13,8 @@
   (hits 0 :type sb-ext:word))
 
 (define-global *breakpoints* '() "The breakpoints that are in force. The list is replaced under *PROBES-LOCK*.")
-(define-global *unverified* '() "(OWNER . FILE) of those whose breakpoints are not all in force. Replaced under *PROBES-LOCK*.")
+(define-global *unverified* '() "A list of (OWNER . FILE) whose breakpoints are not all in force.
+  Replaced under *PROBES-LOCK*.")
 
 (declaim (special *points-to-wait*))
 (defvar *setting-breakpoints* nil "True while this thread sets breakpoints: no `breakpoints-changed`
@@ -42,7 +43,7 @@
           (setf at (+ 1 open (file-position in))))))))
 
 (defun read-delimited-form (in)
-  "Reads one form from IN, and the closing brace behind it."
+  "Reads one form from IN, and the closing brace after it."
   (let ((*readtable* (copy-readtable)))
     (set-macro-character #\} (get-macro-character #\)))
     (prog1 (read in)
@@ -72,7 +73,7 @@
       (refuse-probe "The hit count ~S is not understood. It is a number, or one after =, !=, >, >=, <, <= or %" text))
     (lambda (hits) (funcall test hits number))))
 
-;;; The probe that a place means
+;;; The probe for a place
 
 (defun point-offset (text line column)
   "The offset in TEXT of LINE and COLUMN, both from 1, in UTF-16 code units; NIL when TEXT has no
@@ -95,8 +96,8 @@
           (t 0)))) ; the list is (), which has no place and no default forms
 
 (defun site-on-line (unit start end)
-  "The site of UNIT that a breakpoint means on the line from START to END of its text: the outermost
-  form that begins there, else the first after it, else the innermost around it."
+  "The site of UNIT for a breakpoint on the line from START to END of its text: the outermost form
+  that begins there, else the first after it, else the innermost around it."
   (let* ((body (body-start unit))
          ;; On the line of the name, default forms of parameters are skipped.
          (start (if (<= start 0) body start))
@@ -115,7 +116,7 @@
                 finally (return best))))))
 
 (defun site-at (unit offset)
-  "The innermost site of UNIT that has OFFSET of its text; else the first behind it."
+  "The innermost site of UNIT that contains OFFSET of its text; else the first after OFFSET."
   (let ((around nil) (behind nil))
     (loop for site across (unit-sites unit)
           do (cond ((and (<= (site-start site) offset) (< offset (site-end site)))
@@ -140,7 +141,7 @@
 
 (declaim (ftype function await-evaluation replace-waiting-points refuse-replaced replacing-definitions))
 (defun locate-point (owner point file text pieces)
-  "The unit and the site that POINT of TEXT, which is FILE's, means."
+  "The unit and the site for POINT in TEXT, the text of FILE."
   (let* ((line (param point "line" '(integer 1)))
          (column (param point "column" '(integer 1) :default nil))
          (start (or (point-offset text line 1) (refuse-probe "The text has no line ~D" line)))
@@ -154,7 +155,7 @@
                  (ensure-unit file text pieces piece))))
     (let ((site (site-of-span unit span)))
       (when (eq (unit-kind unit) :evaluated)
-        ;; For when it is evaluated anew.
+        ;; For the next evaluation of the form.
         (await-evaluation owner file text piece span point)
         (refuse-replaced unit site))
       (values unit site))))
@@ -196,14 +197,14 @@
   (find unit *breakpoints* :key #'breakpoint-unit :test #'eq))
 
 (defun code-with-probes-runs-p ()
-  "Returns true if what runs or waits may still be in definitions with probes, and stop there: an
-  evaluation, or a thread that is stopped or steps."
+  "Returns true if an evaluation, or a thread that is stopped or steps, may still be in a definition
+  with probes, and stop there."
   (or *stops* *stepping* (some #'evaluation-debug *running*)))
 
 (defun settle-units ()
-  "Sets the flags of all units by their breakpoints and, unless an evaluation steps, takes out the
-  units that have none. While an evaluation that could stop may still run the code of such a unit,
-  it stays in *UNITS*. *PROBES-LOCK* is held."
+  "Sets the flags of all units according to their breakpoints and, unless an evaluation steps,
+  removes the units that have none. Such a unit stays in *UNITS* as long as an evaluation that could
+  stop may still run its code. *PROBES-LOCK* is held."
   (mapc #'flag-breakpoints *units*)
   (dolist (unit *units*)
     (unless (or (unit-used-p unit) *stepping*) (take-out unit)))
@@ -222,7 +223,7 @@
                       (t (format nil "~A: ~A" (condition-type condition) (condition-message condition))))))
 
 (defun settle-units-soon ()
-  "Has SETTLE-UNITS called in a thread of ours, once the lock is free."
+  "Has SETTLE-UNITS called in one of Consort's threads, once the lock is free."
   (call-in-helper (lambda ()
                     (let ((*setting-breakpoints* t))
                       (sb-thread:with-mutex (*probes-lock*) (settle-units))))))
@@ -260,11 +261,11 @@
                             (list (unset message) nil t)))))))))
 
 (defun call-setting-breakpoints (owner file locate key words points timeout)
-  "Makes POINTS the breakpoints of OWNER in FILE, in place of all earlier ones. Returns a vector of
-  the JSON of each. LOCATE returns the unit and the site of a point, KEY an object that identifies
-  its definition before that is read, and WORDS a description of the definition. A definition that
-  takes longer than TIMEOUT seconds is left as it is. After the first such definition, all others
-  together have TIMEOUT seconds, but each at least half a second."
+  "Makes POINTS the breakpoints of OWNER in FILE, in place of all earlier ones. Returns a vector
+  with the JSON of each. LOCATE returns the unit and the site of a point. KEY returns an object that
+  identifies the definition before it is read, and WORDS a description of the definition. A
+  definition that takes longer than TIMEOUT seconds is left as it is. After the first such
+  definition, all others together have TIMEOUT seconds, but each at least half a second."
   (let ((*setting-breakpoints* t) (*points-to-wait* '()) (until nil) (keys (map 'list key points)))
     (sb-thread:with-mutex (*probes-lock*)
       (retain-timed-out-definitions owner file keys)
@@ -297,7 +298,7 @@
                           (refuse-probe "the text of ~A was not read within ~A s: a reader macro may not end" file timeout))))
 
 (defun forget-breakpoints (owner file timeout)
-  "Takes out the breakpoints of OWNER in FILE, which are to be set again when it can be."
+  "Removes the breakpoints of OWNER in FILE, which are to be set again as soon as possible."
   (call-setting-breakpoints owner file (constantly nil) (constantly nil) (constantly "") #() timeout)
   (sb-thread:with-mutex (*probes-lock*)
     (pushnew (cons owner file) *unverified* :test #'equal)))
@@ -320,8 +321,8 @@
                                 points timeout))))
 
 (defun possible-sites (file text start-line end-line timeout)
-  "The JSON of the places from START-LINE to END-LINE of TEXT where there can be breakpoints.
-  Nothing is put in place that was not. Refuses after TIMEOUT seconds."
+  "The JSON of the places from START-LINE to END-LINE of TEXT where there can be breakpoints. No
+  definition gets probes by this. Refuses after TIMEOUT seconds."
   (let ((*setting-breakpoints* t) (pieces (pieces-in-time file text timeout)))
     (sb-thread:with-mutex (*probes-lock*)
       (let* ((start (point-offset text start-line 1))
@@ -345,7 +346,7 @@
 ;;; Definitions that were made anew
 
 (defun report-changed (changed)
-  "Has the host set the breakpoints anew of CHANGED, a list of (OWNER . FILE)."
+  "Has the host set the breakpoints of CHANGED, a list of (OWNER . FILE), again."
   (when changed
     (send-event "breakpoints-changed"
                 "changed" (map 'vector (lambda (entry) (object "owner" (car entry) "file" (cdr entry)))

@@ -8,8 +8,8 @@
 
 (defstruct (comparison (:constructor make-comparison ()))
   "The DIFFERENCES found, newest first, each (PATH ONE OTHER): labels from the innermost outwards,
-  and (VALUE) or a string that says why there is none. LEFT: how many more pairs may be compared.
-  SEEN: the pairs that were. PARTIAL: the values were not compared as a whole."
+  and (VALUE) or a string that says why there is none. LEFT is the number of pairs that may still be
+  compared, SEEN the pairs that were. PARTIAL is true if the values were not compared as a whole."
   (differences '() :type list)
   (left +compared-limit+ :type fixnum)
   (seen (make-hash-table :test #'eq) :type hash-table :read-only t)
@@ -68,7 +68,7 @@
           (add-difference comparison (cons (label key) path) "not there" (second entry)))))))
 
 (defun compare-strings (comparison path one other)
-  "Compares strings. Of long ones, the first difference is shown, from its character on."
+  "Compares strings. For long strings, shows the text from the first difference on."
   (let ((at (mismatch one other)))
     (cond ((null at))
           ((<= (max (length one) (length other)) +piece-length+) (add-difference comparison path (list one) (list other)))
@@ -95,8 +95,8 @@
                    (t (compare-parts comparison path first second)))))))
 
 (defun comparison-json (one other stop other-stop)
-  "The JSON of how the values ONE, of STOP's stack, and OTHER, of OTHER-STOP's, differ. Either stop
-  may be NIL: that value is referred to as one of the other stop."
+  "The JSON of the differences between ONE, a value of STOP's stack, and OTHER, a value of
+  OTHER-STOP's. Either stop may be NIL: that value is then referred to as one of the other stop."
   (let ((comparison (make-comparison)))
     (compare-values comparison '() (list one) (list other))
     (flet ((shown (value stop) (if (stringp value) (object "text" value "type" :null "reference" 0) (value-json (first value) stop))))

@@ -1,6 +1,6 @@
-;;;; Copies that macros make of their forms. A macro with a code walker of its own, such as ITERATE,
-;;;; has lists in its expansion that are like those which were read, and not the same. Their places
-;;;; are found by that likeness, so that they have probes.
+;;;; Copies that macros make of their forms. The expansion of a macro with a code walker of its own,
+;;;; such as ITERATE, has lists that are EQUAL to the lists that were read, but not EQ. This
+;;;; equality gives the copies their places, so that they can have probes.
 
 (in-package :consort)
 
@@ -25,9 +25,9 @@
     (values (nreverse lists) tree)))
 
 (defun copies-of (form expansion places)
-  "An association of lists in EXPANSION, that of the macro call FORM, with the lists in FORM that
-  they are copies of. PLACES: those that were read. Of several equal lists the copies are taken in
-  order; if there are not as many copies, none is known."
+  "An association of lists in EXPANSION, the expansion of the macro call FORM, with the lists in
+  FORM of which they are copies. PLACES has the lists that were read. The copies of several equal
+  lists are matched in order; if the number of copies differs, none is matched."
   (multiple-value-bind (read tree) (lists-within form)
     (let ((read (remove-if-not (lambda (list) (gethash list places)) (rest read))))
       (when (and tree read)           ; EQUAL ends with a tree

@@ -38,7 +38,8 @@
 
 (defun site-lists (unit)
   "The lists of UNIT's text that have probes, as a list of (START END RAN), in the order of START
-  and outer before inner. A list that a macro put in several places ran if one of these did."
+  and outer before inner. If a macro has copied a list to several places, it ran if one of the
+  copies did."
   (let ((spans (make-hash-table :test #'equal)))
     (loop for site across (unit-sites unit)
           for number from 0

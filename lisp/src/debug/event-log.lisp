@@ -1,10 +1,9 @@
-;;;; The event log: the events of a program that is recorded, in the order in which they came. One
-;;;; thread is recorded at a time, in a copy of the image or in the image itself (next-call.lisp),
-;;;; so nothing here takes a lock.
+;;;; The event log: the events of a recorded program, in their order. One thread is recorded at a
+;;;; time, in a copy of the image or in the image itself (next-call.lisp), so no locks are needed.
 ;;;;
 ;;;; An event is a call, the value of a form, a return, a non-local exit, or a condition that was
-;;;; signalled, with the variables that were in scope. The newest events are kept, as many as count
-;;;; and octets allow.
+;;;; signalled, with the variables that were in scope. The newest events are kept, within limits of
+;;;; number and octets.
 
 (in-package :consort)
 
@@ -15,17 +14,17 @@
 (defconstant +recorded-depth+ 1000 "The maximum depth of recorded calls. Deeper ones are not
   recorded.")
 
-(defconstant +nowhere+ (- (ash 1 40)) "The place, in an event, of an activation that has not come to
+(defconstant +nowhere+ (- (ash 1 40)) "The place, in an event, of an activation that has not reached
   a probe yet.")
 
 (defstruct (activation (:constructor make-activation
                            (number unit parent depth arguments begin
                             &aux (from (and parent (activation-at parent)))
                                  (from-variables (and parent (activation-variables parent))))))
-  "The call NUMBER, of UNIT's function, which its PARENT made; BEGIN is its first event. AT says
-  where it is: the number of the probe it came to last, or, when that form had its value, -1 minus
-  that. VARIABLES are the last that were seen. FROM and FROM-VARIABLES are the parent's at the
-  call."
+  "The call NUMBER, of UNIT's function, which its PARENT made; BEGIN is its first event. AT is its
+  place: the number of the last probe that it reached, or, after that form returned its value, -1
+  minus the number. VARIABLES are the latest known values. FROM and FROM-VARIABLES are the parent's
+  at the call."
   (number 0 :type index :read-only t) (unit nil :read-only t) (parent nil :read-only t)
   (depth 0 :type index :read-only t) (arguments '() :type list :read-only t) (begin 0 :type index :read-only t)
   (at nil :type (or null fixnum)) (variables '() :type list)
@@ -34,13 +33,13 @@
 
 (defstruct (event-log (:constructor make-event-log (&optional (size +events-kept+) (octets-limit +octets-kept+))))
   "EVENTS is a ring buffer of four objects for each event: its kind and probe (CONS-WHAT), its
-  ACTIVATION, and what was kept of its value and of the variables. COUNT is the number of all
-  events, FIRST that of the oldest kept. COUNTED is *KEPT-OCTETS* as it was at the last event; what
-  was kept since then counts for the next. OUTSIDE is true from when an error came to handlers that
-  are not the program's until the program goes on. SIGNALLED is the condition that was signalled
-  last, while the program runs, and SIGNALLED-AT its event. FAILED is the event of the error that
-  nothing handled. FAILURES are those of the checks of a test, whose values are printed as in
-  PACKAGE. CLOSED: nothing more is recorded."
+  ACTIVATION, and the kept copies of its value and of the variables. COUNT is the number of all
+  events, FIRST the number of the oldest kept one. COUNTED is the value of *KEPT-OCTETS* at the last
+  event; octets that were kept since then count for the next. OUTSIDE is true from the moment an
+  error reaches handlers that are not the program's until the program continues. SIGNALLED is the
+  condition that was signalled last, while the program runs, and SIGNALLED-AT its event. FAILED is
+  the event of the error that nothing handled. FAILURES are those of the checks of a test, whose
+  values are printed as in PACKAGE. CLOSED: nothing more is recorded."
   (size 0 :type index :read-only t) (octets-limit 0 :type index :read-only t)
   (events (make-array (* 4 size) :initial-element 0) :type simple-vector :read-only t)
   (octets (make-array size :element-type '(unsigned-byte 32) :initial-element 0) :type (simple-array (unsigned-byte 32) (*)) :read-only t)
@@ -51,16 +50,17 @@
   (current nil :type (or null activation)))
 
 (declaim (type (or null event-log) *event-log*))
-(defvar *event-log* nil "The log of what this thread does; NIL in threads that are not recorded.")
+(defvar *event-log* nil "The log of this thread's events; NIL in threads that are not recorded.")
 
 (declaim (inline open-log))
 (defun open-log ()
-  "The log of this thread, if what it does is recorded."
+  "The log of this thread, if its events are recorded now."
   (let ((log *event-log*))
     (and log (not (event-log-closed log)) log)))
 
 (defun call-unrecorded (function)
-  "Calls FUNCTION unrecorded: its work, such as a request to a stop, is not the program's."
+  "Calls FUNCTION without recording: its work, such as serving a request at a stop, is not part of
+  the program."
   (let ((*event-log* nil))
     (funcall (the function function))))
 
@@ -106,7 +106,7 @@
 
 (declaim (notinline record-before record-value record-values))
 (defun record-before (number &rest values)
-  "Notes that a recorded definition came to the probe NUMBER, where the variables have VALUES."
+  "Notes that a recorded definition reached the probe NUMBER, where the variables have VALUES."
   (declare (dynamic-extent values))
   (let* ((log (open-log)) (activation (and log (event-log-current log))))
     (when activation
@@ -148,8 +148,8 @@
   nil)
 
 (defun recording-call-p ()
-  "Returns true if a call that is made here is to be recorded. Counts the calls that are not because
-  of their depth."
+  "Returns true if a call that is made now is to be recorded. Counts the calls that are not recorded
+  because of their depth."
   (let* ((log (open-log)) (current (and log (event-log-current log))))
     (cond ((null current) nil)
           ((< (activation-depth current) +recorded-depth+) t)
@@ -204,29 +204,29 @@
   (typecase condition (error :error) (warning :warning) (t :condition)))
 
 (defun call-recording (log function)
-  "Calls FUNCTION, which runs the program, and records what it does."
+  "Calls FUNCTION, which runs the program, and records its events."
   (unwind-protect (let* ((*event-log* log)
                          (*break-on-signals* '(satisfies note-signalled))
                          (debugger sb-ext:*invoke-debugger-hook*)
-                         ;; The debugger's function signals, and handles, errors of its own.
+                         ;; The debugger's hook signals and handles errors of its own.
                          (sb-ext:*invoke-debugger-hook*
                            (lambda (condition hook)
                              (let ((*signals-noted* nil)) (funcall debugger condition hook)))))
                     (handler-bind ((serious-condition (lambda (condition) (note-unhandled log condition))))
-                      ;; The program returned, so it went on after the error that nothing handled.
+                      ;; The program returned, so it continued after the error that nothing handled.
                       (multiple-value-prog1 (record-call nil '() function)
                         (setf (event-log-failed log) nil))))
     (setf (event-log-signalled log) nil)))
 
 (defun note-unhandled (log condition)
-  "Notes that CONDITION came to handlers that are not the program's."
+  "Notes that CONDITION reached handlers that are not the program's."
   (setf (event-log-outside log) t
         (event-log-failed log) (and (eq condition (event-log-signalled log)) (event-log-signalled-at log))))
 
 ;;; Reading
 
 (defstruct (event (:constructor make-event (number kind site-number activation kept variables)))
-  "The event NUMBER. SITE-NUMBER is that of its probe, NIL without one; of a signal as AT of an
+  "The event NUMBER. SITE-NUMBER is the number of its probe, or NIL; for a signal it is as AT of an
   ACTIVATION."
   (number 0 :type index :read-only t) (kind nil :read-only t) (site-number nil :read-only t)
   (activation nil :read-only t) (kept nil :read-only t) (variables '() :type list :read-only t))

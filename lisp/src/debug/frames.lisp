@@ -1,4 +1,4 @@
-;;;; The frames of a stopped program that people are shown, and what these are called.
+;;;; The frames of a stopped program that are shown to people, and their names.
 
 (in-package :consort)
 
@@ -53,7 +53,7 @@
     (and symbol (eq (symbol-package symbol) (load-time-value (find-package "CONSORT"))))))
 
 (defun readable-name (name)
-  "NAME of a frame's function as people write it."
+  "NAME, of a frame's function, in the form in which people write it."
   (cond ((and (consp name) (ignore-errors (list-length name)) (symbolp (first name))
               (member (symbol-name (first name)) '("FAST-METHOD" "SLOW-METHOD") :test #'string=))
          (cons 'method (rest name)))

@@ -1,5 +1,5 @@
-;;;; The hit of a probe by a thread: conditions and log messages are run, and the thread stops or
-;;;; goes on.
+;;;; The hit of a probe by a thread: conditions and log messages are evaluated, and the thread stops
+;;;; or continues.
 
 (in-package :consort)
 
@@ -42,9 +42,9 @@
       (end-aborted *evaluation*))))
 
 (defun handle-probe (unit number after value values frame)
-  "Handles the arrival of this thread, whose function has the frame pointer FRAME, at the probe
-  NUMBER of UNIT, which is not idle, before its form or AFTER it. Only evaluations that stop at
-  errors stop here; code that runs for a stop does if its errors are stops of their own."
+  "Handles the arrival of this thread at the probe NUMBER of UNIT, which is not idle, before its
+  form or AFTER it. FRAME is the frame pointer of the thread's function. Only evaluations that stop
+  at errors stop here, and code that runs for a stop if its errors are stops of their own."
   (note-covered unit number)
   (unless (or *in-copy* *at-probe*)
     (let* ((evaluation *evaluation*)

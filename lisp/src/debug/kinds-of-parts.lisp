@@ -1,6 +1,6 @@
 ;;;; The parts of classes, generic functions, methods, slots, threads, streams, packages and
-;;;; conditions: what people know of them, in place of the slots in which SBCL keeps it. Runs no
-;;;; code of the user's.
+;;;; conditions: their documented properties, in place of SBCL's internal slots. Runs no code of the
+;;;; user.
 
 (in-package :consort)
 
@@ -9,12 +9,12 @@
   '(or package class method sb-mop:slot-definition sb-thread:thread sb-mop:funcallable-standard-object))
 
 (defun class-of-system-p (object)
-  "Returns true if OBJECT's class is one of SBCL's own, so that what it has in its slots is known."
+  "Returns true if OBJECT's class is one of SBCL's own, so that the meaning of its slots is known."
   (let ((name (class-name (class-of object))))
     (and name (symbolp name) (symbol-package name) (lisp-package-p (symbol-package name)))))
 
 (defun stored (object &rest names)
-  "A part's value: what OBJECT stores in the first slot that is called one of NAMES."
+  "A part's value: the value in OBJECT's first slot whose name is one of NAMES."
   (loop for slot in (slots-of object)
         when (member (symbol-name (sb-mop:slot-definition-name slot)) names :test #'string=)
           do (multiple-value-bind (value bound) (stored-slot object slot)
@@ -32,7 +32,7 @@
             (list "direct slots" (stored class "DIRECT-SLOTS"))
             (list "slots" (when-finalized "SLOTS"))
             (list "precedence list" (when-finalized "%CLASS-PRECEDENCE-LIST"))
-            ;; A vector that is filled up with zeros, or a list.
+            ;; A vector that is padded with zeros, or a list.
             (list "methods" (list (remove 0 (coerce direct 'list))))
             (list "documentation" (stored class "%DOCUMENTATION"))))))
 
@@ -72,7 +72,8 @@
           (list "waits for" (cond ((not alive) "it has ended") (wanted (list wanted)) (t "no lock"))))))
 
 (defun known (function)
-  "The value of FUNCTION as that of a part: closed streams refuse some questions."
+  "The value of FUNCTION as the value of a part, or a reason if it signals an error, as some
+  functions do for closed streams."
   (handler-case (list (funcall (the function function)))
     (error () "unknown")))
 
@@ -145,7 +146,7 @@
         (list "report" (report-part condition))))
 
 (defun facts-before-slots (object)
-  "How many parts of OBJECT come before its slots."
+  "The number of parts of OBJECT that come before its slots."
   (if (typep object 'condition) 2 0))
 
 (defun parts-of-kind (object)
@@ -158,7 +159,7 @@
       (method (own "method" (method-parts-shown object)))
       (sb-mop:slot-definition (own "slot" (slot-definition-parts object)))
       (sb-thread:thread (own "thread" (thread-parts object)))
-      ;; SBCL takes the types STREAM and STRUCTURE-OBJECT for disjoint where both are tested.
+      ;; SBCL takes the types STREAM and STRUCTURE-OBJECT for disjoint if both are tested.
       (stream (let ((parts (and (class-of-system-p object) (stream-parts object)))) (and parts (own "stream" parts)))))))
 
 ;;; Strings

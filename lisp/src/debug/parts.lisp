@@ -1,13 +1,13 @@
-;;;; The parts of any value, a page at a time. Runs no code of the user's: slots are read as they
-;;;; are stored.
+;;;; The parts of any value, a page at a time. Runs no code of the user: slots are read as they are
+;;;; stored.
 
 (in-package :consort)
 
 (defconstant +list-count-limit+ 1000000 "The maximum number of conses of a list that are counted.")
 
 (defun list-facts (list)
-  "Returns the number of conses of LIST, each counted once, and whether it ends as a list does:
-  :PROPER, :DOTTED, :CIRCULAR, or :LONG when there are too many to count."
+  "Returns the number of conses of LIST, each counted once, and the kind of its end: :PROPER,
+  :DOTTED, :CIRCULAR, or :LONG if there are too many to count."
   (loop with slow = list
         for count from 0
         for tail = list then (cdr tail)
@@ -76,7 +76,7 @@
         (list "version" (list (pathname-version pathname)))))
 
 (defun function-parts (function closed-over)
-  "The parts of FUNCTION, of which the values CLOSED-OVER come first."
+  "The parts of FUNCTION. The values that it CLOSED-OVER come first."
   (append (loop for value in closed-over for index from 0 collect (list (format nil "~D" index) (list value)))
           (list (list "name" (list (nth-value 2 (function-lambda-expression function))))
                 (list "lambda list" (handler-case (multiple-value-bind (list unknown) (sb-introspect:function-lambda-list function)

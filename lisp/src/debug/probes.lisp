@@ -1,14 +1,14 @@
-;;;; Probes: calls around the subforms of a definition by which a running thread stops there.
+;;;; Probes: calls around the subforms of a definition at which a running thread can stop.
 ;;;;
 ;;;; (PROBE FORM) is a macro that expands one level of FORM and wraps the subforms that are
 ;;;; evaluated in PROBE again, so the compiler itself walks: every macro is expanded in its own
 ;;;; lexical environment. A form has a probe if the reader made its cons: arguments that a macro
 ;;;; keeps in its expansion have their exact place, forms that it makes have none.
 ;;;;
-;;;; An idle probe is a test of one byte. Otherwise the variables in scope are passed as arguments,
-;;;; so they are always there, nothing is closed over, and the policy is the program's. In tail
-;;;; position there is a probe before the form only, so tail calls stay tail calls. A value on the
-;;;; stack (`dynamic-extent`) has none: it would be on the heap then.
+;;;; An idle probe is a test of one byte. Otherwise the variables in scope are passed as arguments:
+;;;; they are always available, nothing is closed over, and the program's own policy applies. A form
+;;;; in tail position has a probe only before it, so tail calls stay tail calls. A value on the
+;;;; stack (`dynamic-extent`) has no probe, because a probe would move it to the heap.
 
 (in-package :consort)
 
@@ -19,7 +19,8 @@
 (defconstant +break-flag+ 1 "Set for a probe that has a breakpoint.")
 (defconstant +step-flag+ 2 "Set for every probe while an evaluation steps.")
 
-(defconstant +cover-flag+ 4 "Set for a probe that no thread has come to, where that is asked for (coverage.lisp).")
+(defconstant +cover-flag+ 4 "Set for a probe that no thread has passed, if coverage is recorded
+  (coverage.lisp).")
 
 (defstruct (probe-site (:conc-name site-) (:constructor make-site (form start end variables)))
   "The place of a probe: FORM and its span in the definition's text, the names of the VARIABLES in
@@ -69,7 +70,7 @@
   a function of FORM, its INSIDE, TAIL, the probe's number and the variables in scope.")
 
 (defparameter *unprobed-operators* '(quote function lambda declare load-time-value the go)
-  "Operators of forms at which there is nothing to stop for.")
+  "Operators of forms at which a stop is of no use.")
 
 (defun form-as-read (form)
   "The form that was read and of which FORM is a copy; FORM itself if it is none."
@@ -77,8 +78,8 @@
     (if copies (values (gethash form copies form)) form)))
 
 (defun expanded-once (form environment)
-  "MACROEXPAND-1 of FORM. Copies that the macro has made of what was read get its places; macros of
-  the standard make none."
+  "MACROEXPAND-1 of FORM. Copies that the macro has made of forms as they were read get the places
+  of these; macros of the standard make no copies."
   (let ((expansion (macroexpand-1 form environment)) (unit *unit*))
     (when (and unit (symbol-package (car form)) (not (lisp-package-p (symbol-package (car form)))))
       (loop for (copy . list) in (copies-of form expansion (unit-places unit))
@@ -105,7 +106,7 @@
 
 (defun probe-code (unit number call)
   "The code of the probe NUMBER of UNIT, which is CALL unless the probe is idle."
-  ;; A literal vector would be taken for a constant, and the test be folded away.
+  ;; The compiler would take a literal vector for a constant, and fold the test away.
   `(unless (zerop (aref (the flags (load-time-value (unit-flags ,unit))) ,number))
      (locally (declare (sb-ext:muffle-conditions warning sb-ext:compiler-note)) ,call)))
 
@@ -165,8 +166,8 @@
         (append preamble '((entry-probe)) forms))))
 
 (defun call-printing-without-probes (function)
-  "Calls FUNCTION, which compiles a definition. The program's errors show the compiler's texts: where
-  these have a form in PROBE, they show the form."
+  "Calls FUNCTION, which compiles a definition. Error messages contain the compiler's source texts;
+  a form in PROBE is shown there as the form itself."
   (let ((*print-pprint-dispatch* (copy-pprint-dispatch)))
     (set-pprint-dispatch '(cons (eql probe) (cons t (cons t null)))
                          (lambda (stream probe) (write (second probe) :stream stream))
@@ -177,7 +178,7 @@
   (if (consp form) `(probe ,form ,tail) form))
 
 (defun probing-all (forms tail)
-  "FORMS, evaluated in order; TAIL is of the last."
+  "FORMS, evaluated in order, with probes. TAIL applies to the last one."
   (loop for (form . more) on forms collect (probing form (if more nil tail))))
 
 (defun probing-body (body tail &key docstring)
@@ -210,22 +211,23 @@
         finally (return found)))
 
 (defun probing-function (lambda-list-and-body &optional (definition nil))
-  "(LAMBDA-LIST . BODY) with probes; of a local function if its DEFINITION was read."
+  "(LAMBDA-LIST . BODY) with probes. It belongs to a local function if DEFINITION, as it was read,
+  is given."
   (let ((place (gethash definition (unit-places *unit*))))
     (when place (pushnew place (unit-functions *unit*) :test #'equal)))
   (destructuring-bind (lambda-list &rest body) lambda-list-and-body
     (cons (probing-lambda-list lambda-list) (probing-body body t :docstring t))))
 
 (defun on-stack-names (specifiers)
-  "The variables that SPECIFIERS, of declarations, put on the stack: a probe around such a value
-  would be an escape."
+  "The variables whose values the declaration SPECIFIERS put on the stack. With a probe around it,
+  such a value would escape."
   (loop for (name . variables) in specifiers
         when (and (symbolp name) (member name '("DYNAMIC-EXTENT" "TRULY-DYNAMIC-EXTENT") :test #'string=))
           append variables))
 
 (defun probing-on-stack (argument)
-  "ARGUMENT of a call whose value is on the stack, with probes. Where it is a call of the system's,
-  such as LIST, its own value may be there too."
+  "ARGUMENT, with probes, of a call whose value is on the stack. If ARGUMENT is a call of a system
+  function, such as LIST, its own value may be on the stack too."
   (let ((operator (and (consp argument) (car argument))))
     (probing argument
              (and (symbolp operator) (symbol-package operator)

@@ -1,8 +1,8 @@
-;;;; Recorded definitions: those that a recorded form calls, given probes that record. In a copy of
-;;;; the image they take the place of the plain ones; in the image, see next-call.lisp.
+;;;; Recorded definitions: definitions that a recorded form calls, compiled with probes that record.
+;;;; In a copy of the image they replace the plain ones; for the image itself see next-call.lisp.
 ;;;;
-;;;; A recorded function is called through one that records the call, so its tail calls are no
-;;;; longer tail calls; where calls nest deeper than +RECORDED-DEPTH+ the plain function is called.
+;;;; A recorded function is called through a function that records the call, so its tail calls are
+;;;; no longer tail calls. If calls nest deeper than +RECORDED-DEPTH+, the plain function is called.
 ;;;; In local functions tail calls stay tail calls, and no value is recorded for them.
 
 (in-package :consort)
@@ -25,7 +25,8 @@
 (defun make-recorded-units ()
   (make-array 10 :adjustable t :fill-pointer 0))
 
-(defvar *recorded-units* (make-recorded-units) "The units of the recording that this process, a copy of the image, has; or that is prepared.")
+(defvar *recorded-units* (make-recorded-units) "The units of the recording in this process, a copy
+  of the image, or of the recording that is being prepared.")
 (defconstant +site-bits+ 12 "Bits of the number of a unit's probe; the number of the unit is above.")
 
 (defun site-of-number (number)
@@ -76,7 +77,8 @@
       (:function
        (destructuring-bind (lambda-list &rest body) (cddr form)
          (multiple-value-bind (forms preamble) (split-body body t)
-           ;; By another name than the function's: the compiler would call it directly from itself.
+           ;; Named differently from the function: otherwise the compiler would compile recursive
+           ;; calls as direct ones.
            `(function (,named-lambda-name (recorded ,name) ,(probing-lambda-list lambda-list)
                        ,@preamble (block ,(if (consp name) (second name) name) ,@(probing-all forms :all)))))))
       (:method
@@ -93,7 +95,7 @@
                      (block ,block ,@forms)))))))))))
 
 (defun compile-recorded (unit)
-  "Compiles the definition of UNIT so that it is recorded. A method is then in place already."
+  "Compiles the definition of UNIT so that it is recorded. For a method, this also installs it."
   (let* ((*package* (unit-package unit))
          (source (make-source (sb-ext:parse-native-namestring (unit-file unit)))))
     (setf (unit-new unit)
@@ -104,8 +106,7 @@
                (call-replacing-in-place (lambda () (eval-in-source form (unit-start unit) source)))))))))
 
 (defun compile-recording (unit)
-  "Compiles the definition of UNIT so that it is recorded, and puts it in the place of the plain
-  one."
+  "Compiles the definition of UNIT so that it is recorded, and replaces the plain one by it."
   (let ((new (compile-recorded unit)) (plain (unit-old unit)))
     (when (eq (unit-kind unit) :function)
       (exchange-function (unit-name unit)
@@ -171,7 +172,7 @@
     (remove-if-not #'callable-name-p (nreverse found))))
 
 (defun unit-of-definition (definition directories)
-  "The unit of DEFINITION, a function or method, that is below one of DIRECTORIES; NIL where its
+  "The unit of DEFINITION, a function or method whose text is below one of DIRECTORIES; NIL if its
   text is not known."
   (handler-case
       (multiple-value-bind (file loaded) (loaded-source definition)
@@ -190,8 +191,8 @@
 (defun record-definitions (names directories &key (limit +recorded-definitions+) (until nil) (follow t) (anywhere '()) (install #'compile-recording))
   "Has the functions NAMES recorded and, if FOLLOW, those that they call, the nearest first, if
   their texts are below DIRECTORIES or they are named in ANYWHERE. Ends at LIMIT definitions, or at
-  UNTIL, a time of NOW-MS. INSTALL puts a unit in place. Returns the units, and the number of names
-  that were not looked at."
+  UNTIL, a time of NOW-MS. INSTALL installs a unit. Returns the units, and the number of names that
+  were not examined."
   (let ((units '()) (seen (make-hash-table :test #'equal)) (queue (copy-list names)))
     (dolist (name queue) (setf (gethash name seen) t))
     (loop while (and queue (< (length units) limit) (or (null until) (< (now-ms) until)))

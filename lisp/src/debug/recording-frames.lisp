@@ -1,9 +1,9 @@
-;;;; The frames of a recorded moment: the calls around an event, each with the place where it was,
-;;;; its variables and the values that its forms had last, and the parts of those.
+;;;; The frames of a recorded moment: the calls around an event, each with its place, its variables,
+;;;; the last values of its forms, and the parts of these values.
 
 (in-package :consort)
 
-(defconstant +frame-text+ 100 "Characters that are shown of the call of a frame.")
+(defconstant +frame-text+ 100 "The maximum number of characters that are shown of a frame's call.")
 
 (defstruct (recorded-frame (:conc-name recorded-frame-) (:constructor make-recorded-frame (activation unit site names values)))
   "An ACTIVATION at a moment: at SITE of UNIT, or at the beginning of UNIT without one, where the
@@ -19,14 +19,14 @@
     event))
 
 (defun place-of-activation (at)
-  "The unit, the site and the names of the variables where an activation is, as AT says it."
+  "The unit, the site and the names of the variables at the place AT of an activation."
   (cond ((or (null at) (= at +nowhere+)) (values nil nil '()))
         ((minusp at) (multiple-value-bind (unit site) (site-of-number (- -1 at))
                        (values unit (or (site-around unit site) site) (site-variables site))))
         (t (multiple-value-bind (unit site) (site-of-number at) (values unit site (site-variables site))))))
 
 (defun argument-names (unit)
-  "The names of what the activations of UNIT keep as arguments, as far as each has one."
+  "The names of the arguments that activations of UNIT keep, as far as each argument has a name."
   (case (unit-kind unit)
     (:function (loop for item in (third (unit-form unit))
                      until (member item lambda-list-keywords)
@@ -34,8 +34,8 @@
     (:method (parameter-variables (find-if #'listp (cddr (unit-form unit)))))))
 
 (defun frame-at (activation at values &key (placed t))
-  "The frame of ACTIVATION where AT says, with the VALUES of the variables there. Unless PLACED, its
-  place is that of the whole definition."
+  "The frame of ACTIVATION at the place AT, with the VALUES of the variables there. Unless PLACED,
+  its place is that of the whole definition."
   (multiple-value-bind (unit site names) (place-of-activation at)
     (if (and placed site)
         (make-recorded-frame activation unit site names values)
@@ -70,7 +70,7 @@
                    (place-fields unit site))))
 
 (defun event-object (log event &rest fields)
-  "The JSON that tells of EVENT: its row, and whether nothing handled its error."
+  "The JSON of EVENT: its row, and whether its error was unhandled."
   (append (event-row event)
           (list "error" (bool (eql (event-number event) (event-log-failed log))))
           fields))
@@ -171,7 +171,8 @@
 ;;; Expressions
 
 (defun evaluate-over (text names values package)
-  "The values of TEXT where the variables NAMES have copies of VALUES, as they are kept."
+  "The values of TEXT, evaluated with copies of VALUES, as they are kept, as the values of the
+  variables NAMES."
   (multiple-value-bind (form used) (read-over-variables "expression" text names package)
     (let ((function (compile-quietly `(lambda ,used (declare (ignorable ,@used)) ,form))))
       (call-with-alarm

@@ -1,4 +1,4 @@
-;;;; Requests of the debugger that cannot be carried out, with the reason for people.
+;;;; Conditions for requests of the debugger that cannot be carried out, with the reason in words.
 
 (in-package :consort)
 

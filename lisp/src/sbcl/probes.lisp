@@ -1,5 +1,5 @@
-;;;; SBCL's internals that probes stand on (debug/probes.lisp): variables in scope, frame pointers,
-;;;; constants of code, functions replaced.
+;;;; SBCL's internals that probes use (debug/probes.lisp): variables in scope, frame pointers,
+;;;; constants of code, replacing functions.
 
 (in-package :consort)
 
@@ -14,7 +14,7 @@
 (define-internal address-at :macro "steps" ("SB-SYS" "SAP-REF-SAP"))
 
 (defun can-probe-p ()
-  "Returns true if this SBCL has what breakpoints and steps take."
+  "Returns true if this SBCL has the internals that breakpoints and steps need."
   (every #'internal-p '(lexenv-variables lambda-variable named-lambda-name current-frame-pointer integer-of-address address-at)))
 
 (defun passes-second-p (operator)
@@ -25,8 +25,8 @@
       (and (internal-p 'source-form-name) (eq operator source-form-name))))
 
 (defmacro caller-frame-pointer ()
-  "The frame pointer of the caller of the function in which the macro call stands. The stack grows
-  downwards, so a caller's is greater."
+  "The frame pointer of the caller of the function that contains the macro call. The stack grows
+  downwards, so a caller's frame pointer is greater."
   `(integer-of-address (address-at (current-frame-pointer) 0)))
 
 (defun sbcl-package-p (package)
@@ -71,7 +71,7 @@
     function))
 
 (defun note-same-place (form replacement)
-  "Has the compiler take REPLACEMENT, made of FORM, to be where FORM is."
+  "Has the compiler give REPLACEMENT, made from FORM, the place of FORM."
   (let ((paths (and (consp form) (consp replacement) (not (eq form replacement)) (boundp *source-paths*) (symbol-value *source-paths*))))
     (when (hash-table-p paths)
       (let ((path (gethash form paths)))

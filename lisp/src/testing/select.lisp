@@ -1,12 +1,12 @@
-;;;; The tests that a request means, their places, and the systems they come with.
+;;;; The tests that a request selects, their places, and their systems.
 
 (in-package :consort)
 
 ;;; Names
 
 (defun name-matches-p (name wanted)
-  "Returns true if NAME, a symbol or string, is what a person calls WANTED: `NAME`, `PACKAGE::NAME`,
-  in any case."
+  "Returns true if WANTED, as a person writes it (`NAME` or `PACKAGE::NAME`, in any case), names
+  NAME, a symbol or string."
   (let* ((colon (position #\: wanted :from-end t))
          (package (and colon (string-right-trim ":" (subseq wanted 0 colon))))
          (bare (if colon (subseq wanted (1+ colon)) wanted)))
@@ -19,7 +19,7 @@
     (and (symbolp name) (symbol-package name))))
 
 (defun select-cases (cases &key suite test package packages)
-  "Returns those of CASES that are meant. PACKAGES: only of these, unless it is :ALL."
+  "Returns the selected CASES. They are limited to PACKAGES, unless that is :ALL."
   (remove-if-not (lambda (case)
                    (and (or (null test) (name-matches-p (test-case-name case) test))
                         (or (null suite) (find-if (lambda (name) (name-matches-p name suite)) (test-case-suites case)))
@@ -30,7 +30,7 @@
 ;;; Systems
 
 (defun declared-test-systems (system)
-  "The names of the systems that `test-op` of SYSTEM, as ASDF has it, is handed on to."
+  "The names of the systems to which the `test-op` of SYSTEM, ASDF's object, delegates."
   (let ((entry (find-if (lambda (entry) (member (first entry) '(asdf:test-op :test-op)))
                         (ignore-errors (funcall (find-symbol "COMPONENT-IN-ORDER-TO" "ASDF") system)))))
     (loop for (operation . names) in (rest entry)
@@ -38,12 +38,12 @@
             append (mapcar #'system-name-text names))))
 
 (defun usual-test-systems (system)
-  "The names that the test systems of the system called SYSTEM usually have."
+  "The usual names of test systems for the system named SYSTEM."
   (mapcar (lambda (suffix) (concatenate 'string system suffix)) '("/tests" "/test" "-tests" "-test" ".test" ".tests")))
 
 (defun test-system-names (system)
-  "The systems that `test-op` of SYSTEM is handed on to; else those that are called as test systems
-  are, if they can be found."
+  "The systems to which the `test-op` of SYSTEM delegates; if there are none, those with usual names
+  of test systems that can be found."
   (or (declared-test-systems (ignore-errors (asdf:find-system system)))
       (remove-if-not (lambda (name) (asdf:find-system name nil)) (usual-test-systems system))))
 
@@ -86,8 +86,8 @@
                        (and file (member (ignore-errors (truename file)) names :test #'equal))))
                    (list-all-packages))))
 
-;;; Places. A framework's tests are no definitions that SBCL knows of, so their files are looked
-;;; through for `(test NAME`.
+;;; Places. SBCL does not record the tests of a framework as definitions, so their files are
+;;; searched for `(test NAME`.
 
 (defun test-place (name files)
   "The first of FILES that defines the test NAME, and the line, 1-based; NIL."
@@ -118,8 +118,8 @@
                     (or (= stop (length text)) (find (char text stop) " ()\"|	")))))))))
 
 (defun files-about (package)
-  "Returns the files in which the tests of PACKAGE may be: its own file, and those of the system
-  that file is of."
+  "Returns the files that may have the tests of PACKAGE: the package's file, and the files of that
+  file's system."
   (let* ((file (and package (file-of-package package)))
          (truename (and file (ignore-errors (truename file)))))
     (when truename

@@ -1,5 +1,4 @@
-;;;; Numbers that stand for what was read and for what the compiler knows, so that two processes can
-;;;; compare them.
+;;;; Digests of forms and of the compiler's knowledge, by which two processes can compare these.
 
 (in-package :consort)
 
@@ -13,7 +12,7 @@
   (ldb (byte 62 0) (* (logxor digest (ldb (byte 62 0) more)) 1099511628211)))
 
 (defun string-digest (string)
-  "A digest of STRING: SXHASH looks at all of a string."
+  "A digest of STRING, by SXHASH, which depends on the whole string."
   (mix-digest (length string) (sxhash (coerce string 'simple-string))))
 
 (defun symbol-digest (symbol)
@@ -22,8 +21,8 @@
               (let ((package (symbol-package symbol))) (if package (sxhash (package-name package)) 1))))
 
 (defun printed-digest (object)
-  "A digest of an object without parts that could be compared, by its printed text. If that has an
-  address, the digest differs between processes, which costs only time."
+  "A digest of an object that has no comparable parts, by its printed text. If that contains an
+  address, the digest differs between processes, which only costs time."
   (string-digest
    (handler-case (with-standard-io-syntax
                    (let ((*print-readably* nil) (*print-level* 3) (*print-length* 8) (*print-circle* nil) (*package* (find-package :keyword)))
@@ -31,10 +30,10 @@
      (error () (format nil "~36R" (random most-positive-fixnum))))))
 
 (defconstant +digest-limit+ 500000
-  "The maximum number of conses of a form that count: it may be circular.")
+  "The maximum number of conses of a form that are digested, because a form may be circular.")
 
 (defun object-digest (object)
-  "A number for OBJECT, as read or as the compiler has it. EQUAL lists have the same number;
+  "A digest of OBJECT, a form as read or a value of the compiler. EQUAL lists have the same digest;
   uninterned symbols count by their names."
   (let ((left +digest-limit+))
     (labels ((of (object)
@@ -62,6 +61,6 @@
       (of object))))
 
 (defun plain-object-p (object)
-  "Returns true if OBJECT-DIGEST says all of OBJECT, a value that the compiler keeps."
+  "Returns true if OBJECT-DIGEST covers all of OBJECT, a value that the compiler keeps."
   (or (typep object '(or symbol number character string cons compiler-type))
       (assumed-type-p object)))

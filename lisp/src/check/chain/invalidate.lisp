@@ -1,13 +1,13 @@
-;;;; The rules that say which forms are compiled again after others: docs/architecture.md, "A
-;;;; chain". All of it is on records with keys instead of names.
+;;;; The rules for which forms are compiled again after others: docs/architecture.md, "A chain". All
+;;;; of them work on records with keys instead of names.
 
 (in-package :consort)
 
 (defun changes-by-name (old new)
-  "Compares the effects of the records OLD with those of NEW, which replace them from the same state
-  on. Returns two lists of keys: of the names of which the compiler now knows something else, and of
-  those of which it assumes something else. A name that one of them did not touch is as it was
-  before both."
+  "Compares the effects of the records OLD with those of NEW, which replace them and begin in the
+  same state. Returns two lists of keys: of the names about which the compiler now knows something
+  else, and of those about which it assumes something else. A name that one side did not change has
+  its earlier value on that side."
   (let ((table (make-hash-table)) (main '()) (assumed '()))
     (flet ((note (records place)
              (dolist (record records)
@@ -25,7 +25,7 @@
     (values (union main (changed-methods old new)) assumed)))
 
 (defun changed-methods (old new)
-  "The keys of the generic functions whose methods in the records OLD are others than in NEW."
+  "The keys of the generic functions whose methods differ between the records OLD and NEW."
   (flet ((methods (records)
            (loop for record in records append (mapcar (lambda (method) (cons (first method) (second method))) (record-methods record)))))
     (remove-duplicates (mapcar #'car (set-exclusive-or (methods old) (methods new) :test #'equal)))))
@@ -50,8 +50,8 @@
   (adjoin (record-name record) (remove-duplicates (mapcar #'second (record-defines record)))))
 
 (defun names-defined-otherwise (old new)
-  "The keys of the names that more, or fewer, of the records NEW define than of OLD: a declamation
-  of a type counts as a definition, too."
+  "The keys of the names that more, or fewer, of the records NEW than of OLD define. A declaimed
+  type counts as a definition, too."
   (let ((counts (make-hash-table)))
     (flet ((note (records by)
              (dolist (record records)
@@ -61,7 +61,7 @@
     (loop for key being each hash-key of counts using (hash-value count) unless (zerop count) collect key)))
 
 (defun exchanged (old new)
-  "The records of OLD and NEW whose form is not in the other."
+  "The records of OLD and NEW whose forms are not in both."
   (set-exclusive-or old new :key #'record-digest))
 
 (defun state-differs-p (old new before)
@@ -70,13 +70,13 @@
   (flet ((after (records) (cond (records (record-global (first (last records))))
                                 (before (record-global before)))))
     (let ((old (after old)) (new (after new)))
-      ;; Without a form before, nothing is known of the state when all forms went.
+      ;; If all forms were removed and none precedes them, the state is unknown.
       (or (null old) (null new) (/= old new)))))
 
 (defun last-dependent (base users first sync cut old-end new)
-  "The index of the last form of BASE from SYNC on that must be compiled again, or NIL, when the
-  records from FIRST up to SYNC gave way to NEW, records of a text in which CUT to OLD-END was
-  replaced. USERS: from a key to the indexes of the forms that mention it."
+  "The index of the last form of BASE from SYNC on that must be compiled again, or NIL, after NEW
+  replaced the records from FIRST up to SYNC. The text from CUT to OLD-END was replaced. USERS maps
+  a key to the indexes of the forms that mention it."
   (let* ((old (coerce (subseq base first sync) 'list))
          (count (length base))
          (last nil))
@@ -97,13 +97,13 @@
                    (loop for (start nil nil file) in (finding-related finding)
                          when (and (null file) (<= from start) (< start old-end)) do (need index)))))
       (multiple-value-bind (main assumed) (changes-by-name old new)
-        ;; A class that is defined before knows the classes that it inherits from, as they are now.
+        ;; A class that is defined earlier refers to its superclasses, as they are now.
         (let ((changed (tainted main (append (coerce (subseq base 0 first) 'list) new))))
           (when (some (lambda (record) (and (record-opaque record) (intersection (record-mentions record) changed))) new)
             (need-all))
           (dolist (key changed)
             (dolist (index (gethash key users)) (need index)))
-          ;; Code that ran while a form was read is not among what the form mentions.
+          ;; Names that were used while a form was read are not among the names that it mentions.
           (when changed
             (loop for index from sync below count
                   when (record-read-eval (aref base index)) do (need index))))

@@ -1,9 +1,9 @@
-;;;; The record of a top-level form: what was found in it, what it did to the compiler's knowledge,
-;;;; and what it was compiled from. It is all that is kept of a form to tell whether an edit
-;;;; elsewhere changes what is found in it.
+;;;; The record of a top-level form: its findings, its effects on the compiler's knowledge, and the
+;;;; names and knowledge that it was compiled with. Only the record is kept of a form, to decide
+;;;; whether an edit elsewhere changes its findings.
 ;;;;
-;;;; Names are keys: numbers that the keeper of the chain gave to strings (`name-key`). Between
-;;;; processes they are the strings.
+;;;; Names are keys: numbers that the keeper of the chain assigned to strings (`name-key`). Between
+;;;; processes the strings themselves are sent.
 
 (in-package :consort)
 
@@ -38,7 +38,7 @@
     (concatenate 'string (if package (package-name package) "#") ":" (symbol-name symbol))))
 
 (defun words-of-name (name)
-  "NAME, a symbol or a list like (setf f), as its key has it."
+  "The string of the key of NAME, a symbol or a list like (setf f)."
   (if (symbolp name)
       (words-of-symbol name)
       (with-standard-io-syntax
@@ -62,8 +62,8 @@
     (error () nil)))
 
 (defun make-record (check recorder start end state uses-before)
-  "The record of the form at START to END that was compiled, or could not be read, as STATE says.
-  USES-BEFORE: the uses of undefined names before it. Names in it are strings."
+  "The record of the form from START to END that was compiled or could not be read, according to
+  STATE. USES-BEFORE are the earlier uses of undefined names. Names in the record are strings."
   (let* ((form (and (eq state :form) (check-form check)))
          (digest (if (eq state :form) (object-digest form) (string-digest (subseq (check-text check) start end)))))
     (setf *form-recorder* nil)
@@ -125,7 +125,7 @@
 (defun json-list (value) (coerce value 'list))
 
 (defun finding-of-json (json)
-  "The finding that FINDING-JSON made JSON of."
+  "The finding of which FINDING-JSON made this JSON."
   (flet ((span (value) (and (vectorp value) (cons (aref value 0) (aref value 1))))
          (of (name) (json-value (field json name :null))))
     (make-finding :start (aref (field json "span") 0) :end (aref (field json "span") 1)
@@ -142,7 +142,7 @@
                           (and (object-p data) (loop for (key value) on (rest data) by #'cddr collect key collect (json-value value)))))))
 
 (defun record-of-json (json)
-  "The record that RECORD-JSON made JSON of."
+  "The record of which RECORD-JSON made this JSON."
   (destructuring-bind (places findings uses keyword-uses methods defines effects mentions global opaque read-eval name digest unread-name compiled in-package lost)
       (json-list json)
     (make-form-record
@@ -160,7 +160,7 @@
 ;;; Moving
 
 (defun moved-finding (finding edge distance)
-  "FINDING where what is at or behind EDGE has moved by DISTANCE."
+  "FINDING, with places at or after EDGE moved by DISTANCE."
   (flet ((move (position) (if (>= position edge) (+ position distance) position)))
     (let ((copy (copy-finding finding)) (toplevel (finding-toplevel finding)))
       (setf (finding-start copy) (move (finding-start finding))

@@ -5,7 +5,7 @@
 
 (defun undefined-uses (records)
   "The entries of the uses in RECORDS, in order, of names that are undefined at the end of the text:
-  those whose last use is behind the last form that defines them."
+  names whose last use comes after the last form that defines them."
   (let ((defined (make-hash-table :test 'equal)) (used (make-hash-table :test 'equal)))
     (loop for record in records for index from 0
           do (loop for (kind key) in (record-defines record) do (setf (gethash (cons kind key) defined) index))
@@ -17,8 +17,8 @@
                                 (record-uses record)))))
 
 (defun untaken-keywords (records)
-  "The entries of the keyword uses in RECORDS, in order, for which there is no method in any of
-  RECORDS that takes the keyword."
+  "The entries of the keyword uses in RECORDS, in order, for which no method in RECORDS takes the
+  keyword."
   (when (some #'record-keyword-uses records)
     (let ((taken (make-hash-table :test 'equal)))
       (dolist (record records)
