@@ -16,7 +16,7 @@ const LIST = 'Choose a Restart…'
 /** The number of restarts for which a notification has buttons. */
 const BUTTONS = 3
 
-/** The values of `evaluate` in a configuration, and the text that each means. */
+/** The values of `evaluate` in a configuration, each with the text that it selects. */
 const EVALUATE: Readonly<Record<string, What | 'test'>> = { form: 'form', 'top-level': 'top-level', selection: 'region', file: 'buffer', test: 'test' }
 const FORM: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the Form at the Cursor', evaluate: 'top-level' }
 const TEST: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Run the Test at the Cursor', evaluate: 'test' }

@@ -35,8 +35,8 @@ export class Documents implements vscode.TextDocumentContentProvider, vscode.Dis
   }
 
   /**
-   * Shows a text beside the editor, in Lisp's colours, without taking the focus unless told to.
-   * Documents take each other's place there: they are shown in the order of the calls.
+   * Shows a text beside the editor, in Lisp's colours, and takes the focus only on request.
+   * Documents replace each other there, in the order of the calls.
    */
   open(name: string, text: string, options: { language?: string; focus?: boolean } = {}): Promise<vscode.TextEditor> {
     const uri = this.set(name, text)

@@ -1,4 +1,4 @@
-// The position of the person, told to the server for agents.
+// The position of the person, sent to the server for agents.
 import * as vscode from 'vscode'
 import { isLisp, type Server } from './server.js'
 

@@ -3,7 +3,7 @@
 // text and of the image too. No `vscode` here.
 import { read, type Form } from './reader.js'
 
-/** The operators with a body, and how many arguments stand before it. */
+/** The operators with a body, each with the number of arguments before it. */
 const BODIES: Record<string, number> = {
   block: 1, case: 1, catch: 1, ccase: 1, ctypecase: 1, defclass: 2, defgeneric: 2, 'define-condition': 2, defmacro: 2, defmethod: 2, deftype: 2, defun: 2,
   'destructuring-bind': 2, do: 2, 'do*': 2, dolist: 1, dotimes: 1, ecase: 1, etypecase: 1, 'eval-when': 1, flet: 1, 'handler-bind': 1,

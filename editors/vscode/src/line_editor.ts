@@ -6,7 +6,7 @@ export interface Host {
   /** Takes an input that is complete; the editor is idle until `begin`. */
   submit(text: string): void
   complete(text: string): boolean
-  /** Best first. `operator`: it stands behind a parenthesis. */
+  /** Best first. `operator`: the name follows a parenthesis. */
   completions(prefix: string, operator: boolean): string[] | Promise<string[]>
   /** Ctrl-C with nothing typed, or while running code reads a line. */
   interrupt(): void
@@ -26,7 +26,7 @@ export class LineEditor {
   private columns = 80
   private readonly history: string[] = []
   private recalled = 0
-  /** The texts typed at the positions of the history that were left; behind its end, the draft. */
+  /** The edited texts of visited positions of the history; after its end, the draft. */
   private edited = new Map<number, string>()
   private pending = ''
   /** The text that was typed at the prompt when `run` submitted another one. */
@@ -348,7 +348,7 @@ export class LineEditor {
     this.host.write(`${this.row > 0 ? `\x1b[${this.row}A` : ''}\r\x1b[J`)
     this.row = 0
   }
-  /** Draws the text. Continuation lines stand under the first line's text. */
+  /** Draws the text. Continuation lines are aligned with the first line's text. */
   private draw(): void {
     const margin = ' '.repeat(this.prompt.length)
     const shown = this.prompt + this.text.replaceAll('\n', `\n${margin}`)

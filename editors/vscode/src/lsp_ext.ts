@@ -55,7 +55,7 @@ export interface EvalResult {
   error: LispError | null
   timing: Timing | null
   package: string
-  /** The references to the values, to inspect them by; 0 where there is nothing to see in one. */
+  /** The references to the values, for inspecting them; 0 for a value without parts. */
   references?: number[]
   /** The frozen failure of the error. */
   failure?: { number: number }
@@ -73,7 +73,7 @@ export interface Output {
   text: string
 }
 
-/** What comes of an evaluation before its answer. */
+/** The notifications about an evaluation before its answer. */
 export interface EvaluationListener {
   /** `consort/begun`. */
   begun?: () => void
@@ -251,7 +251,7 @@ export interface RecordedRow {
 export interface InspectedValue {
   text: string
   type: string | null
-  /** 0 where there is nothing to see in it. */
+  /** 0 for a value without parts. */
   reference: number
 }
 /** The answer of `consort.inspect`. */
@@ -383,7 +383,7 @@ export interface ErrorData {
   location?: { file?: string; line?: number; column?: number }
   /** The text cannot be read, so that nothing of it can be loaded anyway. */
   unreadable?: boolean
-  /** The definitions that should have been put back, and were not. */
+  /** The definitions that should have been restored, and were not. */
   not_undone?: string[]
 }
 

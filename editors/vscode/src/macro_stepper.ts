@@ -10,7 +10,7 @@ import { complain, FocusMoved, trackFocus, type Server } from './server.js'
 
 export const STEPPER = 'consort-macrostep'
 
-/** A copy, and where it came from. */
+/** A copy, and its original. */
 interface Copy {
   readonly original: vscode.TextDocument
   readonly version: number

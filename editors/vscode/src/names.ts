@@ -54,7 +54,9 @@ export async function openManual(server: Server): Promise<void> {
   }
 }
 
-/** The cursor's place in Lisp, where no word need stand: a format directive, a reader macro. */
+/**
+ * The cursor's position in Lisp, which may be at no word: at a format directive or reader macro.
+ */
 async function placeOrName(): Promise<object | undefined> {
   const editor = vscode.window.activeTextEditor
   if (editor === undefined || !/^(commonlisp|lisp)$/.test(editor.document.languageId)) return named('Look up in the HyperSpec')

@@ -117,7 +117,7 @@ class Terminal implements vscode.Pseudoterminal {
     return this.package
   }
 
-  /** Inserts a text at the cursor, for a person to go on with. False while an evaluation runs. */
+  /** Inserts a text at the cursor, which a person can complete. False while an evaluation runs. */
   type(text: string): boolean {
     if (!this.isOpen) this.typed = text
     else if (!this.editor.isActive || this.running !== undefined) return false

@@ -129,7 +129,7 @@ export class Server implements vscode.Disposable {
   private running = 0
   /** The number of evaluations that have ended, whatever their outcome. */
   finished = 0
-  /** The settings that the server was told last. */
+  /** The settings that were sent to the server last. */
   sentSettings: Readonly<Record<string, Record<string, unknown>>> = {}
   private readonly listeners = new Map<string | number, EvaluationListener>()
   private readonly changed = new vscode.EventEmitter<void>()
@@ -190,7 +190,7 @@ export class Server implements vscode.Disposable {
     return this.starting
   }
 
-  /** Resolves when a start in progress has ended: a key may come before the server is there. */
+  /** Resolves when a start in progress has ended: a key may come before the server is ready. */
   settled(): Promise<void> {
     return this.starting
   }

@@ -19,7 +19,7 @@ export interface State {
    * menus.
    */
   offered: readonly string[]
-  /** The settings that the server was told last. */
+  /** The settings that were sent to the server last. */
   settings: Readonly<Record<string, Record<string, unknown>>>
   /** Tests are under way. */
   testing: boolean

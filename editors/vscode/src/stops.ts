@@ -104,7 +104,7 @@ export function restartOf<R extends Restart>(typed: string, restarts: readonly R
  */
 export function formsOf(text: string): string[] | undefined {
   const { forms, open, inside } = read(text)
-  // A line break ends a comment that stands alone.
+  // A line break ends a comment on the last line.
   if (open.length > 0 || (inside !== undefined && inside !== 'comment')) return undefined
   return forms.map(({ start, end }) => text.slice(start, end))
 }

@@ -40,7 +40,7 @@ const PLAIN = { deleteForward: 'deleteRight', deleteBackward: 'deleteLeft' } as 
 /** Repeated keys come faster than answers: each waits for the one before. */
 let before: Promise<void> = Promise.resolve()
 
-/** Deletes a character or the selection; lists, strings and comments stay whole. */
+/** Deletes a character or the selection; lists, strings and comments stay intact. */
 export function deleteStrictly(server: Server, action: keyof typeof PLAIN): Promise<void> {
   const editor = lispEditor()
   if (editor === undefined) return before

@@ -25,7 +25,7 @@ export class Tests implements vscode.Disposable {
   private readonly ran = new Set<string>()
   /** The number of runs under way. */
   private running = 0
-  /** The end of the search for systems that began last. */
+  /** Resolves when the last search for systems has ended. */
   private discovered: Promise<void> = Promise.resolve()
   /** The systems with a file that was saved while tests ran. */
   private readonly changed = new Set<string>()
@@ -135,7 +135,7 @@ export class Tests implements vscode.Disposable {
     await this.runAsked(controller, request, new vscode.CancellationTokenSource().token)
   }
 
-  /** Runs tests for a person, who is told of changes that were not tested. */
+  /** Runs tests for a person, with a message about unsaved changes that were not tested. */
   private async runAsked(controller: vscode.TestController, request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
     const text = notTested()
     await this.run(controller, request, token)
@@ -148,7 +148,7 @@ export class Tests implements vscode.Disposable {
     await this.runAsked(controller, request, new vscode.CancellationTokenSource().token)
   }
 
-  /** Saves all files before a run, which then is the one that follows the saving of a file. */
+  /** Saves all files before a run, which then counts as the run after saving. */
   private async saveFor({ include }: vscode.TestRunRequest): Promise<void> {
     this.running++
     await saveFiles().finally(() => this.running--)
@@ -191,7 +191,7 @@ export class Tests implements vscode.Disposable {
       for (const one of stops) one.dispose()
       this.running--
     }
-    // Whoever stops tests that hang does not want them begun anew.
+    // A person who stops hanging tests does not want them to run again.
     if (stop.token.isCancellationRequested) this.changed.clear()
     if (!this.isRunning) await this.runChanged(controller)
   }

@@ -59,12 +59,12 @@ export class TracedView extends Tree<Row> {
     this.last = 0
   }
 
-  /** Reads the calls that are new, and again those that were in progress. */
+  /** Reads the new calls, and the calls that were in progress again. */
   private async read(): Promise<void> {
     const { condition } = this.server
     if (this.asking || condition.state !== 'ready' || !this.server.can('tracedCalls')) return
     this.asking = true
-    // Numbers begin anew in another image.
+    // Numbers begin at 1 again in another image.
     if (condition.pid !== this.image) this.forget()
     this.image = condition.pid
     try {
@@ -73,7 +73,7 @@ export class TracedView extends Tree<Row> {
       const known = this.calls
       const { calls, last, names } = await this.server.ask<TracedCalls>('tracedCalls', { after, count: PAGE })
       if (this.calls !== known) return
-      // Numbers begin anew after the calls were cleared.
+      // Numbers begin at 1 again after the calls were cleared.
       if (last < this.last) this.forget()
       const changed = calls.filter((call) => this.calls.get(call.call)?.outcome !== call.outcome)
       const same = changed.length === 0 && last === this.last && names.join() === this.names.join()
@@ -84,7 +84,7 @@ export class TracedView extends Tree<Row> {
       this.view.message = names.length === 0 ? 'Nothing is traced. "Consort: Trace the Function" does it.' : label(`Traced: ${names.join(', ')}`, 2000)
       if (!same) this.refresh()
     } catch {
-      // The image is not there now; the next second may have one.
+      // There is no image now, but perhaps in the next second.
     } finally {
       this.asking = false
     }

@@ -18,7 +18,7 @@ export interface System {
 export async function workspaceSystems(): Promise<System[]> {
   const files = await vscode.workspace.findFiles('**/*.asd', '**/{node_modules,.git,.qlot,quicklisp}/**', 300)
   const read = async (uri: vscode.Uri): Promise<System[]> => {
-    // A file that has gone since it was found has no systems.
+    // A file that was removed since the search has no systems.
     const bytes = await vscode.workspace.fs.readFile(uri).then((bytes) => bytes, () => new Uint8Array())
     return systemsIn(new TextDecoder().decode(bytes)).map((name) => ({ name, uri }))
   }
@@ -121,7 +121,7 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
     vscode.window.setStatusBarMessage(`$(check) ${label(chosen)} is loaded`, 4000)
     return true
   } catch (error) {
-    // The server has told the person of a load that failed.
+    // The server shows the message about a load that failed.
     if (!(error instanceof Refused && error.kind === undefined)) complain(error)
     return false
   }
@@ -130,7 +130,7 @@ export async function loadSystem(server: Server, tree: SystemsTree, system: Syst
 export async function chooseSystem(title: string): Promise<string | undefined> {
   const systems = await workspaceSystems()
   if (systems.length === 0) return vscode.window.showInputBox({ title, prompt: 'The name of an ASDF system' })
-  // The system of the package at the cursor comes first: it is most often the one that is meant.
+  // The system of the package at the cursor comes first: it is chosen most often.
   const here = currentPackage()?.toLowerCase()
   systems.sort((one, other) => Number(other.name === here) - Number(one.name === here))
   const items = systems.map(({ name, uri }) => ({ label: label(name), description: label(vscode.workspace.asRelativePath(uri)), name }))
@@ -168,7 +168,7 @@ export class ImageTree extends Tree<Line> {
     if (!this.server.started || !this.server.can('status')) return [image]
     try {
       const status = await this.server.ask<Status>('status')
-      // Checks come and go with each keystroke.
+      // Checks begin and end with each keystroke.
       const work = status.work.filter((one) => !one.startsWith('checking '))
       const memory = status.host_memory === null ? '' : `, ${bytesText(status.host_memory)}`
       return [
@@ -192,8 +192,8 @@ export class ImageTree extends Tree<Line> {
 }
 
 /**
- * The log of operations with their clients: people and agents apart. New entries appear by
- * themselves.
+ * The log of operations with their clients, people and agents in separate groups. New entries
+ * appear automatically.
  */
 export class LogTree extends Tree<LogEntry> {
   private entries: LogEntry[] = []
@@ -212,11 +212,11 @@ export class LogTree extends Tree<LogEntry> {
     })
   }
   private async follow(): Promise<void> {
-    // Another host numbers its entries anew.
+    // Another host numbers its entries from 1 again.
     this.entries = []
     try {
       const { entries } = await this.server.ask<{ entries: LogEntry[] }>('log', { follow: true })
-      // New entries may be told before the answer, which does not have them.
+      // New entries may arrive before the answer, which does not include them.
       const last = entries.at(-1)?.number ?? 0
       this.entries = [...entries, ...this.entries.filter(({ number }) => number > last)]
       this.refresh()

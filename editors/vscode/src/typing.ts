@@ -9,7 +9,7 @@ import { indentation } from './indent.js'
  * next key.
  */
 const SOON = 120
-/** The pause in typing, in milliseconds, after which the lines of before are looked at. */
+/** The pause in typing, in milliseconds, after which earlier lines are examined. */
 const PAUSE = 300
 
 /** The edits that put the line of the position at the column that the text above determines. */
@@ -64,8 +64,8 @@ function blankOf(document: vscode.TextDocument, line: number): string {
 }
 
 /**
- * Puts the lines of a burst of typing where they belong at the first pause: VS Code drops the
- * answer for a line when the next key comes first, and its own rules for Enter see one line only.
+ * Indents quickly typed lines at the first pause: VS Code drops the answer for a line if the next
+ * key comes first, and its own rules for Enter depend on one line only.
  */
 class AfterTyping implements vscode.Disposable {
   private readonly autoIndented = new Map<vscode.TextDocument, AutoIndentedLines>()

@@ -1,5 +1,6 @@
-// Undoing the reload that the person was told of last. The server undoes the newest reload of the
-// image, whoever asked for it: if the log has a newer one, the person is asked about that first.
+// Undoing the last reload that a message reported to the person. The server undoes the newest
+// reload of the image, whoever asked for it: if the log has a newer one, the person is asked about
+// that first.
 import * as vscode from 'vscode'
 import { doneText, label } from './format.js'
 import type { LogEntry, Name, ReloadReport } from './lsp_ext.js'
@@ -9,7 +10,7 @@ const UNDO = 'Undo It'
 /** The tools and commands that add a reload to be undone, and those that undo one. */
 const ADDS = /^(code_(compile_string|load_fasl|reload_package|reload_system|replace_function)|consort\.(replaceFunction|reload(System|Package)|compile(Form|File)|loadFile|recompileCallers|undefine))$/
 const UNDOES = /^(code_undo|consort\.undoReload)$/
-/** Text of the outcome of an edit of a form that was loaded too, or of one too long to tell. */
+/** Matches the outcome of an edit that was also loaded, or an outcome that was clipped. */
 const LOADED = /^Reloaded |\.\.\.$/m
 
 /** The effect of an entry of the log on the reloads that can be undone. */
@@ -21,7 +22,7 @@ export function effect({ tool, status, outcome }: LogEntry): 'adds' | 'undoes' |
 }
 
 type IsOf = (entry: LogEntry) => boolean
-/** A reload that the person was told of. */
+/** A reload that was reported to the person. */
 interface Reload {
   words: string
   /** The server's name of it, if that is known. */
@@ -37,7 +38,7 @@ interface Reloads {
 }
 const known = new WeakMap<Server, Reloads>()
 
-/** The reloads of the present image: a new one has none of those that the person was told of. */
+/** The reloads of the present image: a new image has none of the reported reloads. */
 function reloads(server: Server): Reloads {
   const image = server.condition.state === 'ready' ? server.condition.image : undefined
   const present = known.get(server)
@@ -50,7 +51,7 @@ function reloads(server: Server): Reloads {
   return fresh
 }
 
-/** Runs a command that may add a reload, and remembers what the person is told of it. */
+/** Runs a command that may add a reload, and remembers what is reported to the person. */
 export async function runReload<T extends object>(server: Server, name: Name, argument: object): Promise<T> {
   const from = new Date().toISOString()
   const mine = (): IsOf => {
@@ -71,7 +72,7 @@ export async function runReload<T extends object>(server: Server, name: Name, ar
   }
 }
 
-/** Remembers a change of an agent whose outcome the person is told. */
+/** Remembers a change by an agent whose outcome is reported to the person. */
 export function tellReload(server: Server, words: string, { number }: LogEntry): void {
   reloads(server).told.push({ words, what: undefined, isOf: (entry) => entry.number === number })
 }
@@ -94,8 +95,8 @@ function newest(entries: LogEntry[], nothing: IsOf[]): { entry: LogEntry | undef
 }
 
 /**
- * The reload that the person was told of last, if it is the newest one; else the reason, and the
- * newest one of the log.
+ * The last reload that was reported to the person, if it is the newest one; else the reason, and
+ * the newest one of the log.
  */
 function toldLast({ told, nothing }: Reloads, entries: LogEntry[]): { one: Reload } | { why: string; other: LogEntry | undefined } {
   const other = newest(entries, nothing).entry
@@ -112,15 +113,15 @@ const described = (entry: LogEntry): string =>
   `${label(entry.code == null || entry.about != null ? doneText(entry) : `${doneText(entry)}: ${entry.code}`, 120)} (${label(entry.client)}, ${new Date(entry.time).toLocaleTimeString()})`
 
 /**
- * Undoes the reload that the person was told of last. If it is not the newest one, asks whether the
- * newest one is to be undone; undefined if it is not.
+ * Undoes the last reload that was reported to the person. If it is not the newest one, asks whether
+ * the newest one is to be undone; undefined if it is not.
  */
 export async function undoReload(server: Server): Promise<ReloadReport | undefined> {
   const { entries, last } = await server.ask<Log>('log', {})
   const mine = reloads(server)
   const found = toldLast(mine, entries)
   const one = 'one' in found ? found.one : undefined
-  // The server says so of a whole log in which nothing is left to undo.
+  // If the log is complete and nothing is left to undo, the server says so.
   if (!('one' in found) && !(found.other === undefined && (entries[0]?.number ?? 1) === 1)) {
     const which = found.other === undefined ? 'a reload that the log has no more' : described(found.other)
     if ((await vscode.window.showWarningMessage(`Consort: the newest reload is ${which}; ${found.why}.`, UNDO)) !== UNDO) return undefined

@@ -1,5 +1,5 @@
-// Views beside the editor: macro expansions, which can be expanded further and taken back,
-// descriptions, disassembly.
+// Views beside the editor: macro expansions with further steps and steps back, descriptions,
+// disassembly.
 import * as vscode from 'vscode'
 import type { Documents } from './documents.js'
 import { plain, toRange } from './convert.js'
@@ -12,7 +12,7 @@ import { readIn } from './status.js'
 type How = 'one' | 'step' | 'full' | 'compiler'
 const EXPANSION = 'expansion/macroexpansion.lisp'
 
-/** An expansion that is shown: of which form, and by which steps. */
+/** An expansion that is shown: its form and its steps. */
 interface Shown {
   readonly uri: string
   readonly position: Position
@@ -20,7 +20,7 @@ interface Shown {
   readonly range: vscode.Range
   /** The form as it was when it was expanded. */
   readonly text: string
-  /** The places of further expansions, each in the text that the one before gave. */
+  /** The places of further expansions, each in the text that results from the one before. */
   readonly steps: readonly Position[]
   readonly texts: readonly string[]
 }
@@ -100,7 +100,7 @@ export class Expansions {
     })
   }
 
-  /** Runs a request. `isLast` tells whether no other request was made since. */
+  /** Runs a request. `isLast` returns true if no other request was made since. */
   private async attempt(what: (isLast: () => boolean) => Promise<void>): Promise<void> {
     const asked = ++this.asked
     try {
@@ -116,7 +116,7 @@ export class Expansions {
   }
 }
 
-/** True if the form is where it was expanded; the person is told otherwise. */
+/** True if the form is still at its place; otherwise shows a message. */
 async function isThere({ uri, range, text }: Shown): Promise<boolean> {
   const document = await vscode.workspace.openTextDocument(vscode.Uri.parse(uri))
   if (document.getText(range) === text) return true
@@ -141,7 +141,7 @@ export async function named(title: string): Promise<object | undefined> {
   return name === undefined || name === '' ? undefined : { name, ...readIn(name) }
 }
 
-/** The calls of `tell`: their documents take each other's place beside the editor. */
+/** The calls of `tell`, whose documents replace each other beside the editor. */
 const told = new Latest()
 
 /**

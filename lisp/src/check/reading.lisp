@@ -6,10 +6,10 @@
 (defstruct (reading (:constructor make-reading (check file)))
   "The state of reading a text."
   check
-  file                                  ; the text as a file, with what is withheld made blank
-  (first 0 :type fixnum)                ; the character that the file begins with
+  file                                  ; the text as a file, with withheld forms made blank
+  (first 0 :type fixnum)                ; the first character of the file
   (stream nil)
-  (base 0 :type fixnum)                 ; the character that the stream began at
+  (base 0 :type fixnum)                 ; the first character of the stream
   ;; The compiler's own vector, once it is known.
   (subforms (make-array 1000 :adjustable t :fill-pointer 0))
   ;; True if a name in the form was reported as unknown: it is read on to its end, if that can be

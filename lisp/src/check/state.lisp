@@ -15,7 +15,7 @@
   (tags '() :type list)                 ; :unnecessary, :deprecated
   (related '() :type list)              ; (start end message) or (start end message file)
   (data '() :type list)                 ; plist of strings
-  (follows nil)                         ; a name before it in its form is unknown, which may be why
+  (follows nil)                         ; an earlier name in its form is unknown, a possible reason
   (file nil))                           ; a path, when a system is checked
 
 (defstruct (undefined-use (:constructor make-undefined-use (name kind finding tentative form-start)))
@@ -44,18 +44,18 @@
   (around-form #'funcall :type function)
   ;; Called with the offset at which reading the form began, its end, and READ-ONE's second value.
   (after-form (constantly nil) :type function)
-  (forms 0 :type fixnum)                ; how many were compiled
-  (met 0 :type fixnum)                  ; how many it came to, also those that could not be read
-  ;; The top-level form it is at.
+  (forms 0 :type fixnum)                ; the number of compiled forms
+  (met 0 :type fixnum)                  ; the number of reached forms, unreadable ones included
+  ;; The current top-level form.
   (form nil)
-  (form-line nil)                       ; it on one line, once a finding asked for it
+  (form-line nil)                       ; the form on one line, made for the first finding
   (form-start 0 :type fixnum)
   (form-end 0 :type fixnum)
-  (subforms nil)                        ; what the reader saw of it: start, end, object, ...
+  (subforms nil)                        ; the reader's reports: start, end, object, ...
   (index nil)                           ; made of SUBFORMS when a condition asks for it
-  (marked (make-hash-table :test 'equal)) ; (start end code ...) of what was found
-  (used (make-hash-table :test 'equal)) ; places that a repeated name already got
-  ;; Over the whole text.
+  (marked (make-hash-table :test 'equal)) ; (start end code ...) of the findings
+  (used (make-hash-table :test 'equal)) ; places that are used for a repeated name
+  ;; For the whole text:
   ;; (operator name) and (namespace name) -> the offset of the first such definition; see
   ;; stale.lisp.
   (definitions (make-hash-table :test 'equal))
@@ -65,19 +65,19 @@
   ;; Findings about unknown names, or due to them, reported at the end unless the file's system
   ;; explains them.
   (held '())
-  (asd-files '())                       ; where the file's system may be defined
-  (system-facts nil)                    ; what SYSTEM-OF-FILE said, as a list, once it was asked
+  (asd-files '())                       ; files that may define the file's system
+  (system-facts nil)                    ; the values of SYSTEM-OF-FILE, as a list, after its call
   (unloaded-system nil)                 ; its name, when it is known and not loaded
   (forgotten '())                       ; the functions of the image that were forgotten
-  (forgotten-to 0 :type fixnum)         ; what the text up to here defines has been forgotten
-  (lost-package nil)                    ; an IN-PACKAGE failed: names after it mean nothing
+  (forgotten-to 0 :type fixnum)         ; definitions of the text up to here were forgotten
+  (lost-package nil)                    ; an IN-PACKAGE failed: later names cannot be judged
   (placeholders '())                    ; packages made in place of unknown ones
   (duplicate-reported nil)              ; a duplicate definition was reported for the current form
   (failures '())                        ; lists of the current form that could not be compiled
   (hook-reported nil)                   ; it was reported that the text set *MACROEXPAND-HOOK*
   (unknown-packages nil)                ; some package of the text does not exist
-  (first-span nil)                      ; where the first form is
-  (in-package-span nil)                 ; where the first IN-PACKAGE is
+  (first-span nil)                      ; the first form
+  (in-package-span nil)                 ; the first IN-PACKAGE
   (reader-messages (make-hash-table :test 'equal)))
 
 (define-global *form-recorder* nil

@@ -268,7 +268,7 @@ end
 
 local function present(text) return text and text ~= vim.NIL and text ~= '' end
 
---- Returns the lines to show, and how many of them stand before the code.
+--- Returns the lines to show, and the number of lines before the code.
 local function text_of(params)
   local lines = { params.what:sub(1, 1):upper() .. params.what:sub(2) }
   if present(params.file) then table.insert(lines, 'in ' .. vim.fn.fnamemodify(params.file, ':~:.')) end
@@ -322,7 +322,7 @@ function M.over(reason, is_meant)
   end
 end
 
---- `consort/approvalOver`: somebody else answered, the time is up, or the agent has gone.
+--- `consort/approvalOver`: somebody else answered, the time is up, or the agent has disconnected.
 function M.on_over(_, params, context)
   -- Each server counts its own questions.
   M.over(params.reason or 'it is over', function(question)

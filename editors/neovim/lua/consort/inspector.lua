@@ -40,7 +40,7 @@ local function value_of(page) return page.path[#page.path] end
 ---@param page consort.Page
 local function is_shown(page) return inspector.shown == page and vim.api.nvim_buf_is_valid(inspector.buf) end
 
---- Returns true unless the inspector was closed, or has gone to another value.
+--- Returns true unless the inspector was closed, or shows another value.
 ---@param page consort.Page
 local function is_wanted(page) return vim.api.nvim_buf_is_valid(inspector.buf) and value_of(inspector.wanted) == value_of(page) end
 

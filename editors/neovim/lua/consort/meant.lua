@@ -1,4 +1,4 @@
---- The word that a misspelt one stands for.
+--- The suggestion for a misspelt word.
 local M = {}
 local NEAR = 2 -- edits
 

@@ -13,8 +13,8 @@ function M.text(lines, range)
   return table.concat(part, '\n')
 end
 
---- Returns where a range of a text is after edits above and below its lines, or in them behind or
---- before it; nil if the range itself was edited, or moved within its lines.
+--- Returns the new place of a range of a text after edits above and below its lines, or before or
+--- after it in its lines; nil if the range itself was edited, or moved within its lines.
 ---@param range integer[]
 ---@param before string[]
 ---@param now string[]

@@ -1,5 +1,5 @@
---- A REPL in a split: the editor's own session in the image. The text behind the prompt is
---- evaluated when it is complete; the lines above are earlier input and output.
+--- A REPL in a split: the editor's own session in the image. The text after the prompt is evaluated
+--- when it is complete; the lines above are earlier input and output.
 require('consort.colours')
 local client_of = require('consort.client')
 local frames = require('consort.frames')
@@ -96,8 +96,8 @@ local function print_lines(text, group)
   end
 end
 
---- Shows the prompt behind the output. The text that was typed while an evaluation ran becomes the
---- input. The cursor stays where it is in that text, and with a person who reads above it.
+--- Shows the prompt after the output. The text that was typed while an evaluation ran becomes the
+--- input. The cursor keeps its position in that text, or above it if the person reads there.
 local function prompt()
   local buf = repl.buf
   local text = repl.package .. '> '
@@ -346,7 +346,7 @@ function M.package_of_file() return vim.bo.filetype == 'lisp' and M.package_here
 ---@param is_unknown? boolean the session may be in another package than the prompt says
 local function enter_package(name, is_unknown)
   if repl.busy then return end
-  -- A request without an answer does not stand in the way: its server may have ended.
+  -- A request without an answer does not prevent this: its server may have ended.
   if not is_unknown and (not name or not repl.entering and short(name) == repl.package) then return end
   local here, entering = repl, {}
   repl.entering = entering
@@ -411,7 +411,7 @@ function M.open()
 end
 
 --- Opens the REPL with a call of the function at the cursor, or of the one whose definition is
---- around it, behind the text that is typed there. Puts the cursor at the first argument.
+--- around it, after the text that is typed there. Puts the cursor at the first argument.
 function M.call()
   local client = client_of.need()
   if not client then return end

@@ -29,8 +29,8 @@ local function text_of(file, range, encoding)
   return ranges.text(lines, { range.start.line, column(first, range.start), range['end'].line, column(last, range['end']) })
 end
 
---- Remembers the texts of all loaded buffers. The function that is returned tells whether the text
---- of a file is unchanged.
+--- Remembers the texts of all loaded buffers. Returns a function that returns true if the text of a
+--- file is unchanged.
 local function texts()
   local same = {}
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do

@@ -8,7 +8,7 @@ local NAME = 'consort://scratch'
 ---@type integer?
 local scratch
 
---- Returns the name of a package as it is written behind IN-PACKAGE.
+--- Returns the name of a package as it is written after IN-PACKAGE.
 local function designator(name)
   local plain = name:match('^[%w%-%.+*/]+$')
   return plain and '#:' .. name:lower() or '"' .. name:gsub('[\\"]', '\\%0') .. '"'

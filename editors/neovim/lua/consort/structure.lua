@@ -81,7 +81,7 @@ function M.act(action, register)
   return done
 end
 
---- Deletes a range of the buffer, or a character; lists, strings and comments stay whole.
+--- Deletes a range of the buffer, or a character; lists, strings and comments stay intact.
 ---@param action 'deleteForward'|'deleteBackward'
 ---@param range? integer[] row, column, end row, end column: 0-based bytes, end exclusive
 ---@param register? string what is deleted goes there

@@ -80,7 +80,7 @@ function M.reload(name, argument, on_result, options)
   local client = client_of.need(options.buf)
   if not client then return end
   local from = now()
-  --- Returns a function that tells which entry of the log is of this command.
+  --- Returns a function that returns true for the log entry of this command.
   local function mine()
     local to = now()
     return function(entry)
@@ -236,7 +236,7 @@ function M.undo()
     local entries = log.entries or {}
     local one, reason, other = told_last(reloads(client.id), entries)
     if one then return put_back(client, one) end
-    -- A whole log in which nothing is left to undo: the server says so.
+    -- If the log is complete and nothing is left to undo, the server says so.
     if not other and (entries[1] == nil or entries[1].number == 1) then return put_back(client) end
     if not is_here() then return client_of.say(client_of.GONE_ON) end
     local newest_one = other and described(other) or 'a reload that the log has no more'

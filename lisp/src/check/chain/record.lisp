@@ -8,7 +8,7 @@
 (in-package :consort)
 
 (defstruct (form-record (:conc-name record-))
-  (start 0 :type fixnum)                ; of reading: behind white space and lines of comment
+  (start 0 :type fixnum)                ; where reading began: after white space and comment lines
   (end 0 :type fixnum)
   (span '(0 . 0))                       ; of the form itself
   ;; In the order in which they were found, without those that are reported at the end.
@@ -22,15 +22,15 @@
   ;; ((name main-before assumed-before main-after assumed-after opaque) ...)
   (effects '())
   (mentions '())                        ; names
-  (global 0)                            ; digest of what is not by name, after it
+  (global 0)                            ; digest of the state that has no names, after the form
   (opaque nil)                          ; code that is not SBCL's own ran when it was compiled
   (read-eval nil)                       ; code may have run when it was read
-  (name nil)                            ; what it defines, printed
-  (digest 0)                            ; of it as read
-  (unread-name nil)                     ; the name that it, which could not be read, would define
+  (name nil)                            ; the defined name, printed
+  (digest 0)                            ; of the form as read
+  (unread-name nil)                     ; the name that the unreadable form would define
   (compiled nil)                        ; whether it could be read
   (in-package nil)                      ; whether it is an IN-PACKAGE
-  (lost nil))                           ; whether names mean nothing after it
+  (lost nil))                           ; whether later names cannot be judged
 
 (defun words-of-symbol (symbol)
   "SYMBOL as its key has it."
