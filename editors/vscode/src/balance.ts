@@ -36,7 +36,7 @@ export function unbalanced(text: string): Unbalanced[] {
   if (opening !== undefined && inside !== undefined && inside !== 'prefix') {
     const line = text.indexOf('\n', opening)
     const end = inside === 'comment' ? opening + 2 : line < 0 ? text.length : line
-    // It is unknown whether the lists around it are closed.
+    // The text does not show whether the lists around it are closed.
     found.push({ start: opening, end, message: UNFINISHED[inside] })
   } else if (open[0] !== undefined) {
     const paren = text.indexOf('(', open[0])

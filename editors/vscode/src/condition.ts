@@ -1,4 +1,4 @@
-// Whether Lisp answers, and why it does not.
+// The condition of Lisp: whether it answers, and the reason if it does not.
 import type { ImageState } from './lsp_ext.js'
 
 /** The reasons why no server runs. */

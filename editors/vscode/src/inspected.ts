@@ -34,7 +34,7 @@ export function comparisonText(one: string, other: string, { differences, partia
   ].join('\n')
 }
 
-/** What `describe` printed, as a document. */
+/** The output of `describe`, as a document. */
 export function descriptionText({ text, error }: Described): string {
   const printed = text.split('\n').map((line) => visible(line)).join('\n').trimEnd()
   return error === null ? printed : `${printed}\n; It did not end: ${visible(error)}`.trimStart()

@@ -303,7 +303,7 @@ export interface TracedCalls {
   calls: TracedCall[]
   /** The number of the last call. */
   last: number
-  /** What is traced. */
+  /** The traced names. */
   names: string[]
 }
 export interface TracedCall {

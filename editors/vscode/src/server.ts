@@ -271,7 +271,7 @@ export class Server implements vscode.Disposable {
     try {
       await client.stop(STOPPING)
     } catch {
-      // It had ended already.
+      // The client had ended already.
     }
   }
 

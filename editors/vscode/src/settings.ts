@@ -10,7 +10,7 @@ export const SERVER_KEYS = [
 
 /**
  * Keys that are read when the host starts, before any editor's settings, or that no editor may set.
- * They have to be set in a file.
+ * Such keys have to be set in a file.
  */
 export const FILE_ONLY = new Set([
   'lisp.command', 'lisp.heap', 'lisp.init_file', 'lisp.end_programs', 'host.linger_s', 'check.confine', 'check.read', 'check.copies', 'eval.in_copy',
