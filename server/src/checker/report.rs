@@ -1,4 +1,4 @@
-//! The stream of results from a copy, treated as untrusted: code under check may write to the same
+//! The stream of results from a copy. They are untrusted: code under check may write to the same
 //! socket.
 
 mod text;
@@ -18,16 +18,16 @@ use crate::text::expected::Expected;
 pub(super) const LINE_LIMIT: usize = 1 << 20;
 /// The limit of all lines together, in bytes.
 const TOTAL_LIMIT: usize = 32 << 20;
-/// Bytes of the name of a system or a lock.
+/// The limit of the name of a system or a lock, in bytes.
 const NAME_LIMIT: usize = 500;
-/// Characters of the error because of which a copy leaves.
+/// The limit of the error that ended a copy, in characters.
 const FAILURE_LIMIT: usize = 2_000;
-/// Files of one system.
+/// The maximum number of files of one system.
 const FILES_LIMIT: usize = 10_000;
-/// The number of unusable lines that are logged.
+/// The maximum number of unusable lines that are logged.
 const LOGGED: usize = 3;
 
-/// A line; one of these fields is present.
+/// A line. One of the fields is present.
 #[derive(Deserialize)]
 struct Line {
     #[serde(default)]
@@ -47,13 +47,13 @@ struct Line {
     done: Option<Done>,
     #[serde(default)]
     confined: Option<serde_json::Value>,
-    /// The name of the lock for which the copy would have waited for ever.
+    /// The name of the lock for which the copy would have waited forever.
     #[serde(default)]
     locked: Option<String>,
-    /// The error because of which the copy leaves.
+    /// The error that ended the copy.
     #[serde(default)]
     failed: Option<String>,
-    /// The result of a copy that does not check.
+    /// The result of a copy that does another job than a check.
     #[serde(default)]
     answer: Option<serde_json::Value>,
 }
@@ -62,14 +62,14 @@ struct Line {
 struct Done {
     /// The number of forms that were compiled.
     forms: usize,
-    /// The number of forms that the copy came to.
+    /// The number of forms that the copy has reached.
     #[serde(default)]
     read: usize,
     #[serde(default)]
     unloaded_system: Option<String>,
 }
 
-/// The reason why a copy was stopped, for `code`.
+/// The reason why a copy was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
     /// The deadline or the limit of processor time.
@@ -90,25 +90,24 @@ impl Limit {
     }
 }
 
-/// The request in a line, for the task that follows the copy.
+/// The action that a line demands of the task that follows the copy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CheckEvent {
-    /// No request.
+    /// No action.
     Noted,
-    /// A file comes next: the follower begins it, and the copy waits for the spans withheld from
-    /// it.
+    /// The next file begins. The copy waits for the spans that are withheld from it.
     File {
         /// The path of the file.
         path: PathBuf,
         /// True if the file is loaded and not reported on.
         silent: bool,
     },
-    /// The current step of the copy, for the user.
+    /// The current step of the copy, as shown to the user.
     Step(String),
 }
 
-/// The findings so far, about one text or the files of a system. There is always a text; the last
-/// is the one that the copy is checking.
+/// The findings so far, about one text or about the files of a system. There is always a text. The
+/// last is the one that the copy is checking.
 #[derive(Debug)]
 pub(super) struct Findings {
     /// True if the token was right.
@@ -117,11 +116,11 @@ pub(super) struct Findings {
     unusable: usize,
     texts: Vec<Text>,
     forms: Option<usize>,
-    /// The number of forms that the copy says it came to.
+    /// The number of forms that the copy says it has reached.
     read: usize,
     unloaded_system: Option<String>,
     answer: Option<serde_json::Value>,
-    /// True if the copy came as far as being confined.
+    /// True if the copy has reported that it is confined.
     begun: bool,
     locked: Option<String>,
     failed: Option<String>,
@@ -160,22 +159,22 @@ impl Findings {
         self
     }
 
-    /// Returns whether the copy has come to its work.
+    /// Returns true if the copy has begun its work.
     pub(super) fn has_begun(&self) -> bool {
         self.begun
     }
 
-    /// Returns the name of the lock for which the copy would have waited for ever.
+    /// Returns the name of the lock for which the copy would have waited forever.
     pub(super) fn lock(&self) -> Option<&str> {
         self.locked.as_deref()
     }
 
-    /// Returns the error because of which the copy left.
+    /// Returns the error that ended the copy.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failed.as_deref()
     }
 
-    /// Begins a file: subsequent findings belong to it.
+    /// Begins a file. Subsequent findings belong to that file.
     pub(super) fn begin(&mut self, path: PathBuf, facts: &FileFacts, silent: bool) -> Result<(), String> {
         if self.texts.len() >= FILES_LIMIT {
             return Err(format!("it named more than {FILES_LIMIT} files"));
@@ -193,8 +192,11 @@ impl Findings {
         Ok(())
     }
 
-    /// Takes a line. `Err` has the reason, for the user, why the copy must be stopped: the sender
-    /// is not the requested copy, or sends too much.
+    /// Handles a line.
+    ///
+    /// # Errors
+    /// The reason, for the user, why the copy must be stopped: the sender is not the requested
+    /// copy, or sends too much.
     pub(super) fn take(&mut self, line: &[u8], token: &str) -> Result<CheckEvent, String> {
         self.bytes += line.len() + 1;
         if self.bytes > TOTAL_LIMIT {
@@ -217,7 +219,7 @@ impl Findings {
         match parsed {
             Ok(Line { at: Some(span), .. }) => {
                 if let Some(text) = self.texts.last_mut() {
-                    // A place that the text does not have is not one that a copy came to.
+                    // A place outside of the text is not one that a copy reached.
                     if span.start <= span.end && span.end <= text.length {
                         text.coverage.at(span);
                     }
@@ -240,10 +242,10 @@ impl Findings {
                 self.done = true;
                 self.forms = Some(done.forms);
                 self.read = done.read;
-                // The name of a system, shown to a person.
+                // The name of a system is shown to a person.
                 self.unloaded_system = done.unloaded_system.filter(|name| name.len() <= NAME_LIMIT);
             }
-            // A name, shown to a person.
+            // The name is shown to a person.
             Ok(Line { locked: Some(name), .. }) => self.locked = Some(name).filter(|name| name.len() <= NAME_LIMIT),
             Ok(Line { failed: Some(error), .. }) => self.failed = Some(error.chars().take(FAILURE_LIMIT).collect()),
             Ok(Line { confined: Some(how), .. }) => tracing::debug!(%how, "a copy is confined"),
@@ -260,27 +262,28 @@ impl Findings {
         }
     }
 
-    /// Returns whether the copy reported that it checked the whole text.
+    /// Returns true if the copy reported that it has checked the whole text.
     pub(super) fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Returns whether there is no finding that makes a check fail.
+    /// Returns true if no finding makes a check fail.
     pub(super) fn is_clean(&self) -> bool {
         let fails = |diagnostic: &Diagnostic| matches!(diagnostic.severity, Severity::Error | Severity::Warning);
         !self.texts.iter().any(|text| text.diagnostics.iter().any(fails))
     }
 
-    /// Returns the report of each text in order, when the copy reported that it checked all of
-    /// them. If a text has no error and the copy did not come to all of its forms, the message came
-    /// from code under check.
+    /// Returns the report of each text in order, after the copy reported that it has checked all of
+    /// them. If a text has no error and the copy has not reached all of its forms, that message
+    /// came from code under check.
     pub(super) fn complete(mut self) -> Vec<(PathBuf, CheckReport)> {
         let met: usize = self.texts.iter().map(|text| text.coverage.met()).sum();
         let seen: usize = self.texts.iter().map(|text| text.seen.len()).sum();
         // Places in files that are only loaded are not reported.
         let all_told = self.texts.iter().all(|text| !text.silent);
         let miscounted = self.read < met || self.forms > Some(self.read) || (all_told && self.read > seen);
-        // The first form that was left out; without one, the first text with forms.
+        // The first text without errors of which a form was left out. Without one, if the numbers
+        // disagree, the first text with forms and without errors.
         let lacking = |text: &Text| text.coverage.missed().next().is_some();
         let cut = match self.texts.iter().position(|text| lacking(text) && !text.has_error()) {
             None if miscounted => self.texts.iter().position(|text| text.coverage.forms() > 0 && !text.has_error()),
@@ -306,13 +309,13 @@ impl Findings {
         self.texts.last().map_or(0, |text| text.length)
     }
 
-    /// Returns the findings about the only text as they came, without a look at the forms.
+    /// Returns the findings about the only text as they came, without a comparison with the forms.
     pub(super) fn into_diagnostics(self) -> Vec<Diagnostic> {
         self.reports(CheckEnd::Complete).into_iter().flat_map(|(_, report)| report.diagnostics).collect()
     }
 
-    /// Returns the reports of a copy that did not finish, with a diagnostic on the form at which it
-    /// stopped.
+    /// Returns the reports of a copy that did not finish, with a diagnostic on the form at which
+    /// the copy stopped.
     pub(super) fn stopped(mut self, limit: Limit, reason: String) -> Vec<(PathBuf, CheckReport)> {
         if let Some(text) = self.texts.last_mut() {
             let at = text.at.unwrap_or(Span { start: 0, end: 0 });
@@ -322,7 +325,7 @@ impl Findings {
         self.reports(CheckEnd::Stopped { reason })
     }
 
-    /// Returns the reports; `end` is the end of the last text's check.
+    /// Returns the reports. `end` states how the check of the last text ended.
     fn reports(self, end: CheckEnd) -> Vec<(PathBuf, CheckReport)> {
         let last = self.texts.len() - 1;
         let single = last == 0;

@@ -1,5 +1,5 @@
-//! The ownership check of a workspace's settings file: only the user and root may have been able
-//! to write the file.
+//! The ownership check of a workspace's settings file. The file is used only if nobody but the user
+//! and root can have written it.
 
 use std::fs::Metadata;
 use std::io;
@@ -14,17 +14,17 @@ use crate::foreign_owned::is_foreign_owned;
 pub const NAME: &str = "consort.toml";
 /// The size limit of the settings file, in bytes.
 pub(super) const LIMIT: u64 = 64 << 10;
-/// The size limit of the list of groups, in bytes.
+/// The size limit of `/etc/passwd` and `/etc/group`, in bytes.
 const GROUPS: u64 = 4 << 20;
 
 const WRITE_GROUP: u32 = 0o020;
 const WRITE_OTHERS: u32 = 0o002;
 
-/// Returns the reason, for a person, why the settings file in `directory` must not be used;
-/// `None` when the file may be used or does not exist.
+/// Returns the reason, for a person, why the settings file in `directory` must not be used. Returns
+/// `None` if the file may be used or does not exist.
 pub fn fault(directory: &Path) -> Option<String> {
     let file = directory.join(NAME);
-    // The owner of a symbolic link counts too: its target was that owner's choice.
+    // The owner of a symbolic link is checked too, because that user chose the target.
     let link = std::fs::symlink_metadata(&file).ok()?;
     let uid = rustix::process::geteuid().as_raw();
     if let Some(fault) = owner_fault(&link, uid) {
@@ -53,7 +53,7 @@ pub fn fault(directory: &Path) -> Option<String> {
     })
 }
 
-/// Returns the contents of the settings file in `directory`; `None` when there is none. The
+/// Returns the contents of the settings file in `directory`, or `None` if there is none. The
 /// ownership is checked on the open file.
 ///
 /// # Errors
@@ -98,10 +98,10 @@ fn facts_fault(facts: &Metadata, uid: u32) -> Option<String> {
     None
 }
 
-/// Returns true for a group with the user as its only member, as systems with a umask of 002
-/// create for each user.
+/// Returns true if the user is the only member of the group. Systems with a umask of 002 create
+/// such a group for each user.
 fn is_private_group(gid: u32, uid: u32) -> bool {
-    // The group of root: its members could become root in any case.
+    // The members of root's group could become root in any case.
     if uid == 0 && gid == 0 {
         return true;
     }
@@ -111,8 +111,8 @@ fn is_private_group(gid: u32, uid: u32) -> bool {
     is_private(&users, &groups, gid, uid)
 }
 
-/// Returns true when the group is the user's primary group, has the user's name and no other
-/// member, and is no other user's primary group.
+/// Returns true if the group is the user's primary group, has the user's name and no other member,
+/// and is no other user's primary group.
 fn is_private(users: &str, groups: &str, gid: u32, uid: u32) -> bool {
     let number = |field: Option<&&str>| field.and_then(|field| field.parse::<u32>().ok());
     let mut name = None;
@@ -136,8 +136,8 @@ fn is_private(users: &str, groups: &str, gid: u32, uid: u32) -> bool {
     })
 }
 
-/// Returns the settings file above `workspace` at which the search for the workspace ended, and
-/// the reason why the file is not used.
+/// Returns the settings file above `workspace` at which the search for the workspace ended, and the
+/// reason why that file is not used.
 pub fn ignored_above(workspace: &Path) -> Option<(PathBuf, String)> {
     if is_marked(workspace) || fault(workspace).is_some() {
         return None;
@@ -153,15 +153,15 @@ pub fn ignored_above(workspace: &Path) -> Option<(PathBuf, String)> {
     None
 }
 
-/// Returns true when a directory has a marker of the root of a project, which may have several
+/// Returns true if a directory has a marker of the root of a project. A project may have several
 /// systems.
 pub(crate) fn is_root(dir: &Path) -> bool {
     let git = dir.join(".git");
     (git.exists() && !is_foreign_owned(&git)) || dir.join("consort.toml").is_file()
 }
 
-/// Returns true when a directory has a marker of a workspace. One that another user put into a
-/// directory that everybody may write is none.
+/// Returns true if a directory has a marker of a workspace. A marker that another user put into a
+/// directory that everybody may write does not count.
 pub(crate) fn is_marked(dir: &Path) -> bool {
     if is_root(dir) {
         return true;
@@ -236,7 +236,7 @@ mod tests {
         }
         for name in [NAME, "."] {
             let dir = workspace();
-            // A group of the user's own may write, so that the bits of the mode say nothing.
+            // The user's own group may write, so that the mode bits show no fault.
             rustix::fs::chown(dir.path().join(name), None, Some(rustix::process::getegid())).unwrap();
             let flags = rustix::fs::XattrFlags::empty();
             match rustix::fs::setxattr(dir.path().join(name), "system.posix_acl_access", &list, flags) {

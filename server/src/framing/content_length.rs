@@ -1,6 +1,6 @@
-//! Bodies behind a header with `Content-Length`: the base protocol of LSP 3.17, and DAP's.
+//! Bodies after a header with `Content-Length`, as in the base protocol of LSP 3.17 and in DAP.
 
-/// The limit of a header, in bytes.
+/// The maximum length of a header, in bytes.
 const MAX_HEADER: usize = 8 << 10;
 
 /// An item of the stream.
@@ -8,46 +8,47 @@ const MAX_HEADER: usize = 8 << 10;
 pub(crate) enum Frame<'a> {
     /// A body within the limit.
     Body(&'a [u8]),
-    /// A body of this length was skipped: it is longer than the limit.
+    /// The length of a body that was skipped because it is longer than the limit.
     TooLong(usize),
-    /// Bytes that are no frame were skipped, with the reason.
+    /// The reason why bytes that are no frame were skipped.
     Malformed(String),
 }
 
-/// The start of the bytes is not a header; nothing was skipped.
+/// The error for bytes that cannot be a frame, or that have a body over the limit. No bytes were
+/// skipped.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotFramed;
 
-/// Finds frames in bytes that arrive in pieces, however they are read.
+/// Finds frames in bytes that arrive in arbitrary parts.
 #[derive(Debug)]
 pub(crate) struct FrameBuffer {
     bytes: Vec<u8>,
     /// The start of the next frame in `bytes`.
     start: usize,
-    /// The bytes of an oversized body still to be skipped.
+    /// The number of bytes of an oversized body that are still to be skipped.
     skip: usize,
     limit: usize,
 }
 
 impl FrameBuffer {
-    /// A buffer whose bodies have at most `limit` bytes.
+    /// Creates a buffer whose bodies have at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> FrameBuffer {
         FrameBuffer { bytes: Vec::new(), start: 0, skip: 0, limit }
     }
 
-    /// The buffer, with room for a read at its end.
+    /// Returns the buffer, with room for a read at its end.
     pub(crate) fn room(&mut self) -> &mut Vec<u8> {
         super::make_room(&mut self.bytes, &mut self.start);
         &mut self.bytes
     }
 
-    /// The bytes of an incomplete frame, with its header.
+    /// Returns the bytes of an incomplete frame, including its header.
     pub(crate) fn unfinished(&self) -> &[u8] {
         self.rest()
     }
 
-    /// The next item that the bytes complete. Goes on behind bytes that are no frame: up to the
-    /// next header, as far as one is to be seen.
+    /// Returns the next complete item. After bytes that are no frame, continues at the next header
+    /// if one has arrived.
     pub(crate) fn next(&mut self) -> Option<Frame<'_>> {
         if self.skip > 0 {
             let skipped = self.skip.min(self.rest().len());
@@ -73,15 +74,15 @@ impl FrameBuffer {
         self.take(body, length).map(Frame::Body)
     }
 
-    /// The next body that the bytes complete, for a stream that is of no use behind bytes that are
-    /// no frame.
+    /// Returns the next complete body, for a stream that is of no use after bytes that are no
+    /// frame.
     ///
     /// # Errors
-    /// The bytes cannot be a frame, or are one over the limit. They stay in the buffer.
+    /// The bytes cannot be a frame, or the body is over the limit. The bytes stay in the buffer.
     pub(crate) fn next_or_fail(&mut self) -> Result<Option<&[u8]>, NotFramed> {
         let rest = self.rest();
         let Some((body, length)) = header(rest).map_err(|_| NotFramed)? else {
-            // Typed text, or another protocol, is recognised before its first 8 KiB.
+            // Typed text and other protocols are recognised before 8 KiB have arrived.
             let no_header = rest.first().is_some_and(|first| !first.is_ascii_alphabetic());
             let is_line = rest.contains(&b'\n') && find(rest, b"\r\n").is_none();
             return if no_header || is_line { Err(NotFramed) } else { Ok(None) };
@@ -93,7 +94,7 @@ impl FrameBuffer {
         &self.bytes[self.start..]
     }
 
-    /// The body of `length` bytes at `body`, if all of it is there.
+    /// Returns the body of `length` bytes at `body`, if it is complete.
     fn take(&mut self, body: usize, length: usize) -> Option<&[u8]> {
         let start = self.start + body;
         let end = start + length;
@@ -104,7 +105,7 @@ impl FrameBuffer {
         Some(&self.bytes[start..end])
     }
 
-    /// Skips bytes that cannot be a frame: up to the next header, or `length` bytes.
+    /// Skips bytes that cannot be a frame, up to the next header, or else `length` bytes.
     fn resynchronise(&mut self, length: usize) {
         let rest = self.rest();
         let next = find(&rest[1.min(rest.len())..], b"Content-Length").map(|at| at + 1);
@@ -112,10 +113,10 @@ impl FrameBuffer {
     }
 }
 
-/// A header that is not one.
+/// The error of an invalid header.
 struct Bad {
     why: String,
-    /// The bytes that it takes.
+    /// The number of bytes that the invalid header takes.
     length: usize,
 }
 
@@ -125,7 +126,7 @@ impl Bad {
     }
 }
 
-/// The place and the length of the body, once the header is complete.
+/// Returns the place and the length of the body, once the header is complete.
 fn header(bytes: &[u8]) -> Result<Option<(usize, usize)>, Bad> {
     let Some(end) = find(&bytes[..bytes.len().min(MAX_HEADER + 4)], b"\r\n\r\n") else {
         return if bytes.len() <= MAX_HEADER {
@@ -152,7 +153,7 @@ fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
     haystack.windows(needle.len()).position(|window| window == needle)
 }
 
-/// The frame of `body`.
+/// Returns the frame of `body`.
 pub(crate) fn framed(body: &[u8]) -> Vec<u8> {
     let mut bytes = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
     bytes.extend_from_slice(body);
@@ -164,7 +165,7 @@ pub(crate) fn framed(body: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// The frames of `input`, which arrives in pieces of `piece` bytes.
+    /// Returns the frames of `input`, which arrives in parts of `piece` bytes.
     fn all(input: &[u8], piece: usize, limit: usize) -> Vec<String> {
         let mut buffer = FrameBuffer::new(limit);
         let mut all = Vec::new();

@@ -4,17 +4,17 @@ use std::io::{self, Read};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// A line, or a piece of one, without its newline.
+/// A line, or a part of one, without its line feed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
     /// A line within the limit.
     Whole(&'a [u8]),
-    /// A piece of a line that is longer than the limit. The first comes as soon as the limit is
-    /// passed.
+    /// A part of a line that is longer than the limit. The first part is returned as soon as the
+    /// limit is exceeded.
     Piece {
-        /// The piece.
+        /// The bytes of the part.
         bytes: &'a [u8],
-        /// True if the line ends with it.
+        /// True if the line ends with this part.
         last: bool,
     },
 }
@@ -27,7 +27,7 @@ struct LinePlace {
     last: bool,
 }
 
-/// Finds lines in bytes that arrive in pieces, however they are read.
+/// Finds lines in bytes that arrive in arbitrary parts.
 #[derive(Debug)]
 pub(crate) struct LineBuffer {
     bytes: Vec<u8>,
@@ -36,23 +36,23 @@ pub(crate) struct LineBuffer {
     /// The length of the part of `bytes` that has been searched.
     searched: usize,
     limit: usize,
-    /// True if pieces of the current line were returned.
+    /// True if parts of the current line were returned already.
     over: bool,
 }
 
 impl LineBuffer {
-    /// A buffer whose whole lines have at most `limit` bytes.
+    /// Creates a buffer whose whole lines have at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> LineBuffer {
         LineBuffer { bytes: Vec::new(), start: 0, searched: 0, limit, over: false }
     }
 
-    /// The next line that the bytes complete, or the next piece of a long one.
+    /// Returns the next complete line, or the next part of a long line.
     pub(crate) fn next(&mut self) -> Option<Line<'_>> {
         let found = self.find()?;
         Some(self.line(&found))
     }
 
-    /// The buffer, with room for a read at its end.
+    /// Returns the buffer, with room for a read at its end.
     pub(crate) fn room(&mut self) -> &mut Vec<u8> {
         self.searched -= self.start;
         super::make_room(&mut self.bytes, &mut self.start);
@@ -98,13 +98,13 @@ pub(crate) struct Lines<R> {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// A reader of the lines of `read`; whole lines have at most `limit` bytes.
+    /// Creates a reader of the lines of `read`. Whole lines have at most `limit` bytes.
     pub(crate) fn new(read: R, limit: usize) -> Lines<R> {
         Lines { read, buffer: LineBuffer::new(limit) }
     }
 
-    /// The next line or piece; `None` at the end of the stream, where an incomplete line is
-    /// dropped. Cancellation safe.
+    /// Returns the next line or part of a line, or `None` at the end of the stream. An incomplete
+    /// line at the end is dropped. Cancellation safe.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         loop {
             if let Some(found) = self.buffer.find() {
@@ -121,13 +121,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.buffer.unfinished()
     }
 
-    /// The stream, without the bytes that were read ahead.
+    /// Returns the stream. Bytes that were read ahead are lost.
     pub(crate) fn into_inner(self) -> R {
         self.read
     }
 }
 
-/// Reads lines from a blocking stream whose other end is trusted: they have no limit.
+/// Reads lines of any length from a blocking stream whose other end is trusted.
 #[derive(Debug)]
 pub(crate) struct BlockingLines<R> {
     read: R,
@@ -135,13 +135,13 @@ pub(crate) struct BlockingLines<R> {
 }
 
 impl<R: Read> BlockingLines<R> {
-    /// A reader of the lines of `read`.
+    /// Creates a reader of the lines of `read`.
     pub(crate) fn new(read: R) -> BlockingLines<R> {
         BlockingLines { read, buffer: LineBuffer::new(usize::MAX) }
     }
 
-    /// The next line with its newline; `None` at the end of the stream. A read that fails, for
-    /// example because it timed out, loses nothing.
+    /// Returns the next line with its line feed, or `None` at the end of the stream. A read that
+    /// fails, for example by a timeout, loses no bytes.
     pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(line) = self.buffered() {
@@ -153,13 +153,13 @@ impl<R: Read> BlockingLines<R> {
         }
     }
 
-    /// The next line of what was read already, with its newline.
+    /// Returns the next line among the bytes that were read already, with its line feed.
     pub(crate) fn buffered(&mut self) -> Option<Vec<u8>> {
         let (Line::Whole(line) | Line::Piece { bytes: line, .. }) = self.buffer.next()?;
         Some([line, b"\n"].concat())
     }
 
-    /// Reads once; false at the end of the stream.
+    /// Reads once. Returns false at the end of the stream.
     pub(crate) fn fill(&mut self) -> io::Result<bool> {
         let buffer = self.buffer.room();
         let length = buffer.len();
@@ -179,7 +179,7 @@ impl<R: Read> BlockingLines<R> {
         self.buffer.unfinished()
     }
 
-    /// The stream.
+    /// Returns the stream.
     pub(crate) fn get_ref(&self) -> &R {
         &self.read
     }
@@ -193,7 +193,7 @@ mod tests {
     use super::super::{MAX_KEPT_BUFFER, ROOM};
     use super::*;
 
-    /// A blocking stream of pieces; before each, a read times out.
+    /// A blocking stream that delivers the bytes in parts. Before each part, a read times out.
     struct Pieces<'a>(std::slice::Chunks<'a, u8>, bool);
 
     impl Read for Pieces<'_> {
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// The same as [`all`] without a limit, by the blocking reader.
+    /// Returns the same as [`all`] without a limit, read by the blocking reader.
     fn all_blocking(text: &[u8], piece: usize) -> Vec<String> {
         let (mut lines, mut all) = (BlockingLines::new(Pieces(text.chunks(piece), false)), Vec::new());
         loop {
@@ -221,7 +221,7 @@ mod tests {
         }
     }
 
-    /// The lines of `text`, as text; the pieces of long ones put together behind a `>`.
+    /// Returns the lines of `text`. The parts of a long line are joined after a `>`.
     async fn all(text: &[u8], limit: usize, piece: usize) -> Vec<String> {
         let (mut there, here) = tokio::io::duplex(piece);
         let text = text.to_vec();

@@ -3,16 +3,15 @@
 //! ```text
 //!     BASE/consort/<hash of the workspace>/   0700, ours, no symbolic link
 //!         start       held (flock) while a process becomes the host or leaves; excludes others
-//!         lock        held (flock) by the host while it lives; it says there when it leaves
+//!         lock        held (flock) by the host while it runs; marked by a host that leaves
 //!         host.sock   0600
 //!         host.json   [`HostFile`]
-//!         breakpoints.json   0600, those of agents, for the next host if this one is killed
+//!         breakpoints.json   0600, breakpoints of agents, kept for the host after a killed one
 //!         documents   held (flock, shared) by editors' bridges
-//!         work/       the image's: sockets and scratch directories of checks
+//!         work/       of the image: sockets and scratch directories of checks
 //! ```
 //!
-//! The system frees both locks when their holder dies. All files are removed when the host
-//! leaves.
+//! The system frees a lock when its holder dies. A host that leaves removes all files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
@@ -62,8 +61,8 @@ pub struct HostFile {
 pub struct RuntimeDir {
     base: PathBuf,
     dir: PathBuf,
-    /// The text from which the claim's name is computed. The text is the same for all places that
-    /// another user's files can make this directory move between.
+    /// The text from which the claim's name is computed. The text does not depend on the base,
+    /// because files of another user can make this user's hosts choose different bases.
     claim: OsString,
 }
 
@@ -112,7 +111,8 @@ impl RuntimeDir {
         RuntimeDir { base: base.into(), dir, claim: self.claim.clone() }
     }
 
-    /// Returns the same directory with a claim that all bases share, so that they have one host.
+    /// Returns the same directory with a claim that is the same for all bases, so that a workspace
+    /// has one host.
     fn claimed_in(self, temporary: &Path, private: Option<&Path>) -> RuntimeDir {
         let mut claim = OsString::from(self.dir.file_name().unwrap_or_default());
         for place in [Some(temporary), private].into_iter().flatten() {
@@ -122,7 +122,7 @@ impl RuntimeDir {
         RuntimeDir { claim, ..self }
     }
 
-    /// [`RuntimeDir::of_new`] below another base.
+    /// Returns the directory of `workspace` below another base than that of [`RuntimeDir::of_new`].
     ///
     /// # Errors
     /// Fails when the socket's path would be too long for the system.
@@ -137,7 +137,7 @@ impl RuntimeDir {
         &self.claim
     }
 
-    /// Returns true when another user made the directory, or the one above it.
+    /// Returns true if another user made the directory or its base.
     pub(super) fn is_somebody_elses(&self) -> bool {
         let user = rustix::process::getuid().as_raw();
         [&self.base, &self.dir].into_iter().any(|dir| is_of_another(dir, user))
@@ -187,7 +187,7 @@ impl RuntimeDir {
         private_file::replace(&path, &serde_json::to_vec(file)?).map_err(|error| with_path(error, &path))
     }
 
-    /// Removes the host file: a missing host whose file exists counts as killed.
+    /// Removes the host file. If the file exists and no host runs, the host counts as killed.
     pub fn remove_host_file(&self) {
         // A leftover file is removed with the directory.
         let _ = std::fs::remove_file(self.dir.join("host.json"));
@@ -211,7 +211,7 @@ impl RuntimeDir {
         Ok(())
     }
 
-    /// Returns true when a live host listens; creates nothing.
+    /// Returns true if a host listens on the socket. Creates nothing.
     pub fn is_live(&self) -> bool {
         let connect = || {
             fault::point(Call::Connect)?;
@@ -229,8 +229,8 @@ impl RuntimeDir {
         check_private(&self.dir)
     }
 
-    /// Takes the lock for starting or ending a host; waits for the present holder, which is never
-    /// long.
+    /// Takes the lock for starting or ending a host. Waits for the present holder, which holds the
+    /// lock only for a short time.
     ///
     /// # Errors
     /// An I/O error.
@@ -241,7 +241,7 @@ impl RuntimeDir {
         }
     }
 
-    /// Takes the lock of the workspace's host; `None` when another process holds it.
+    /// Takes the lock of the workspace's host. Returns `None` if another process holds it.
     ///
     /// # Errors
     /// An I/O error.
@@ -269,7 +269,7 @@ impl RuntimeDir {
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(with_path(error.into(), &path)),
             }
-            // A host that left may have removed the file during the wait: then the lock is void.
+            // A host that left may have removed the file during the wait. The lock is then void.
             let lock = Lock { file, path: path.clone() };
             if lock.is_in_place() {
                 return Ok(Some(lock));
@@ -277,8 +277,8 @@ impl RuntimeDir {
         }
     }
 
-    /// Removes the files of a killed host, whose end is waited for; does nothing when a host lives
-    /// or there are none.
+    /// Removes the files of a killed host, after the end of its process. Does nothing if a host
+    /// runs or if there are no files.
     ///
     /// # Errors
     /// An I/O error.
@@ -304,18 +304,19 @@ impl RuntimeDir {
         }
     }
 
-    /// Removes the directory when it is empty (after a test whether it can be created).
+    /// Removes the directory and its base if they are empty. Used after a test whether the
+    /// directory can be created.
     pub fn remove_if_empty(&self) {
         // Fails when the directory is not empty, as intended.
         let _ = std::fs::remove_dir(&self.dir);
         let _ = std::fs::remove_dir(&self.base);
     }
 
-    /// Removes the image's own directory. Files of checked code that cannot be removed are put
-    /// aside, and tried again the next time.
+    /// Removes the image's own directory. Files of checked code that cannot be removed are renamed,
+    /// and removed by a later call.
     ///
     /// # Errors
-    /// Fails when a file can neither be removed nor put aside.
+    /// Fails when a file can neither be removed nor renamed.
     pub fn clear_work(&self) -> io::Result<()> {
         let entries = std::fs::read_dir(&self.dir)?.flatten();
         let aside = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(LEFT.as_bytes()));
@@ -334,10 +335,10 @@ impl RuntimeDir {
         std::fs::rename(self.work(), aside)
     }
 
-    /// Removes everything. Only for the process that holds both locks, which frees them by
-    /// ending.
+    /// Removes all files of the host. Only for the process that holds both locks. The locks are
+    /// freed when that process ends.
     pub fn remove(&self) {
-        // Files that cannot be removed are replaced by the next host.
+        // The next host replaces files that cannot be removed.
         if let Err(error) = self.clear_work() {
             tracing::warn!(%error, "not all of what checks left could be removed");
         }
@@ -364,7 +365,7 @@ impl RuntimeDir {
 /// Fails when no directory that is private to this user can be named, or read.
 pub fn all() -> io::Result<Vec<RuntimeDir>> {
     let base = base()?;
-    // Hosts may have been started when another base was the one to use.
+    // Earlier hosts may have been started with another base.
     let others = runtime_base::all().into_iter().filter(|other| *other != base && check_private(other).is_ok());
     let mut found = Vec::new();
     for base in [base.clone()].into_iter().chain(others) {

@@ -1,5 +1,5 @@
-//! Filters the compiler's own output from printed text. An agent needs only its warnings, errors
-//! and counts.
+//! Separation of the compiler's own output from printed text. An agent needs only the compiler's
+//! warnings, errors and counts.
 
 use std::fmt::Write as _;
 
@@ -11,13 +11,13 @@ const MAX_MESSAGE_CHARS: usize = 600;
 /// The conditions that a compiler reported in its output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompilerReport {
-    /// The number of files compiled.
+    /// The number of compiled files.
     pub files: usize,
     /// The number of conditions of the type WARNING.
     pub warnings: usize,
     /// The number of conditions of the type STYLE-WARNING.
     pub style_warnings: usize,
-    /// The number of conditions of the types ERROR, READ-ERROR and the like.
+    /// The number of conditions of the types ERROR, READ-ERROR and similar ones.
     pub errors: usize,
     /// The number of notes.
     pub notes: usize,
@@ -26,7 +26,7 @@ pub struct CompilerReport {
 }
 
 impl CompilerReport {
-    /// Returns true if the text had no output of the compiler.
+    /// Returns true if the text contained no output of the compiler.
     pub fn is_empty(&self) -> bool {
         *self == CompilerReport::default()
     }
@@ -42,7 +42,8 @@ impl CompilerReport {
         self.messages.truncate(MAX_MESSAGES);
     }
 
-    /// The counts in a line, then each warning and error; empty if there was nothing.
+    /// Returns the counts in one line, and then each warning and error. Returns an empty text if
+    /// there were none.
     pub fn summary(&self) -> String {
         let counts = [
             (self.files, "file compiled", "files compiled"),
@@ -73,14 +74,14 @@ impl CompilerReport {
 
 /// The kind of a line of SBCL's output.
 enum Line<'a> {
-    /// A file begins.
+    /// The beginning of a file.
     File,
-    /// A condition begins: its kind.
+    /// The beginning of a condition, with its kind.
     Caught(&'a str),
     Note,
     /// The form in which the next conditions occur.
     Form(&'a str),
-    /// A summary or another line that carries nothing of its own.
+    /// A summary, or another line without information of its own.
     Other,
 }
 
@@ -112,15 +113,15 @@ fn kind(line: &str) -> Option<Line<'_>> {
     other.iter().any(|start| rest.starts_with(start)).then_some(Line::Other)
 }
 
-/// Returns the text without the compiler's own lines, and the conditions that those reported.
+/// Returns the text without the compiler's own lines, and the conditions that these lines reported.
 pub fn split_compiler_output(text: &str) -> (String, CompilerReport) {
     let mut report = CompilerReport::default();
     if !text.contains("; ") {
         return (text.to_owned(), report);
     }
     let mut kept = String::with_capacity(text.len().min(4096));
-    // True after a line of the compiler: `;` alone, `;  ...` and empty lines then belong to its
-    // message.
+    // True after a line of the compiler. Following lines of the form `;` or `;  ...`, and empty
+    // lines, then belong to its message.
     let mut inside = false;
     let mut form = "";
     let mut message: Option<String> = None;

@@ -1,5 +1,5 @@
-//! `lisp-edit-form` on a text: replaces one top-level form, or inserts a form before or behind it,
-//! and keeps every other byte.
+//! `lisp-edit-form` on a text: replaces one top-level form, or inserts a form before or after it.
+//! All other bytes are unchanged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,11 +27,11 @@ pub enum Operation {
 pub struct Refusal {
     /// `content-unreadable`, `form-not-found`, `form-ambiguous`, `form-broken`.
     pub kind: &'static str,
-    /// For an agent or a person.
+    /// The message, with advice for an agent or a person.
     pub message: String,
 }
 
-/// An edit of a text, in bytes of it.
+/// An edit of a text. Offsets are bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// The start of the replaced range.
@@ -40,11 +40,11 @@ pub struct Edit {
     pub end: usize,
     /// The replacement text.
     pub by: String,
-    /// The text afterwards.
+    /// The text after the edit.
     pub text: String,
     /// The selected form, as `form_type form_name`.
     pub title: String,
-    /// The lines that the content takes in the new text, 1-based, both included.
+    /// The first and the last line of the content in the new text, 1-based.
     pub lines: (usize, usize),
 }
 
@@ -54,15 +54,14 @@ fn refusal<T>(kind: &'static str, message: impl Into<String>) -> Result<T, Refus
 
 /// Edits `text` at the one form that `operator` and `name` select.
 ///
-/// # Errors
-/// The content is not one form; no form, or more than one, is selected; the surrounding text does
-/// not balance.
+/// The content is not one form. No form, or more than one, is selected. The surrounding text is not
+/// balanced.
 pub fn edit(text: &str, operator: &str, name: &str, operation: Operation, content: &str) -> Result<Edit, Refusal> {
     let content = one_form(content)?;
     edit_as_written(text, operator, name, operation, with_line_breaks_of(text, content))
 }
 
-/// Acts as [`edit`], but keeps the line breaks of `content`.
+/// Edits as [`edit`] does, but keeps the line breaks of `content`.
 ///
 /// # Errors
 /// As [`edit`].
@@ -106,7 +105,7 @@ pub fn edit_as_written(
     Ok(Edit { start, end, by, text: edited, title: target.title(), lines })
 }
 
-/// The text of the one form that `operator` and `name` select.
+/// Returns the text of the one form that `operator` and `name` select.
 ///
 /// # Errors
 /// No form, or more than one, is selected.
@@ -117,12 +116,12 @@ pub fn form_text(text: &str, operator: &str, name: &str) -> Result<String, Refus
     Ok(tree.text_of(target(&all, operator, name, &tree)?.node).to_owned())
 }
 
-/// The 1-based line of a byte.
+/// Returns the 1-based line of the byte at `at`.
 pub fn line(text: &str, at: usize) -> usize {
     text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The one form in `content`, with the comments around it.
+/// Returns the one form in `content`, with the comments around it.
 fn one_form(content: &str) -> Result<&str, Refusal> {
     let scan = Scan::of(content);
     let tree = Tree::of(content, &scan);
@@ -163,7 +162,8 @@ fn fault_text(fault: Option<crate::text::toplevel::Unreadable>) -> &'static str 
 
 /// Describes the first balanced construct that the reader refuses.
 fn unreadable(tree: &Tree) -> Option<String> {
-    // The backquote depth of each node: backquotes minus commas around it, its own prefix included.
+    // The backquote depth of each node: the backquotes minus the commas around it, including its
+    // own prefix.
     let mut backquotes: Vec<i32> = Vec::with_capacity(tree.len());
     for id in tree.ids() {
         let node = tree.node(id);
@@ -284,14 +284,14 @@ fn is_crlf(text: &str) -> bool {
     crlf > 0 && crlf * 2 > all
 }
 
-/// The content with the line breaks that most lines of the text have.
+/// Returns the content with the kind of line breaks that most lines of the text have.
 pub fn with_line_breaks_of(text: &str, content: &str) -> String {
     let plain = content.replace("\r\n", "\n");
     if is_crlf(text) { plain.replace('\n', "\r\n") } else { plain }
 }
 
-/// The start and the end of the replaced bytes, the new text, and the numbers of bytes at its start
-/// and end that are not content.
+/// The start and the end of the replaced bytes, the new text, and the numbers of bytes at the start
+/// and the end of the new text that are not content.
 type Change = (usize, usize, String, (usize, usize));
 
 fn replacement(tree: &Tree, target: NodeId, content: String) -> Change {
@@ -305,8 +305,8 @@ fn replacement(tree: &Tree, target: NodeId, content: String) -> Change {
     (node.start, node.end, content, (0, 0))
 }
 
-/// The content, with a line break appended if it ends in a comment that would include the
-/// following text.
+/// Returns the content. If the content ends in a comment that would include the following text, a
+/// line break is appended.
 fn guarded_end(tree: &Tree, content: String, at: usize) -> String {
     let parsed = Tree::parse(&content);
     let ends_in_comment = parsed.children(ROOT).last().is_some_and(|last| parsed.node(*last).kind == Kind::LineComment);
@@ -318,7 +318,8 @@ fn line_break(text: &str) -> &'static str {
     if is_crlf(text) { "\r\n" } else { "\n" }
 }
 
-/// The white space between the start of a line and a place in it; empty if code precedes.
+/// Returns the white space between the start of a line and a place in it, or nothing if code
+/// precedes the place.
 fn indentation(text: &str, at: usize) -> &str {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let before = &text[start..at];
@@ -362,8 +363,7 @@ fn after(tree: &Tree, outer: NodeId, content: &str) -> Change {
     (at, at, format!("{gap}{content}"), (gap.len(), 0))
 }
 
-/// The final check: in the new text every other form is unchanged, and the text is as balanced as
-/// before.
+/// Checks that the new text has all other forms unchanged and is as balanced as the old text.
 fn check_rest_unchanged(
     scan: &Scan,
     old: &str,

@@ -1,4 +1,4 @@
-//! The answer of `macroexpand-form`, as data and as the contract's text.
+//! The answer of `macroexpand-form`, as data and as the text of the contract.
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ pub struct Facts {
     /// The reason, if there is no expansion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Refusal>,
-    /// True if further forms follow, which were not expanded.
+    /// True if further forms follow that were not expanded.
     #[serde(skip)]
     more: bool,
     /// The stage that failed.
@@ -35,7 +35,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// A result that expanded nothing.
+    /// Creates the result of a call that expanded nothing.
     pub fn failed(kind: ErrorKind, message: String) -> Facts {
         Facts { error: Some(Refusal { kind: kind.into(), message }), ..Facts::default() }
     }
@@ -61,21 +61,21 @@ impl From<ExpandAnswer> for Facts {
 /// The expansions that are offered for a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
-    /// Its macro's.
+    /// That of the form's macro.
     Macro,
-    /// Its compiler macro's.
+    /// That of the form's compiler macro.
     CompilerMacro,
-    /// That of its format control.
+    /// That of the form's format control.
     Control,
-    /// None: it calls a function.
+    /// None, because the form calls a function.
     Nothing,
 }
 
-/// Returns the expansions to offer for the form at `offset`; `None`: there is no form.
+/// Returns the expansion to offer for the form at `offset`, or `None` if there is no form.
 ///
-/// It may be a macro call if its operator is no function and no special operator that the image
-/// knows. A macro may be local or not yet loaded, so an operator that the image does not know may
-/// be one; without an image every operator may.
+/// The form may be a macro call unless its operator is a function or special operator that the
+/// image knows. A macro may be local or not yet loaded. An operator that the image does not know
+/// may thus be one. Without an image, every operator may be one.
 pub async fn offered<B: Backend>(backend: &B, document: &Document, offset: usize) -> Option<Offered> {
     let operator = operator_at(document, offset)?;
     let name = operator.name.rsplit(':').next().unwrap_or_default().to_uppercase();
@@ -85,7 +85,7 @@ pub async fn offered<B: Backend>(backend: &B, document: &Document, offset: usize
     };
     let mut found = backend.query(FindName { name: name.clone(), package }).await.unwrap_or_default();
     if !found.known_package {
-        // A package that is not loaded most likely has the standard's names.
+        // A package that is not loaded most likely uses COMMON-LISP.
         let package = "COMMON-LISP-USER".into();
         found = backend.query(FindName { name, package }).await.unwrap_or_default();
     }
@@ -109,7 +109,7 @@ fn has_control(document: &Document, offset: usize) -> bool {
     control.is_some_and(|control| control.kind == Kind::String)
 }
 
-/// The contract's text.
+/// Returns the text of the contract.
 pub fn render(facts: &Facts) -> String {
     if let Some(Refusal { kind, message }) = &facts.error {
         return match facts.stage {

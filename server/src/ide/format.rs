@@ -1,5 +1,5 @@
-//! Indentation by the conventions of Common Lisp. Changes only white space at the start of lines,
-//! and never inside a string, a comment or a symbol, so the reader reads the same data.
+//! Indentation by the conventions of Common Lisp. It changes only white space at the start of
+//! lines, and none inside a string, a comment or a symbol. The reader thus reads the same data.
 
 mod around;
 mod columns;
@@ -22,9 +22,9 @@ use rules::Bodies;
 /// The editor's formatting options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Columns of a tab.
+    /// The number of columns of a tab.
     pub tab_size: usize,
-    /// Indents with tabs.
+    /// True to indent with tabs.
     pub tabs: bool,
 }
 
@@ -33,20 +33,21 @@ pub struct Options {
 pub struct IndentRange {
     /// The lines.
     pub lines: Range<usize>,
-    /// True to indent also blank lines (for typing there) and lines of forms that do not balance.
+    /// True to indent also blank lines, for typing there, and lines of forms that are not balanced.
     pub typing: bool,
 }
 
-/// White space at the start of a line (in bytes of the text), and its replacement.
+/// A range of white space at the start of a line, in bytes of the text, and its replacement.
 pub type Change = (Range<usize>, String);
 
-/// A comment in this column or further to the right is not moved.
+/// The column from which on comments are not moved.
 const MIN_FIXED_COMMENT_COLUMN: usize = 32;
-/// A line that would begin further to the right is left unchanged. No real code does so, and the
-/// white space of many such lines would far exceed their text.
+/// The maximum column at which a line may begin. A line that would begin further to the right is
+/// left unchanged. No real code does so, and the white space of many such lines would far exceed
+/// their text.
 const MAX_COLUMN: usize = 500;
 
-/// The changes that indent the lines.
+/// Returns the changes that indent the lines.
 pub fn format(tree: &Tree, wanted: &IndentRange, bodies: &Bodies, options: Options) -> Vec<Change> {
     let roles = Roles::of(tree, bodies);
     let mut lines = Lines::new(tree, &roles, options.tab_size.max(1));
@@ -81,7 +82,7 @@ fn white(columns: usize, options: Options) -> String {
     }
 }
 
-/// The lines of a text, as they are indented so far.
+/// The lines of a text, with the indentation computed so far.
 pub(super) struct Lines<'a> {
     pub(super) tree: &'a Tree<'a>,
     pub(super) roles: &'a Roles<'a>,
@@ -91,15 +92,15 @@ pub(super) struct Lines<'a> {
     pairs: RefCell<HashMap<NodeId, Pairs>>,
     /// The first byte of each line.
     pub(super) starts: Vec<usize>,
-    /// The first byte of each line that is no space or tab.
+    /// The first byte of each line that is neither space nor tab.
     pub(super) first: Vec<usize>,
-    /// The column of that byte, as it will be.
+    /// The column of that byte after the changes.
     indent: Vec<usize>,
     /// True for a line that begins inside a string, a comment or a symbol.
     protected: Vec<bool>,
 }
 
-/// The last `&key` or the like among the first elements of a list.
+/// The last lambda-list keyword, such as `&key`, among the first elements of a list.
 #[derive(Debug, Clone, Copy, Default)]
 struct Keywords {
     /// The number of elements processed so far.
@@ -107,7 +108,7 @@ struct Keywords {
     last: Option<NodeId>,
 }
 
-/// The first keywords of a list at even and at odd places.
+/// The first keywords of a list at even and at odd indices.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pairs {
     /// The number of elements processed so far.
@@ -145,7 +146,7 @@ impl<'a> Lines<'a> {
         self.starts.partition_point(|start| *start <= at) - 1
     }
 
-    /// The column of a byte, as it will be.
+    /// Returns the column of a byte after the changes.
     pub(super) fn column(&self, at: usize) -> usize {
         let line = self.line(at);
         let (from, column) =
@@ -153,12 +154,12 @@ impl<'a> Lines<'a> {
         self.columns.column(from, column, at)
     }
 
-    /// The column of a byte, as it is.
+    /// Returns the column of a byte before the changes.
     fn old_column(&self, at: usize) -> usize {
         self.columns.width(self.starts[self.line(at)], at, 0)
     }
 
-    /// Returns true if the second begins on the same line as the first.
+    /// Returns true if both nodes begin on the same line.
     pub(super) fn same_line(&self, first: NodeId, second: NodeId) -> bool {
         self.line(self.tree.node(first).start) == self.line(self.tree.node(second).start)
     }
@@ -168,7 +169,8 @@ impl<'a> Lines<'a> {
         self.first[self.line(start)] == start
     }
 
-    /// The column at which a line is to begin; `None`: it is left as it is.
+    /// Returns the column at which a line is to begin. Returns `None` if the line is to stay as it
+    /// is.
     fn column_wanted(&self, line: usize, typing: bool, bodies: &Bodies, path: &mut Path) -> Option<usize> {
         let first = self.first[line];
         let rest = self.tree.text[first..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
@@ -200,8 +202,8 @@ impl<'a> Lines<'a> {
         node.whole || self.tree.is_comment(top) || node.kind == Kind::Stray
     }
 
-    /// The column of a comment with one semicolon: below the comment it continues, or unchanged
-    /// if it is far to the right.
+    /// Returns the column of a comment with one semicolon: below the comment that it continues, or
+    /// unchanged if it is far to the right. Returns `None` for other comments.
     fn comment_column(&self, line: usize, container: NodeId, rest: &str) -> Option<usize> {
         if rest.starts_with(";;") {
             return None;
@@ -211,7 +213,7 @@ impl<'a> Lines<'a> {
             let children = self.tree.children(container);
             let at = children.partition_point(|id| self.tree.node(*id).start < self.first[line]);
             let mut before = *children.get(at.checked_sub(1)?)?;
-            // The comment may be inside a datum that ended on the line above.
+            // The previous comment may be inside a datum that ended on the line above.
             while self.tree.node(before).kind != Kind::LineComment {
                 before = *self.tree.children(before).last()?;
             }
@@ -242,7 +244,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The comment behind an element of a list, on the line on which the element ends.
+    /// Returns the comment after an element of a list, on the line on which the element ends.
     pub(super) fn comment_behind(&self, list: NodeId, element: NodeId) -> Option<NodeId> {
         let children = self.tree.children(list);
         let next = *children.get(children.partition_point(|id| *id <= element))?;
@@ -250,7 +252,7 @@ impl<'a> Lines<'a> {
         (comment.kind == Kind::LineComment && self.line(end) == self.line(comment.start)).then_some(next)
     }
 
-    /// The last `&key` or the like among the first elements of a list.
+    /// Returns the last lambda-list keyword, such as `&key`, among the first elements of a list.
     pub(super) fn lambda_keyword(&self, list: NodeId, before: &[NodeId]) -> Option<NodeId> {
         let mut data = self.data.borrow_mut();
         let known = data.entry(list).or_default();
@@ -262,8 +264,8 @@ impl<'a> Lines<'a> {
         known.last
     }
 
-    /// The first keyword among the elements before a line that is an even number of elements before
-    /// it.
+    /// Returns the first keyword, among the elements `before` a line, that is an even number of
+    /// elements before the line.
     pub(super) fn first_keyword(&self, list: NodeId, before: &[NodeId]) -> Option<NodeId> {
         let mut pairs = self.pairs.borrow_mut();
         let known = pairs.entry(list).or_default();

@@ -1,5 +1,5 @@
-//! The inspector for an agent, as text and as data: a page of the parts of a value, a value as a
-//! table, two values compared, and where a value is defined.
+//! Output of the inspector for an agent, as text and as data: a page of the parts of a value, a
+//! value as a table, a comparison of two values, and the definitions of a value.
 
 use std::path::Path;
 
@@ -10,11 +10,12 @@ use super::value_definition::Defined;
 use crate::model::inspection::{Comparison, Inspected, LispValue, MatchingParts, Part, Table};
 use crate::shown::{line, long_line};
 
-/// The maximum number of bytes of a page, as text and as data, so that an answer is not cut within.
+/// The maximum number of bytes of a page, both of its text and of its data. Longer answers would be
+/// cut.
 const PAGE: usize = 3_000;
 
-/// Returns true if code is the name of a variable, whose value can be read without evaluating it. A
-/// name with bars, or one that begins with a digit as numbers do, counts as code.
+/// Returns true if the code is the name of a variable, whose value can be read without evaluation.
+/// A name with bars counts as other code. So does a name that begins with a digit, as numbers do.
 pub fn is_variable(code: &str) -> bool {
     let code = code.trim();
     let number = code.trim_start_matches(['+', '-', '.']).starts_with(|char: char| char.is_ascii_digit());
@@ -31,7 +32,7 @@ pub struct PartsPage {
     /// The name of the value's class.
     #[serde(rename = "type")]
     pub class: Option<String>,
-    /// `list`, `vector`, `hash table`, ...
+    /// The kind of the value: `list`, `vector`, `hash table`, ...
     pub kind: String,
     /// The number of parts.
     pub total: usize,
@@ -63,7 +64,7 @@ pub struct MatchesPage {
     /// The match with which the next page begins, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<usize>,
-    /// The parts.
+    /// The matching parts on the page.
     pub parts: Vec<PartFacts>,
 }
 
@@ -79,12 +80,12 @@ pub struct PlainValue {
     pub total: usize,
 }
 
-/// A value: its text, and its number if there is something to see in it.
+/// A value: its text, and its number if it can be inspected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ValueFacts {
     /// The text.
     pub text: String,
-    /// The number to inspect the value by.
+    /// The number by which the value can be inspected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
 }
@@ -92,22 +93,22 @@ pub struct ValueFacts {
 /// A part of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PartFacts {
-    /// The part's number, where that does not follow from its place on the page.
+    /// The part's number, unless it follows from the place on the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<usize>,
-    /// The key, in a hash table.
+    /// The key, if the value is a hash table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The number to inspect the key by.
+    /// The number by which the key can be inspected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_value: Option<u64>,
-    /// The label, where that is not the part's number.
+    /// The label, unless it is the part's number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// True if there is no value.
+    /// True if the part has no value.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub missing: bool,
-    /// The value, or the reason why there is none.
+    /// The value, or the reason why the part has none.
     #[serde(flatten)]
     pub value: ValueFacts,
 }
@@ -115,23 +116,24 @@ pub struct PartFacts {
 /// A page of a value as a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TablePage {
-    /// The number of rows of the whole.
+    /// The number of rows of the whole table.
     pub total: usize,
     /// The names of the columns.
     pub columns: Vec<String>,
     /// The row with which the next page begins, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<usize>,
-    /// The rows: the label, and a cell for each column, where the row has one.
+    /// The rows. Each consists of its label and a cell for each column, `None` where the row has
+    /// none.
     pub rows: Vec<Vec<Option<String>>>,
 }
 
 /// The differences of two values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComparisonFacts {
-    /// The number of differences, of which some may not be shown.
+    /// The number of differences, including those that are not shown.
     pub total: usize,
-    /// True if the values were too large to be compared whole.
+    /// True if the values were too large to be compared completely.
     pub partial: bool,
     /// The differences, in the order of the parts.
     pub differences: Vec<DifferenceFacts>,
@@ -140,11 +142,11 @@ pub struct ComparisonFacts {
 /// A part that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DifferenceFacts {
-    /// The labels of the parts that lead to it, outermost first.
+    /// The labels of the parts that lead to this part, outermost first.
     pub path: Vec<String>,
-    /// The text of the one.
+    /// The text of the first value's part.
     pub one: String,
-    /// The text of the other.
+    /// The text of the second value's part.
     pub other: String,
 }
 
@@ -162,9 +164,9 @@ pub struct DefinitionFacts {
     pub kind: String,
     /// The name.
     pub name: String,
-    /// The file, relative to the workspace if it lies below it.
+    /// The file, relative to the workspace if it lies below the workspace.
     pub file: String,
-    /// The line, from 1, where known.
+    /// The line, 1-based, if it is known.
     pub line: Option<usize>,
 }
 
@@ -174,12 +176,14 @@ impl ValueFacts {
     }
 }
 
-/// Returns the number to inspect a value by, if there is something to see in it.
+/// Returns the number by which a value can be inspected, if it can be inspected and the values are
+/// `numbered`.
 fn number_of(value: &LispValue, numbered: bool) -> Option<u64> {
     (numbered && value.reference > 0).then_some(value.reference)
 }
 
-/// Items that are shown until the page is full: their lines and their data.
+/// Takes items until the page is full. Returns their lines, each after a line break, and their
+/// data.
 fn fill<T: Serialize>(items: impl Iterator<Item = (String, T)>) -> (String, Vec<T>) {
     let (mut text, mut facts, mut bytes) = (String::new(), Vec::new(), 0);
     for (shown, fact) in items {
@@ -204,7 +208,7 @@ fn next_page(text: &mut String, what: &str, start: usize, shown: usize, total: u
     Some(next)
 }
 
-/// Returns the part of a number in a line: its key or its name, where it has one, and its value.
+/// Returns a part as one line: its key, or its label unless that is `number`, and its value.
 pub fn part_line(number: usize, part: &Part) -> String {
     let (label, value) = (line(&part.label), long_line(&part.value.text));
     match &part.key {
@@ -228,8 +232,8 @@ fn part(number: usize, part: &Part, numbered: bool) -> (String, PartFacts) {
     (format!("{number}: {}", part_line(number, part)), facts)
 }
 
-/// Returns a page of the parts of a value, from `start`. `numbered`: the values have numbers by
-/// which they can be inspected, as those in a frozen failure have not.
+/// Returns a page of the parts of a value, from the part `start`. `numbered` is true if the values
+/// have numbers by which they can be inspected. Values in a frozen failure have none.
 pub fn page(inspected: &Inspected, start: usize, numbered: bool) -> (String, PartsPage) {
     let Inspected { value, kind, note, total, parts, .. } = inspected;
     let name = if numbered && value.reference > 0 { format!("Value {}", value.reference) } else { "Value".into() };
@@ -276,7 +280,7 @@ pub fn matching_parts(found: &MatchingParts, start: usize) -> (String, MatchesPa
     (text, MatchesPage { value, total: *total, searched: *searched, matches: *matches, next, parts })
 }
 
-/// Returns a value that has no parts: a number, a character, NIL or T.
+/// Returns the page for a value that has no parts: a number, a character, NIL or T.
 pub fn plain(value: &LispValue) -> (String, PlainValue) {
     let text = format!("=> {}\n; There is nothing to look into.", long_line(&value.text));
     (text, PlainValue { text: value.text.clone(), class: value.kind.clone(), total: 0 })
@@ -297,7 +301,7 @@ pub fn table(table: &Table, start: usize) -> (String, TablePage) {
     (text, TablePage { total: table.total, columns: table.columns.clone(), next, rows })
 }
 
-/// Returns the differences of two values.
+/// Returns the differences between two values.
 pub fn comparison(comparison: &Comparison) -> (String, ComparisonFacts) {
     let mut text = match comparison.differences.len() {
         0 => "They are the same".to_owned(),
@@ -323,7 +327,7 @@ pub fn comparison(comparison: &Comparison) -> (String, ComparisonFacts) {
     (text, ComparisonFacts { total, partial: comparison.partial, differences })
 }
 
-/// Returns where a value is defined; files below `workspace` are named relative to it.
+/// Returns the definitions of a value. Files below `workspace` are named relative to it.
 pub fn definitions(found: &[Defined], workspace: &Path) -> (String, DefinitionsFacts) {
     let mut definitions = Vec::new();
     let mut lines = Vec::new();
@@ -383,7 +387,7 @@ mod tests {
         ");
         assert_eq!(facts["parts"], json!([{"text": "1"}, {"text": "(2\u{202e})", "value": 8}]));
         assert_eq!((&facts["value"], &facts["next"], &facts["offset"]), (&json!(7), &json!(5), &json!(3)));
-        // Nothing keeps the numbers of a frozen failure.
+        // Values in a frozen failure have no numbers.
         let (text, facts) = page(&list, 3, false);
         let facts = json!(facts);
         assert!(text.starts_with("Value: (1 (2)") && facts.get("value").is_none(), "{text} {facts}");

@@ -1,8 +1,8 @@
-//! Lint rules (`lint.rules`), which add to the compiler's checks: they report code that compiles
+//! Lint rules (`lint.rules`), in addition to the compiler's checks. They report code that compiles
 //! but is rarely intended. A rule reports only forms that are known to be evaluated, never data.
 //!
 //! A comment `consort: ignore` on the line of a finding, or on the line above, silences all rules
-//! there; with names of rules behind it, only those.
+//! there. If names of rules follow, only these rules are silenced.
 
 mod cases;
 mod definitions;
@@ -29,28 +29,28 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::names::is_number;
 
-/// The prefix of the codes of these findings.
+/// The prefix of the codes of all findings of lint rules.
 const CODE: &str = Diagnostic::RULE;
 
 /// A rule.
 struct Rule {
-    /// The code of its findings: its name in the settings behind [`CODE`].
+    /// The code of the rule's findings: [`CODE`] and the rule's name in the settings.
     code: &'static str,
     judge: Judge,
 }
 
 impl Rule {
-    /// The name in the settings.
+    /// Returns the rule's name in the settings.
     fn name(&self) -> &'static str {
         self.code.strip_prefix(CODE).unwrap_or(self.code)
     }
 }
 
-/// The judgement by which a rule comes to its findings.
+/// The function by which a rule finds violations.
 enum Judge {
-    /// The places at which a list breaks it, with messages.
+    /// Returns the places at which a list violates the rule, with messages.
     Form(fn(&Form, &Node) -> Vec<(Span, String)>),
-    /// The places of a text, with the other texts of the workspace.
+    /// Returns the violations in a text, considering the other texts of the workspace.
     Workspace(fn(&Whole) -> Vec<WorkspaceFinding>),
 }
 
@@ -79,10 +79,10 @@ const RULES: [Rule; 14] = [
     workspace_rule("lint-package-cycle", packages::package_cycles),
 ];
 
-/// The rules that are checked.
+/// The enabled rules.
 #[derive(Debug, Clone, Default)]
 pub struct EnabledRules {
-    /// The names of rules, or `all`; a `-` before one takes it away.
+    /// The names of rules, or `all`. A `-` before a name disables the rule.
     pub names: Vec<String>,
     /// The rules that the settings define.
     pub own: Vec<LintRule>,
@@ -104,7 +104,7 @@ impl EnabledRules {
         rules
     }
 
-    /// The rules that the settings define, but for those that are taken away by name.
+    /// Returns the rules that the settings define, except those that are disabled by name.
     fn own_rules(&self) -> Vec<&LintRule> {
         let off = |rule: &&LintRule| self.names.iter().any(|name| name.strip_prefix('-') == Some(&rule.name));
         self.own.iter().filter(|rule| !off(rule)).collect()
@@ -115,20 +115,20 @@ impl EnabledRules {
 struct Suspect<'a, 'r> {
     /// The name of the rule.
     rule: &'r str,
-    /// The list, with the lists around it, outermost first.
+    /// The list, after the lists around it, outermost first.
     path: Vec<&'a Node>,
     found: Diagnostic,
 }
 
-/// The rules that look at one form.
+/// The rules that judge single forms.
 struct Rules<'r> {
     given: Vec<&'static Rule>,
     own: Vec<&'r LintRule>,
 }
 
-/// The findings of the rules that the settings name, in the order of the text.
-/// `index`: the workspace's texts, which define packages and macros. `path`: the file of the text,
-/// as the index has it.
+/// Returns the findings of the rules that the settings name, in the order of the text. `index` has
+/// the workspace's texts, which define packages and macros. `path` is the path of the text's file
+/// in the index.
 pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, index: &Snapshot) -> Vec<Diagnostic> {
     let rules = Rules { given: wanted.rules(), own: wanted.own_rules() };
     let mut found = Vec::new();
@@ -137,7 +137,7 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, in
     }
     let mut silence = Silence::of(document, &wanted.own);
     let packages = index.packages();
-    // The start of the first form that changes how text is read: forms from there on are skipped.
+    // The start of the first form that changes how text is read. Forms from there on are skipped.
     let reader = first_reader(document, document.text().len_chars()).map(|(start, _)| start);
     let mut macros: Option<OwnMacros> = None;
     let mut left = own::MAX_FINDINGS;
@@ -158,7 +158,7 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, in
         }
         let macros = macros.get_or_insert_with(|| OwnMacros::from_workspace(document, index));
         let evaluated = EvaluationSites::new(document, &form, macros);
-        // True if the operators around a list and the names in it are the standard's.
+        // Returns true if the operators around a list and the names in it are the standard's.
         let is_standard = |path: &[&Node]| {
             let inner = path.last().into_iter().flat_map(|list| list.children.iter());
             first_other(&packages, &form, path.iter().copied().chain(inner), package.as_deref()).is_none()
@@ -194,7 +194,7 @@ fn suspect<'a, 'r>(
     rules: &Rules<'r>,
     found: &mut Vec<Suspect<'a, 'r>>,
 ) {
-    // The parts of a template behind its commas are code.
+    // The parts of a template after commas are code.
     let entered = match node.prefix {
         Prefix::None | Prefix::Function | Prefix::Backquote => true,
         Prefix::Comma => around.iter().any(|one| one.prefix == Prefix::Backquote),
@@ -281,7 +281,7 @@ fn negated_when(form: &Form, list: &Node) -> Vec<(Span, String)> {
         && !condition.children[1].guarded
         && match form.operator(condition).as_deref() {
             Some("not") => true,
-            // `(when (null list) ...)` asks for an empty list.
+            // `(when (null list) ...)` tests for an empty list.
             Some("null") => other == "WHEN",
             _ => false,
         };

@@ -18,7 +18,7 @@ use crate::text::tree::{Kind, Tree};
 
 /// The maximum number of files that are offered.
 const MAX_FILES: usize = 500;
-/// Operators of forms that stay in their file, as others depend on where they are.
+/// Operators of forms that stay in their files, because other forms depend on their places.
 const UNMOVABLE: [&str; 3] = ["defpackage", "define-package", "defsystem"];
 /// Operators whose definitions must be compiled before the code that uses them.
 const NEEDED_AT_COMPILE_TIME: [&str; 13] = [
@@ -42,20 +42,20 @@ const NEEDED_AT_COMPILE_TIME: [&str; 13] = [
 pub struct Destinations {
     /// The name, as written.
     pub name: String,
-    /// The files, those beside its own first.
+    /// The files, those in the same directory first.
     pub files: Vec<Destination>,
 }
 
-/// A file that has the package of a definition.
+/// A file with code in the package of a definition.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// The URI, as its client named it if it is open.
+    /// The URI. For an open file, the one that the client uses.
     pub uri: String,
-    /// The path from the workspace's directory, if it is below it.
+    /// The path relative to the workspace's directory, if the file is below it.
     pub path: PathBuf,
 }
 
-/// A definition that was moved.
+/// The result of moving a definition.
 #[derive(Debug)]
 pub struct Moved {
     /// The name, as written.
@@ -66,18 +66,18 @@ pub struct Moved {
     pub note: Option<String>,
 }
 
-/// A definition as it stands in its text.
+/// A definition that is to be taken out of its text.
 #[derive(Debug)]
 struct ExtractedDefinition {
     defined: Defined,
     package: String,
     /// The definition, with the comments that belong to it.
     text: String,
-    /// The removed span: the text, and blank lines that would be too many.
+    /// The removed span: the text, and blank lines that would be superfluous.
     removed: Span,
 }
 
-/// The files to which the definition at the cursor can be moved.
+/// Returns the files to which the definition at the cursor can be moved.
 ///
 /// # Errors
 /// The reason why there are none.
@@ -103,11 +103,11 @@ pub async fn destinations<B: Backend>(cursor: &Cursor<B>) -> Result<Destinations
     Ok(Destinations { name: extracted.defined.written, files: files.collect() })
 }
 
-/// Moves the definition at the cursor to the file `target`, behind the last form there after which
-/// code is read in its package.
+/// Moves the definition at the cursor to the file `target`, after the last form there after which
+/// code is read in the definition's package.
 ///
 /// # Errors
-/// The reason why it stays where it is.
+/// The reason why the definition cannot be moved.
 pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved, Refusal> {
     let extracted = extract(&cursor.document, cursor.offset).map_err(Refusal)?;
     let index = cursor.context.texts_index().await;
@@ -163,21 +163,21 @@ pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved
     Ok(Moved { name: extracted.defined.written, files, note })
 }
 
-/// The file of a URI, as the index has it.
+/// Returns the path of a URI, with links resolved as in the index.
 async fn path_of(uri: &str) -> PathBuf {
     let path = crate::file_uri::path_of_uri(uri).unwrap_or_default();
     tokio::fs::canonicalize(&path).await.unwrap_or(path)
 }
 
-/// Returns true for a file that has code of a package.
+/// Returns true if a file has code in a package.
 fn has(file: &FileEntry, packages: &Packages, package: &str) -> bool {
     let system = file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("asd"));
     !system
         && file.in_packages.iter().any(|inside| packages.package_name(inside, "") == packages.package_name(package, ""))
 }
 
-/// Refuses to move a definition to a file that has one of the same name and operator. Methods are
-/// not compared.
+/// Refuses to move a definition to a file that has a definition with the same name and operator.
+/// Methods are not compared.
 fn refuse_existing_definition(
     extracted: &ExtractedDefinition,
     document: &Document,
@@ -202,7 +202,7 @@ fn refuse_existing_definition(
     }
 }
 
-/// The definition at a place, as it is taken out of its text.
+/// Returns the definition at a place, with the text and the span to remove.
 fn extract(document: &Document, offset: usize) -> Result<ExtractedDefinition, String> {
     let top = document.scan().form_at(offset).ok_or("There is no definition here: put the cursor on one.")?;
     if top.fault.is_some() {
@@ -228,7 +228,8 @@ fn extract(document: &Document, offset: usize) -> Result<ExtractedDefinition, St
     Ok(ExtractedDefinition { defined, package, text, removed })
 }
 
-/// The text of a form with the comments right above it and behind it, and the span to remove.
+/// Returns the text of a form with the comments directly above it and after it on the line, and the
+/// span to remove.
 fn cut(document: &Document, form: Span) -> (String, Span) {
     let text = document.text();
     let blank = |line: usize| text.line(line).chars().all(char::is_whitespace);
@@ -236,7 +237,7 @@ fn cut(document: &Document, form: Span) -> (String, Span) {
     let alone = |from: usize, to: usize| text.slice(from..to).chars().all(char::is_whitespace);
     let behind = line_end(document, form.end);
     if !alone(text.line_to_char(first), form.start) || behind.is_none() {
-        // Other forms share its lines.
+        // Other forms share the lines of the form.
         return (text.slice(form.start..form.end).to_string(), form);
     }
     let comments = comment_lines(document);
@@ -246,7 +247,7 @@ fn cut(document: &Document, form: Span) -> (String, Span) {
     }
     let (start, end) = (text.line_to_char(begin), behind.unwrap_or(form.end));
     let definition = text.slice(start..end).to_string();
-    // Blank lines below the definition go, unless a line with text is right above it.
+    // Blank lines below the definition are removed, unless a line with text is directly above it.
     let mut next = text.char_to_line(end) + 1;
     if begin == 0 || blank(begin - 1) {
         while next < text.len_lines() && blank(next) {
@@ -264,7 +265,7 @@ fn cut(document: &Document, form: Span) -> (String, Span) {
     (definition, removed)
 }
 
-/// The end of the line behind a form, if there is nothing but a comment.
+/// Returns the end of the line after a form, if only a comment follows the form there.
 fn line_end(document: &Document, at: usize) -> Option<usize> {
     let text = document.text();
     let line = text.line(text.char_to_line(at)).to_string();
@@ -274,7 +275,8 @@ fn line_end(document: &Document, at: usize) -> Option<usize> {
     (rest.is_empty() || rest.starts_with(';')).then_some(end.max(at))
 }
 
-/// The lines that begin with a line comment, except those of four semicolons, which are headings.
+/// Returns the lines that begin with a line comment, except comments with four semicolons, which
+/// are headings.
 fn comment_lines(document: &Document) -> HashSet<usize> {
     let string = document.text().to_string();
     let tree = Tree::of(&string, document.scan());
@@ -286,7 +288,7 @@ fn comment_lines(document: &Document) -> HashSet<usize> {
     lines.collect()
 }
 
-/// The place behind the last form after which code is read in a package.
+/// Returns the place after the last form after which code is read in a package.
 fn place(document: &Document, package: &str, name: &str, packages: &Packages) -> Result<usize, String> {
     let forms = document.scan().forms();
     if forms.iter().any(|form| form.fault.is_some()) {

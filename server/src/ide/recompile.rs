@@ -1,6 +1,6 @@
-//! The top-level forms of the workspace that use a definition, to be compiled again after it was
-//! changed: compiled code keeps the expansions of macros, inlined functions and the layouts of
-//! structures.
+//! The top-level forms of the workspace that use a definition. They are to be compiled again after
+//! a change of the definition, because compiled code contains the expansions of macros, inlined
+//! functions and the layouts of structures.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -24,30 +24,30 @@ use crate::text::forms::package_at;
 /// A top-level form that uses the definition.
 #[derive(Debug, Clone)]
 pub struct User {
-    /// The name to show.
+    /// The name as shown to the user.
     pub name: String,
-    /// The kind in the image's terms.
+    /// The kind of the form's definition, in the image's terms.
     pub kind: String,
-    /// The text.
+    /// The text that contains the form.
     pub text: Arc<Text>,
-    /// The form.
+    /// The span of the form.
     pub form: Span,
-    /// The name in it.
+    /// The span of the name in the form.
     pub selection: Span,
-    /// The package in force.
+    /// The package in force at the form.
     pub package: Option<String>,
 }
 
 /// The forms that use a definition.
 #[derive(Debug, Default)]
 pub struct Users {
-    /// The definitions to compile again, macros first, else in order of the files.
+    /// The definitions to compile again: macros first, then the others in the order of the files.
     pub again: Vec<User>,
-    /// The definitions that are left alone, each with the reason.
+    /// The definitions that are not compiled again, each with the reason.
     pub left: Vec<(User, String)>,
 }
 
-/// The forms that use the definitions of a global name as written in a package.
+/// Returns the forms that use the definitions of a global name as written in a package.
 ///
 /// # Errors
 /// The image does not answer.
@@ -64,7 +64,7 @@ pub async fn users<B: Backend>(context: &Context<B>, named: &Named) -> Result<Us
         for one in found.references {
             let uses = match one.kind {
                 Kind::Defines => false,
-                // `(typep x 'point)`, `(:include point)`: a type is used where it is named.
+                // `(typep x 'point)`, `(:include point)`: a mention of a type is a use of it.
                 Kind::Mentions => is_type,
                 _ => true,
             };
@@ -94,7 +94,8 @@ fn is_type(index: &Snapshot, meant: &TextSymbol, known: &Known) -> bool {
     facts || !indexed(index, meant, is_type).is_empty()
 }
 
-/// The name itself, and the functions that it makes if it is that of a structure.
+/// Returns the name itself and, for a structure, the names of the functions that the structure
+/// defines.
 async fn names(index: &Snapshot, texts: &mut Texts, named: &Named) -> Vec<Named> {
     let mut all = vec![named.clone()];
     for (file, one) in indexed(index, &TextSymbol::of(index, named), |kind| kind == "structure") {
@@ -106,23 +107,23 @@ async fn names(index: &Snapshot, texts: &mut Texts, named: &Named) -> Vec<Named>
     all
 }
 
-/// Returns a symbol's name as the reader reads it back.
+/// Returns a symbol's name in a syntax that the reader reads as the same name.
 fn written(name: String) -> String {
     if name == name.to_uppercase() && !name.contains([':', '|', ' ']) { name } else { format!("|{name}|") }
 }
 
-/// Decides which forms are compiled again.
+/// The state of the decision which forms are compiled again.
 struct Sorting<'a, B> {
     context: &'a Context<B>,
     index: &'a Snapshot,
     meant: &'a TextSymbol,
-    /// The forms of each text that differ from the image, by their start.
+    /// The forms of each text that differ from the image, by their start offsets.
     states: HashMap<PathBuf, HashMap<usize, State>>,
 }
 
 impl<B: Backend> Sorting<'_, B> {
-    /// The form, and the reason to leave it alone; `None` if it defines the name itself or a
-    /// package.
+    /// Returns the form, and the reason not to compile it again, if any. Returns `None` if the form
+    /// defines the name itself or a package.
     async fn sort(&mut self, text: Arc<Text>, span: Span) -> Result<Option<(User, Option<String>)>, ImageError> {
         let document = &text.document;
         let form = Form::of(document, span);
@@ -154,7 +155,7 @@ impl<B: Backend> Sorting<'_, B> {
         Ok(Some((user, why)))
     }
 
-    /// The reason to leave a form alone.
+    /// Returns the reason not to compile a form again, if any.
     async fn reason(&mut self, user: &User, defined: &[Defined]) -> Result<Option<String>, ImageError> {
         let path = &user.text.path;
         if self.index.root.as_ref().is_some_and(|root| !path.starts_with(root)) {
@@ -175,7 +176,7 @@ impl<B: Backend> Sorting<'_, B> {
             None => {}
         }
         for one in defined {
-            // The image reports only definitions of the standard's kinds.
+            // The image reports only definitions of the kinds in the standard.
             let kind = definitions::kind_of(&one.operator);
             if kind == one.operator {
                 continue;

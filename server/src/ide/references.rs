@@ -1,5 +1,5 @@
-//! The references to a name: those the compiler recorded, each located in the current text, and
-//! mentions in the workspace's texts, loaded or not. Each has its kind.
+//! The references to a name, with their kinds. They are those that the compiler recorded, located
+//! in the current texts, and the mentions in the workspace's texts, whether loaded or not.
 
 mod kinds;
 
@@ -30,18 +30,20 @@ const MAX_REFERENCES: usize = 10_000;
 /// A place that refers to a name.
 #[derive(Debug, Clone)]
 pub struct Referred {
-    /// The kind, by where the name stands; by the compiler if a macro wrote the reference.
+    /// The kind, by the position of the name in the text. If a macro wrote the reference, the kind
+    /// that the compiler recorded.
     pub kind: Kind,
-    /// True if the name is that of a function or macro there.
+    /// True if the name is that of a function or macro at this place.
     pub called: bool,
     /// The text.
     pub text: Arc<Text>,
-    /// The span of the name, or of the referring definition's name if a macro wrote the reference.
+    /// The span of the name. If a macro wrote the reference, the span of the referring definition's
+    /// name.
     pub span: Span,
 }
 
 impl Referred {
-    /// The place, to show or to go to.
+    /// Returns the place, to show or to go to.
     pub fn target(&self) -> Target {
         Target { uri: self.text.uri.clone(), text: Some(self.text.document.text().clone()), span: self.span }
     }
@@ -50,14 +52,15 @@ impl Referred {
 /// The references to a global name, and its definitions.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The references, those the compiler recorded first.
+    /// The references. Those that the compiler recorded come first.
     pub references: Vec<Referred>,
     /// The definitions.
     pub definitions: Vec<Target>,
 }
 
 /// Returns the references to the name at the cursor: calls, macro expansions, bindings, settings,
-/// reads and specializers; of a local name its occurrences. `None`: there is no name.
+/// reads and specializers. For a local name, returns its occurrences. Returns `None` if there is no
+/// name.
 pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Option<Vec<Target>> {
     let here = cursor.symbol_here()?;
     let local = !here.designated && !is_special(&here.written);
@@ -93,8 +96,8 @@ pub async fn of_name<B: Backend>(
     Found { references, definitions: own.iter().map(Defined::target).collect() }
 }
 
-/// Returns the references to a global name that are of some kinds; of all kinds if none is given.
-/// In order of the files.
+/// Returns the references to a global name that are of the given kinds, in the order of the files.
+/// If no kind is given, returns those of all kinds.
 pub async fn of_kinds<B: Backend>(
     context: &Context<B>,
     written: &str,
@@ -107,10 +110,10 @@ pub async fn of_kinds<B: Backend>(
     found
 }
 
-/// The kinds that words name.
+/// Returns the kinds that words name.
 ///
 /// # Errors
-/// A sentence about the first word that names none.
+/// A sentence about the first word that names no kind.
 pub fn kinds(words: &[String]) -> Result<Vec<Kind>, String> {
     let one = |word: &String| {
         let found = Kind::CHOICES.iter().find(|(_, known)| known == word).map(|(kind, _)| *kind);
@@ -122,8 +125,8 @@ pub fn kinds(words: &[String]) -> Result<Vec<Kind>, String> {
     words.iter().map(one).collect()
 }
 
-/// Returns true if a name is by its asterisks that of a special variable, which has no local
-/// bindings.
+/// Returns true if a name, by its asterisks, is that of a special variable. Special variables have
+/// no local bindings.
 fn is_special(written: &str) -> bool {
     let name = definitions::key(written);
     name.len() > 2 && name.starts_with('*') && name.ends_with('*')
@@ -138,9 +141,9 @@ pub async fn count<B: Backend>(backend: &B, name: String, package: Option<String
     Ok(backend.query(ReferenceCount(named)).await?.count)
 }
 
-/// The file and the 1-based line of each reference reported by the image: the line of the first
-/// mention of `written` in the referring definition, else of that definition; `None` if the text
-/// does not contain it.
+/// Returns the file and the 1-based line of each reference that the image reports. The line is that
+/// of the first mention of `written` in the referring definition, or else of that definition. It is
+/// `None` if the text does not contain the definition.
 pub async fn lines(
     written: &str,
     known: &[Reference],
@@ -169,7 +172,7 @@ async fn line_of_reference(
     Some((file.clone(), line_column(text.document.text(), at).line))
 }
 
-/// The definition that refers, and the top-level form in which it stands.
+/// Returns the referring definition, and the span of its top-level form.
 fn referrer(
     reference: &Reference,
     document: &crate::text::document::Document,
@@ -189,8 +192,8 @@ fn referrer(
     Some((place, top))
 }
 
-/// The places of the references reported by the image, and of those in the texts of the workspace
-/// to `written`, which is read in `package`.
+/// Returns the places of the references that the image reports, and of those in the texts of the
+/// workspace. `written` is read in `package`.
 async fn all<B: Backend>(
     context: &Context<B>,
     written: &str,
@@ -214,8 +217,8 @@ async fn all<B: Backend>(
     let mut seen: HashSet<(std::path::PathBuf, Span)> = HashSet::new();
     let mut found = recorded(known, &key, special, kind_of, texts).await;
     found.retain(|one| seen.insert((one.text.path.clone(), one.span)));
-    // The texts have mentions that the compiler does not record, also in files that are not loaded.
-    // Symbols of COMMON-LISP and of SBCL are looked for in open files only.
+    // The texts have mentions that the compiler does not record, and some of the files are not
+    // loaded. Symbols of COMMON-LISP and of SBCL are searched for in open files only.
     let mut same = SamePackages { context, key: &key, package, known, answers: HashMap::new() };
     let owner = known.facts.as_ref().and_then(|facts| facts.package.as_deref());
     let everybody = owner.is_some_and(|owner| owner == "COMMON-LISP" || owner.starts_with("SB-"));
@@ -261,8 +264,8 @@ async fn all<B: Backend>(
     found
 }
 
-/// The places of the references reported by the image: each mention in the definition that refers,
-/// or that definition's name if there is none.
+/// Returns the places of the references that the image reports: each mention in the referring
+/// definition, or the definition's name if there is no mention.
 async fn recorded(
     known: &Known,
     key: &str,
@@ -270,7 +273,7 @@ async fn recorded(
     kind_of: impl Fn(&kinds::Use) -> Kind,
     texts: &mut Texts,
 ) -> Vec<Referred> {
-    /// A definition that refers, and the kinds of its references.
+    /// A referring definition, and the kinds of its references.
     type Referrer = (Arc<Text>, Span, Span, Vec<Kind>);
     let features = known.features.as_deref().unwrap_or_default();
     let mut referrers: Vec<Referrer> = Vec::new();
@@ -290,7 +293,7 @@ async fn recorded(
         let first = recorded.first().copied().unwrap_or(Kind::Mentions);
         let called = |kind: Kind| matches!(kind, Kind::Calls | Kind::Macroexpands);
         let uses = kinds::named(&Form::of(&text.document, top), key, special);
-        // If a use in the text explains the record, the mentions do not have to.
+        // If a use in the text explains the record, the mentions need not explain it.
         let certain = uses.iter().any(|one| one.called || recorded.contains(&kind_of(one)));
         for one in &uses {
             // A macro may use a name in another way than its position suggests.
@@ -312,7 +315,7 @@ fn here_or_user(here: Option<&str>) -> String {
     here.unwrap_or("COMMON-LISP-USER").to_owned()
 }
 
-/// The home package, as far as the texts tell, of a symbol as written in a package.
+/// Returns the home package of a symbol as written in a package, as far as the texts show it.
 pub fn home(packages: &Packages<'_>, written: &str, package: Option<&str>) -> String {
     let symbol = names::symbol(written);
     let here = here_or_user(package);
@@ -321,8 +324,8 @@ pub fn home(packages: &Packages<'_>, written: &str, package: Option<&str>) -> St
     packages.home(&meant, &symbol.map(|symbol| symbol.name).unwrap_or_default())
 }
 
-/// The packages in which a name without a prefix is the symbol that is looked for: its own, and
-/// those that use or import it, as the image knows them.
+/// The packages in which a name without a prefix is the wanted symbol: the symbol's own package,
+/// and those that use that package or import the symbol. The image is asked which these are.
 struct SamePackages<'a, B> {
     context: &'a Context<B>,
     key: &'a str,

@@ -1,4 +1,4 @@
-//! Hot reload's answers: the report as text and data, and the contract's error object.
+//! The answers of hot reload: the report as text and as data, and the error object of the contract.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalWarning;
 use crate::text::position::line_column;
 
-/// The maximum number of names of a list in the text; the data has them all.
+/// The maximum number of names of a list in the text. The data has all of them.
 const MAX_SHOWN: usize = 12;
 
 /// The contract's error object (docs/protocol.md).
@@ -20,7 +20,7 @@ const MAX_SHOWN: usize = 12;
 pub struct Failure {
     /// The JSON-RPC error code, -32000.
     pub code: i32,
-    /// The message, one sentence.
+    /// The message, as one sentence.
     pub message: String,
     /// The details.
     pub data: Box<FailureData>,
@@ -32,21 +32,21 @@ pub struct FailureData {
     /// The kind, in the contract's spelling.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The fault of a text that does not compile, in the compiler's words.
+    /// The error in a text that does not compile, in the compiler's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The place of the fault, where known.
+    /// The place of the error, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
-    /// True if the text cannot be read, so that nothing of it can be loaded anyway.
+    /// True if the text cannot be read. Nothing of it can then be loaded anyway.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unreadable: bool,
-    /// The changes that could not be put back.
+    /// The changes that could not be undone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_undone: Vec<String>,
 }
 
-/// The place of a fault, as far as it is known.
+/// The place of an error, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Location {
     /// The file.
@@ -61,13 +61,13 @@ pub struct Location {
 }
 
 impl Failure {
-    /// A failure without a location.
+    /// Creates a failure without a location.
     pub fn new(kind: impl Into<ErrorKind>, message: impl Into<String>) -> Failure {
         let data = FailureData { kind: kind.into().of_contract(), ..FailureData::default() };
         Failure { code: -32000, message: message.into(), data: Box::new(data) }
     }
 
-    /// The error kind, from the contract's spelling in `data.type`.
+    /// Returns the error kind, from the contract's spelling in `data.type`.
     pub fn kind(&self) -> ErrorKind {
         ErrorKind::from(self.data.kind.as_str())
     }
@@ -83,7 +83,7 @@ impl Failure {
         Failure { code: -32000, message: "Compilation failed".into(), data: Box::new(data) }
     }
 
-    /// For a person: the message, the compiler's output, and the location.
+    /// Returns the message, the compiler's output and the location, for a person.
     pub fn render(&self) -> String {
         let mut text = self.message.clone();
         if let Some(fault) = &self.data.message {
@@ -100,8 +100,8 @@ impl Failure {
     }
 }
 
-/// The first finding of a check that makes the compilation fail: one that `compile-file` would
-/// fail for, not one that only a confined check meets.
+/// Returns the first finding of a check that would also make `compile-file` fail. Findings that
+/// only a confined check has do not count.
 pub fn fatal(code: &str, items: &[Diagnostic], file: Option<&str>, line: usize) -> Option<ReloadFailure> {
     let fails = |item: &&Diagnostic| match item.severity {
         Severity::Error => !matches!(
@@ -130,13 +130,16 @@ pub fn fatal(code: &str, items: &[Diagnostic], file: Option<&str>, line: usize) 
     })
 }
 
-/// Returns true for a finding that tells that a form cannot be read.
+/// Returns true if a finding says that a form cannot be read.
 fn is_unreadable(item: &Diagnostic) -> bool {
     const CODES: [&str; 5] = ["end-of-file", "read-eval", "reader-error", "unknown-package", "unknown-symbol"];
     CODES.contains(&item.code.as_str()) || item.code.starts_with("unbalanced-") || item.code.starts_with("unfinished-")
 }
 
-/// The result of a reload: the outcome, or the reason it did not take place.
+/// Returns the outcome of a reload that took place.
+///
+/// # Errors
+/// The reason why the reload did not take place.
 pub fn settle(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
     if outcome.reloaded {
         return Ok(outcome);
@@ -161,7 +164,7 @@ pub fn settle(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
     Err(failure)
 }
 
-/// Returns the text of a reload that took place, or with `undo` of the undoing of one.
+/// Returns the text of a reload that took place, or with `undo` of the undoing of a reload.
 pub fn render(outcome: &ReloadOutcome, undo: bool) -> String {
     let report = outcome.report.clone().unwrap_or_default();
     let mut text = format!("{} {}", if undo { "Undone: the reload of" } else { "Reloaded" }, report.what);
@@ -198,7 +201,7 @@ pub fn render(outcome: &ReloadOutcome, undo: bool) -> String {
     text
 }
 
-/// The files that were loaded.
+/// Returns the files that were loaded.
 pub fn files(outcome: &ReloadOutcome) -> Vec<PathBuf> {
     outcome.report.iter().flat_map(|report| &report.files).map(PathBuf::from).collect()
 }
@@ -209,23 +212,23 @@ pub struct ReloadFacts {
     /// The effects.
     #[serde(flatten)]
     pub report: Option<Report>,
-    /// The changes that could not be put back.
+    /// The changes that could not be undone.
     pub not_undone: Vec<String>,
     /// The warnings, in order.
     pub warnings: Vec<EvalWarning>,
     /// The standard output.
     pub output: String,
-    /// The number of changes that can be undone, with this one.
+    /// The number of changes that can be undone, including this one.
     pub undoable: usize,
     /// The files with unsaved changes in an editor, which were not loaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unsaved: Vec<String>,
-    /// The definitions that are not those of unchanged files.
+    /// The definitions that the image keeps from evaluations although unchanged files have others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
 }
 
-/// Returns the data of a reload that took place; for `unsaved` and `kept` see [`ReloadFacts`].
+/// Returns the data of a reload that took place. [`ReloadFacts`] describes `unsaved` and `kept`.
 pub fn facts(outcome: &ReloadOutcome, unsaved: &[String], kept: &[String]) -> ReloadFacts {
     ReloadFacts {
         report: outcome.report.clone(),
@@ -251,7 +254,7 @@ mod tests {
         let found =
             |at: usize, code: &str| Diagnostic::new(Span { start: at, end: at + 1 }, Severity::Error, code, "m");
         let of = |items: &[Diagnostic]| Failure::of(fatal("(f)\n(g", items, None, 1).unwrap()).data.unreadable;
-        // Also where another form is told of first.
+        // The text is unreadable even if another finding comes first.
         assert!(of(&[found(0, "malformed-form"), found(4, "unbalanced-list")]));
         assert!(of(&[found(0, "unknown-package")]));
         assert!(!of(&[found(0, "malformed-form")]));

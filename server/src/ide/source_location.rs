@@ -1,5 +1,5 @@
-//! `source_location` (docs/agents.md): every definition of a name, with file, line, column and a
-//! snippet.
+//! `source_location` (docs/agents.md): every definition of a name, with its file, line, column and
+//! a snippet.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use crate::model::image::ImageError;
 /// The maximum number of lines of a definition in a snippet.
 const SNIPPET: usize = 8;
 
-/// The valid kinds of a request, each with the kinds it includes.
+/// The valid kinds in a request, each with the kinds that it includes.
 const KINDS: [(&str, &[&str]); 11] = [
     ("function", &["function", "generic function", "setf function"]),
     ("method", &["method"]),
@@ -28,14 +28,14 @@ const KINDS: [(&str, &[&str]); 11] = [
     ("type", &["type", "class", "structure", "condition"]),
 ];
 
-/// The answer.
+/// The answer of `source_location`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Locations {
-    /// The name, as it is written in CL-USER or in the package that was asked from.
+    /// The name as written in CL-USER, or in the package of the request.
     pub symbol: String,
-    /// `kind`, `name`, `file`, `line`, `column`, `snippet`.
+    /// The definitions, with the fields `kind`, `name`, `file`, `line`, `column` and `snippet`.
     pub definitions: Vec<Map<String, Value>>,
-    /// The reason for an empty result, or further definitions.
+    /// The reason for an empty result, or a remark on further definitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The contract's error object.
@@ -43,7 +43,7 @@ pub struct Locations {
     pub error: Option<Map<String, Value>>,
 }
 
-/// The kinds of definition that a requested kind includes.
+/// Returns the kinds of definition that a requested kind includes.
 ///
 /// # Errors
 /// The message lists the valid kinds.
@@ -59,7 +59,7 @@ pub fn kinds(asked: Option<&str>) -> Result<Option<&'static [&'static str]>, Str
     }
 }
 
-/// Returns every definition of a name, and the contract's answer. `kinds`: see [`kinds`].
+/// Returns every definition of a name, and the answer of the contract. [`kinds`] describes `kinds`.
 ///
 /// # Errors
 /// The image refuses the name or its package. There is no image, and no open text defines the name.
@@ -97,7 +97,7 @@ pub async fn find<B: Backend>(
 }
 
 impl Locations {
-    /// Builds the result from the definitions found. `asked`: the name as requested.
+    /// Builds the result from the definitions found. `asked` is the name in the request.
     pub fn new(asked: &str, known: Option<&Known>, defined: &[Defined], kinds: Option<&[&str]>) -> Locations {
         let symbol = known.and_then(|known| known.printed.clone()).unwrap_or_else(|| asked.to_owned());
         let wanted = |one: &&Defined| kinds.is_none_or(|kinds| kinds.contains(&one.kind.as_str()));
@@ -106,7 +106,7 @@ impl Locations {
         Locations { symbol, definitions, note, error: None }
     }
 
-    /// The result of a failed call.
+    /// Creates the result of a failed call.
     pub fn failed(symbol: &str, kind: impl Into<ErrorKind>, message: String) -> Locations {
         let error = match json!({"code": -32000, "message": message, "data": {"type": kind.into().of_contract()}}) {
             Value::Object(error) => Some(error),
@@ -138,7 +138,7 @@ impl Locations {
     }
 }
 
-/// A definition's fields.
+/// Returns the fields of a definition.
 pub fn fields(one: &Defined) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("kind".into(), one.kind.clone().into());

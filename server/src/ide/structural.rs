@@ -1,8 +1,7 @@
-//! Structural editing: the effect of one command on the lists around a place, as edits and the
-//! selection afterwards. Offsets are bytes.
+//! Structural editing: the effect of one command on the lists around a place. The result is the
+//! edits and the new selection. Offsets are bytes.
 //!
-//! An action that would leave the text less balanced, or would run two tokens into one, does
-//! nothing.
+//! A command that would leave the text less balanced, or would join two tokens, does nothing.
 
 mod slurp;
 mod strict;
@@ -16,7 +15,7 @@ use crate::text::scanner::{Scanner, TokenKind};
 use crate::text::toplevel::Scan;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-/// The command.
+/// A command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
@@ -24,13 +23,13 @@ pub enum Action {
     Select,
     /// Shrinks the selection to the first node in it.
     SelectContract,
-    /// Moves the datum behind the list into it.
+    /// Moves the datum after the list into it.
     SlurpForward,
     /// Moves the datum before the list into it.
     SlurpBackward,
-    /// Moves the last datum of the list behind it.
+    /// Moves the last datum of the list out of it, after its end.
     BarfForward,
-    /// Moves the first datum of the list before it.
+    /// Moves the first datum of the list out of it, before its start.
     BarfBackward,
     /// Replaces the list around the datum by the datum.
     Raise,
@@ -42,30 +41,31 @@ pub enum Action {
     Splice,
     /// Swaps the datum with the next one.
     DragForward,
-    /// Swaps the datum with the one before.
+    /// Swaps the datum with the previous one.
     DragBackward,
-    /// Deletes to the end of the datum at or behind the cursor.
+    /// Deletes up to the end of the datum at or after the cursor.
     KillSexp,
-    /// Swaps the datums before and behind the cursor.
+    /// Swaps the datums before and after the cursor.
     Transpose,
-    /// Moves behind the datum at or behind the cursor, or out of the list.
+    /// Moves to the end of the datum at or after the cursor, or out of the list.
     MoveForward,
-    /// Moves before the datum at or before the cursor, or out of the list.
+    /// Moves to the start of the datum at or before the cursor, or out of the list.
     MoveBackward,
-    /// Moves before the surrounding list.
+    /// Moves to the start of the surrounding list.
     MoveUp,
     /// Moves into the next list.
     MoveDown,
-    /// Deletes the character behind the cursor, or the selection, and leaves all lists, strings and
-    /// comments whole.
+    /// Deletes the character after the cursor, or the selection. Lists, strings and comments stay
+    /// whole.
     DeleteForward,
-    /// Deletes the character before the cursor, or the selection, in the same way.
+    /// Deletes the character before the cursor, or the selection. Lists, strings and comments stay
+    /// whole.
     DeleteBackward,
     /// Deletes to the end of the line, but not beyond the end of the list.
     KillLine,
     /// Splits the list or string around the cursor in two.
     Split,
-    /// Joins the two lists or strings beside the cursor.
+    /// Joins the two lists or strings next to the cursor.
     Join,
     /// Swaps the two lists around the cursor: `(a (b ‸c))` becomes `(b (a c))`.
     Convolute,
@@ -106,11 +106,11 @@ impl Action {
 pub struct Outcome {
     /// The replaced ranges and their new text, in order, disjoint.
     pub edits: Vec<(Range<usize>, String)>,
-    /// The selection in the text afterwards.
+    /// The selection in the new text.
     pub selection: Range<usize>,
 }
 
-/// Applies the action. `None`: there is nothing to apply it to.
+/// Applies a command. Returns `None` if there is nothing to apply it to.
 pub fn act(text: &str, selection: Range<usize>, action: Action) -> Option<Outcome> {
     let scan = Scan::of(text);
     let tree = Tree::of(text, &scan);
@@ -137,7 +137,7 @@ pub fn act(text: &str, selection: Range<usize>, action: Action) -> Option<Outcom
     is_sound(&scan, text, &new, killed).then_some(outcome)
 }
 
-/// The text with edits made.
+/// Returns the text with the edits applied.
 pub fn applied(text: &str, edits: &[(Range<usize>, String)]) -> String {
     let mut new = text.to_owned();
     for (range, by) in edits.iter().rev() {
@@ -146,7 +146,8 @@ pub fn applied(text: &str, edits: &[(Range<usize>, String)]) -> String {
     new
 }
 
-/// The position of a place after edits; text inserted exactly there comes behind it.
+/// Returns the position of a place after the edits. Text inserted exactly there follows the
+/// position.
 fn shifted(at: usize, edits: &[(Range<usize>, String)]) -> usize {
     let mut shifted = at;
     for (range, by) in edits.iter().rev() {
@@ -159,8 +160,8 @@ fn shifted(at: usize, edits: &[(Range<usize>, String)]) -> usize {
     shifted
 }
 
-/// Returns true if nothing is more broken than before, and every token but parentheses is kept
-/// (unless `killed` allows a loss).
+/// Returns true if the new text has no more faults than the old one and keeps every token except
+/// parentheses. Tokens may be lost if `killed`.
 fn is_sound(before: &Scan, old: &str, new: &str, killed: bool) -> bool {
     fn tokens(text: &str) -> Vec<&str> {
         let mut tokens: Vec<&str> = Scanner::new(text)
@@ -182,7 +183,7 @@ fn is_sound(before: &Scan, old: &str, new: &str, killed: bool) -> bool {
 }
 
 enum SelectionAfter {
-    /// The selection as it was, moved with the text.
+    /// The old selection, moved with the text.
     Keep,
     /// A given range of the new text.
     At(Range<usize>),
@@ -233,23 +234,23 @@ impl Editor<'_> {
         at.map(|at| (Vec::new(), SelectionAfter::At(at..at)))
     }
 
-    /// The list or the whole text around the cursor.
+    /// Returns the innermost list around the cursor, or the root.
     fn container(&self) -> NodeId {
         let path = self.tree.path(self.at(), false);
         path.into_iter().rev().find(|id| matches!(self.tree.node(*id).kind, Kind::List | Kind::Root)).unwrap_or(ROOT)
     }
 
-    /// The list around the cursor, if it is whole.
+    /// Returns the list around the cursor, if it is whole.
     fn list(&self) -> Option<NodeId> {
         Some(self.container()).filter(|id| *id != ROOT && self.tree.node(*id).whole)
     }
 
-    /// The comment that the cursor is in.
+    /// Returns the comment that contains the cursor.
     fn comment(&self) -> Option<NodeId> {
         self.tree.path(self.at(), false).pop().filter(|id| self.tree.is_comment(*id))
     }
 
-    /// A list with its prefixes and guards.
+    /// Returns a list with its prefixes and guards.
     fn outer(&self, list: NodeId) -> NodeId {
         let mut id = list;
         while matches!(self.tree.node(self.tree.node(id).parent).kind, Kind::Prefixed | Kind::Guarded) {
@@ -273,7 +274,8 @@ impl Editor<'_> {
         siblings.get(at.checked_add_signed(step)?).copied().filter(|id| self.tree.node(*id).whole)
     }
 
-    /// The datum at the cursor: the one it is in or before; else the one right before it.
+    /// Returns the datum at the cursor: the one that the cursor is in or before, or else the one
+    /// directly before the cursor.
     fn current(&self) -> Option<NodeId> {
         let at = self.at();
         let elements = self.elements(self.container());
@@ -289,8 +291,8 @@ impl Editor<'_> {
         self.elements(self.container()).into_iter().rev().find(|id| self.span(*id).start < self.at())
     }
 
-    /// Returns true if what is put behind `at` is a token of its own. A blank or parenthesis behind
-    /// a backslash may be a part of the token before: `#\(`.
+    /// Returns true if text inserted at `at` begins a new token. A blank or parenthesis after a
+    /// backslash may belong to the token before `at`, as in `#\(`.
     fn blank_before(&self, at: usize) -> bool {
         let mut before = self.tree.text[..at].chars().rev();
         before.next().is_none_or(|char| char.is_ascii_whitespace() || char == '(') && before.next() != Some('\\')
@@ -300,7 +302,7 @@ impl Editor<'_> {
         self.tree.text[at..].chars().next().is_none_or(|char| char.is_ascii_whitespace() || char == ')')
     }
 
-    /// The replacement of a deleted range that keeps its neighbours separate tokens.
+    /// Returns the replacement of a deleted range, which keeps the tokens on both sides separate.
     fn gap(&self, range: &Range<usize>) -> String {
         let apart = self.blank_before(range.start) || self.blank_after(range.end);
         if apart { String::new() } else { " ".to_owned() }
@@ -348,7 +350,7 @@ impl Editor<'_> {
         Some((Vec::new(), SelectionAfter::At(target)))
     }
 
-    /// The datums that are selected whole, or the one at the cursor.
+    /// Returns the range of the completely selected datums, or of the one at the cursor.
     fn chosen(&self) -> Option<Range<usize>> {
         if self.selection.is_empty() {
             return self.current().or_else(|| self.next()).map(|id| self.span(id));
@@ -414,7 +416,7 @@ impl Editor<'_> {
         Some((edits, SelectionAfter::At(at..at)))
     }
 
-    /// The edits that swap two datums, and the new start of the first.
+    /// Returns the edits that swap two datums, and the new start of the first.
     fn swapped(&self, a: NodeId, b: NodeId) -> (Vec<(Range<usize>, String)>, usize) {
         let (a_span, b_span) = (self.span(a), self.span(b));
         let (a_text, b_text) = (self.tree.text_of(a).to_owned(), self.tree.text_of(b).to_owned());

@@ -1,5 +1,5 @@
-//! The outline of a document: its definitions, in sections by its `;;;;` comments. Offsets are
-//! bytes.
+//! The outline of a document: its definitions, in sections that begin with `;;;;` comments. Offsets
+//! are bytes.
 
 use std::ops::Range;
 
@@ -13,46 +13,46 @@ use crate::text::tree::{Kind as Node, NodeId, Tree};
 /// The kind of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// By `defun` and the like.
+    /// Defined by `defun` or a similar operator.
     Function,
-    /// By `defmacro` and the like.
+    /// Defined by `defmacro` or a similar operator.
     Macro,
-    /// By `defgeneric`.
+    /// Defined by `defgeneric`.
     Generic,
-    /// By `defmethod`.
+    /// Defined by `defmethod`.
     Method,
-    /// By `defvar`, `defparameter`.
+    /// Defined by `defvar` or `defparameter`.
     Variable,
-    /// By `defconstant`.
+    /// Defined by `defconstant`.
     Constant,
-    /// By `defclass`, `define-condition`.
+    /// Defined by `defclass` or `define-condition`.
     Class,
-    /// By `defstruct`.
+    /// Defined by `defstruct`.
     Struct,
     /// A slot.
     Slot,
-    /// By `defpackage`.
+    /// Defined by `defpackage`.
     Package,
-    /// By `deftype`.
+    /// Defined by `deftype`.
     Type,
-    /// By `defsystem`.
+    /// Defined by `defsystem`.
     System,
-    /// Begun by a `;;;;` comment.
+    /// A section that a `;;;;` comment begins.
     Section,
-    /// By a macro that is not of the standard.
+    /// Defined by a macro that is not in the standard.
     Other,
 }
 
 /// An entry of the outline: a definition, a slot or a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// The name; for a method with qualifiers and specializers.
+    /// The name. For a method, the name with qualifiers and specializers.
     pub name: String,
-    /// The operator.
+    /// The operator of the definition.
     pub detail: String,
     /// The kind of the definition.
     pub kind: Kind,
-    /// The whole form.
+    /// The range of the whole form.
     pub range: Range<usize>,
     /// The range of the name in the form.
     pub name_range: Range<usize>,
@@ -60,14 +60,14 @@ pub struct Symbol {
     pub children: Vec<Symbol>,
 }
 
-/// The maximum number of definitions of an outline. Nobody reads more, and each takes some
-/// kilobytes on its way to an editor.
+/// The maximum number of definitions in an outline. Nobody reads more, and each takes some
+/// kilobytes as a message to an editor.
 pub const MAX_DEFINITIONS: usize = 10_000;
-/// A top-level form larger than this number of bytes is reported without its contents.
+/// The size of a large form, in bytes. A larger top-level form is reported without its contents.
 const LARGE: usize = 4 << 20;
-/// The number of bytes of a large form that are parsed.
+/// The number of bytes at the beginning of a large form that are parsed.
 const BEGINNING: usize = 4096;
-/// Forms are taken together up to this size, in bytes.
+/// The maximum size of a group of forms that are parsed together, in bytes.
 const TOGETHER: usize = 256 << 10;
 
 /// The outline of a text.
@@ -75,12 +75,12 @@ const TOGETHER: usize = 256 << 10;
 pub struct Outline {
     /// The definitions, in their sections.
     pub symbols: Vec<Symbol>,
-    /// True if a part of the text was not looked at.
+    /// True if a part of the text was not searched.
     pub cut: bool,
 }
 
-/// The outline of a text. Forms are processed in groups, so that only a part of a large text is a
-/// tree at a time.
+/// Returns the outline of a text. Forms are parsed in groups, so that only a part of a large text
+/// has a tree at a time.
 pub fn outline(text: &str, scan: &Scan) -> Outline {
     let mut found: Vec<Symbol> = Vec::new();
     let mut cut = false;
@@ -109,7 +109,7 @@ pub fn outline(text: &str, scan: &Scan) -> Outline {
     Outline { symbols, cut }
 }
 
-/// The outline of a text that was not scanned yet.
+/// Returns the definitions in a text that was not scanned yet.
 pub fn symbols(text: &str) -> Vec<Symbol> {
     outline(text, &Scan::of(text)).symbols
 }
@@ -120,7 +120,7 @@ fn defined(tree: &Tree) -> Vec<Symbol> {
     named.map(|definition| symbol(tree, definition)).collect()
 }
 
-/// The definition of a large form, from its beginning.
+/// Returns the definition of a large form, from the beginning of the form.
 fn large(text: &str, bytes: Range<usize>) -> Option<Symbol> {
     let mut end = (bytes.start + BEGINNING).min(bytes.end);
     while !text.is_char_boundary(end) {
@@ -184,8 +184,8 @@ fn span(tree: &Tree, id: NodeId) -> Range<usize> {
     node.start..node.end
 }
 
-/// The non-empty `;;;;` comments between top-level forms, one for each run of lines. A comment at
-/// the start of a text concerns the whole text and is left out.
+/// Returns the non-empty `;;;;` comments between top-level forms, one for each run of lines. A
+/// comment at the start of a text concerns the whole text and is left out.
 fn headings(text: &str, scan: &Scan) -> Vec<(String, Range<usize>)> {
     let mut headings: Vec<(String, Range<usize>)> = Vec::new();
     let ends = scan.forms().iter().map(|form| form.bytes.end);

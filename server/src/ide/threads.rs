@@ -1,4 +1,4 @@
-//! The image's threads, as data and as text: their states, and the stack of one.
+//! The image's threads, as data and as text: the states of all, and the stack of one.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,9 +12,9 @@ use crate::image::api::browse::{ThreadStack, ThreadState, ThreadStates};
 use crate::image::api::symbols::Reference;
 use crate::model::image::ImageError;
 
-/// The time for which a thread that was told to end is waited for.
+/// The time for which the end of a thread is awaited.
 const ENDS: Duration = Duration::from_secs(2);
-/// The interval in which it is looked whether it has ended.
+/// The interval of the checks whether the thread has ended.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// The threads of the image.
@@ -24,7 +24,7 @@ pub struct ThreadStatesFacts {
     pub threads: Vec<ThreadState>,
 }
 
-/// The outcome for a thread that was told to end: either `ended`, or `ending` and `state`.
+/// The outcome for a thread that was told to end: either `ended`, or both `ending` and `state`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EndFacts {
     /// The thread's number, if it has ended.
@@ -52,12 +52,12 @@ pub struct StackFacts {
 /// A frame of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CallFacts {
-    /// The call, printed.
+    /// The printed call.
     pub call: String,
-    /// The file of the function, where known.
+    /// The file of the function, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line of the function's definition, from 1.
+    /// The line of the function's definition, 1-based.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
 }
@@ -71,8 +71,8 @@ pub async fn list<B: Backend>(backend: &B) -> Result<(String, ThreadStatesFacts)
     Ok((listed(&threads), ThreadStatesFacts { threads }))
 }
 
-/// Waits a moment for a thread to end that was told to, and says whether it has; `name`: the
-/// thread's.
+/// Waits a moment for the end of a thread that was told to end. Returns whether the thread has
+/// ended. `name` is the thread's name.
 ///
 /// # Errors
 /// See [`Backend::query`].
@@ -88,7 +88,7 @@ pub async fn ended<B: Backend>(backend: &B, number: u64, name: &str) -> Result<(
     }
 }
 
-/// Says what has become of a thread that was told to end; `thread`: its state if it still runs.
+/// Describes the outcome for a thread that was told to end. `thread` is its state if it still runs.
 fn end(number: u64, name: &str, thread: Option<&ThreadState>) -> (String, EndFacts) {
     let facts = EndFacts {
         ended: thread.is_none().then_some(number),
@@ -127,7 +127,7 @@ fn listed(threads: &[ThreadState]) -> String {
     text
 }
 
-/// Lists the frames of a thread, innermost first; files below `workspace` are named relative to it.
+/// Lists the frames of a thread, innermost first. Files below `workspace` are named relative to it.
 ///
 /// # Errors
 /// See [`Backend::query`].

@@ -1,8 +1,8 @@
-//! Output on the image's descriptors 1 and 2: from foreign code, from child processes, from the
-//! SBCL runtime itself.
+//! Output on the image's descriptors 1 and 2. It comes from foreign code, from child processes, and
+//! from the SBCL runtime itself.
 //!
-//! While exactly one evaluation runs, the output belongs to that evaluation; otherwise it is
-//! reported line by line. All buffers are bounded, so that a child that prints without end takes
+//! While exactly one evaluation runs, the output belongs to that evaluation. Otherwise it is
+//! reported line by line. All buffers are bounded, so that a child that prints endlessly uses up
 //! neither memory nor the session's time.
 
 use std::collections::VecDeque;
@@ -20,19 +20,20 @@ use crate::locked::lock;
 use crate::model::evaluation::Clipped;
 use crate::model::image::OutputChunk;
 
-/// Bytes kept at each end of a captured text.
+/// The number of bytes kept at each end of a captured text.
 const HALF: usize = 50_000;
-/// Bytes of a line that is reported by itself.
+/// The maximum number of bytes of a line that is reported by itself.
 const LINE: usize = 4096;
-/// The bytes and lines kept to explain the end of the process, and their maximum age for that
-/// purpose.
+/// The number of last bytes kept to explain the end of the process.
 const LAST_BYTES: usize = 4096;
+/// The maximum number of lines that explain the end of the process.
 const LAST_LINES: usize = 15;
+/// The maximum age of output that explains the end of the process.
 const FRESH: Duration = Duration::from_secs(5);
-/// Bytes of one evaluation's output that are passed on while it runs.
+/// The maximum number of bytes of one evaluation's output that are passed on while it runs.
 const STREAMED: usize = 1 << 20;
 
-/// Head and tail of a text of any length.
+/// The beginning and the end of a text of any length.
 #[derive(Debug, Default)]
 struct Clip {
     head: Vec<u8>,
@@ -58,11 +59,11 @@ impl Clip {
         self.tail.drain(..over);
     }
 
-    /// Returns the text; bytes that are not UTF-8 become U+FFFD.
+    /// Returns the text. Bytes that are not UTF-8 become U+FFFD.
     fn finish(mut self) -> Clipped {
         let tail = self.tail.make_contiguous();
         if self.omitted == 0 {
-            self.head.extend_from_slice(tail); // a character may lie across the two
+            self.head.extend_from_slice(tail); // a character may extend across both
             return Clipped { text: String::from_utf8_lossy(&self.head).into_owned(), omitted: 0 };
         }
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(tail));
@@ -70,7 +71,7 @@ impl Clip {
     }
 }
 
-/// The output of one descriptor that is kept for one evaluation.
+/// The output of one descriptor that is captured for one evaluation.
 struct Capture {
     id: u64,
     clip: Clip,
@@ -78,8 +79,8 @@ struct Capture {
     streamed: usize,
 }
 
-/// The receiver of lines that belong to no evaluation: the line, and whether it came on descriptor
-/// 2.
+/// The receiver of lines that belong to no evaluation. The arguments are the line, and true if it
+/// came from descriptor 2.
 pub(crate) type LineSink = Arc<dyn Fn(String, bool) + Send + Sync>;
 
 /// The output of one descriptor, and its receivers.
@@ -89,8 +90,9 @@ struct Sink {
     line: Vec<u8>,
     rate: Rate,
     sink: LineSink,
-    /// The last bytes, of any evaluation or none, and the time at which they came.
+    /// The last bytes, whether or not they belong to an evaluation.
     last: VecDeque<u8>,
+    /// The time at which the last bytes arrived.
     last_at: Option<Instant>,
 }
 
@@ -179,11 +181,12 @@ impl Pipe {
         lock(&self.sink).pass_line();
     }
 
-    /// Reads the available output straight from the descriptor: the async runtime may not have
-    /// reported it yet.
+    /// Reads the available output directly from the descriptor, because the async runtime may not
+    /// have reported it yet.
     fn drain(&self, sink: &mut Sink) {
         let mut bytes = [0; 8192];
-        // The number of reads is bounded: a writer that never stops must not block the caller.
+        // The number of reads is bounded, because a writer that never stops must not block the
+        // caller.
         for _ in 0..64 {
             match rustix::io::read(self.descriptor.as_fd(), &mut bytes) {
                 Ok(0) => return,
@@ -211,33 +214,33 @@ impl Pipe {
     }
 }
 
-/// Descriptors 1 and 2 of one image.
+/// The pipes of descriptors 1 and 2 of one image.
 pub(crate) struct Pipes {
     out: Arc<Pipe>,
     err: Arc<Pipe>,
 }
 
 impl Pipes {
-    /// Reads `out` and `err` until they end; lines of no evaluation go to `sink`.
+    /// Reads `out` and `err` until they end. Lines that belong to no evaluation go to `sink`.
     pub(crate) fn open(out: OwnedFd, err: OwnedFd, sink: LineSink, runtime: &Handle) -> io::Result<Pipes> {
         let out = Pipe::open(out, false, sink.clone(), runtime)?;
         Ok(Pipes { out, err: Pipe::open(err, true, sink, runtime)? })
     }
 
-    /// Notes that the evaluation `id` starts.
+    /// Records the start of the evaluation `id`.
     pub(crate) fn begin(&self, id: u64, stream: Option<mpsc::UnboundedSender<OutputChunk>>) {
         self.out.begin(id, stream.clone());
         self.err.begin(id, stream);
     }
 
-    /// Notes that the evaluation `id` has ended; returns the output on descriptors 1 and 2 while it
-    /// ran alone.
+    /// Records the end of the evaluation `id`. Returns the output on descriptors 1 and 2 while it
+    /// was the only evaluation.
     pub(crate) fn end(&self, id: u64) -> (Clipped, Clipped) {
         (self.out.end(id), self.err.end(id))
     }
 
-    /// Returns the most recent output, to explain the end of the process: that on descriptor 2,
-    /// else on 1.
+    /// Returns the most recent output, to explain the end of the process. It is that on descriptor
+    /// 2, or else that on 1.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         for pipe in [&self.err, &self.out] {
             let mut sink = lock(&pipe.sink);

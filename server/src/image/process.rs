@@ -1,5 +1,5 @@
-//! The start of the image's process with the descriptors that it needs and no others, and the
-//! description of how a process ended.
+//! The start of the image's process with only the descriptors that it needs, and the description of
+//! how a process ended.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -19,25 +19,27 @@ use crate::fault::{self, Call};
 use crate::locked::lock;
 use crate::search_paths;
 
-/// The ids of the processes that this one has started. The lock is held while a process is started,
-/// so that no other child process inherits a descriptor that is inheritable for a moment.
+/// The ids of the processes that this process has started. The lock is held during the start of a
+/// process. Descriptors may be inheritable for a moment, and no other child process inherits them
+/// then.
 static SPAWNING: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
 
-/// Takes the lock for the start of a process. The caller adds the id of the new process.
+/// Takes the lock for the start of a process. The caller adds the id of the new process to the set.
 pub(crate) fn spawning() -> std::sync::MutexGuard<'static, HashSet<u32>> {
     lock(&SPAWNING)
 }
 
-/// The ids of processes that the image forked for checks, and that lead process groups.
+/// The ids of processes that the image forked for checks and that lead process groups.
 static FORKED: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
 
-/// Notes that a process which the image forked for a check leads a process group, or will.
+/// Records that a process, which the image forked for a check, leads a process group or will lead
+/// one.
 pub(crate) fn leads_group(pid: u32) {
     lock(&FORKED).insert(pid);
 }
 
-/// Returns the process groups of forked processes. `is_there` tells whether a group has processes:
-/// the others are forgotten.
+/// Returns the process groups of forked processes. `is_there` returns true if a group has
+/// processes. The other groups are forgotten.
 pub(super) fn forked_groups(is_there: impl Fn(u32) -> bool) -> Vec<u32> {
     let mut forked = lock(&FORKED);
     forked.retain(|pid| is_there(*pid));
@@ -55,13 +57,13 @@ pub(crate) struct Launch {
     pub(crate) directory: PathBuf,
     /// The host's own directory, for files that the process needs.
     pub(crate) work: PathBuf,
-    /// The programs that the process starts are left running when it ends.
+    /// True if the programs that the process started are to keep running after its end.
     pub(crate) keep_programs: bool,
 }
 
 /// A started process.
 pub(crate) struct Started {
-    /// The leader of its own process group. Killed when dropped.
+    /// The process, which leads its own process group. It is killed on drop.
     pub(crate) child: Child,
     /// The host's end of the link.
     pub(crate) link: UnixStream,
@@ -71,9 +73,12 @@ pub(crate) struct Started {
     pub(crate) err: OwnedFd,
 }
 
-/// Starts the image: its own process group, `/dev/null` on 0, pipes on 1 and 2, and its end of the
-/// link, the number of which is in `CONSORT_FD`. `CONSORT_WORK` names the host's directory;
-/// `CONSORT_KEEP_PROGRAMS` is empty or `yes`.
+/// Starts the image in a process group of its own. Descriptor 0 is `/dev/null`, and 1 and 2 are
+/// pipes. `CONSORT_FD` is the number of the process's end of the link. `CONSORT_WORK` is the host's
+/// directory. `CONSORT_KEEP_PROGRAMS` is empty or `yes`.
+///
+/// # Errors
+/// An I/O error.
 pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
     fault::point(Call::Open)?;
     let (ours, theirs) = UnixStream::pair()?;
@@ -104,7 +109,11 @@ pub(crate) fn start(launch: &Launch) -> io::Result<Started> {
     Ok(Started { child, link: ours, out: out.into(), err: err.into() })
 }
 
-/// Starts a helper process (the core's build), which inherits none of the host's descriptors.
+/// Starts a helper process, such as the one that builds the core. It inherits none of the host's
+/// descriptors.
+///
+/// # Errors
+/// An I/O error.
 pub(crate) fn start_helper(command: &mut Command) -> io::Result<Child> {
     search_paths::keep_absolute(command.as_std_mut());
     let mut own = spawning();
@@ -114,8 +123,8 @@ pub(crate) fn start_helper(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Describes how a process ended, to be read after its name: "exited with code 1", "was killed by
-/// signal 9 (KILL)".
+/// Describes how a process ended, in words that follow its name: "exited with code 1", "was killed
+/// by signal 9 (KILL)".
 pub(crate) fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exited with code {code}"),
@@ -151,8 +160,8 @@ pub(crate) fn kill_group(leader: Pid) {
 }
 
 /// A process that is not a child of the host: a check's copy, or an image behind a wrapper. On
-/// systems with process descriptors the handle holds one, so that a process to which the number was
-/// given in the meantime is not killed.
+/// systems with process descriptors, the handle holds one. A later process with the same id is then
+/// not killed.
 #[derive(Debug)]
 pub(crate) struct PidHandle {
     pid: Pid,
@@ -161,7 +170,7 @@ pub(crate) struct PidHandle {
 }
 
 impl PidHandle {
-    /// Opens a handle on a living process. `None`: there is no such process (any more).
+    /// Opens a handle on a process. Returns `None` if there is no such process, or not any more.
     pub(crate) fn new(pid: u32) -> Option<PidHandle> {
         let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw)?;
         #[cfg(target_os = "linux")]
@@ -180,7 +189,7 @@ impl PidHandle {
         self.pid
     }
 
-    /// Kills the process; does nothing when the process is gone.
+    /// Kills the process. Does nothing if the process is gone.
     pub(crate) fn kill(&self) {
         #[cfg(target_os = "linux")]
         let result = match &self.descriptor {
@@ -217,7 +226,7 @@ mod tests {
         text
     }
 
-    /// The descriptors that a started process inherits independently of the host.
+    /// Returns the number of descriptors that a started process inherits independently of the host.
     async fn inherited() -> usize {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "ls /dev/fd/"]).stdout(Stdio::piped());

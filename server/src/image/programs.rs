@@ -1,12 +1,12 @@
 //! The programs that evaluated code has started (`sb-ext:run-program`, `uiop:launch-program`), and
-//! their end with the image.
+//! the end of these programs together with the image.
 //!
-//! A started program leads a process group of its own, and a daemon leaves its parent too, so
-//! neither the image's group nor its children name them all. On Linux the host is the reaper of its
-//! descendants ([`adopt_orphans`]): a program whose parent has ended becomes a child of the host,
-//! so that the descendants of the host are the programs, without the processes that the host itself
-//! started, the lasting copies of the image, and the groups of both. Elsewhere the programs are not
-//! known.
+//! A started program leads its own process group, and a daemon also leaves its parent. Neither the
+//! image's group nor its children thus include all programs. On Linux, the host is the reaper of
+//! its descendants ([`adopt_orphans`]): a program whose parent has ended becomes a child of the
+//! host. The programs are then the descendants of the host, without the processes that the host
+//! itself started, the lasting copies of the image, and the groups of both. On other systems the
+//! programs are not known.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -16,30 +16,31 @@ use rustix::process::{Pid, Signal};
 use super::process::PidHandle;
 use super::process_table::{self, Entry};
 
-/// The time that programs have to end after SIGTERM, and after SIGKILL.
+/// The time for programs to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
+/// The time for programs to end after SIGKILL.
 const KILLED: Duration = Duration::from_secs(2);
-/// The interval between looks at what is left of them.
+/// The interval of the checks for remaining programs.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// The number of bytes of a command line that are shown.
+/// The maximum number of bytes of a command line that are shown.
 const MAX_SHOWN_BYTES: usize = 200;
 
-/// The descendants that this process had before it became the reaper of its descendants: those of a
-/// shell that became the host by `exec`. Neither they nor their descendants are programs of the
-/// image. Empty until the process is the reaper.
+/// The descendants that this process had before it became the reaper of its descendants. A shell
+/// that became the host by `exec` may have had some. Neither they nor their descendants are
+/// programs of the image. Empty until the process is the reaper.
 static EARLIER: OnceLock<Vec<u32>> = OnceLock::new();
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Program {
     /// The process id.
     pub pid: u32,
-    /// The command line, cut; untrusted.
+    /// The command line, clipped. It is untrusted.
     pub command: String,
 }
 
-/// Makes this process the reaper of its descendants, and reaps them. To be called by the host's
-/// process alone, since its one image is taken for the starter of all programs. Must be called on a
+/// Makes this process the reaper of its descendants, and reaps them. Only the host's process may
+/// call this, because its one image counts as the starter of all programs. Must be called within a
 /// Tokio runtime.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
@@ -68,14 +69,15 @@ pub fn adopt_orphans() {
     }
 }
 
-/// Returns the programs that run now, for a person. Reads the table of processes: blocks.
+/// Returns the programs that run now, for a person. Blocks, because it reads the table of
+/// processes.
 pub fn list() -> Vec<Program> {
     let programs = running();
     programs.into_iter().map(|pid| Program { pid, command: command(pid) }).collect()
 }
 
-/// Ends the programs: SIGTERM, and SIGKILL for those that stay. Returns those that were ended, for
-/// the log.
+/// Ends the programs with SIGTERM, and the remaining ones with SIGKILL. Returns the programs that
+/// were ended, for the log.
 pub(crate) async fn end() -> Vec<Program> {
     let ended = blocking(list).await;
     let begun = Instant::now();
@@ -95,7 +97,7 @@ pub(crate) async fn end() -> Vec<Program> {
                 PidHandle::new(pid).iter().for_each(PidHandle::kill);
             } else if !reported.contains(&pid) {
                 reported.push(pid);
-                // A stopped program sees SIGTERM when it goes on.
+                // A stopped program receives SIGTERM when it continues.
                 signal(pid, Signal::TERM);
                 signal(pid, Signal::CONT);
             }
@@ -112,15 +114,15 @@ async fn blocking<T: Default + Send + 'static>(look: fn() -> T) -> T {
 
 fn signal(pid: u32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid.cast_signed()) {
-        // Fails when the program has ended, or belongs to another user now (sudo).
+        // Fails if the program has ended, or belongs to another user by now (sudo).
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
-/// Returns the processes of the programs.
+/// Returns the process ids of the programs.
 fn running() -> Vec<u32> {
     let Some(earlier) = EARLIER.get() else { return Vec::new() };
-    // No process of the host's own is started between the two looks.
+    // The host starts no process of its own between the two reads.
     let mut own = super::process::spawning();
     let table = process_table::read();
     // A process id may be reused once neither a process nor a group has it.
@@ -131,7 +133,7 @@ fn running() -> Vec<u32> {
     among(&table, std::process::id(), &groups, earlier)
 }
 
-/// Reaps the orphans that have ended, and none of the processes that the host started.
+/// Reaps the orphans that have ended. Leaves out the processes that the host started.
 fn reap() {
     let own = super::process::spawning();
     let host = std::process::id();
@@ -143,8 +145,8 @@ fn reap() {
     }
 }
 
-/// Returns the descendants of `host` that are neither processes of `own` nor in their groups, nor
-/// `earlier` processes nor descendants of these.
+/// Returns the descendants of `host`, without the processes of `own` and their groups, and without
+/// the `earlier` processes and their descendants.
 fn among(table: &[Entry], host: u32, own: &[u32], earlier: &[u32]) -> Vec<u32> {
     let mut descendants = vec![host];
     let mut next = 0;
@@ -185,7 +187,7 @@ mod tests {
             entry(30, 20, 30), // a program
             entry(31, 30, 30), // and its child
             entry(40, 10, 39), // a daemon, which lost its parent
-            entry(50, 1, 50),  // somebody else's
+            entry(50, 1, 50),  // of another user
             Entry { zombie: true, ..entry(60, 20, 60) },
         ];
         assert_eq!(among(&table, 10, &[20], &[]), [30, 31, 40]);

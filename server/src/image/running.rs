@@ -1,4 +1,4 @@
-//! A process of the image, from its start to the end of its last descendant. The supervisor alone
+//! A process of the image, from its start to the end of its last descendant. Only the supervisor
 //! owns it.
 
 use std::ffi::OsString;
@@ -26,39 +26,40 @@ use crate::locked::lock;
 use crate::model::image::ImageEvent;
 use crate::model::stop::StopEvent;
 
-/// The time limit for a process to send `ready`: a core takes tens of milliseconds, a wrapper may
-/// take longer.
+/// The time limit for a process to send `ready`. A start from a core takes tens of milliseconds. A
+/// wrapper may take longer.
 const READY: Duration = Duration::from_secs(60);
 /// The time limit for copies to end.
 const COPIES_GONE: Duration = Duration::from_secs(2);
 
-/// Strings in the first line of the reason for an exit, in the final output of SBCL's runtime.
+/// Strings that mark the first line of the reason for an exit in the final output of SBCL's
+/// runtime.
 const CAUSES: [&str; 5] =
     ["Heap exhausted", "fatal error", "Unhandled ", "INFO: Control stack guard page", "debugger invoked on"];
-/// The number of lines of the reason that are shown.
+/// The number of lines that are shown from the reason's first line.
 const CAUSE_LINES: usize = 4;
 /// The number of lines before the reason that are shown.
 const BEFORE_LINES: usize = 6;
 
-/// The error of an image that did not become ready.
+/// The reason why an image did not become ready.
 pub(crate) struct StartError {
     /// The reason, for the user.
     pub(crate) reason: String,
-    /// The kind, which decides about the next start.
+    /// The kind, which determines the next start.
     pub(crate) kind: StartErrorKind,
 }
 
 /// The kind of a [`StartError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartErrorKind {
-    /// The process exited by itself: the file from which it was started may be damaged.
+    /// The process exited by itself. The file from which it was started may be damaged.
     Exited,
-    /// The process could not be spawned, for lack of descriptors or processes: the next try may
+    /// The process could not be spawned, for lack of descriptors or processes. The next try may
     /// succeed.
     NotSpawned,
     /// The process ran and did not become ready, or does not speak this host's protocol.
     Unresponsive,
-    /// The process cannot have the configured heap, or has no usable clock; the next process would
+    /// The process cannot have the configured heap, or has no usable clock. The next process would
     /// fail too.
     Environment,
 }
@@ -83,9 +84,9 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts a process and waits until it is ready. The process is stored in `slot` when it has
-    /// started, so that it can be ended when this future is dropped. `events` receives its
-    /// unsolicited events.
+    /// Starts a process and waits until it is ready. The process is stored in `slot` as soon as it
+    /// has started, so that it can be ended if this future is dropped. `events` receives the
+    /// unsolicited events of the process.
     ///
     /// # Errors
     /// The process could not be spawned, exited, or was not ready within [`READY`].
@@ -113,7 +114,8 @@ impl Running {
                 return Err(running.exited_early(&format!("{name} {how} before it was ready"), runtime.config().heap));
             }
             () = running.link.closed() => {
-                // The process usually exits right after; its exit status says more than its link.
+                // The process usually exits right after closing its link. The exit status says more
+                // than the link.
                 let how = match crate::steady::timeout(Duration::from_secs(1), running.child.wait()).await {
                     Ok(Ok(status)) => describe(status),
                     _ => running.link.why_closed().unwrap_or_default(),
@@ -124,8 +126,8 @@ impl Running {
                 let reason = running.explain(&format!("{name} was not ready after {} s", READY.as_secs()));
                 return Err(StartError::unresponsive(reason));
             }
-            // Another command than the plain executable may load init files of its own first, which
-            // may wait for a network.
+            // Other commands than the plain executable may first load init files of their own,
+            // which may wait for a network.
             how = hangs(leader, &steps, || {}), if program.plain => {
                 let reason = running.explain(&format!("{name} {how} before it was ready"));
                 return Err(StartError::unresponsive(reason));
@@ -180,8 +182,8 @@ impl Running {
         }
     }
 
-    /// Waits for the process to exit, and returns how it ended. The future may be dropped and the
-    /// method called again.
+    /// Waits until the process has exited, and returns its exit status. The future may be dropped
+    /// and the method called again.
     pub(crate) async fn end(&mut self) -> std::io::Result<CopyEnd> {
         let status = self.child.wait().await?;
         Ok(CopyEnd { exit: status.code(), signal: status.signal() })
@@ -233,12 +235,12 @@ impl Running {
         if shown.is_empty() { format!("{what}.") } else { format!("{what}. It printed:\n{shown}") }
     }
 
-    /// Ends the process and its copies. The process has `patience` to exit by itself, then it is
-    /// killed. Returns a description of its end that completes a sentence with the process as its
-    /// subject, such as `exited with code 1`, and its last output.
+    /// Ends the process and its copies. The process is killed if it has not exited by itself within
+    /// `patience`. Returns a description of its end and its last output. The description completes
+    /// a sentence with the process as its subject, such as `exited with code 1`.
     pub(crate) async fn finish(mut self, reason: &str, patience: Duration) -> String {
         if let Some(instance) = &self.instance {
-            // A living image reaps its copies.
+            // An image that runs reaps its copies.
             let copies_until = Instant::now() + if patience.is_zero() { Duration::ZERO } else { COPIES_GONE };
             while instance.kill_copies() > 0 && Instant::now() < copies_until {
                 crate::steady::sleep(Duration::from_millis(5)).await;
@@ -246,21 +248,21 @@ impl Running {
         }
         let why = self.link.why_closed();
         self.link.close(reason);
-        // An image that died closes its link a moment before its exit can be seen; one with a
+        // An image that died closes its link a moment before its exit can be seen. An image with a
         // failed link has not exited.
         let patience = if why.is_some() { patience.max(Duration::from_secs(1)) } else { patience };
         let mut how = None;
         if let Ok(Ok(status)) = crate::steady::timeout(patience, self.child.wait()).await {
             how = Some(describe(status));
         }
-        // Also when the leader has exited: the copies belong to its process group.
+        // The group is killed even if its leader has exited, because it contains the copies.
         if let Some(group) = self.group {
             kill_group(group);
         }
         if let Some(process) = self.instance.as_ref().and_then(|instance| instance.process.as_ref()) {
             process.kill();
         }
-        // An image whose link had failed exits with code 0, which is not the cause.
+        // An image whose link had failed exits with code 0. The code is not the cause.
         let failed = why.as_ref().is_some_and(|why| why != CLOSED_BY_IMAGE);
         let how = match (how, self.child.wait().await) {
             (Some(how), _) if !failed => how,
@@ -272,7 +274,7 @@ impl Running {
         self.explain(&how)
     }
 
-    /// Waits until the processes that were killed with the group are gone too.
+    /// Waits until the processes that were killed with the group are gone.
     async fn copies_gone(&self) {
         let until = Instant::now() + COPIES_GONE;
         let exists = |group| rustix::process::test_kill_process_group(group).is_ok();
@@ -306,7 +308,8 @@ fn listener(
             }
         }
         Unsolicited::Stop(event) => {
-            // First to the session: what a front end asks for when it knows of a stop comes later.
+            // The session is told before the front ends, so that it knows of the stop when they ask
+            // about it.
             let told = match &event {
                 StopEvent::Stopped(stop) => {
                     stop.session.clone().map(|session| ImageEvent::Stopped { session, stop: stop.number })

@@ -23,11 +23,11 @@ use crate::shown;
 use crate::text::Span;
 use crate::text::position::{PositionEncoding, to_position};
 
-/// The maximum size of all files that are read for related locations of one text: code under check
-/// can name any.
+/// The maximum total size of the files that are read for related locations of one text, in bytes.
+/// Code under check can name any file.
 const MAX_RELATED_FILES: u64 = 32 << 20;
 
-/// Edits of a document, tied to its version where the client supports versions.
+/// Returns edits of a document, tied to its version if the client supports versions.
 pub(super) fn edit(uri: &Url, version: Option<i32>, versions: bool, edits: Vec<TextEdit>) -> WorkspaceEdit {
     if !versions {
         return WorkspaceEdit::new(HashMap::from([(uri.clone(), edits)]));
@@ -38,7 +38,7 @@ pub(super) fn edit(uri: &Url, version: Option<i32>, versions: bool, edits: Vec<T
     WorkspaceEdit { document_changes: Some(changes), ..WorkspaceEdit::default() }
 }
 
-/// A span of `text` in the client's units.
+/// Converts a span of `text` to the client's units.
 pub(super) fn range(text: &Rope, span: Span, encoding: PositionEncoding) -> Range {
     let at = |offset| {
         let position = to_position(text, offset, encoding);
@@ -47,25 +47,26 @@ pub(super) fn range(text: &Rope, span: Span, encoding: PositionEncoding) -> Rang
     Range { start: at(span.start), end: at(span.end) }
 }
 
-/// A part of a file as a location; the start of the file if it cannot be read.
+/// Returns a part of a file as a location. It is the start of the file if the file cannot be read.
 pub(super) fn location(target: &Target, encoding: PositionEncoding) -> Option<Location> {
     let range = target.text.as_ref().map(|text| range(text, target.span, encoding)).unwrap_or_default();
     Some(Location { uri: Url::parse(&target.uri).ok()?, range })
 }
 
-/// Parts of files as the answer to a request for definitions; `None` if there are none.
+/// Returns parts of files as the answer to a request for definitions, or `None` if there are none.
 pub(super) fn definitions(targets: &[Target], encoding: PositionEncoding) -> Option<GotoDefinitionResponse> {
     let locations: Vec<Location> = targets.iter().filter_map(|target| location(target, encoding)).collect();
     (!locations.is_empty()).then_some(GotoDefinitionResponse::Array(locations))
 }
 
-/// A name in a list of names: of a symbol, a package, a file. Never empty, which clients refuse.
+/// Returns the name of a symbol, a package or a file for a list of names. The result is never
+/// empty, because clients refuse empty names.
 pub(super) fn label(name: &str) -> String {
     let label = shown::line(name);
     if label.is_empty() { "\\u{20}".into() } else { label }
 }
 
-/// The protocol's kind of a definition, by its kind in the image's terms.
+/// Returns the protocol's kind of a definition, from its kind in the image's terms.
 pub(super) fn symbol_kind(kind: &str) -> SymbolKind {
     match kind {
         "function" | "macro" | "compiler macro" | "setf function" | "setf expander" => SymbolKind::FUNCTION,
@@ -90,20 +91,20 @@ fn severity(severity: Severity) -> DiagnosticSeverity {
     }
 }
 
-/// Converts diagnostics of one text for the client. Caches the other files read for related
-/// locations.
+/// Converts diagnostics of one text for the client. Caches the other files that are read for
+/// related locations.
 pub(super) struct Diagnostics<'a> {
     /// The client's capabilities.
     pub(super) negotiated: &'a Negotiated,
-    /// The document.
+    /// The URI of the document.
     pub(super) uri: &'a Url,
     /// The document's text.
     pub(super) text: &'a Rope,
-    /// The address of the repository, whose documentation describes the codes; empty if it has
+    /// The address of the repository whose documentation describes the codes; empty if there is
     /// none.
     repository: &'static str,
     others: HashMap<PathBuf, Option<Rope>>,
-    /// Bytes of these files.
+    /// The number of bytes read from other files.
     read: u64,
 }
 
@@ -151,13 +152,13 @@ impl<'a> Diagnostics<'a> {
         }
     }
 
-    /// The page about a code, if the client shows its address.
+    /// Returns the address of the page about a code, if the client shows such addresses.
     fn page(&self, code: &str) -> Option<Url> {
         let page = diagnostic_codes::page(self.repository, code).filter(|_| self.negotiated.code_pages);
         page.and_then(|page| Url::parse(&page).ok())
     }
 
-    /// A location in this text or in another file; `None` if the file cannot be read.
+    /// Returns a location in this text or in another file, or `None` if the file cannot be read.
     async fn location(&mut self, file: Option<&Path>, span: Span) -> Option<Location> {
         let encoding = self.negotiated.encoding;
         let Some(file) = file else {
@@ -180,7 +181,7 @@ async fn read(file: &Path, limit: u64) -> Option<Rope> {
     Some(Rope::from_str(&text))
 }
 
-/// LSP's `MessageType`.
+/// Converts a level to LSP's `MessageType`.
 pub(super) fn message_type(level: Level) -> MessageType {
     match level {
         Level::Error => MessageType::ERROR,
@@ -189,8 +190,8 @@ pub(super) fn message_type(level: Level) -> MessageType {
     }
 }
 
-/// The error of a failed call. LSP 3.17 `LSPErrorCodes.RequestFailed`: the request was valid but
-/// failed, and `message` explains the failure to a user.
+/// Returns the error of a failed call: `LSPErrorCodes.RequestFailed` of LSP 3.17, for a valid
+/// request that failed. Its message explains the failure to a user.
 pub(super) fn error(error: &ImageError) -> Error {
     let data = Some(json!({"kind": error.kind()}));
     Error { code: ErrorCode::ServerError(-32803), message: error.to_string().into(), data }

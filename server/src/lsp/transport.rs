@@ -1,15 +1,15 @@
-//! An LSP connection: reads frames, runs handlers, writes answers.
+//! The connection to an LSP client: reads frames, runs handlers, writes answers.
 //!
-//! tower-lsp routes, decodes and cancels (`LspService`). Its own `Server` is not used, because
-//! (each measured, each with a test)
-//! - after `exit` it waits for more input, so it hangs while the client keeps its end open;
-//! - it runs four handlers at a time, and further cancellations wait behind them;
-//! - it panics when the client disconnects during a request;
-//! - it ends at the first message that is not JSON.
+//! tower-lsp routes, decodes and cancels requests (`LspService`). Its own `Server` is not used, for
+//! these reasons, each of which was measured and has a test:
+//! - After `exit` it waits for more input, so it hangs while the client keeps its end open.
+//! - It runs four handlers at a time, and further cancellations wait behind them.
+//! - It panics when the client disconnects during a request.
+//! - It ends at the first message that is not JSON.
 //!
 //! Here every handler is polled once, in the order of the messages, before the next message is
-//! read. A handler that sends its event to the session before its first wait is therefore in
-//! order by construction.
+//! read. Events that handlers send to the session before they first wait are therefore in the order
+//! of the messages.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,8 +37,8 @@ use crate::session::requests::{self, ClientQuota};
 use crate::shown;
 use crate::text::cancellation::Cancellation;
 
-/// The maximum number of bytes queued for a client that does not read; above it the connection is
-/// closed.
+/// The maximum number of bytes queued for a client that does not read. The connection is closed
+/// when more are queued.
 pub(super) const MAX_QUEUED: usize = 64 << 20;
 /// The time limit to write the last answers at the end of the connection.
 const FLUSH: Duration = Duration::from_secs(2);
@@ -46,17 +46,17 @@ const FLUSH: Duration = Duration::from_secs(2);
 /// The reason for the end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The client sent `exit`; `clean` if `shutdown` came before (LSP: exit code 0, otherwise 1).
+    /// The client sent `exit`. LSP demands exit code 0 if `shutdown` came before, otherwise 1.
     Exit {
-        /// `shutdown` came first.
+        /// True if `shutdown` came first.
         clean: bool,
     },
     /// The client disconnected, or stopped reading.
     Disconnected,
 }
 
-/// Sends to the client: answers, notifications, and the server's requests. Clones share the
-/// connection.
+/// The sending end of a connection, for answers, notifications, and the server's requests. Clones
+/// share the connection.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     inner: Arc<Inner>,
@@ -64,7 +64,7 @@ pub(super) struct Peer {
 
 #[derive(Debug)]
 struct Inner {
-    /// `None` ends the writer.
+    /// The writer's queue. The item `None` ends the writer.
     out: mpsc::UnboundedSender<Option<Queued>>,
     latest: Latest,
     backlog: Backlog,
@@ -77,14 +77,14 @@ struct Inner {
 /// An item in the writer's queue.
 #[derive(Debug)]
 enum Queued {
-    /// A frame.
+    /// A frame to be written as it is.
     Frame(Vec<u8>),
-    /// The newest of frames that replace each other, in [`Latest`].
+    /// The key of a frame in [`Latest`] that a newer one may replace.
     Newest(String),
 }
 
-/// The newest unwritten frame for each key, a method and what it is about. Older frames with the
-/// key are dropped.
+/// The newest unwritten frame for each key. A key consists of a method and a subject. A newer frame
+/// replaces the older one with the same key.
 type Latest = Arc<Mutex<HashMap<String, Vec<u8>>>>;
 
 /// The number of bytes sent and not yet written.
@@ -117,8 +117,8 @@ impl Peer {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": to_value(params)}));
     }
 
-    /// [`Peer::notify`] for a state: replaces an unwritten notification of the same method and
-    /// the same `about`.
+    /// Sends a notification of a state. It replaces an unwritten notification of the same method
+    /// and the same `about`.
     pub(super) fn notify_newest(&self, method: &str, about: &str, params: impl Serialize) {
         let Some(frame) = framed(&json!({"jsonrpc": "2.0", "method": method, "params": to_value(params)})) else {
             return;
@@ -306,7 +306,7 @@ async fn write_out<W: AsyncWrite + Unpin>(mut write: W, mut out: Outgoing) {
     }
 }
 
-/// The kind of a message.
+/// A message, by its kind.
 enum Incoming {
     Request(Request),
     Answer(Value),
@@ -323,7 +323,7 @@ fn classify(mut message: Value) -> Incoming {
             "a message is an object with a `method`, or with an `id` and a `result` or an `error`",
         );
     }
-    // Both methods take no parameters, and clients send `null`; tower-lsp would refuse it.
+    // Neither method takes parameters, but clients send `null`, which tower-lsp would refuse.
     if matches!(message["method"].as_str(), Some("shutdown" | "exit"))
         && let Some(object) = message.as_object_mut()
     {
@@ -351,7 +351,7 @@ struct Handlers {
     peer: Peer,
     quota: ClientQuota,
     running: JoinSet<()>,
-    /// The requests' ids, for the answer if a handler panics, and for each the [`Cancellation`] of
+    /// The id of each request, for the answer if its handler panics, and the [`Cancellation`] of
     /// its running step.
     ids: HashMap<tokio::task::Id, (Id, Cancellation)>,
 }
@@ -365,9 +365,9 @@ impl Handlers {
         if method == "$/cancelRequest" {
             self.cancel(&request);
         }
-        // The commands that stay on the connection's runtime. The first three must be answered
-        // regardless of other requests. An evaluation waits and then converts an answer of bounded
-        // size, so that its answer wakes no other thread.
+        // The following commands stay on the connection's runtime. The first three must be answered
+        // regardless of other requests. An evaluation only waits, and then converts an answer of
+        // bounded size. Its answer thus wakes no other thread.
         let stays = request.params().is_some_and(|params| {
             let command = params["command"].as_str().unwrap_or_default();
             matches!(command, "consort.status" | "consort.interrupt" | "consort.restartImage" | "consort.eval")
@@ -407,7 +407,7 @@ impl Handlers {
         }
     }
 
-    /// Drops what is in progress.
+    /// Drops all handlers in progress.
     async fn shutdown(&mut self) {
         self.ids.values().for_each(|(_, cancellation)| cancellation.cancel());
         self.running.shutdown().await;
@@ -428,7 +428,7 @@ impl Handlers {
     }
 }
 
-/// The error as an editor shows it, in a notification.
+/// Returns the error as an editor shows it in a notification.
 fn shown_error(error: Error) -> Error {
     Error { message: shown::notification(&error.message).into(), ..error }
 }

@@ -1,6 +1,6 @@
 //! The breakpoints of one agent, and the agent's own evaluation that waits at one of them. A task
 //! follows the evaluation. The call that began the evaluation is answered when the evaluation stops
-//! or ends; a call that resumes the evaluation, when the evaluation stops again or ends.
+//! or ends. A call that resumes the evaluation is answered when the evaluation stops again or ends.
 
 mod edited;
 mod rules;
@@ -25,7 +25,7 @@ use crate::model::image::{ImageError, ImageState, OutputChunk};
 use crate::session::debug::{DebugBreakpoints, Stopped, StopsOf};
 use crate::session::{ClientId, EvalRequest, Frontend, Session};
 
-/// The time that a stop waits for its agent before its evaluation is aborted.
+/// The time for which an evaluation waits in a stop before it is aborted.
 const STOP_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The next event of an evaluation that may stop.
@@ -39,13 +39,13 @@ pub(crate) enum NextEvent {
 #[derive(Debug, Default)]
 pub(crate) struct AgentBreakpoints {
     state: Mutex<State>,
-    /// Held while kept breakpoints are taken over, so that other calls wait until this is done.
+    /// Held while breakpoints of an earlier connection are taken over, so that other calls wait.
     taking_over: tokio::sync::Mutex<()>,
-    /// Held from reading the breakpoints in a file until the image has them, so that the image
-    /// gets the newest ones last.
+    /// Held from the reading of `State::files` until the image has the breakpoints of a file, so
+    /// that the image gets the newest ones last.
     turn: tokio::sync::Mutex<()>,
-    /// Held from reading the breakpoints until they are on record, so that the newest ones are
-    /// recorded last.
+    /// Held from the reading of `State::files` until the breakpoints are on record, so that the
+    /// newest ones are recorded last.
     recording: tokio::sync::Mutex<()>,
 }
 
@@ -55,16 +55,17 @@ struct State {
     /// The number of the newest breakpoint.
     last: u64,
     waiting: Option<Waiting>,
-    /// True while an evaluation that may stop runs: the client's next stop is of this evaluation.
+    /// True while an evaluation that may stop runs. The client's next stop then belongs to this
+    /// evaluation.
     running: bool,
-    /// The record that outlives the connection and the host; agents over HTTP have none.
+    /// The record that outlives the connection and the host. Agents over HTTP have none.
     bridge_record: Option<BridgeRecord>,
     /// The breakpoints on record from an earlier connection, until the agent's first call.
     kept: KeptFiles,
-    /// The notice for the agent about breakpoints that were taken over or withdrawn. A cancelled
-    /// call leaves it to the next one.
+    /// The notice for the agent about breakpoints that were taken over or withdrawn. If a call is
+    /// cancelled, the next call reports the notice.
     notice: Option<String>,
-    /// Dropping this ends the watch for settings that withdraw breakpoints.
+    /// The watch for settings that withdraw breakpoints. Dropping the sender ends the watch.
     watching: Option<oneshot::Sender<()>>,
     /// The task that sets the kept breakpoints in the image once it runs.
     restoring: Option<Task>,
@@ -76,8 +77,8 @@ impl State {
         !self.files.is_empty() && self.waiting.is_none() && !self.running
     }
 
-    /// Applies the events of the waiting evaluation: a person may have resumed the evaluation, so
-    /// that it has ended or stopped elsewhere.
+    /// Applies the pending events of the waiting evaluation. A person may have resumed the
+    /// evaluation, so that it has ended or has stopped again.
     fn catch_up(&mut self) {
         let Some(waiting) = &mut self.waiting else { return };
         loop {
@@ -93,16 +94,17 @@ impl State {
     }
 }
 
-/// An evaluation that waits in a stop. Dropping it interrupts the evaluation.
+/// An evaluation that waits in a stop. Dropping this value interrupts the evaluation.
 #[derive(Debug)]
 struct Waiting {
     stop: u64,
     events: mpsc::UnboundedReceiver<NextEvent>,
-    /// Aborted when this is dropped.
+    /// The task that follows the evaluation, aborted on drop.
     _task: Task,
 }
 
-/// The permission of one evaluation to stop at breakpoints. It ends when this is dropped.
+/// The permission of one evaluation to stop at breakpoints. Dropping this value ends the
+/// permission.
 #[derive(Debug)]
 pub(crate) struct MayStop(Arc<AgentBreakpoints>);
 
@@ -112,7 +114,8 @@ impl Drop for MayStop {
     }
 }
 
-/// An evaluation that is being resumed. Dropping this before [`Resuming::next`] leaves it waiting.
+/// An evaluation that is being resumed. If this is dropped before [`Resuming::next`], the
+/// evaluation keeps waiting.
 #[derive(Debug)]
 pub(crate) struct Resuming {
     waiting: Option<Waiting>,
@@ -149,13 +152,13 @@ impl AgentBreakpoints {
         lock(&self.state)
     }
 
-    /// Returns true if an evaluation that begins now may stop. An agent has one evaluation that may
-    /// stop, or waits, at most.
+    /// Returns true if an evaluation that begins now may stop. An agent has at most one evaluation
+    /// that may stop or waits in a stop.
     pub(crate) fn may_stop(&self) -> bool {
         self.lock().may_stop()
     }
 
-    /// Begins an evaluation that may stop; `None`: it may not.
+    /// Begins an evaluation that may stop. Returns `None` if it may not stop.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<MayStop> {
         let mut state = self.lock();
         if !state.may_stop() {
@@ -172,7 +175,7 @@ impl AgentBreakpoints {
         state.waiting.as_ref().is_some_and(|waiting| waiting.stop == stop)
     }
 
-    /// Replaces the breakpoints in a file by points without numbers.
+    /// Replaces the breakpoints in a file, and numbers the new ones.
     fn replace(&self, file: &Path, mut points: Vec<RequestedBreakpoint>) {
         let mut state = self.lock();
         for point in &mut points {
@@ -201,15 +204,15 @@ impl AgentBreakpoints {
         (recorded, self.set_in_image(session, client, file).await)
     }
 
-    /// Records the breakpoints with `bridge_record` from now on. `kept`: those of the bridge's
-    /// earlier connection.
+    /// Records the breakpoints with `bridge_record` from now on. `kept` are the breakpoints of the
+    /// bridge's earlier connection.
     pub(crate) fn keep_with(&self, bridge_record: BridgeRecord, kept: KeptFiles) {
         let mut state = self.lock();
         state.bridge_record = Some(bridge_record);
         state.kept = kept;
     }
 
-    /// Records the breakpoints for the next connection, or host.
+    /// Records the breakpoints for the next connection or the next host.
     ///
     /// # Errors
     /// The record cannot be written.
@@ -226,16 +229,15 @@ impl AgentBreakpoints {
         bridge_record.keep(files).await
     }
 
-    /// Returns the notice for the agent about breakpoints that were taken over or withdrawn, and
-    /// forgets that notice.
+    /// Takes the notice for the agent about breakpoints that were taken over or withdrawn.
     pub(crate) fn notice(&self) -> Option<String> {
         self.lock().notice.take()
     }
 
     /// Takes over the breakpoints on record from an earlier connection, except those that the
-    /// person's settings refuse now. Returns the notice for the agent, if there is one, also about
-    /// breakpoints that were withdrawn since. If the future is dropped before its end, the next
-    /// call does the rest.
+    /// person's settings refuse now. Returns the notice for the agent, if there is one. The notice
+    /// also names breakpoints that were withdrawn since. If the future is dropped before its end,
+    /// the next call does the rest.
     pub(crate) async fn take_over(self: &Arc<Self>, session: &Session, client: ClientId) -> Option<String> {
         let _taking_over = self.taking_over.lock().await;
         if self.lock().kept.is_empty() {
@@ -244,7 +246,7 @@ impl AgentBreakpoints {
         // The settings of editors count too, and an editor may connect later than this agent.
         session.documents_are_known().await;
         let files = self.put_back(session.workspace(), &Rules::in_force(session).await);
-        // The watch reads the settings again: they may have changed meanwhile.
+        // The watch reads the settings again, because they may have changed meanwhile.
         self.watch(session, client);
         if !files.is_empty() {
             let restoring = Task(tokio::spawn(restore(Arc::downgrade(self), session.clone(), client, files)));
@@ -256,8 +258,9 @@ impl AgentBreakpoints {
         self.notice()
     }
 
-    /// Sets the breakpoints of a file in the image, by the text that an editor has open, else by
-    /// the file's contents. Dropping the future does not stop this: the image would go on anyway.
+    /// Sets the breakpoints of a file in the image, by the text that an editor has open, or else by
+    /// the file's contents. Dropping the future does not stop this, because the image would
+    /// continue anyway.
     ///
     /// # Errors
     /// The image does not run, or does not answer.
@@ -290,8 +293,7 @@ impl AgentBreakpoints {
         setting.await.unwrap_or_else(|error| Err(ImageError::Unavailable(error.to_string())))
     }
 
-    /// Calls a function with the breakpoints in a file as they are when all earlier calls have
-    /// ended.
+    /// Calls a function with the breakpoints in a file after all earlier calls have ended.
     async fn in_turn<T, F: Future<Output = T>>(
         &self,
         file: &Path,
@@ -302,8 +304,8 @@ impl AgentBreakpoints {
         run(points).await
     }
 
-    /// Evaluates code, which may stop at a breakpoint, and returns the first event. The breakpoints
-    /// are set again before: a definition or the image may have changed.
+    /// Evaluates code that may stop at a breakpoint, and returns the first event. The breakpoints
+    /// are set again before, because a definition or the image may have changed.
     pub(crate) async fn run(
         self: &Arc<Self>,
         _running: MayStop,
@@ -325,8 +327,8 @@ impl AgentBreakpoints {
         progress.during(self.next_event(Waiting { stop: 0, events, _task: task }), output).await
     }
 
-    /// Takes the evaluation that waits in the stop, to resume it: its next event is then for the
-    /// caller, and for no other call that looks meanwhile. `None`: none waits there.
+    /// Takes the evaluation that waits in the stop, to resume it. No other call then gets its next
+    /// event. Returns `None` if no evaluation waits there.
     pub(crate) fn take_waiting(self: &Arc<Self>, stop: u64) -> Option<Resuming> {
         let mut state = self.lock();
         state.catch_up();
@@ -335,7 +337,7 @@ impl AgentBreakpoints {
         Some(Resuming { waiting: Some(waiting), running: MayStop(self.clone()) })
     }
 
-    /// Waits for the next event of an evaluation, and keeps that evaluation if it has stopped.
+    /// Waits for the next event of an evaluation. Keeps the evaluation if it has stopped.
     async fn next_event(&self, mut waiting: Waiting) -> NextEvent {
         let lost = || NextEvent::Ended(Box::new(Err(ImageError::Unavailable("The evaluation was lost.".into()))));
         let event = waiting.events.recv().await.unwrap_or_else(lost);

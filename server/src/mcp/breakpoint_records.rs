@@ -1,6 +1,6 @@
-//! The record of the breakpoints that agents have set. A host restores those of a killed host from
-//! it, and a connection those of an earlier connection. An agent is identified by its bridge, which
-//! outlives hosts and connections.
+//! The record of the breakpoints that agents have set. From it, a host restores the breakpoints of
+//! a killed host, and a connection those of an earlier connection. An agent is identified by its
+//! bridge, which outlives hosts and connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -16,23 +16,23 @@ use crate::private_file;
 
 /// The limit of one agent's part of the file, in bytes.
 const PART: usize = 64 << 10;
-/// The limit of the file, in bytes: enough for more agents than a host has.
+/// The limit of the file, in bytes. The file has room for more agents than a host has.
 const LIMIT: usize = 256 * PART;
 
-/// The interval at which a bridge without a connection is checked for its end.
+/// The interval of the checks whether a bridge without a connection has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A bridge, identified by its process id and start time: a later process with the same id has
+/// A bridge, identified by its process id and start time. A later process with the same id has
 /// another start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BridgeKey {
     /// The process id.
     pub process: u32,
-    /// The start of the process, in the system's ticks.
+    /// The start time of the process, in the system's ticks.
     pub started: u64,
 }
 
-/// A breakpoint as it is recorded.
+/// A breakpoint in the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptPoint {
     pub(crate) line: usize,
@@ -43,14 +43,14 @@ pub(crate) struct KeptPoint {
 /// The breakpoints of one agent, by their files.
 pub(crate) type KeptFiles = BTreeMap<PathBuf, Vec<KeptPoint>>;
 
-/// A bridge's breakpoints as the file has them.
+/// The breakpoints of a bridge in the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     bridge: BridgeKey,
     files: KeptFiles,
 }
 
-/// The record of one bridge.
+/// The record of one bridge in memory.
 #[derive(Debug, Default)]
 struct Known {
     /// The number of the bridge's last connection.
@@ -65,18 +65,18 @@ struct Bridges {
     connections: u64,
 }
 
-/// The record, of all agents of a host.
+/// The record of all agents of a host.
 #[derive(Debug)]
 pub struct BreakpointRecords {
     path: PathBuf,
     lives: fn(&BridgeKey) -> bool,
     bridges: Mutex<Bridges>,
-    /// Held while the file is written; true once the host leaves, and writes no more.
+    /// Held while the file is written. True once the host leaves and writes no more.
     closed: Mutex<bool>,
 }
 
 impl BreakpointRecords {
-    /// Reads the records of living bridges from the file, which a killed host may have left.
+    /// Reads the records of running bridges from the file, which a killed host may have left.
     /// Blocks.
     pub fn open(path: PathBuf, lives: fn(&BridgeKey) -> bool) -> Arc<BreakpointRecords> {
         let read = match bounded_file::read(&path, LIMIT as u64) {
@@ -94,11 +94,11 @@ impl BreakpointRecords {
         Arc::new(BreakpointRecords { path, lives, bridges, closed: Mutex::new(false) })
     }
 
-    /// Replaces the file by the records of living bridges, atomically. Removes the file if they
+    /// Replaces the file by the records of running bridges, atomically. Removes the file if they
     /// have no breakpoints. Blocks.
     ///
     /// # Errors
-    /// An I/O error; the file is then as it was.
+    /// An I/O error. The file is then unchanged.
     pub fn write(&self) -> io::Result<()> {
         let closed = lock(&self.closed);
         if *closed {
@@ -125,13 +125,13 @@ impl BreakpointRecords {
         private_file::replace(&self.path, &bytes)
     }
 
-    /// Prevents further writes, since the host leaves and removes the file. Blocks.
+    /// Prevents further writes, because the host leaves and removes the file. Blocks.
     pub fn close(&self) {
         *lock(&self.closed) = true;
     }
 
-    /// Begins a connection of a bridge. Returns its part of the record, and the breakpoints that
-    /// the bridge's agent had.
+    /// Begins a connection of a bridge. Returns the bridge's part of the record, and the
+    /// breakpoints that its agent had.
     pub(crate) fn connect(self: &Arc<Self>, bridge: BridgeKey) -> (BridgeRecord, KeptFiles) {
         let mut bridges = lock(&self.bridges);
         bridges.connections += 1;
@@ -154,7 +154,7 @@ impl BridgeRecord {
     /// Records the agent's breakpoints.
     ///
     /// # Errors
-    /// The breakpoints are too many, and the record stays as it was; or the file cannot be written.
+    /// There are too many breakpoints, and the record is unchanged. Or the file cannot be written.
     pub(crate) async fn keep(&self, files: KeptFiles) -> io::Result<()> {
         let part = Record { bridge: self.bridge, files };
         if serde_json::to_vec(&part)?.len() > PART {
@@ -174,8 +174,8 @@ impl BridgeRecord {
         tokio::task::spawn_blocking(move || record.write()).await.map_err(io::Error::other)?
     }
 
-    /// Ends the connection. The breakpoints stay on record for the next one of the bridge, until
-    /// the bridge has ended.
+    /// Ends the connection. The breakpoints stay on record for the bridge's next connection, until
+    /// the bridge ends.
     pub(crate) fn leave(self) {
         let has_some = {
             let mut bridges = lock(&self.record.bridges);
@@ -194,8 +194,8 @@ impl BridgeRecord {
         }
     }
 
-    /// Waits until the bridge has ended, and removes it from the record; or until it has another
-    /// connection.
+    /// Waits until the bridge has ended or has another connection. If it has ended, removes it from
+    /// the record.
     async fn ended(self) {
         let (record, bridge) = (self.record, self.bridge);
         loop {

@@ -1,5 +1,5 @@
-//! MCP over streamable HTTP, for agents that cannot start a program: loopback only, and only with
-//! the token.
+//! MCP over streamable HTTP, for agents that cannot start a program. Only clients on this machine
+//! that have the token are served.
 
 use std::future::poll_fn;
 use std::io;
@@ -24,7 +24,7 @@ use super::http_listener::{LimitedListener, Peer};
 use super::server::{Handler, StatelessClients};
 use crate::session::Session;
 
-/// The maximum size of a request's body in bytes, the same as of a line on the socket.
+/// The maximum size of a request's body in bytes, equal to that of a line on the socket.
 const BODY_LIMIT: usize = 16 << 20;
 
 /// The reason why the HTTP server does not start.
@@ -43,7 +43,7 @@ pub enum HttpError {
         /// The cause.
         source: io::Error,
     },
-    /// The token's file cannot be created, read or trusted.
+    /// The token file cannot be created, read or trusted.
     #[error("token file {path}: {reason}")]
     Token {
         /// The file.
@@ -56,15 +56,16 @@ pub enum HttpError {
 /// A running HTTP server.
 #[derive(Debug)]
 pub struct HttpServer {
-    /// The address it listens on, with the actual port.
+    /// The address on which the server listens, with the actual port.
     pub address: SocketAddr,
-    /// Ends when the token that was given to [`serve_http`] is cancelled.
+    /// The server's task. It ends when the cancellation token that was given to [`serve_http`] is
+    /// cancelled.
     pub task: JoinHandle<()>,
 }
 
-/// Serves MCP at `http://ADDRESS/mcp` to clients with the bearer token in `token_file`, which is
-/// created (mode 0600) if missing. Requests whose `Host` is not a loopback one, or from a web
-/// page (`Origin`) of another machine, are refused.
+/// Serves MCP at `http://ADDRESS/mcp` to clients with the bearer token in `token_file`. The file is
+/// created (mode 0600) if it does not exist. Requests whose `Host` is not a loopback address are
+/// refused. So are requests from a web page (`Origin`) of another machine.
 pub async fn serve_http(
     session: Session,
     address: SocketAddr,
@@ -125,8 +126,8 @@ async fn require_token(State(token): State<Arc<str>>, request: Request, next: Ne
     (StatusCode::UNAUTHORIZED, challenge, why).into_response()
 }
 
-/// Returns the request with its whole body. The transport would answer a body that cannot be read
-/// as if the fault were the server's.
+/// Returns the request with its whole body. If a body cannot be read, the transport would answer as
+/// if the error were the server's.
 async fn whole_body(request: Request) -> Result<Request, (StatusCode, String)> {
     let bad = |why: &str| (StatusCode::BAD_REQUEST, format!("Bad Request: {why}\n"));
     let (head, mut body) = request.into_parts();
@@ -173,7 +174,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Equality in constant time: the time does not reveal the number of correct bytes in a guess.
+/// Compares in constant time, so that the time does not reveal the number of correct bytes in a
+/// guess.
 fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
@@ -193,8 +195,8 @@ mod token {
     /// The maximum size of a token file in bytes.
     const MAX_TOKEN_FILE_BYTES: u64 = 4096;
 
-    /// The token in the file; a new one if there is no file. A file that other users may read is
-    /// refused.
+    /// Returns the token in the file, or a new one if there is no file. A file that other users may
+    /// read is refused.
     pub(super) fn read_or_make(path: &Path) -> Result<String, String> {
         if let Some(directory) = path.parent() {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
@@ -303,7 +305,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_that_cannot_be_read_is_the_clients_fault() {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        // As the transport does.
+        // The transport answers in the same way.
         let read = |body: Body| async move {
             let whole = axum::body::to_bytes(body, BODY_LIMIT).await;
             if whole.is_ok() { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR }

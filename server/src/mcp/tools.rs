@@ -1,5 +1,5 @@
-//! The tools of the MCP server: one file for each tool, one line for each tool in [`TABLE`]. A call
-//! of any tool is in [`run`].
+//! The tools of the MCP server. Each has a file of its own and a line in [`TABLE`]. The function
+//! [`run`] makes a call of any tool.
 
 mod apropos;
 mod call;
@@ -47,20 +47,20 @@ use crate::session::approval::{Class, Subject};
 pub(crate) use call::{Call, CodeContext};
 pub(crate) use reply::{Failure, FromFailure, Reply};
 
-/// The effects of a tool, by which a client decides to ask its user.
+/// The effects of a tool, by which a client decides whether to ask its user.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hints {
-    /// Changes nothing.
+    /// True if the tool changes nothing.
     pub(crate) read_only: bool,
-    /// May undo or overwrite something.
+    /// True if the tool may undo or overwrite something.
     pub(crate) destructive: bool,
-    /// A second call with the same arguments changes nothing more.
+    /// True if a second call with the same arguments changes nothing more.
     pub(crate) idempotent: bool,
-    /// May reach beyond the image: files, network, processes.
+    /// True if the tool may reach beyond the image: files, network, processes.
     pub(crate) open_world: bool,
 }
 
-/// A tool of the contracts.
+/// A tool.
 pub(crate) trait Tool {
     /// The tool's arguments. Doc comments of the fields are the arguments' descriptions.
     type Input: DeserializeOwned + JsonSchema + Send + Sync + 'static;
@@ -68,30 +68,30 @@ pub(crate) trait Tool {
     type Output: Serialize + FromFailure + Send + 'static;
 
     const NAME: &'static str;
-    /// True for a tool that may run the user's code, in the image or a copy of it: it loads,
-    /// expands macros, prints or changes definitions. An interrupt that arrives after such a call
-    /// ends the call, even if it has no job of the session yet.
+    /// True for a tool that may run the user's code, in the image or in a copy of it, because it
+    /// loads, expands macros, prints or changes definitions. An interrupt that arrives after the
+    /// beginning of such a call ends the call, even if the session has no job for it yet.
     const RUNS_CODE: bool;
-    /// The description for an agent: when to use the tool, and when not.
+    /// The description for an agent: when to use the tool, and when not to use it.
     const DESCRIPTION: &'static str;
     const HINTS: Hints;
     /// The size limits of an answer.
     const LIMITS: Limits = Limits::DEFAULT;
-    /// Other names of arguments, which are accepted and not listed.
+    /// Other accepted names of arguments. They are not listed.
     const ALIASES: &'static [(&'static str, &'static str)] = &[];
-    /// The tool's first call has the image started, and waits for it.
+    /// True for a tool whose first call has the image started and waits for it.
     const NEEDS_IMAGE: bool = true;
     /// False for a tool that must be answered regardless of the client's other calls.
     const HAS_QUOTA: bool = true;
 
-    /// The class of approval that the call needs, and the subject to show; `None`: no approval is
-    /// needed.
+    /// Returns the class of approval that the call needs, and the subject to show. Returns `None`
+    /// if no approval is needed.
     fn required_approval(_: &Self::Input) -> Option<(Class, Subject)> {
         None
     }
 
-    /// [`Tool::required_approval`] for a tool that must inspect something first, such as a file. A
-    /// failure ends the call.
+    /// Returns the same as [`Tool::required_approval`], for a tool that must inspect something
+    /// first, such as a file. A failure ends the call.
     fn required_approval_async(
         _: &Call,
         input: &Self::Input,
@@ -99,24 +99,24 @@ pub(crate) trait Tool {
         std::future::ready(Ok(Self::required_approval(input)))
     }
 
-    /// The outcome of the call as far as it is known before approval is requested.
+    /// Returns the outcome of the call as far as it is known before approval is requested.
     fn before_approval(_: &Call, _: &Self::Input) -> impl Future<Output = BeforeApproval<Self::Output>> + Send {
         std::future::ready(BeforeApproval::Nothing)
     }
 
-    /// The context in which the tool reads the code in its arguments, which a person is shown with
-    /// the code.
+    /// Returns the context in which the tool reads the code in its arguments. A person is shown
+    /// this context with the code.
     fn code_context(_: &Self::Input) -> Option<CodeContext> {
         None
     }
 
-    /// The path of the file that the call edits, if it is one: calls that edit one file follow one
-    /// another.
+    /// Returns the path of the file that the call edits, if there is one. Calls that edit the same
+    /// file run one after another.
     fn edits(_: &Self::Input) -> Option<&str> {
         None
     }
 
-    /// The error in the arguments, if a contract specifies its text.
+    /// Returns the error in the arguments, if a contract specifies its text.
     fn argument_error(_: &JsonObject) -> Option<Failure> {
         None
     }
@@ -128,7 +128,7 @@ pub(crate) trait Tool {
 #[derive(Debug)]
 pub(crate) enum BeforeApproval<T> {
     Nothing,
-    /// The answer: the call would fail even with approval, or needs none.
+    /// The answer, if the call would fail even with approval, or needs no approval.
     Answer(Reply<T>),
     /// The result of a trial in a copy of the image, for the person who is asked.
     Tried(String),
@@ -136,10 +136,10 @@ pub(crate) enum BeforeApproval<T> {
 
 type Running = Pin<Box<dyn Future<Output = CallToolResponse> + Send>>;
 
-/// A line of the table.
+/// An entry of [`TABLE`].
 pub(crate) struct Entry {
     pub(crate) definition: Definition,
-    /// The schema to check arguments against.
+    /// The schema against which arguments are checked.
     accepts: JsonObject,
     needs_image: bool,
     has_quota: bool,
@@ -203,18 +203,18 @@ static TABLE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     ]
 });
 
-/// All tools, in the order of the list.
+/// Returns all tools, in the order of the list.
 pub(crate) fn all() -> &'static [Entry] {
     &TABLE
 }
 
-/// The answer to `tools/list`.
+/// Returns the answer to `tools/list`.
 pub(crate) fn list() -> ListToolsResult {
     ListToolsResult::with_all_items(all().iter().map(|entry| entry.definition.clone()).collect())
 }
 
-/// The tool with a name. `repl_eval` is the hot-reload workflow's name of `evaluate-lisp`;
-/// accepted, not listed.
+/// Returns the tool with a name. `repl_eval` is the name of `evaluate-lisp` in the hot-reload
+/// workflow. It is accepted, but not listed.
 pub(crate) fn find(name: &str) -> Option<&'static Entry> {
     let name = if name == "repl_eval" { "evaluate-lisp" } else { name };
     TABLE.iter().find(|entry| entry.definition.name == name)

@@ -1,4 +1,4 @@
-//! The outcome of an action at a stop, and of an attempt of one at a frozen failure.
+//! The outcome of an action at a stop, and of a tried action at a frozen failure.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,8 +45,8 @@ pub enum ActionStatus {
 }
 
 impl ActionOutcome {
-    /// Describes how code ended without values or an error of its own. `place`: `stop` or
-    /// `failure`, at which it ran.
+    /// Describes how code ended without values or an error of its own. `place` is `stop` or
+    /// `failure`, depending on where the code ran.
     pub fn trouble(&self, place: &str) -> String {
         match self.status {
             ActionStatus::Timeout => format!("The code took too long and was ended. The {place} is as it was."),
@@ -62,7 +62,7 @@ impl ActionOutcome {
 /// The outcome of an attempt at a frozen failure.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct AttemptOutcome {
-    /// The outcome of the action; with status `left` the evaluation went on, in the attempt's
+    /// The outcome of the action. With status `left`, the evaluation continued in the attempt's
     /// process.
     #[serde(flatten)]
     pub action: ActionOutcome,
@@ -71,13 +71,13 @@ pub struct AttemptOutcome {
     pub outcome: Option<EvalOutcome>,
 }
 
-/// The outcome of code in a frame, and its first value.
+/// The outcome of code that was evaluated in a frame, and its first value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct InspectedAtStop {
-    /// The outcome of the code; the values are not in it.
+    /// The outcome of the code, without the values.
     #[serde(flatten)]
     pub action: ActionOutcome,
-    /// The first value, or the part of it; `None`: the code returned no values.
+    /// The first value, or a part of it. `None` if the code returned no values.
     #[serde(default)]
     pub inspected: Option<Inspected>,
 }

@@ -1,4 +1,4 @@
-//! The kind of an error, in one spelling for all front ends: lower case with hyphens
+//! The kind of an error, in the same spelling for all front ends: lower case with hyphens
 //! (`image-unavailable`).
 
 use std::borrow::Cow;
@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// The kind of an error, stable for programs.
+/// The kind of an error. Programs may rely on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct ErrorKind(Cow<'static, str>);
@@ -22,11 +22,11 @@ impl ErrorKind {
     pub const INTERRUPTED: ErrorKind = ErrorKind(Cow::Borrowed("interrupted"));
     /// The arguments are wrong.
     pub const BAD_ARGUMENTS: ErrorKind = ErrorKind(Cow::Borrowed("bad-arguments"));
-    /// A person, a setting or the tool itself refused the call.
+    /// A person, a setting or the tool refused the call.
     pub const REFUSED: ErrorKind = ErrorKind(Cow::Borrowed("refused"));
     /// The subject of the call does not exist.
     pub const NOT_FOUND: ErrorKind = ErrorKind(Cow::Borrowed("not-found"));
-    /// The subject of the call is no longer there.
+    /// The subject of the call no longer exists.
     pub const STALE: ErrorKind = ErrorKind(Cow::Borrowed("stale"));
     /// The image does not have the package of the call.
     pub const PACKAGE_NOT_FOUND: ErrorKind = ErrorKind(Cow::Borrowed("package-not-found"));
@@ -43,20 +43,21 @@ impl ErrorKind {
     /// The image's answer cannot be read.
     pub const INTERNAL: ErrorKind = ErrorKind(Cow::Borrowed("internal"));
 
-    /// Returns the kind as it is written.
+    /// Returns the spelling of the kind.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns the kind as the contracts of hot reload and of the file tools spell it, in
-    /// `data.type`: `PACKAGE_NOT_FOUND`.
+    /// Returns the kind in the spelling of `data.type` in the contracts of hot reload and of the
+    /// file tools, such as `PACKAGE_NOT_FOUND`.
     pub fn of_contract(&self) -> String {
         self.0.to_uppercase().replace('-', "_")
     }
 }
 
-/// Accepts the contracts' spelling too, and the image's word for wrong parameters of an operation
-/// (`bad-params`, docs/wire.md), which is the same kind as wrong arguments.
+/// Converts from any spelling. The spelling of the contracts is accepted too. So is the image's
+/// word for wrong parameters of an operation (`bad-params`, docs/wire.md), which stands for wrong
+/// arguments.
 impl From<&str> for ErrorKind {
     fn from(written: &str) -> Self {
         match written.to_lowercase().replace('_', "-") {
@@ -72,14 +73,14 @@ impl From<String> for ErrorKind {
     }
 }
 
-/// Compares with a kind in its own spelling.
+/// Compares with a kind spelled as in [`ErrorKind::as_str`].
 impl PartialEq<str> for ErrorKind {
     fn eq(&self, other: &str) -> bool {
         self.0 == other
     }
 }
 
-/// Compares with a kind in its own spelling.
+/// Compares with a kind spelled as in [`ErrorKind::as_str`].
 impl PartialEq<&str> for ErrorKind {
     fn eq(&self, other: &&str) -> bool {
         self.0 == *other

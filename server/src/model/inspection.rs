@@ -1,16 +1,17 @@
-//! A value in the inspector: its parts by pages, a value as a table, and the differences of two.
+//! A value in the inspector: pages of its parts, the value as a table, and the differences from
+//! another value.
 
 use serde::{Deserialize, Serialize};
 
 /// A Lisp value, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LispValue {
-    /// A bounded line.
+    /// The printed value, as one line of limited length.
     pub text: String,
     /// The name of the value's class.
     #[serde(rename = "type", default)]
     pub kind: Option<String>,
-    /// The number to inspect the value by; 0: there is nothing to see in it.
+    /// The number by which the value can be inspected; 0 if it cannot be inspected.
     #[serde(default)]
     pub reference: u64,
 }
@@ -18,14 +19,14 @@ pub struct LispValue {
 /// A part of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// The slot's name, the index, the subscripts.
+    /// The slot's name, the index, or the subscripts.
     pub label: String,
-    /// The key, in a hash table.
+    /// The key, if the value is a hash table.
     #[serde(default)]
     pub key: Option<LispValue>,
-    /// The value, or the reason why there is none.
+    /// The value, or the reason why the part has none.
     pub value: LispValue,
-    /// True if there is no value.
+    /// True if the part has no value.
     pub missing: bool,
 }
 
@@ -34,16 +35,17 @@ pub struct Part {
 pub struct Inspected {
     /// The value.
     pub value: LispValue,
-    /// `list`, `vector`, `hash table`, ...
+    /// The kind of the value: `list`, `vector`, `hash table`, ...
     pub kind: String,
     /// A remark, such as that the list is circular.
     pub note: Option<String>,
     /// The number of parts.
     pub total: usize,
-    /// The stop whose stack the value is of, whose thread serves code on the value.
+    /// The stop whose stack contains the value, if any. Code on the value runs in the thread of
+    /// that stop.
     #[serde(default, skip_serializing)]
     pub stop: Option<u64>,
-    /// The page.
+    /// The parts on the page.
     pub parts: Vec<Part>,
 }
 
@@ -77,11 +79,11 @@ pub struct MatchingPart {
 /// A value as a table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
-    /// The number of rows of the whole.
+    /// The number of rows of the whole table.
     pub total: usize,
     /// The names of the columns.
     pub columns: Vec<String>,
-    /// The page.
+    /// The rows on the page.
     pub rows: Vec<Row>,
 }
 
@@ -90,26 +92,27 @@ pub struct Table {
 pub struct Row {
     /// The index or the key.
     pub label: String,
-    /// A cell for each column, where the row has one.
+    /// A cell for each column, `None` where the row has none.
     pub cells: Vec<Option<LispValue>>,
 }
 
-/// The differences of two values.
+/// The differences between two values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The differences, in the order of the parts.
     pub differences: Vec<Difference>,
-    /// True if the values were too large to be compared whole.
+    /// True if the values were too large to be compared completely.
     pub partial: bool,
 }
 
 /// A part that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The labels of the parts that lead to it, outermost first; empty for the values themselves.
+    /// The labels of the parts that lead to this part, outermost first. Empty for the values
+    /// themselves.
     pub path: Vec<String>,
-    /// The part of the one.
+    /// The part of the first value.
     pub one: LispValue,
-    /// The part of the other.
+    /// The part of the second value.
     pub other: LispValue,
 }

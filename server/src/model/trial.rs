@@ -1,5 +1,5 @@
-//! The trial of a candidate: definitions evaluated in a copy of the image, then code that uses
-//! them.
+//! The trial of a candidate: definitions are evaluated in a copy of the image, followed by code
+//! that uses them.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +10,9 @@ use super::evaluation::EvalOutcome;
 pub struct TriedForm {
     /// The text of one or more forms.
     pub code: String,
-    /// The package in which it is read.
+    /// The package in which the code is read.
     pub package: String,
-    /// The names of the functions that it defines, whose calls are counted.
+    /// The names of the functions that the code defines. Their calls are counted.
     pub functions: Vec<String>,
 }
 
@@ -21,29 +21,29 @@ pub struct TriedForm {
 pub struct Called {
     /// The name as in [`TriedForm::functions`].
     pub name: String,
-    /// The calls by the code.
+    /// The number of calls by the code.
     pub calls: u64,
 }
 
-/// The forms of a definition that ran. Forms that are no lists do not count.
+/// The coverage of a definition: the forms that ran. Only lists count as forms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Coverage {
-    /// The name as it is written.
+    /// The name as written.
     pub name: String,
     /// The number of forms.
     pub forms: usize,
     /// The number of forms that ran.
     pub ran: usize,
-    /// The outermost forms that did not run, the first few.
+    /// The outermost forms that did not run, up to a maximum number.
     pub missed: Vec<Missed>,
 }
 
 /// A form that did not run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missed {
-    /// The line in the definition's text, from 1.
+    /// The line in the definition's text, 1-based.
     pub line: usize,
-    /// The column, from 1, in UTF-16 code units.
+    /// The column, 1-based, in UTF-16 code units.
     pub column: usize,
     /// The beginning of the form.
     pub text: String,
@@ -52,18 +52,18 @@ pub struct Missed {
 /// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Trial {
-    /// The outcomes of the definitions, up to the first that failed.
+    /// The outcomes of the definitions, up to the first failure.
     pub forms: Vec<EvalOutcome>,
-    /// The outcome of the code; `None`: a definition failed, or there was no code.
+    /// The outcome of the code. `None` if a definition failed, or if there was no code.
     #[serde(default)]
     pub outcome: Option<EvalOutcome>,
-    /// The calls of the functions that were defined.
+    /// The numbers of calls of the functions that were defined.
     #[serde(default)]
     pub calls: Vec<Called>,
-    /// The forms of the definitions that the code ran; none where there was no code.
+    /// The coverage of the definitions by the code. Empty if there was no code.
     #[serde(default)]
     pub coverage: Vec<Coverage>,
-    /// The message about something that the confinement refused.
+    /// The message about an operation that the confinement refused.
     #[serde(default)]
     pub refused: Option<String>,
 }

@@ -7,16 +7,16 @@ use std::path::{Component, Path, PathBuf};
 
 use super::sources::digest_of;
 
-/// A file in the state in which a person was asked about it.
+/// A file in its state at the time when a person was asked about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundFile {
-    /// The path as given, in the workspace if relative.
+    /// The path as given. A relative path is joined to the workspace.
     pub(in crate::session) named: PathBuf,
     /// The path with links resolved.
     pub(in crate::session) path: PathBuf,
-    /// The file's identity and times; `None`: no file exists.
+    /// The file's identity and times. `None` if no file exists.
     identity: Option<(u64, u64, u64, i64, i64, i64, i64)>,
-    /// The SHA-256 of the content; `None`: it is not bound, or cannot be read.
+    /// The SHA-256 of the content. `None` if the content is not bound or cannot be read.
     digest: Option<String>,
 }
 
@@ -32,21 +32,21 @@ impl BoundFile {
         Ok(BoundFile { named, path, identity, digest: None })
     }
 
-    /// Binds the content too. Times do not tell all changes: they count in ticks of the kernel's
-    /// clock, and a write through a memory map changes the content before the times. Reads the
-    /// file.
+    /// Binds the content too, and reads the file for that. The times do not show all changes: they
+    /// are in ticks of the kernel's clock, and a write through a memory map changes the content
+    /// before the times.
     #[must_use]
     pub fn with_content(mut self) -> BoundFile {
         self.digest = self.identity.and_then(|_| digest_of(&self.path).ok());
         self
     }
 
-    /// Returns the path to use, if the file is still the same and unchanged.
+    /// Returns the path to use, if the file is still the same and has not changed.
     ///
     /// # Errors
     ///
-    /// The path leads elsewhere or nowhere, or the file was changed or replaced: a message for the
-    /// agent.
+    /// The reason, for the agent: the path leads to another file or to none, or the file was
+    /// changed or replaced.
     pub fn recheck(&self) -> Result<PathBuf, String> {
         let (path, identity) = resolve(&self.named)?;
         if path != self.path {
@@ -66,7 +66,7 @@ impl BoundFile {
         Ok(path)
     }
 
-    /// Returns the SHA-256 of the content, if that is bound.
+    /// Returns the SHA-256 of the content, if the content is bound.
     pub fn content(&self) -> Option<&str> {
         self.digest.as_deref()
     }
@@ -76,7 +76,7 @@ impl BoundFile {
         &self.path
     }
 
-    /// Returns true if the file lies below a directory, links resolved.
+    /// Returns true if the file lies below a directory after links are resolved.
     pub fn is_within(&self, directory: &Path) -> bool {
         directory.canonicalize().is_ok_and(|directory| self.path.starts_with(directory))
     }
@@ -105,8 +105,8 @@ fn resolve(named: &Path) -> Result<(PathBuf, Identity), String> {
             if fs::symlink_metadata(named).is_ok() {
                 return Err(format!("{} is a link that leads to nothing", named.display()));
             }
-            // The directory need not exist either: the source location of code may be in a file
-            // that is yet to be written.
+            // The directory need not exist either, because the source location of code may be in a
+            // file that is yet to be written.
             let there = |above: &Path| Some((above.canonicalize().ok()?, named.strip_prefix(above).ok()?.to_owned()));
             let Some((directory, rest)) = named.ancestors().skip(1).find_map(there) else { return Err(failed(error)) };
             let plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
@@ -133,7 +133,7 @@ mod tests {
         let bound = BoundFile::of(directory.path(), Path::new("a.fasl")).unwrap().with_content();
         assert!(bound.recheck().is_ok());
         std::fs::File::options().write(true).open(bound.path()).unwrap().write_at(b"other", 0).unwrap();
-        // As after a write within the tick of the clock in which the file was looked at.
+        // The same state as after a write within the clock tick in which the file was read.
         let (_, identity) = resolve(bound.path()).unwrap();
         let bound = BoundFile { identity, ..bound };
         assert!(bound.recheck().unwrap_err().contains("was changed or replaced"));

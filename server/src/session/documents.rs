@@ -1,5 +1,5 @@
-//! The open documents of all clients, and whose check is next. Makes decisions only; starts and
-//! sends nothing.
+//! The open documents of all clients, and the order of their checks. This module only makes
+//! decisions. It starts no checks and sends nothing.
 
 mod index;
 mod open;
@@ -18,27 +18,28 @@ use index::Index;
 pub(super) use open::{Open, Running, first_package};
 use unknown_texts::UnknownTexts;
 
-/// The number of concurrent checks. Each is a copy of the image that compiles.
+/// The maximum number of concurrent checks. Each is a copy of the image that compiles.
 const RUNNING: usize = 2;
 /// The duration of a check after which the person is notified.
 const LONG: Duration = Duration::from_secs(1);
 
-/// A document belongs to a client: two editors may have different unsaved texts of one file.
+/// The key of a document. It contains the client, because two editors may have different unsaved
+/// texts of one file.
 pub(super) type Key = (ClientId, String);
 
 /// The open documents of all clients.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
     open: BTreeMap<Key, Open>,
-    /// The order of the turns, without the documents in `touched`.
+    /// The order of the checks, except for documents in `touched`.
     index: Index,
     /// The documents that may have changed since they were put into the index.
     touched: Vec<Key>,
-    /// The marks of unsaved texts; `None`: there is no place for them.
+    /// The marks of unsaved texts. `None` if there is no directory for them.
     marks: Option<UnsavedMarks>,
-    /// The processes of the editors that are known.
+    /// The known processes of editors.
     editors: BTreeMap<ClientId, EditorProcess>,
-    /// The documents with texts that could not be understood. None of them is in `open`.
+    /// The documents whose texts could not be understood. None of them is in `open`.
     unknown: UnknownTexts,
 }
 
@@ -47,7 +48,7 @@ impl Documents {
         Documents { marks, ..Documents::default() }
     }
 
-    /// Records the process of an editor, whose unsaved texts are marked from now on.
+    /// Records the process of an editor. The editor's unsaved texts are marked from now on.
     pub(super) fn note_process(&mut self, editor: ClientId, process: EditorProcess) {
         self.editors.insert(editor, process);
     }
@@ -67,7 +68,7 @@ impl Documents {
     }
 
     /// Records that a client has a document open whose text could not be understood. Returns false
-    /// if that is known, or the document is open here.
+    /// if this is known already, or if the document is in `open`.
     pub(super) fn lose(&mut self, key: &Key) -> bool {
         if self.open.contains_key(key) || self.unknown.contains(key) {
             return false;
@@ -81,13 +82,14 @@ impl Documents {
         self.unknown.close(key);
     }
 
-    /// Returns the files of the documents whose texts could not be understood from the first on.
+    /// Returns the files of the documents whose texts could not be understood, and which are
+    /// therefore not in `open`.
     pub(super) fn unknown_texts(&self) -> Vec<PathBuf> {
         self.unknown.files()
     }
 
-    /// Brings the index up to date. An event touches few documents, so that it costs little however
-    /// many are open.
+    /// Brings the index up to date. An event touches few documents, so that the time hardly depends
+    /// on the number of open documents.
     fn refresh(&mut self) {
         for key in std::mem::take(&mut self.touched) {
             match self.open.get(&key) {
@@ -129,7 +131,7 @@ impl Documents {
             self.remove(&key);
         }
         self.unknown.remove_client(client);
-        // The marks stay: the editor may still have the texts.
+        // The marks stay, because the editor may still have the texts.
         self.editors.remove(&client);
     }
 
@@ -143,13 +145,13 @@ impl Documents {
         Some(open)
     }
 
-    /// Returns every document, for changes that concern them all.
+    /// Returns every document, for changes that concern all of them.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Key, &mut Open)> {
         let touched = &mut self.touched;
         self.open.iter_mut().inspect(move |(key, _)| touched.push((*key).clone()))
     }
 
-    /// Handles a change that affects every document: each is checked again, no later than `at`.
+    /// Handles a change that affects every document. Each is checked again, at `at` or earlier.
     pub(super) fn all_due(&mut self, at: Instant) {
         for (key, open) in self.open.iter_mut().filter(|(_, open)| open.due.is_none_or(|due| at < due)) {
             open.due = Some(at);
@@ -157,7 +159,8 @@ impl Documents {
         }
     }
 
-    /// Handles a change of a client's settings: each of its documents is checked again at `at`.
+    /// Handles a change of a client's settings. Each of the client's documents is checked again at
+    /// `at`.
     pub(super) fn all_due_of(&mut self, client: ClientId, at: Instant) {
         for (_, open) in self.iter_mut().filter(|((owner, _), _)| *owner == client) {
             open.due = Some(at);
@@ -166,7 +169,7 @@ impl Documents {
 
     /// Marks the diagnostics of every document as outdated.
     pub(super) fn all_stale(&mut self) {
-        // Of the facts in the index this changes those of awaited documents alone.
+        // Among the facts in the index, only those of awaited documents change.
         self.open.values_mut().for_each(|open| open.stale = true);
         for key in self.awaited() {
             if let Some(open) = self.get_mut(&key) {
@@ -180,21 +183,21 @@ impl Documents {
         self.index.awaited()
     }
 
-    /// Returns the time that the last checks of all documents took together.
+    /// Returns the total duration of the last checks of all documents.
     pub(super) fn total_check_time(&mut self) -> Duration {
         self.refresh();
         self.index.total_check_time()
     }
 
-    /// Returns the documents whose check is to start now, up to the limit
-    /// ([`Index::take_due`] says in which order).
+    /// Returns the documents whose checks are to start now, within the limit. [`Index::take_due`]
+    /// states the order.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<Key> {
         self.refresh();
         self.index.take_due(now, RUNNING)
     }
 
     /// Returns the time at which [`Documents::take_due`] or an announcement has to be reconsidered.
-    /// The end of a check is an event of its own.
+    /// The end of a check is a separate event.
     pub(super) fn next_tick(&mut self, may_start: bool) -> Option<Instant> {
         self.refresh();
         let start = self.index.next_start(RUNNING).filter(|_| may_start);
@@ -203,7 +206,8 @@ impl Documents {
         announcements.chain(start).chain(self.index.next_held()).min()
     }
 
-    /// Returns the documents whose check has just taken so long that the person is notified.
+    /// Returns the documents whose checks now exceed the duration after which the person is
+    /// notified. Each is returned once.
     pub(super) fn announced(&mut self, now: Instant) -> Vec<Key> {
         self.refresh();
         let mut announced = Vec::new();
@@ -217,13 +221,13 @@ impl Documents {
         announced
     }
 
-    /// Returns whether the checks of a document fail.
+    /// Returns true if the findings of a document are outdated.
     pub(super) fn any_is_outdated(&mut self) -> bool {
         self.refresh();
         self.index.any_is_outdated()
     }
 
-    /// Answers with the state of a document, with `settled` once it is settled.
+    /// Answers with the state of a document. With `settled`, answers once the document is settled.
     pub(super) fn ask(&mut self, key: &Key, settled: bool, reply: oneshot::Sender<Option<Snapshot>>) {
         match self.get_mut(key) {
             Some(open) if settled && !open.is_settled() && !open.findings.is_outdated() => {
@@ -234,7 +238,8 @@ impl Documents {
         }
     }
 
-    /// Returns the documents whose changes may be published now, or all that changed.
+    /// Returns the documents whose changes may be published now. With `all`, returns all documents
+    /// that changed.
     pub(super) fn publishable(&mut self, all: bool) -> Vec<Key> {
         self.refresh();
         let now = Instant::now();
@@ -245,14 +250,14 @@ impl Documents {
             .collect()
     }
 
-    /// Returns true if a caller waits for a document; then diagnostics are published without delay.
+    /// Returns true if a caller waits for a document. Diagnostics are then published without delay.
     pub(super) fn is_awaited(&mut self) -> bool {
         self.refresh();
         self.index.is_awaited()
     }
 
-    /// Answers the callers that wait for settled documents, or all callers when nothing will be
-    /// checked soon.
+    /// Answers the callers that wait for settled documents. If no check will start soon, answers
+    /// all waiting callers.
     pub(super) fn answer_waiting(&mut self, will_check: bool) {
         self.refresh();
         let answerable = if will_check { self.index.answerable() } else { self.index.awaited() };
@@ -271,8 +276,8 @@ impl Documents {
 }
 
 impl Session {
-    /// Returns all open documents of all clients. Each is compared with its current file where the
-    /// comparison decides whether the text is unsaved.
+    /// Returns all open documents of all clients. A document is compared with its current file if
+    /// the comparison decides whether its text is unsaved.
     pub fn compared_documents(&self) -> impl Future<Output = Vec<OpenDocument>> + Send + use<> {
         let open = self.open_documents();
         async move {

@@ -1,5 +1,5 @@
-//! The work in progress: a task for each job, cancelled when its caller goes away, and listed for
-//! `consort status`.
+//! The work in progress: a task for each job. A job is cancelled when its caller is gone. `consort
+//! status` lists the jobs.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,24 +17,24 @@ use crate::model::image::ImageError;
 /// A unit of work.
 #[derive(Debug)]
 pub(super) struct Job {
-    /// The client; `None`: the session itself.
+    /// The client. `None` stands for the session itself.
     pub(super) client: Option<ClientId>,
     pub(super) kind: Kind,
     /// A description in one line.
     pub(super) what: String,
     /// The start time.
     pub(super) since: Instant,
-    /// Ends the job with an answer, where dropping the job would leave the caller without one.
+    /// Ends the job with an answer. Dropping the job would leave the caller without one.
     pub(super) stop: Option<oneshot::Sender<()>>,
 }
 
 /// The kind of a job, as far as its end matters to the session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An evaluation, in the client's session of that number. At its end the client's next one
-    /// begins, and documents are checked again.
+    /// An evaluation, in the session of the client that has this number. At its end, the client's
+    /// next evaluation begins, and documents are checked again.
     Evaluation(usize),
-    /// A load or a restart. At its end documents are checked again.
+    /// A load or a restart. At its end, documents are checked again.
     WorldChange,
     /// The check of an open document.
     Document(Key),
@@ -42,7 +42,7 @@ pub(super) enum Kind {
     Approval(u64),
     /// A status request. The status lists no jobs of this kind.
     Status,
-    /// Anything else.
+    /// Any other job.
     Other,
 }
 
@@ -52,13 +52,13 @@ impl Job {
     }
 }
 
-/// A job that has ended. `report`: the result of the check of a document; `None` for other jobs,
-/// and for a check that was cancelled.
+/// A job that has ended.
 #[derive(Debug)]
 pub(super) struct Finished {
     /// The id of the job's task.
     pub(super) id: Id,
     pub(super) job: Job,
+    /// The result of the check of a document. `None` for other jobs, and for a cancelled check.
     pub(super) report: Option<Report>,
     /// The answer, to be sent once the session knows that the job has ended.
     pub(super) answer: Option<Answer>,
@@ -68,7 +68,7 @@ pub(super) struct Finished {
 pub(super) struct Answer(Box<dyn FnOnce() + Send>);
 
 impl Answer {
-    /// Sends the answer. The caller may have gone.
+    /// Sends the answer. The caller may be gone.
     pub(super) fn give(self) {
         (self.0)();
     }
@@ -94,9 +94,9 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Starts work with an answer to a caller. When the caller is gone, the work is dropped,
+    /// Starts work and sends the result to a caller. If the caller is gone, the work is dropped,
     /// which interrupts it in the image. If the work changes the image, the session is notified
-    /// before the caller: a caller with the answer finds no outdated diagnostics.
+    /// before the caller, so that a caller with the answer finds no outdated diagnostics.
     pub(super) fn start<T: Send + 'static>(
         &mut self,
         job: Job,
@@ -109,7 +109,7 @@ impl Jobs {
                 () = reply.closed() => return (None, None),
                 result = work => result,
             };
-            // The caller may go away at this moment.
+            // The caller may be gone by now.
             let answer = Answer(Box::new(move || drop(reply.send(result))));
             if changes {
                 return (None, Some(answer));
@@ -119,7 +119,7 @@ impl Jobs {
         });
     }
 
-    /// Acts as [`Jobs::start`]; an interrupt ends the work with an answer.
+    /// Starts work as [`Jobs::start`] does, and lets an interrupt end the work with an answer.
     pub(super) fn start_stoppable<T: Send + 'static>(
         &mut self,
         mut job: Job,
@@ -151,7 +151,7 @@ impl Jobs {
         abort
     }
 
-    /// Returns the next job that has ended. Waits for ever while there is none.
+    /// Returns the next job that has ended. Waits forever if there is none.
     pub(super) async fn next(&mut self) -> Finished {
         loop {
             let (id, (report, answer)) = match self.tasks.join_next_with_id().await {
@@ -191,8 +191,8 @@ impl Jobs {
         }
     }
 
-    /// Stops the jobs of a client (`None`: of all clients) that can be ended with an answer.
-    /// Returns their number.
+    /// Stops the jobs of a client, or of all clients if `client` is `None`, that can be ended with
+    /// an answer. Returns the number of stopped jobs.
     pub(super) fn stop(&mut self, client: Option<ClientId>) -> usize {
         let stops = self.running.values_mut().filter(|(job, _)| client.is_none() || job.client == client);
         // Work without a receiver has ended by itself.

@@ -1,5 +1,5 @@
-//! The session's log: each operation with its client, time and outcome. Bounded in size. Meant
-//! for people and agents to read, not as evidence (for which there is the audit log).
+//! The session's log: each operation with its client, time and outcome. The log has a limited size.
+//! It is for people and agents to read. The audit log serves as evidence.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ const ENTRIES: usize = 1_000;
 const CODE: usize = 2_000;
 /// The limit of an entry's outcome, in characters.
 const OUTCOME: usize = 500;
-/// The limit of the name of what an entry is about, in characters.
+/// The limit of the name of an entry's subject, in characters.
 const ABOUT: usize = 200;
 
 /// The status of an ended operation.
@@ -36,7 +36,7 @@ pub enum Status {
 /// A log entry.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct LogEntry {
-    /// The entry's number, from 1, increasing.
+    /// The entry's number. Numbers increase from 1.
     pub number: u64,
     /// The start time (RFC 3339).
     pub time: String,
@@ -52,7 +52,7 @@ pub struct LogEntry {
     /// The file, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// The name of the system, function or symbol that the operation is about, if any, clipped.
+    /// The name of the system, function or symbol that the operation concerns, if any, clipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// The status at the end.
@@ -74,14 +74,14 @@ pub struct LogContext {
     pub package: Option<String>,
     /// The file.
     pub file: Option<PathBuf>,
-    /// The name of what the operation is about.
+    /// The name of the operation's subject.
     pub about: Option<String>,
 }
 
 #[derive(Debug, Clone)]
 struct Scope {
     doing: Arc<LogContext>,
-    /// The operation is in the log as one entry.
+    /// True if the operation has an entry of its own in the log.
     logged: bool,
 }
 
@@ -89,19 +89,19 @@ tokio::task_local! {
     static DOING: Scope;
 }
 
-/// Runs work for a tool or command that is logged as a whole. Operations of the session within it
-/// are not logged again, and definitions made within it are recorded as of this code.
+/// Runs work for a tool or command that has one log entry. Operations of the session within the
+/// work are not logged again. Definitions made within it are recorded with the code in `doing`.
 pub(crate) async fn within<T>(doing: LogContext, work: impl Future<Output = T>) -> T {
     DOING.scope(Scope { doing: Arc::new(doing), logged: true }, work).await
 }
 
-/// Runs work for a command. Operations of the session within it are logged under the command's
-/// name.
+/// Runs work for a command. Operations of the session within the work are logged under the
+/// command's name.
 pub(crate) async fn under_name<T>(doing: LogContext, work: impl Future<Output = T>) -> T {
     DOING.scope(Scope { doing: Arc::new(doing), logged: false }, work).await
 }
 
-/// Returns the tool or command in progress.
+/// Returns the description of the tool or command in progress.
 pub(super) fn current() -> Option<Arc<LogContext>> {
     DOING.try_with(|scope| scope.doing.clone()).ok()
 }
@@ -121,7 +121,7 @@ pub struct Log {
 struct Shared {
     ring: Mutex<Ring>,
     last: watch::Sender<u64>,
-    /// Counts changes of the image, and of the documents' diagnostics.
+    /// The number of changes of the image and of the documents' diagnostics.
     world: watch::Sender<u64>,
 }
 
@@ -132,7 +132,7 @@ struct Ring {
     next: u64,
 }
 
-/// An operation in progress. Dropped without an end, it counts as cancelled.
+/// An operation in progress. If it is dropped before [`Running::end`], it counts as cancelled.
 #[derive(Debug)]
 pub struct Running {
     log: Log,
@@ -168,7 +168,7 @@ impl Log {
         self.ring().clients.remove(&client);
     }
 
-    /// Returns a client's name and front end; those of the command line for an unknown client.
+    /// Returns a client's name and front end. An unknown client counts as the command line.
     pub(super) fn client_info(&self, client: ClientId) -> ClientInfo {
         let unknown = || ClientInfo { frontend: Frontend::Cli, name: "Consort".into() };
         self.ring().clients.get(&client).cloned().unwrap_or_else(unknown)
@@ -185,7 +185,8 @@ impl Log {
         }
     }
 
-    /// Returns the entries after number `since`, the oldest first; at most the last `most`.
+    /// Returns the entries after the number `since`, oldest first, and at most the last `most` of
+    /// them.
     pub fn entries(&self, since: u64, most: usize) -> Vec<LogEntry> {
         let ring = self.ring();
         let newer = ring.entries.iter().rev().take_while(|entry| entry.number > since).take(most);

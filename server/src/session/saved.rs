@@ -1,6 +1,6 @@
-//! Comparison of the text of an open document with that of its file, on separate threads.
+//! Comparison of the text of an open document with its file, on separate threads.
 //!
-//! A client's `didOpen` does not say whether the text is the file's: after a hot exit, or a restart
+//! A client's `didOpen` does not say whether the text is the file's. After a hot exit, or a restart
 //! of the client or of the host, the text may be unsaved work.
 
 use std::io::Read;
@@ -14,27 +14,26 @@ use tokio::sync::watch;
 use super::unsaved_marks::Marker;
 use crate::fault::{self, Call};
 
-/// The longest wait for a comparison. A document whose file system does not answer counts as
-/// unsaved.
+/// The time limit of a comparison. A document whose file system does not answer counts as unsaved.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The result of comparing a document's text with its file's.
+/// The result of the comparison of a document's text with its file.
 #[derive(Debug, Clone)]
 pub(super) struct Saved {
-    /// The text was the file's when the document was opened or saved; `None` while the comparison
-    /// runs.
+    /// True if the text was the file's when the document was opened or saved. `None` while the
+    /// comparison runs.
     was: watch::Receiver<Option<bool>>,
-    /// The text has changed since.
+    /// True if the text has changed since.
     changed: bool,
-    /// An edit could not be understood: the editor's text is not known.
+    /// True if an edit could not be understood. The editor's text is then not known.
     lost: bool,
     /// The mark of the file while its text is unsaved.
     marker: Option<Marker>,
 }
 
 impl Saved {
-    /// Starts comparing the text of a document that was opened or saved just now. Must be called
-    /// within a Tokio runtime.
+    /// Starts the comparison of the text of a document that was just opened or saved. Must be
+    /// called within a Tokio runtime.
     pub(super) fn compare(path: Option<&Path>, text: &Rope, marker: Option<Marker>) -> Saved {
         let (sender, was) = watch::channel(None);
         match path {
@@ -78,27 +77,28 @@ impl Saved {
         self.lost
     }
 
-    /// Starts comparing the text again, which was saved just now.
+    /// Starts the comparison again for a text that was just saved.
     pub(super) fn again(&self, path: Option<&Path>, text: &Rope) -> Saved {
         let marker = self.marker.as_ref().map(Marker::next);
         Saved { lost: self.lost, ..Saved::compare(path, text, marker) }
     }
 
-    /// Records that the client closed the document: it has no unsaved text any more.
+    /// Records that the client closed the document, which then has no unsaved text.
     pub(super) fn closed(&self) {
         if let Some(marker) = &self.marker {
             marker.closed();
         }
     }
 
-    /// Returns the state known without reading the disk: unsaved until proven otherwise.
+    /// Returns the state that is known without a disk access. A text counts as unsaved until the
+    /// comparison shows otherwise.
     pub(super) fn is_unsaved(&self) -> bool {
         self.changed || self.lost || *self.was.borrow() != Some(true)
     }
 
-    /// Returns true if the text is unsaved work, after reading the disk.
+    /// Returns true if the text is unsaved work. Reads the disk.
     ///
-    /// A text that was the file's and was not changed since is not unsaved work, even when the file
+    /// A text that was the file's and has not changed since is not unsaved work, even if the file
     /// has another text by now.
     pub(super) async fn differs(mut self, path: Option<PathBuf>, text: Rope) -> bool {
         if self.lost {
@@ -111,27 +111,27 @@ impl Saved {
             }
         }
         let Some(path) = path else { return true };
-        // A changed text has to equal the file's in every character: a conversion of line breaks is
-        // work too.
+        // A changed text must equal the file's in every character, because a conversion of line
+        // breaks is also unsaved work.
         let exact = self.changed;
         let look = tokio::task::spawn_blocking(move || is_text_of(&path, &text, exact));
         !crate::steady::timeout(PATIENCE, look).await.is_ok_and(|same| same.unwrap_or(false))
     }
 }
 
-/// Returns true if a file's text, decoded as an editor may do, equals this one. Unless `exact`,
-/// all kinds of line breaks are equal, since some editors (Emacs) send line feeds regardless of
-/// the file's.
+/// Returns true if the text of a file, decoded as an editor may decode it, equals `text`. Unless
+/// `exact`, all kinds of line breaks are equal, because some editors (Emacs) always send line
+/// feeds.
 fn is_text_of(path: &Path, text: &Rope, exact: bool) -> bool {
-    // NONBLOCK: a pipe must not block the thread.
+    // NONBLOCK, so that a pipe does not block the thread.
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let open = || {
         fault::point(Call::Open)?;
         std::fs::File::options().read(true).custom_flags(flags).open(path)
     };
     let Ok(mut file) = open() else { return false };
-    // No encoding of a text has more bytes than four for a character, a byte order mark and an
-    // extra one for a line break.
+    // In every encoding, a text has at most four bytes for each character, a byte order mark, and
+    // one more byte for each line break.
     let longest = text.len_chars() as u64 * 5 + 8;
     if !file.metadata().is_ok_and(|facts| facts.is_file() && facts.len() <= longest) {
         return false;
@@ -143,7 +143,7 @@ fn is_text_of(path: &Path, text: &Rope, exact: bool) -> bool {
     decodings(&bytes).any(|decoded| same(&decoded, text, exact))
 }
 
-/// Returns the texts that editors may show for these bytes.
+/// Returns the texts that editors may show for the bytes of a file.
 fn decodings(bytes: &[u8]) -> impl Iterator<Item = String> {
     let own = crate::text::decode(bytes.to_vec());
     let lossy = std::str::from_utf8(bytes).is_err().then(|| String::from_utf8_lossy(bytes).into_owned());

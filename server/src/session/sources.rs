@@ -1,5 +1,5 @@
-//! The content of the files that a load or reload would load, when a person is asked: the content
-//! is approved, not the names.
+//! The content of the files that a load or reload would load, at the time when a person is asked.
+//! The approval is for the content, not for the names.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 use crate::bounded_file;
 use crate::image::api::reload::Allowed;
 
-/// Files, links resolved, each with the SHA-256 of its content, in hex. Two values are equal if the
-/// paths and digests are, whenever they were read.
+/// Files, with links resolved and the SHA-256 of their content, in hex. Two values are equal if
+/// their paths and digests are equal, regardless of when they were read.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     files: BTreeMap<PathBuf, String>,
@@ -29,7 +29,7 @@ impl PartialEq for Sources {
 impl Eq for Sources {}
 
 impl Sources {
-    /// Reads the files; missing ones are left out. Blocks on disk access.
+    /// Reads the files. Missing files are left out. Blocks on disk access.
     pub fn of(files: impl IntoIterator<Item = PathBuf>) -> Sources {
         let read = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let real = files.into_iter().filter_map(|file| file.canonicalize().ok());
@@ -58,8 +58,9 @@ impl Sources {
         }
     }
 
-    /// Acts as [`Sources::allowed`], and also allows every other file below `within` that has not
-    /// changed since these were read: the sources of third-party systems are too many to be read.
+    /// Returns the same as [`Sources::allowed`], and also allows every other file below `within`
+    /// that has not changed since these files were read. The sources of third-party systems are too
+    /// many to be read.
     pub fn allowed_to_load(&self, within: &Path) -> Allowed {
         Allowed { asked: Some(self.read), ..self.allowed(within) }
     }
@@ -68,7 +69,7 @@ impl Sources {
     ///
     /// # Errors
     ///
-    /// The file that changed, or that cannot be read.
+    /// The message names the file that changed or cannot be read.
     pub fn recheck(&self) -> Result<(), String> {
         for (file, digest) in &self.files {
             let why = match digest_of(file) {
@@ -82,7 +83,7 @@ impl Sources {
     }
 }
 
-/// The size limit of a file with a digest, in bytes.
+/// The size limit of a file whose digest is computed, in bytes.
 const DIGEST_LIMIT: u64 = 1 << 30;
 
 /// Returns the SHA-256 of a file's content, in hex.

@@ -1,5 +1,5 @@
-//! The findings in the workspace's files that no editor has open, and whether they are still valid.
-//! Makes decisions only; `pass.rs` has the files checked.
+//! The findings in the workspace's files that no editor has open, and their validity. This module
+//! only makes decisions. The checks are made by `pass.rs`.
 
 mod pass;
 
@@ -14,9 +14,9 @@ pub use pass::{Pass, Step};
 use crate::locked::lock;
 use crate::model::diagnostic::Diagnostic;
 
-/// The minimum pause before files that are only perhaps outdated ([`Due::Perhaps`]) are checked
-/// again, as a multiple of the last pass's duration. It bounds the cost of changes of the image
-/// that have no known names.
+/// The minimum pause before a further check of files that may be outdated ([`Due::Perhaps`]), as a
+/// multiple of the last pass's duration. It limits the cost of changes of the image that affect
+/// unknown names.
 const SHARE: u32 = 20;
 
 /// The findings of a file that is not open.
@@ -26,30 +26,31 @@ pub struct FoundInFile {
     pub path: PathBuf,
     /// The digest of the text that was checked.
     pub digest: u64,
-    /// A number that no other state of the file has.
+    /// A number that is unique to this state of the file.
     pub number: u64,
     /// The findings.
     pub items: Vec<Diagnostic>,
 }
 
-/// The findings of a file, with all that they depend on.
+/// The findings of a file, with the states that they depend on.
 #[derive(Debug, Clone)]
 struct FileFindings {
     found: Arc<FoundInFile>,
-    /// The digest of the changed files that the file uses.
+    /// The digest of the changed files that the file uses, at the time of the check.
     related: u64,
     /// The number of changes of definitions in the image before the check.
     changes: u64,
-    /// The number of changes of the image before the check.
+    /// The numbers of changes of the image before the check.
     world: World,
-    /// The file's system, if it is not loaded, and the digest of the files it was checked with.
+    /// The file's system, if it is not loaded, and the digest of the files with which the file was
+    /// checked.
     system: Option<(String, u64)>,
 }
 
-/// The state of the image, as far as it can be told.
+/// The state of the image, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct World {
-    /// The number of loads, restarts and the like.
+    /// The number of changes that may affect every file, such as loads and restarts.
     all: u64,
     /// The number of changes of any kind.
     any: u64,
@@ -60,17 +61,18 @@ struct World {
 enum Due {
     /// The findings are still valid.
     No,
-    /// The image has changed, and it is not known how.
+    /// The image has changed in an unknown way.
     Perhaps,
     /// The file, or something that it depends on, has changed.
     Yes,
 }
 
 impl FileFindings {
-    /// Returns whether the file is to be checked again. The digests: of its text, of the changed
-    /// files that it uses, of the files of systems that are not loaded. `mentions`: whether the
-    /// file may mention a name whose definition changed in the image after that many changes;
-    /// `None`: those names are not known.
+    /// Returns whether the file is to be checked again. The digests are those of the file's text,
+    /// of the changed files that it uses, and of the files of systems that are not loaded.
+    /// `mentions` is called with a number of changes. It returns true if the file may mention a
+    /// name whose definition changed in the image after that many changes, and `None` if those
+    /// names are not known.
     fn due(
         &self,
         (digest, related, group): (u64, u64, u64),
@@ -92,7 +94,7 @@ impl FileFindings {
     }
 }
 
-/// The findings and digests of the workspace's files. Clones share them.
+/// The findings and digests of the workspace's files. Clones share the data.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WorkspaceChecks {
     shared: Arc<Shared>,
@@ -101,14 +103,14 @@ pub(super) struct WorkspaceChecks {
 #[derive(Debug, Default)]
 struct Shared {
     kept: Mutex<BTreeMap<PathBuf, FileFindings>>,
-    /// Locked by the pass that runs: there is one at a time.
+    /// Held by the running pass. Only one runs at a time.
     pass: tokio::sync::Mutex<Pause>,
     numbers: AtomicU64,
     all: AtomicU64,
     any: AtomicU64,
 }
 
-/// The pause after a pass that checked files that were only perhaps outdated.
+/// The pause after a pass that checked files that may have been outdated.
 #[derive(Debug, Default)]
 struct Pause {
     until: Option<Instant>,
@@ -130,7 +132,7 @@ impl WorkspaceChecks {
         self.shared.any.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Handles a change of the image that may affect every file: a load, a restart.
+    /// Handles a change of the image that may affect every file, such as a load or a restart.
     pub(super) fn all_changed(&self) {
         self.shared.all.fetch_add(1, Ordering::Relaxed);
     }
@@ -144,7 +146,7 @@ impl WorkspaceChecks {
         lock(&self.shared.kept)
     }
 
-    /// Keeps what was found in a file. The number stays the same if the text and the findings do.
+    /// Stores the findings in a file. The number stays the same if the text and the findings do.
     fn keep(
         &self,
         path: PathBuf,
@@ -163,7 +165,7 @@ impl WorkspaceChecks {
         kept.insert(path, of(found));
     }
 
-    /// Forgets all files but these.
+    /// Forgets all files except `files`.
     fn retain(&self, files: &HashSet<PathBuf>) {
         self.findings().retain(|path, _| files.contains(path));
     }

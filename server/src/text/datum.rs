@@ -1,17 +1,17 @@
-//! A top-level form as the reader sees it: data, without comments, prefixes and guards, for
-//! code that needs its shape. A view of its [`Tree`]. Never fails; an unclosed datum ends at the
-//! end of the form.
+//! The data of a top-level form as the reader returns them, without comments, prefixes and guards.
+//! For code that needs the shape of a form. The conversion from the form's [`Tree`] never fails. An
+//! unclosed datum ends at the end of the form.
 
 use super::Span;
 use super::cancellation;
 use super::document::Document;
 use super::tree::{self, NodeId, ROOT, Tree};
 
-/// The maximum depth of lists; deeper ones are left out. No real code is so deep, and the
+/// The maximum depth of lists. Deeper lists are left out. No real code is so deep, and the
 /// traversal of a tree is recursive.
 const DEPTH: usize = 200;
 
-/// The maximum size of a form in bytes; a larger one is not parsed. No real code is so large, and
+/// The maximum size of a form in bytes. A larger form is not parsed. No real code is so large, and
 /// the parsed form takes many times the memory of its text.
 const MAX_FORM_BYTES: usize = 4 << 20;
 
@@ -48,13 +48,13 @@ pub enum Prefix {
 /// A datum and its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Without its prefixes, in characters of the document.
+    /// The span without prefixes, in characters of the document.
     pub span: Span,
     /// The kind of the datum.
     pub kind: Kind,
-    /// The prefix nearest to it: the backquote in ``'`x``.
+    /// The prefix nearest to the datum, such as the backquote in ``'`x``.
     pub prefix: Prefix,
-    /// True if `#+` or `#-` precedes: the reader may skip the datum.
+    /// True if `#+` or `#-` precedes. The reader may then skip the datum.
     pub guarded: bool,
     /// The children of a list or vector.
     pub children: Vec<Node>,
@@ -62,7 +62,8 @@ pub struct Node {
     closed: bool,
     /// The span without prefixes, in bytes of the form's text.
     bytes: (usize, usize),
-    /// The first byte of its prefixes and guards.
+    /// The first byte of the prefixes and guards in the form's text; equal to the start of `bytes`
+    /// if there are none.
     outer: usize,
 }
 
@@ -77,8 +78,8 @@ impl Node {
         self.kind == Kind::List && self.is_plain()
     }
 
-    /// Returns true if the datum is quoted and nothing in it is evaluated: a quote within a
-    /// template may have commas behind it.
+    /// Returns true if the datum is quoted and nothing in it is evaluated. A quoted datum in a
+    /// template may contain commas.
     pub fn is_data(&self) -> bool {
         fn has_comma(node: &Node) -> bool {
             node.prefix == Prefix::Comma || node.children.iter().any(has_comma)
@@ -86,17 +87,18 @@ impl Node {
         self.prefix == Prefix::Quote && !self.children.iter().any(has_comma)
     }
 
-    /// Returns the children; none of guarded data, which edits leave alone.
+    /// Returns the children, or none if the datum is guarded, because edits do not change guarded
+    /// data.
     pub fn elements(&self) -> &[Node] {
         if self.guarded { &[] } else { &self.children }
     }
 
-    /// The first byte in the form's text, including a prefix or guard.
+    /// Returns the first byte in the form's text, including prefixes and guards.
     pub fn start(&self) -> usize {
         self.outer
     }
 
-    /// The end in the form's text, one past the last byte.
+    /// Returns the end in the form's text, one past the last byte.
     pub fn end(&self) -> usize {
         self.bytes.1
     }
@@ -107,7 +109,7 @@ impl Node {
 pub struct Form {
     /// The text as written.
     pub source: String,
-    /// The data in the form: one datum, unless the form is broken.
+    /// The data in the form: exactly one, unless the form is broken.
     pub nodes: Vec<Node>,
     /// The span in the document, in characters.
     pub span: Span,
@@ -116,12 +118,12 @@ pub struct Form {
 }
 
 impl Form {
-    /// The top-level form that `offset` is in or touches.
+    /// Returns the top-level form that contains or touches `offset`.
     pub fn at(document: &Document, offset: usize) -> Option<Form> {
         document.scan().form_at(offset).map(|form| Form::of(document, form.span))
     }
 
-    /// The form at `span` of the document.
+    /// Returns the form at `span` of the document.
     pub fn of(document: &Document, span: Span) -> Form {
         let source = document.text().slice(span.start..span.end).to_string();
         if source.len() > MAX_FORM_BYTES {
@@ -138,12 +140,12 @@ impl Form {
         Form { nodes, span, balanced, source }
     }
 
-    /// A datum with its prefixes and guards, as written.
+    /// Returns a datum as written, with its prefixes and guards.
     pub fn written(&self, node: &Node) -> &str {
         self.source.get(node.outer..node.bytes.1).unwrap_or_default()
     }
 
-    /// The text of a span of the document.
+    /// Returns the text of a span of the document.
     pub fn part(&self, span: Span) -> &str {
         let byte = |offset: usize| {
             let chars = offset.saturating_sub(self.span.start);
@@ -152,13 +154,13 @@ impl Form {
         self.source.get(byte(span.start)..byte(span.end)).unwrap_or_default()
     }
 
-    /// Bytes of the form's text as a span of the document.
+    /// Converts a range of bytes of the form's text to a span of the document.
     pub fn span_of(&self, start: usize, end: usize) -> Span {
         let chars = |byte: usize| self.source.get(..byte).map_or(0, |head| head.chars().count());
         Span { start: self.span.start + chars(start), end: self.span.start + chars(end) }
     }
 
-    /// The node whose span in the document is `span`.
+    /// Returns the node whose span in the document is `span`.
     pub fn node_at(&self, span: Span) -> Option<&Node> {
         fn find(nodes: &[Node], span: Span) -> Option<&Node> {
             nodes.iter().find_map(|node| if node.span == span { Some(node) } else { find(&node.children, span) })
@@ -166,8 +168,8 @@ impl Form {
         find(&self.nodes, span)
     }
 
-    /// The data around and at a place of the document, the outermost first, except inside guarded
-    /// data.
+    /// Returns the data around and at a place of the document, outermost first. The contents of
+    /// guarded data are excluded.
     pub fn around(&self, at: Span) -> Vec<&Node> {
         let byte = |offset: usize| {
             let chars = offset.saturating_sub(self.span.start);
@@ -183,23 +185,23 @@ impl Form {
         chain
     }
 
-    /// A datum as written, without its prefixes.
+    /// Returns a datum as written, without its prefixes.
     pub fn text(&self, node: &Node) -> &str {
         self.source.get(node.bytes.0..node.bytes.1).unwrap_or_default()
     }
 
-    /// The prefixes and guards of a node as written, with the white space around them.
+    /// Returns the prefixes and guards of a node as written, with the white space around them.
     pub fn prefixes(&self, node: &Node) -> &str {
         self.source.get(node.outer..node.bytes.0).unwrap_or_default()
     }
 
-    /// The name of a symbol for comparison: without package, lower-case unless escaped. `None` if
-    /// the node is no symbol.
+    /// Returns the name of a symbol for comparison, without its package, and in lower case unless
+    /// it is escaped. Returns `None` if the node is no symbol.
     pub fn name(&self, node: &Node) -> Option<String> {
         if node.kind != Kind::Atom { None } else { symbol_name(self.text(node)) }
     }
 
-    /// The name of the operator that heads a list.
+    /// Returns the name of the operator of a list.
     pub fn operator(&self, node: &Node) -> Option<String> {
         if node.kind != Kind::List {
             return None;
@@ -207,8 +209,8 @@ impl Form {
         node.children.first().filter(|head| head.prefix == Prefix::None).and_then(|head| self.name(head))
     }
 
-    /// The lists around `offset`, outermost first, and then the atom or string around or next
-    /// to it.
+    /// Returns the lists around `offset`, outermost first, and then the atom or string around
+    /// `offset` or next to it.
     pub fn path(&self, offset: usize) -> Vec<&Node> {
         let mut path = Vec::new();
         let mut nodes = &self.nodes;
@@ -228,7 +230,8 @@ impl Form {
     }
 }
 
-/// The name of a symbol as written, for comparing: without package, lower-case unless escaped.
+/// Returns the name of a symbol as written, for comparison, without its package, and in lower case
+/// unless it is escaped. Returns `None` if the text is no symbol.
 pub fn symbol_name(written: &str) -> Option<String> {
     let first = written.chars().next()?;
     if written.starts_with("#\\") || written.starts_with("#*") || (first == '#' && !written.starts_with("#:")) {
@@ -266,8 +269,8 @@ impl View<'_> {
         elements.into_iter().filter_map(|element| self.datum(element, depth)).collect()
     }
 
-    /// A datum without its prefixes and guards, which are recorded in it; `None` for a node that
-    /// is no datum, or too deep.
+    /// Returns a datum without its prefixes and guards, which are recorded in its fields. Returns
+    /// `None` for a node that is no datum, or that is too deep.
     fn datum(&mut self, outer: NodeId, depth: usize) -> Option<Node> {
         cancellation::point();
         let (mut prefix, mut guarded, mut id) = (Prefix::None, false, outer);

@@ -1,14 +1,14 @@
-//! A pass over a text to find its top-level forms, with recovery if the text does not balance.
+//! A pass over a text that finds its top-level forms, with recovery if the text is not balanced.
 //! Offsets are bytes of the given part.
 
 use super::scanner::{MissingDelimiter, Scanner, Token, TokenKind, Unterminated};
 use super::top_form::{Edited, TopForm, Unreadable};
 
-/// The number of rescans of a text behind a broken form before every `(` at the start of a line
-/// begins a form. Keeps time linear.
+/// The maximum number of rescans of the text after a broken form. After that many, every `(` at the
+/// start of a line begins a form, so that the time stays linear.
 pub(super) const MAX_RECOVERIES: usize = 8;
 
-/// A form as the walk found it.
+/// A form that the pass has found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FoundForm {
     pub(super) start: usize,
@@ -17,7 +17,7 @@ pub(super) struct FoundForm {
     pub(super) missing_delimiter: Option<MissingDelimiter>,
 }
 
-/// A scan of the text before a change, to be used again behind the change.
+/// A scan of the text before a change, for reuse after the change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reuse<'a> {
     /// The forms of the old scan.
@@ -26,7 +26,7 @@ pub(super) struct Reuse<'a> {
     pub(super) damage: Edited,
     /// The start of the part in the whole new text.
     pub(super) from: usize,
-    /// From this form on, no `)` closes more than was opened and every string ends.
+    /// The index of the first old form from which on no `)` is superfluous and every string ends.
     sound_from: usize,
 }
 
@@ -42,13 +42,13 @@ impl<'a> Reuse<'a> {
         (at >= self.damage.new_end).then(|| at - self.damage.new_end + self.damage.old_end)
     }
 
-    /// The first old form behind `at`, if an old form ended there.
+    /// Returns the index of the first old form after `at`, if an old form ended at `at`.
     fn resumes_after(&self, at: usize) -> Option<usize> {
         let at = self.old_position(at)?;
         self.old.binary_search_by(|form| form.bytes.end.cmp(&at)).ok().map(|index| index + 1)
     }
 
-    /// The old form that began at `at`, if all from there on is sound.
+    /// Returns the index of the old form that began at `at`, if it and all later forms are sound.
     fn resumes_at(&self, at: usize) -> Option<usize> {
         let at = self.old_position(at)?;
         let index = self.old.binary_search_by(|form| form.bytes.start.cmp(&at)).ok()?;
@@ -56,29 +56,29 @@ impl<'a> Reuse<'a> {
     }
 }
 
-/// The end of a walk.
+/// The end of a pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// At the end of the part.
+    /// The pass ended at the end of the part.
     End,
-    /// The old forms from this one on follow.
+    /// The old forms from this index on follow.
     Reuse(usize),
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Frame {
-    /// The first byte of its token.
+    /// The first byte of the frame's token.
     start: usize,
-    /// The end of the token before it.
+    /// The end of the previous token.
     before: usize,
-    /// The number of datums it still takes; 0 for a list.
+    /// The number of datums that the frame still takes; 0 for a list.
     takes: u8,
     /// True if the datum may be missing.
     lenient: bool,
-    /// `#+` or `#-`.
+    /// True for `#+` or `#-`.
     guard: bool,
-    /// The index of the outermost of the directly surrounding frames that wait for a datum; for a
-    /// list, its own.
+    /// The index of the outermost frame in the unbroken run of surrounding frames that wait for a
+    /// datum. For a list, the index of its own frame.
     outermost: usize,
 }
 
@@ -86,7 +86,7 @@ struct Frame {
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     at: usize,
-    /// The end of the token before it.
+    /// The end of the token before the form.
     before: usize,
 }
 
@@ -94,7 +94,7 @@ enum Step {
     /// No form is left.
     End,
     Form(FoundForm),
-    /// The form is cut: the following text begins at `resume`.
+    /// The form is cut. The text after it is scanned again from `resume`.
     Cut {
         form: FoundForm,
         resume: usize,
@@ -107,7 +107,7 @@ enum Step {
     },
 }
 
-/// A walk.
+/// A pass over a text.
 pub(super) struct Pass<'a> {
     text: &'a str,
     scanner: Scanner<'a>,
@@ -118,14 +118,14 @@ pub(super) struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// Prepares a pass over `text`, the part of a text after the byte `before`, which begins
+    /// Prepares a pass over `text`, the part of a text after the byte `before`. The part begins
     /// outside of every form.
     pub(super) fn new(text: &'a str, before: Option<u8>, reuse: Option<Reuse<'a>>) -> Self {
         Pass { text, scanner: Scanner::with_preceding(text, before), reuse, frames: Vec::new(), forms: Vec::new() }
     }
 
-    /// Finds all forms. `None` if `partial` (more text follows the part) and the part is not
-    /// sufficient to decide.
+    /// Finds all forms. `partial` is true if more text follows the part. Returns `None` if the part
+    /// is then not sufficient to decide.
     pub(super) fn run(&mut self, partial: bool) -> Option<Outcome> {
         let mut recoveries = 0;
         let mut base = 0;
@@ -163,8 +163,8 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Cuts the form that causes a text to end inside `form`. Returns the place to continue at, if
-    /// any.
+    /// Cuts the form that causes the text to end inside `form`. Returns the place at which to
+    /// continue, if any.
     fn recover(&mut self, base: usize, form: FoundForm, fault: Unreadable, mark: Option<Mark>) -> Option<usize> {
         if matches!(fault, Unreadable::UnterminatedString | Unreadable::UnterminatedBar) {
             let earlier = self.forms[base..].iter().position(|form| form.missing_delimiter.is_some());
@@ -209,7 +209,7 @@ impl<'a> Pass<'a> {
         FoundForm { start, end, fault: Some(fault), missing_delimiter: None }
     }
 
-    /// Finds one form. `strict`: cuts it at the first mark or missing delimiter.
+    /// Finds one form. If `strict`, cuts the form at the first mark or missing delimiter.
     fn step(&mut self, strict: bool) -> Step {
         self.frames.clear();
         let mut depth = 0usize;
@@ -246,7 +246,7 @@ impl<'a> Pass<'a> {
                             return Step::Cut { form: unclosed, resume: mark.at };
                         }
                         if self.reuse.is_some_and(|reuse| reuse.resumes_at(here.at).is_some()) {
-                            // The rest closes no list of this form: no need to go through it again.
+                            // The rest closes no list of this form, so it is not scanned again.
                             return Step::Swallowed {
                                 form: unclosed,
                                 fault: Unreadable::UnclosedList,
@@ -322,7 +322,7 @@ impl<'a> Pass<'a> {
         self.frames.push(Frame { start: token.start, before, takes, lenient, guard, outermost });
     }
 
-    /// Ends a datum, and the prefixes that waited for it. Returns true if that ends the top-level
+    /// Ends a datum and the prefixes that waited for it. Returns true if this ends the top-level
     /// form.
     #[inline]
     fn datum_ends(&mut self) -> bool {
@@ -341,8 +341,8 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// Returns the mark of the list that `open` begins, with its guards, if it is at the start of a
-    /// line.
+    /// Returns the mark of the list that `open` begins, including its guards, if the list is at the
+    /// start of a line.
     #[inline]
     fn mark(&self, open: Token, last_end: usize) -> Option<Mark> {
         if self.frames.last().is_some_and(|frame| frame.takes > 0)

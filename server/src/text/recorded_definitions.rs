@@ -1,5 +1,5 @@
-//! The definitions of a text, by their shape: every `(def... name` at top level or in a list that
-//! is not quoted.
+//! The definitions of a text, found by their form: every `(def... name` at top level or in a list
+//! that is not quoted.
 
 use std::hash::{Hash, Hasher};
 
@@ -16,44 +16,45 @@ use super::scanner::TokenKind;
 /// A definition in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Definition {
-    /// The package of the name, as written before the colons, or in force there; `None` if the
-    /// text does not name it.
+    /// The package of the name, as written before the colons, or the package in force at the name.
+    /// `None` if the text names neither.
     pub package: Option<String>,
     /// The name, as the reader converts it.
     pub name: String,
-    /// `function`, `setf function`, `macro`, `variable`, ...; the defining operator's name if it
-    /// is none of the language's.
+    /// The kind: `function`, `setf function`, `macro`, `variable`, ..., or the name of the defining
+    /// operator if it is not one of the language's.
     pub kind: String,
     /// For a method, its qualifiers and specializers as written, for comparison.
     pub method: Option<String>,
     /// The package in force at the form, if the text names it.
     pub reader_package: Option<String>,
-    /// The guards of the definition and of the forms around it, as written: `#+sbcl `.
+    /// The guards of the definition and of the forms around it, as written, such as `#+sbcl `.
     pub guards: Vec<String>,
     /// The line, 1-based.
     pub line: usize,
     /// The form as written, clipped.
     pub text: String,
-    /// The top-level form that contains it.
+    /// The span of the top-level form that contains the definition.
     pub top: Span,
     /// A digest of the text of `top`, independent of its white space.
     pub digest: u64,
 }
 
 impl Definition {
-    /// Returns the text that tells a method from the others of its generic function; `None` for
-    /// another definition. `package`: the one in which the text begins.
+    /// Returns a text that distinguishes a method from the others of its generic function. Returns
+    /// `None` for another definition. `package` is the package in which the text of the file
+    /// begins.
     pub fn method_in(&self, package: &str) -> Option<String> {
         let package = self.reader_package.as_deref().unwrap_or(package);
         self.method.as_ref().map(|method| format!("{package} {method}"))
     }
 
-    /// Returns true if the kind is one of the language's.
+    /// Returns true if the defining operator is one of the language's.
     pub fn is_standard(&self) -> bool {
         !self.kind.starts_with("def")
     }
 
-    /// Returns true if the reader returns the definition under these features, upper-case.
+    /// Returns true if the reader returns the definition when `features` (upper case) are present.
     pub fn is_read(&self, features: &[String]) -> bool {
         self.guards.iter().all(|guards| guards_hold(guards, features))
     }
@@ -62,7 +63,7 @@ impl Definition {
 /// The maximum length of [`Definition::text`], in characters.
 pub const TEXT: usize = 400;
 
-/// Everything that a text seems to define, in order.
+/// Returns all apparent definitions of a text, in order.
 pub fn definitions(text: &str) -> Vec<Definition> {
     let document = Document::new(text, 0);
     let mut found = Vec::new();
@@ -98,7 +99,7 @@ pub fn definitions(text: &str) -> Vec<Definition> {
     found
 }
 
-/// The guarded data of a datum, each with its guards as written, in the order of the text.
+/// Collects the guarded data in a datum, each with its guards as written, in the order of the text.
 fn guards(form: &Form, node: &Node, found: &mut Vec<(Span, String)>) {
     if node.guarded {
         found.push((node.span, form.prefixes(node).to_owned()));
@@ -106,7 +107,7 @@ fn guards(form: &Form, node: &Node, found: &mut Vec<(Span, String)>) {
     node.children.iter().for_each(|child| guards(form, child, found));
 }
 
-/// A digest of a text, independent of its white space; never 0.
+/// Returns a digest of a text that does not depend on its white space. The digest is never 0.
 fn digest(text: &str) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     for word in text.split_whitespace() {
@@ -134,7 +135,7 @@ fn recorded_definition(
         let setf = if is_list { "setf " } else { "" };
         format!("{setf}{} ({})", one.qualifiers.join(" "), one.specializers.join(" "))
     });
-    // For `(setf name)`, the name.
+    // The name in `(setf name)`.
     let written = match one.written.strip_prefix('(') {
         Some(list) => list.trim_end_matches(')').split_whitespace().nth(1)?,
         None => one.written.as_str(),

@@ -1,15 +1,15 @@
-//! The syntax tree of a text: lists, their contents, and the comments between. Offsets are
-//! bytes of the text.
+//! The syntax tree of a text: lists, their contents, and the comments between them. Offsets are
+//! byte offsets in the text.
 //!
-//! Each top-level form is parsed by itself, as [`Scan`] found it, so that a broken form has no
-//! effect outside of it.
+//! Each top-level form that [`Scan`] found is parsed separately, so that a broken form affects no
+//! other form.
 
 mod builder;
 
 use self::builder::Builder;
 use super::toplevel::{Scan, TopForm};
 
-/// The index of a node in its tree: nodes are numbered in the order of the text, each before its
+/// The index of a node in its tree. Nodes are numbered in the order of the text, each before its
 /// contents.
 pub type NodeId = u32;
 
@@ -27,9 +27,10 @@ pub enum Kind {
     Atom,
     /// `"..."`.
     String,
-    /// `'x`, `#'x`, `,@x`, ...: its datum is its last child that is no comment.
+    /// `'x`, `#'x`, `,@x`, ... The datum is the last child that is no comment.
     Prefixed,
-    /// `#+feature datum`: its first two children that are no comments.
+    /// `#+feature datum`. The feature and the datum are the first two children that are no
+    /// comments.
     Guarded,
     /// `; ...` without its line break.
     LineComment,
@@ -44,37 +45,37 @@ pub enum Kind {
 pub struct Node {
     /// The kind of the node.
     pub kind: Kind,
-    /// The first byte.
+    /// The offset of the first byte.
     pub start: usize,
-    /// The end, one past the last byte.
+    /// The offset one past the last byte.
     pub end: usize,
-    /// The end of the opening token: `(`, `#'`, `#+`; `end` if there is none.
+    /// The end of the opening token, such as `(`, `#'` or `#+`. Equal to `end` if there is none.
     pub inner: usize,
     /// True if no part of the node is missing.
     pub whole: bool,
-    /// The node around it.
+    /// The node that contains this node.
     pub parent: NodeId,
 }
 
-/// A node as it is kept: a tree may have millions.
+/// The stored form of a node. It is small, because a tree may have millions of nodes.
 #[derive(Debug, Clone, Copy)]
 struct Packed {
     start: u32,
     end: u32,
     inner: u32,
     parent: NodeId,
-    /// The index among the elements of the parent; for a comment, the number of elements
-    /// before it.
+    /// The index among the elements of the parent. For a comment, the number of elements before it.
     place: u32,
     kind: Kind,
     whole: bool,
 }
 
-/// Nodes by the node they are in, all in one array.
+/// The nodes within each node, in one array.
 #[derive(Debug, Clone, Default)]
 struct Within {
     nodes: Vec<NodeId>,
-    /// The start in `nodes` of the nodes within each node, and the end of the last ones.
+    /// The index in `nodes` at which the nodes within each node begin, and the end of the last
+    /// ones.
     from: Vec<u32>,
 }
 
@@ -101,7 +102,8 @@ impl Within {
             within[*next as usize] = number(id);
             *next += 1;
         }
-        // Each entry now gives the end of the nodes; the start is the end of the previous ones.
+        // Each entry is now the end of a node's range. The start of a range is the end of the
+        // previous one.
         from.rotate_right(1);
         if let Some(first) = from.first_mut() {
             *first = 0;
@@ -110,7 +112,8 @@ impl Within {
     }
 }
 
-/// A text is far shorter than 4 GiB: messages and files have limits.
+/// Converts an offset or an index. Texts are far shorter than 4 GiB, because messages and files
+/// have limits.
 fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
@@ -122,24 +125,24 @@ pub struct Tree<'a> {
     pub text: &'a str,
     nodes: Vec<Packed>,
     children: Within,
-    /// The children that are no comments; `None` if there are no comments.
+    /// The children that are no comments. `None` if the text has no comments.
     elements: Option<Within>,
 }
 
 impl<'a> Tree<'a> {
-    /// The tree of a text that was not scanned yet.
+    /// Parses a text that was not scanned yet.
     pub fn parse(text: &'a str) -> Tree<'a> {
         Tree::of(text, &Scan::of(text))
     }
 
-    /// The tree of one top-level form, or of another part parsed by itself.
+    /// Parses one top-level form, or another part, separately.
     pub fn of_form(text: &'a str) -> Tree<'a> {
         let mut builder = Builder::new(text);
         builder.tokens(0, text.len(), Some(b'\n'));
         builder.built()
     }
 
-    /// The tree of a text, by its scan.
+    /// Parses a text by its scan.
     pub fn of(text: &'a str, scan: &Scan) -> Tree<'a> {
         let mut builder = Builder::new(text);
         let mut at = 0;
@@ -152,8 +155,8 @@ impl<'a> Tree<'a> {
         builder.built()
     }
 
-    /// The tree of some of a text's top-level forms, with the comments between them. Offsets
-    /// are those of the whole text.
+    /// Parses some of a text's top-level forms, with the comments between them. Offsets are those
+    /// in the whole text.
     pub fn of_forms(text: &'a str, forms: &[TopForm]) -> Tree<'a> {
         let mut builder = Builder::new(text);
         let mut at = forms.first().map_or(0, |first| first.bytes.start);
@@ -169,49 +172,49 @@ impl<'a> Tree<'a> {
         &self.nodes[id as usize]
     }
 
-    /// A node.
+    /// Returns a node.
     pub fn node(&self, id: NodeId) -> Node {
         let Packed { start, end, inner, parent, kind, whole, .. } = *self.packed(id);
         Node { kind, start: start as usize, end: end as usize, inner: inner as usize, whole, parent }
     }
 
-    /// The nodes in a node, comments too, in order.
+    /// Returns the children of a node, including comments, in order.
     pub fn children(&self, id: NodeId) -> &[NodeId] {
         self.children.of(id)
     }
 
-    /// The nodes in a node, without comments.
+    /// Returns the children of a node, without comments, in order.
     pub fn element_list(&self, id: NodeId) -> &[NodeId] {
         self.elements.as_ref().unwrap_or(&self.children).of(id)
     }
 
-    /// The index of a node among the elements of its parent; for a comment, the number of elements
-    /// before it.
+    /// Returns the index of a node among the elements of its parent. For a comment, returns the
+    /// number of elements before it.
     pub fn place(&self, id: NodeId) -> usize {
         self.packed(id).place as usize
     }
 
-    /// The number of nodes.
+    /// Returns the number of nodes, including the root.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Returns true if the text contains no nodes.
+    /// Returns true if the root is the only node.
     pub fn is_empty(&self) -> bool {
         self.nodes.len() <= 1
     }
 
-    /// All nodes, each before its contents.
+    /// Returns the ids of all nodes, each before its contents.
     pub fn ids(&self) -> std::ops::Range<NodeId> {
         0..number(self.nodes.len())
     }
 
-    /// The last node that begins before `at`; the root when none does.
+    /// Returns the last node that begins before `at`, or the root if none does.
     pub fn last_before(&self, at: usize) -> NodeId {
         number(self.nodes.partition_point(|node| (node.start as usize) < at).saturating_sub(1))
     }
 
-    /// A node's text.
+    /// Returns a node's text.
     pub fn text_of(&self, id: NodeId) -> &'a str {
         let node = self.packed(id);
         &self.text[node.start as usize..node.end as usize]
@@ -222,12 +225,12 @@ impl<'a> Tree<'a> {
         is_comment(self.packed(id).kind)
     }
 
-    /// The nodes in a node, without comments, one after the other.
+    /// Iterates over the children of a node, without comments, in order.
     pub fn elements(&self, id: NodeId) -> std::iter::Copied<std::slice::Iter<'_, NodeId>> {
         self.element_list(id).iter().copied()
     }
 
-    /// A node without its guards and prefixes.
+    /// Returns a node without its guards and prefixes.
     pub fn datum(&self, id: NodeId) -> NodeId {
         let mut id = id;
         while matches!(self.packed(id).kind, Kind::Prefixed | Kind::Guarded) {
@@ -241,7 +244,7 @@ impl<'a> Tree<'a> {
         id
     }
 
-    /// A node without its guards.
+    /// Returns a node without its guards.
     pub fn unguarded(&self, id: NodeId) -> NodeId {
         let mut id = id;
         while let (Kind::Guarded, Some(datum)) = (self.packed(id).kind, self.elements(id).nth(1)) {
@@ -250,7 +253,7 @@ impl<'a> Tree<'a> {
         id
     }
 
-    /// The name of the symbol that heads a list, in lower case, without its package.
+    /// Returns the name of the symbol at the head of a list, in lower case, without its package.
     pub fn operator(&self, id: NodeId) -> Option<String> {
         if self.packed(id).kind != Kind::List || !self.text_of(id).starts_with('(') {
             return None;
@@ -259,20 +262,20 @@ impl<'a> Tree<'a> {
         self.symbol(head).map(|symbol| symbol.name.to_lowercase())
     }
 
-    /// The symbol that an atom is.
+    /// Returns the symbol that an atom denotes.
     pub fn symbol(&self, id: NodeId) -> Option<super::names::Symbol> {
         if self.packed(id).kind == Kind::Atom { super::names::symbol(self.text_of(id)) } else { None }
     }
 
-    /// The nodes strictly around `at`, or also those with an edge at it if `touching`; outermost
-    /// first, starting with the root.
+    /// Returns the nodes strictly around `at`, outermost first, beginning with the root. If
+    /// `touching`, nodes with an edge at `at` are included.
     pub fn path(&self, at: usize, touching: bool) -> Vec<NodeId> {
         let mut path = Path::default();
         path.go_to(self, at, touching);
         path.nodes
     }
 
-    /// The child of a node that is on the path to `at`.
+    /// Returns the child of a node that is on the path to `at`.
     fn child_at(&self, id: NodeId, at: usize, touching: bool) -> Option<NodeId> {
         let children = self.children(id);
         let after = children.partition_point(|child| {
@@ -285,8 +288,8 @@ impl<'a> Tree<'a> {
         within.then_some(child)
     }
 
-    /// Returns true if the node extends to `at`: a comment extends to the end of its line, and an
-    /// unclosed node up to the next node.
+    /// Returns true if the node extends to `at`. A comment extends to the end of its line. An
+    /// unclosed node extends to the next node.
     fn goes_on(&self, id: NodeId, at: usize) -> bool {
         let node = self.node(id);
         match node.kind {
@@ -297,11 +300,11 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The path from the root to a place. Moves to another place in time proportional to the text
-/// between the two.
+/// The path from the root to a place. The time of a move to another place is proportional to the
+/// length of the text between the two.
 #[derive(Debug, Clone)]
 pub struct Path {
-    /// Outermost first.
+    /// The nodes, outermost first.
     pub nodes: Vec<NodeId>,
 }
 
@@ -312,7 +315,7 @@ impl Default for Path {
 }
 
 impl Path {
-    /// Sets the path to the result of [`Tree::path`] for a place.
+    /// Sets the path to the result of [`Tree::path`] for the place `at`.
     pub fn go_to(&mut self, tree: &Tree<'_>, at: usize, touching: bool) {
         let inside = |id: NodeId| {
             let node = tree.node(id);

@@ -1,4 +1,4 @@
-//! The conversation with the host: requests, and the messages that arrive meanwhile.
+//! The connection of the REPL with the host: requests, and the messages that arrive meanwhile.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,9 +16,9 @@ use super::read::Reader;
 use super::screen::{ERROR, Screen};
 use super::stop::Stop;
 
-/// The number of Ctrl-C at which the program itself is left, when Lisp does not answer.
+/// The number of presses of Ctrl-C that end this program if Lisp does not react.
 const INSISTING: u32 = 3;
-/// The time that the host has to take note of a client that leaves.
+/// The time limit for the host to acknowledge that the client leaves.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 const CL_USER: &str = "COMMON-LISP-USER";
 
@@ -26,11 +26,11 @@ const CL_USER: &str = "COMMON-LISP-USER";
 pub(super) enum Awaited {
     /// The answer.
     Answer(Result<Value, String>),
-    /// The evaluation that the answer is about has stopped.
+    /// The evaluation that the answer belongs to has stopped.
     Stopped,
 }
 
-/// Code that is evaluated at a stop, and may stop there itself.
+/// Code that is evaluated at a stop and may stop itself.
 pub(super) struct AtStop {
     pub(super) request: u64,
     /// The level of the stop.
@@ -44,11 +44,11 @@ pub(super) struct Repl {
     pub(super) screen: Screen,
     pub(super) reader: Reader,
     package: String,
-    /// The request of the evaluation that runs or is stopped.
+    /// The request whose evaluation runs or is stopped.
     pub(super) running: Option<u64>,
     /// The answer to that request.
     pub(super) ended: Option<Result<Value, String>>,
-    /// The stop of the evaluation; of nested ones, the innermost.
+    /// The innermost stop of the evaluation.
     pub(super) stop: Option<Stop>,
     /// Code that is evaluated at stops, outermost first.
     pub(super) at_stops: Vec<AtStop>,
@@ -72,10 +72,10 @@ impl Repl {
         }
     }
 
-    /// Connects, starts the image, and goes to a package.
+    /// Connects, starts the image, and changes to a package.
     ///
     /// # Errors
-    /// The message of what failed, for a person.
+    /// The reason for the failure, for a person.
     pub(super) fn begin(&mut self, package: Option<&str>) -> Result<(), String> {
         self.connect()?;
         let Some(package) = package else { return self.quietly("", None).map(drop) };
@@ -96,7 +96,7 @@ impl Repl {
         })
     }
 
-    /// Evaluates code of the program's own, and shows nothing but output.
+    /// Evaluates code of this program itself. Shows only output.
     fn quietly(&mut self, code: &str, package: Option<&str>) -> Result<Value, String> {
         let ended = |_| "the host ended while it started; `consort doctor` says what is missing".to_owned();
         let arguments = json!({"code": code, "package": package, "stops": false});
@@ -136,7 +136,7 @@ impl Repl {
         self.reader.read(prompt, Kind::Line, None)
     }
 
-    /// Says that the host has ended: the next evaluation starts another.
+    /// Tells the person that the host has ended. The next evaluation starts another.
     pub(super) fn host_ended(&mut self) -> io::Result<()> {
         (self.running, self.ended, self.stop) = (None, None, None);
         self.at_stops.clear();
@@ -147,7 +147,7 @@ impl Repl {
         )
     }
 
-    /// Sends a request about a stop and waits for its answer; Ctrl-C cancels it.
+    /// Sends a request about a stop and waits for its answer. Ctrl-C cancels the request.
     pub(super) fn ask(&mut self, command: &str, arguments: Value) -> Result<Result<Value, String>, ReplError> {
         let number = self.link.borrow_mut().send(command, arguments)?;
         match self.wait(number)? {
@@ -156,7 +156,7 @@ impl Repl {
         }
     }
 
-    /// Waits for an answer. Output is shown as it comes, and input is asked for.
+    /// Waits for an answer. Meanwhile shows output as it arrives, and asks for input.
     pub(super) fn wait(&mut self, number: u64) -> Result<Awaited, ReplError> {
         let mut interrupts = 0;
         loop {
@@ -199,7 +199,7 @@ impl Repl {
         if times > 1 {
             self.screen.print_error("Waiting for Lisp to be interrupted; once more leaves.\n", "33")?;
         }
-        // The answer to a cancel says nothing.
+        // The answer to a cancellation is of no use.
         self.link.borrow_mut().send("cancel", json!({"requestId": number}))?;
         Ok(())
     }
@@ -211,35 +211,35 @@ impl Repl {
             match arrived {
                 Ok(None) => return Ok(()),
                 Ok(Some(Arrived::Message(message))) => self.take(&message)?,
-                // Nothing runs that Ctrl-C could interrupt.
+                // No evaluation runs that Ctrl-C could interrupt.
                 Ok(Some(Arrived::Interrupt)) => {}
-                // A host that ended while nothing ran is replaced by the next evaluation.
+                // If the host ended while nothing ran, the next evaluation starts another.
                 Err(HostEnded) if self.running.is_none() => return Ok(()),
                 Err(HostEnded) => return Err(ReplError::Host),
             }
         }
     }
 
-    /// Returns true if the evaluation is stopped as it was when the stop was shown, and code that
-    /// is evaluated at the stop around it has not ended.
+    /// Returns true if the evaluation is still in the stop that was shown, and no code that is
+    /// evaluated at a stop has ended.
     pub(super) fn is_still_stopped(&self) -> bool {
         self.ended.is_none()
             && self.at_stops.iter().all(|one| one.answer.is_none())
             && self.stop.as_ref().is_some_and(|stop| !stop.is_new)
     }
 
-    /// Waits for the event that ends the stop, after the host has let the program go on.
+    /// Waits for the event that ends the stop, after the host has resumed the program.
     pub(super) fn went_on(&mut self) -> Result<(), ReplError> {
         self.take_while(Repl::is_still_stopped)
     }
 
-    /// Waits until no stop within that of a level is known any more, after the code that stopped
-    /// there has ended.
+    /// Waits until no stop deeper than `level` is known any more, after the code that stopped there
+    /// has ended.
     pub(super) fn await_level(&mut self, level: u64) -> Result<(), ReplError> {
         self.take_while(|repl| repl.ended.is_none() && repl.stop.as_ref().is_some_and(|stop| stop.level > level))
     }
 
-    /// Handles the messages that arrive as long as a condition holds.
+    /// Handles messages as they arrive, as long as a condition holds.
     fn take_while(&mut self, holds: impl Fn(&Repl) -> bool) -> Result<(), ReplError> {
         while holds(self) {
             let arrived = self.link.borrow_mut().next()?;
@@ -250,7 +250,7 @@ impl Repl {
         Ok(())
     }
 
-    /// Returns true if the answer to a request is kept until it is waited for.
+    /// Returns true if the answer to a request is kept until a caller waits for it.
     fn is_filed(&self, number: u64) -> bool {
         self.running == Some(number) || self.at_stops.iter().any(|one| one.request == number)
     }
@@ -276,7 +276,8 @@ impl Repl {
         Ok(())
     }
 
-    /// Reads a line for the program behind what it has printed last.
+    /// Reads a line of input for the program. The prompt is the unfinished line that the program
+    /// has printed.
     fn answer_input(&mut self, question: &Value) -> Result<(), ReplError> {
         let prompt = self.screen.unfinished();
         let entry = self.read_line(&prompt)?;
@@ -331,7 +332,7 @@ impl std::fmt::Display for ReplError {
     }
 }
 
-/// The error of an evaluation with its frames, or the way in which it ended.
+/// Returns the error of an evaluation with its frames, or the way in which the evaluation ended.
 pub(super) fn report(body: &Value) -> String {
     let error = &body["error"];
     if body["status"] == "interrupted" {

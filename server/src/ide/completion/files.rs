@@ -1,4 +1,5 @@
-//! Completion of file names in strings, and of systems and components in system definitions.
+//! Completion of file names in strings, and of the names of systems and components in system
+//! definitions.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use crate::text::Span;
 use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
 
-/// The maximum number of directory entries that are looked at.
+/// The maximum number of directory entries that are read.
 const ENTRIES: usize = 2_000;
 /// The maximum size in bytes of a system definition that is read for its version.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -20,22 +21,23 @@ const SYSTEMS: [&str; 2] = ["/usr/share/common-lisp/systems", "/usr/local/share/
 pub(super) struct PartialFile {
     /// The last component as typed so far.
     pub(super) typed: String,
-    /// The span that a completion replaces: the last component.
+    /// The span that a completion replaces: that of the last component.
     pub(super) replace: Span,
-    /// The directory as typed, up to its last slash; may be empty.
+    /// The directory as typed, up to and including its last slash. May be empty.
     directory: String,
-    /// True if the string names a component of a system: a file name without its type.
+    /// True if the string names a component of a system. Such a name is a file name without its
+    /// type.
     component: bool,
 }
 
-/// Returns the partial file name at `offset`: in a string with a slash, behind `#p`, in a call
-/// that takes a file, or in `(:file "...")`.
+/// Returns the partial file name at `offset`. It may be in a string with a slash, after `#p`, in a
+/// call that takes a file, or in `(:file "...")`.
 pub(super) fn partial(document: &Document, offset: usize) -> Option<PartialFile> {
     let form = Form::at(document, offset)?;
     let path = form.path(offset);
     let string = path.last().filter(|node| node.kind == Kind::String && node.span.start < offset)?;
     let text: String = document.text().slice(string.span.start + 1..offset).to_string();
-    // A tilde is the home directory at the beginning alone.
+    // A tilde stands for the home directory only at the beginning.
     let behind = text.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/')).unwrap_or(&text);
     if behind.contains(['"', '\n', '\\', '*', '?', '[', '~']) {
         return None;
@@ -76,8 +78,8 @@ pub(super) fn partial(document: &Document, offset: usize) -> Option<PartialFile>
     Some(PartialFile { typed: typed.to_owned(), replace, directory: directory.to_owned(), component })
 }
 
-/// Returns the files that complete a partial name written in `file`, with their scores. Blocks: it
-/// reads a directory.
+/// Returns the files that complete a partial name written in `file`, with their scores. Blocks,
+/// because it reads a directory.
 pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
     if partial.typed == "~" {
         let item = Item { label: "~/".into(), kind: "directory".into(), detail: "directory".into(), ..Item::default() };
@@ -92,7 +94,7 @@ pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(ENTRIES) {
         let Ok(name) = entry.file_name().into_string() else { continue };
-        // Hidden files, and names that a Lisp string cannot contain unescaped.
+        // Skips hidden files, and names that a Lisp string cannot contain unescaped.
         if name.starts_with('.') && !partial.typed.starts_with('.')
             || name.contains(['"', '\\', '*', '?', '['])
             || name.chars().any(char::is_control)
@@ -115,7 +117,7 @@ pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
     found
 }
 
-/// Returns true if the name of a system is expected at `offset`: in `:depends-on` or as the
+/// Returns true if the name of a system is expected at `offset`, in `:depends-on` or as the
 /// argument of an operator on systems.
 pub(super) fn is_system(document: &Document, offset: usize) -> bool {
     let Some(form) = Form::at(document, offset) else { return false };
@@ -130,7 +132,7 @@ pub(super) fn is_system(document: &Document, offset: usize) -> bool {
         let head = &list.children[0];
         return form.text(head).contains("asdf") || form.text(head).contains("ql:") || operator(0) != "make";
     }
-    // `(defsystem name ... :depends-on (...))`, also `(:version "name" ...)` in it.
+    // `(defsystem name ... :depends-on (...))`, and `(:version "name" ...)` within it.
     let depends = |up: usize| {
         let (Some(outer), Some(inner)) = (lists.len().checked_sub(up + 2), lists.len().checked_sub(up + 1)) else {
             return false;
@@ -149,8 +151,8 @@ pub(super) fn is_system(document: &Document, offset: usize) -> bool {
     depends(0) || matches!(operator(0).as_str(), ":version" | ":feature") && depends(1)
 }
 
-/// The name of the system of which a version is expected at `offset`, and the part typed so far
-/// with its span: in the string of `(:version "name" "...")`.
+/// Returns the name of the system whose version is expected at `offset`, the part of the version
+/// typed so far, and the span of that part. The place is the string of `(:version "name" "...")`.
 pub(super) fn system_of_version(document: &Document, offset: usize) -> Option<(String, String, Span)> {
     let form = Form::at(document, offset)?;
     let path = form.path(offset);
@@ -168,13 +170,13 @@ pub(super) fn system_of_version(document: &Document, offset: usize) -> Option<(S
     Some((name, typed, Span { start, end: offset }))
 }
 
-/// The name of a system that is written as a string or a symbol.
+/// Returns the name of a system that is written as a string or a symbol.
 fn system_name(written: &str) -> String {
     written.trim_start_matches("#:").trim_matches([':', '"']).to_lowercase()
 }
 
-/// Returns the versions of a system that its definition has as a string: in the workspace and in
-/// the usual directories. Blocks: it reads files.
+/// Returns the versions of a system that its definitions state as strings. The definitions are
+/// those in the workspace and in the usual directories. Blocks, because it reads files.
 pub(super) fn versions(system: &str, workspace: &Path) -> Vec<Item> {
     let primary = system.split('/').next().unwrap_or_default();
     let is_file = |path: &PathBuf| path.file_stem().is_some_and(|stem| stem.eq_ignore_ascii_case(primary));
@@ -196,7 +198,7 @@ pub(super) fn versions(system: &str, workspace: &Path) -> Vec<Item> {
     found
 }
 
-/// The version in `(defsystem system ... :version "...")`.
+/// Returns the version in `(defsystem system ... :version "...")`.
 fn version(form: &Form, system: &str) -> Option<String> {
     let list = form.nodes.first().filter(|list| form.operator(list).is_some_and(|name| name == "defsystem"))?;
     let name = system_name(form.written(list.children.get(1)?));
@@ -206,8 +208,8 @@ fn version(form: &Form, system: &str) -> Option<String> {
     (!text.contains(['\\', '"'])).then(|| text.to_owned())
 }
 
-/// Returns the systems of the workspace, those of the usual source directories, and those that ASDF
-/// knows, with their scores. Blocks: it reads directories.
+/// Returns the systems of the workspace, those in the usual source directories, and those that ASDF
+/// knows, with their scores. Blocks, because it reads directories.
 pub(super) fn systems(typed: &str, workspace: &Path, known: &[String]) -> Vec<(Item, f32)> {
     let bare = typed.trim_start_matches(['#', ':', '"']);
     let prefix = &typed[..typed.len() - bare.len()];

@@ -1,21 +1,21 @@
-//! The indentation of the standard's operators, as in SLIME's slime-cl-indent.el.
+//! The indentation of the standard's operators, following slime-cl-indent.el of SLIME.
 
 /// The indentation of one or several arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spec {
-    /// Below the argument before it.
+    /// Below the previous argument.
     Below,
-    /// The number of columns after the opening parenthesis of the list around it.
+    /// At this number of columns after the opening parenthesis of the surrounding list.
     Column(usize),
-    /// A lambda list; an element that is no list is indented like a body.
+    /// A lambda list. An element that is no list is indented like a body.
     Lambda,
     /// All further arguments are a body.
     Body,
-    /// The next [`Spec`] holds for all further arguments.
+    /// The next [`Spec`] applies to all further arguments.
     Rest,
-    /// A list: its own column, and how its elements are indented.
+    /// A list, with its own column and the indentation of its elements.
     List(Option<usize>, &'static [Spec]),
-    /// By a rule of its own.
+    /// By a special rule.
     By(Rule),
 }
 
@@ -39,21 +39,21 @@ pub(super) enum Rule {
 /// The indentation of an operator's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
-    /// The number of arguments before a body.
+    /// An operator with this number of arguments before a body.
     Number(usize),
-    /// A rule for each argument.
+    /// An operator with an indentation for each argument.
     Arguments(&'static [Spec]),
-    /// By a rule of its own.
+    /// An operator with a special rule.
     By(Rule),
 }
 
 use Spec::{Below, Body, By, Column, Lambda, List, Rest};
 
-/// A definition with a lambda list.
+/// The arguments of a definition with a lambda list.
 pub(super) const DEFUN: &[Spec] = &[Column(4), Lambda, Body];
-/// An operator whose name begins with `with-` or the like.
+/// The arguments of an operator whose name begins with `with-` or a similar prefix.
 pub(super) const WITH: &[Spec] = &[Lambda, Body];
-/// `do` before its body.
+/// The arguments of `do` before its body.
 pub(super) const DO: &[Spec] = &[List(None, &[Rest]), List(None, &[Rest, Column(1)])];
 
 const CASE: &[Spec] = &[Column(4), Rest, List(Some(2), &[Rest, Column(1)])];
@@ -72,8 +72,8 @@ const VARIABLE: &[Spec] = &[Column(4), Column(2), Column(2)];
 const STRUCTURE: &[Spec] =
     &[List(Some(4), &[Rest, List(Some(2), &[Rest, Column(1)])]), Rest, List(Some(2), &[Rest, Column(1)])];
 
-/// The method of an operator by its name, in lower case without package; `keyword`: it is written
-/// as a keyword.
+/// Returns the indentation of an operator. The name is in lower case, without package. `keyword` is
+/// true if the name is written as a keyword.
 pub(super) fn of(name: &str, keyword: bool) -> Option<Method> {
     use Method::{Arguments, Number};
     Some(match name {

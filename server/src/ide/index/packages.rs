@@ -1,4 +1,4 @@
-//! The packages that texts define, and the home packages of symbols by these definitions.
+//! The packages that texts define, and the home packages of symbols according to these definitions.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,31 +8,31 @@ use crate::text::designator;
 use crate::text::names;
 use crate::text::scanner::TokenKind;
 
-/// A package definition in a text. Its names are symbol names, as the reader makes them.
+/// A package definition in a text. All names are symbol names, as the reader makes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageText {
     /// The name.
     pub name: String,
     /// The nicknames.
     pub nicknames: Vec<String>,
-    /// The packages that it uses.
+    /// The packages that the package uses.
     pub uses: Vec<String>,
     /// The exported names.
     pub exports: HashSet<String>,
-    /// The names of `:shadow` and `:intern`, whose symbols are the package's own.
+    /// The names in `:shadow` and `:intern`, whose symbols belong to the package.
     pub shadows: HashSet<String>,
-    /// The names of `:shadow` alone.
+    /// The names in `:shadow` only.
     pub shadowed: HashSet<String>,
-    /// Imported names, with the packages that they are imported from.
+    /// The imported names, with the packages from which they are imported.
     pub imports: HashMap<String, String>,
-    /// The packages whose exports it also exports.
+    /// The packages whose exports the package also exports.
     pub reexports: Vec<String>,
-    /// The packages by their local nicknames.
+    /// Other packages, by their local nicknames in the package.
     pub local: HashMap<String, String>,
 }
 
-/// The name that a string designator in a package definition denotes: a string, a symbol or a
-/// keyword.
+/// Returns the name that a string designator in a package definition denotes. The designator is a
+/// string, a symbol or a keyword.
 pub fn designated(form: &Form, node: &Node) -> Option<String> {
     match node.kind {
         Kind::String => designator::designated(form.text(node), TokenKind::String),
@@ -41,7 +41,7 @@ pub fn designated(form: &Form, node: &Node) -> Option<String> {
     }
 }
 
-/// The package definition at a span of a form; `None` if its name cannot be read.
+/// Returns the package definition at a span of a form, or `None` if its name cannot be read.
 pub(super) fn package_of_form(form: &Form, span: Span) -> Option<PackageText> {
     let node = form.node_at(span)?;
     let mut package = PackageText { name: designated(form, node.children.get(1)?)?, ..PackageText::default() };
@@ -101,14 +101,14 @@ impl<'a> Packages<'a> {
         Packages { by_name }
     }
 
-    /// The packages with another definition of one of them.
+    /// Returns the packages with one of the definitions replaced.
     pub fn with<'b>(&'b self, changed: &'b PackageText) -> Packages<'b> {
         let of_same =
             |(name, one): (&&'b str, &&'b PackageText)| (*name, if one.name == changed.name { changed } else { *one });
         Packages { by_name: self.by_name.iter().map(of_same).collect() }
     }
 
-    /// All packages, by name.
+    /// Returns all packages, sorted by name.
     pub fn all(&self) -> Vec<&'a PackageText> {
         let mut all: Vec<&PackageText> = self.by_name.values().copied().collect();
         all.sort_by(|one, other| one.name.cmp(&other.name));
@@ -116,12 +116,12 @@ impl<'a> Packages<'a> {
         all
     }
 
-    /// A package by its name or nickname.
+    /// Returns a package by its name or nickname.
     pub fn get(&self, name: &str) -> Option<&'a PackageText> {
         self.by_name.get(name).copied()
     }
 
-    /// The packages in which a symbol is accessible without a prefix.
+    /// Returns the packages in which a symbol is accessible without a prefix.
     pub fn seeing(&self, home: &str, name: &str) -> Vec<&'a PackageText> {
         let mut all: Vec<&PackageText> = self.by_name.values().copied().collect();
         all.retain(|package| self.home(&package.name, name) == home);
@@ -130,16 +130,16 @@ impl<'a> Packages<'a> {
         all
     }
 
-    /// The name of the package that a prefix denotes in package `here`; the name as given if no
-    /// text defines the package.
+    /// Returns the name of the package that a prefix denotes in the package `here`. Returns the
+    /// prefix, with local nicknames resolved, if no text defines the package.
     pub fn package_name(&self, prefix: &str, here: &str) -> String {
         let local = self.get(here).and_then(|here| here.local.get(prefix));
         let name = local.map_or(prefix, String::as_str);
         self.get(name).map_or_else(|| name.to_owned(), |package| package.name.clone())
     }
 
-    /// The home package of the symbol that a name denotes in a package, by the texts; the package
-    /// itself if no text defines it.
+    /// Returns the home package, according to the texts, of the symbol that a name denotes in a
+    /// package. Returns the package itself if no text defines it.
     pub fn home(&self, package: &str, name: &str) -> String {
         self.home_within(package, name, 0)
     }
@@ -160,7 +160,7 @@ impl<'a> Packages<'a> {
         }
     }
 
-    /// Returns true if a package of the texts exports a name.
+    /// Returns true if a package exports a name, according to the texts.
     fn exports(&self, package: &str, name: &str, depth: usize) -> bool {
         const MAX_DEPTH: usize = 16;
         let Some(known) = self.get(package).filter(|_| depth < MAX_DEPTH) else { return false };

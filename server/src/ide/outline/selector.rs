@@ -1,5 +1,5 @@
-//! Names by which people and agents select the definitions of a text: parses a name, and
-//! computes one that selects each definition alone.
+//! The names by which people and agents select the definitions of a text. This module parses such
+//! names, and computes names that each select only one definition.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use super::{Definition, name, normal, specializer, specializers};
 use crate::text::cancellation;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
-/// A name as a person or an agent writes it, to find definitions by.
+/// A name as a person or an agent writes it to select definitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DefinitionSelector {
-    /// In lower case, in single spaces, without a package prefix.
+    /// The name in lower case, with single spaces, without a package prefix.
     name: String,
     qualifiers: Option<Vec<String>>,
     specializers: Option<Vec<String>>,
@@ -19,9 +19,9 @@ pub struct DefinitionSelector {
 }
 
 impl DefinitionSelector {
-    /// Parses `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`,
-    /// `area :after (square)`, `:after area (square)`, each with an optional `[2]` behind it for
-    /// the second match.
+    /// Parses `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`, `area :after
+    /// (square)` or `:after area (square)`. Each may be followed by a number, such as `[2]` for the
+    /// second match.
     pub fn new(written: &str) -> DefinitionSelector {
         let trimmed = written.trim();
         let numbered = trimmed.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
@@ -65,7 +65,8 @@ impl DefinitionSelector {
         self.specializers.is_none() && self.qualifiers.is_none() && written.is_some_and(|written| written == self.name)
     }
 
-    /// The matching definitions of an operator (in any case, with or without package).
+    /// Returns the matching definitions with an operator. The operator is in any case, with or
+    /// without package.
     pub fn among<'a>(&self, definitions: &'a [Definition], operator: &str, tree: &Tree) -> Vec<&'a Definition> {
         let operator = operator_of(definitions, operator);
         let mut found: Vec<&Definition> = definitions
@@ -79,9 +80,9 @@ impl DefinitionSelector {
     }
 }
 
-/// Returns [`Definition::operator`] for an operator as written: a symbol in any case, with or
-/// without package, or the text of a form that has no operator, in which a colon is no package
-/// marker.
+/// Returns [`Definition::operator`] for an operator as written. This is a symbol in any case, with
+/// or without package, or the text of a form that has no operator. A colon in such a text is no
+/// package marker.
 pub fn operator_of(definitions: &[Definition], written: &str) -> String {
     let whole = normal(written);
     if definitions.iter().any(|definition| definition.operator == whole) {
@@ -90,7 +91,7 @@ pub fn operator_of(definitions: &[Definition], written: &str) -> String {
     whole.rsplit(':').next().unwrap_or(&whole).to_owned()
 }
 
-/// `(square t)` or `((shape square) x)`.
+/// Returns the specializers in a list such as `(square t)` or `((shape square) x)`.
 fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
     let lambda_list = tree.elements(list).any(|id| {
         tree.node(id).kind == Kind::List && tree.operator(id).is_none_or(|head| head != "eql")
@@ -99,7 +100,7 @@ fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
     if lambda_list { specializers(tree, list) } else { tree.elements(list).map(|id| specializer(tree, id)).collect() }
 }
 
-/// Operator, name, qualifiers and specializers.
+/// An operator, a name, qualifiers and specializers.
 type Method<'a> = (&'a str, &'a str, &'a [String], &'a [String]);
 
 /// Definitions by their search keys.
@@ -107,11 +108,11 @@ struct DefinitionsByKey<'a> {
     definitions: &'a [Definition],
     /// The indices of the definitions, by operator.
     all: HashMap<&'a str, Vec<usize>>,
-    /// By operator and name, and by operator and name as written.
+    /// The indices by operator and name, for names with and without qualifiers and specializers.
     named: HashMap<(&'a str, String), Vec<usize>>,
-    /// By operator, name and qualifiers.
+    /// The indices by operator, name and qualifiers.
     qualified: HashMap<(&'a str, &'a str, &'a [String]), Vec<usize>>,
-    /// By operator, name, qualifiers and specializers.
+    /// The indices by operator, name, qualifiers and specializers.
     specialized: HashMap<Method<'a>, Vec<usize>>,
 }
 
@@ -135,7 +136,7 @@ impl<'a> DefinitionsByKey<'a> {
         DefinitionsByKey { definitions, all, named, qualified, specialized }
     }
 
-    /// The indices of the matches of [`DefinitionSelector::among`], ignoring a number.
+    /// Returns the indices of the matches of [`DefinitionSelector::among`], regardless of a number.
     fn by<'s>(&'s self, wanted: &'s DefinitionSelector, operator: &'s str) -> &'s [usize] {
         let found = match (&wanted.qualifiers, &wanted.specializers) {
             _ if wanted.name.is_empty() => self.all.get(operator),
@@ -149,7 +150,7 @@ impl<'a> DefinitionsByKey<'a> {
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// The name that selects only the definition with this index.
+    /// Returns the name that selects only the definition with this index.
     fn selector(&self, index: usize) -> String {
         let Some(definition) = self.definitions.get(index) else { return String::new() };
         let operator = definition.operator.as_str();
@@ -172,7 +173,7 @@ impl<'a> DefinitionsByKey<'a> {
             }
         }
         for name in [full.as_str(), ""] {
-            // Parsed with a number behind the name, as in the result.
+            // The name is parsed with a number after it, as in the result.
             let wanted = DefinitionSelector::new(&format!("{name}[1]"));
             if let Ok(at) = self.by(&wanted, operator).binary_search(&index) {
                 return format!("{name}[{}]", at + 1);
@@ -182,13 +183,14 @@ impl<'a> DefinitionsByKey<'a> {
     }
 }
 
-/// Returns true if [`DefinitionSelector::new`] takes a name as it is.
+/// Returns true if [`DefinitionSelector::new`] uses a name as it is.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['(', '[', '"', '|', ' ', ':', '\\', '#', ';', '\''])
 }
 
-/// A name for each definition that, with its operator, selects it alone: its name, the name with
-/// specializers, or with a number behind it.
+/// Returns a name for each definition that, together with the operator, selects only this
+/// definition. It is the definition's name, the name with specializers, or a name followed by a
+/// number.
 pub fn selectors(definitions: &[Definition], tree: &Tree) -> Vec<String> {
     let found = DefinitionsByKey::new(definitions, tree);
     (0..definitions.len())

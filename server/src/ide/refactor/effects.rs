@@ -1,4 +1,4 @@
-//! The effects of evaluating a form, as far as its text tells.
+//! The effects of the evaluation of a form, as far as its text shows them.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::site::{Operator, Site};
 use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::scopes::BindingKind;
 
-/// Standard functions without side effects whose value depends on the arguments alone.
+/// Standard functions without side effects whose value depends only on the arguments.
 pub(super) const PURE: [&str; 46] = [
     "+",
     "-",
@@ -111,10 +111,10 @@ pub(super) const STATE_DEPENDENT: [&str; 52] = [
     "boundp",
     "fboundp",
 ];
-/// Functions of [`STATE_DEPENDENT`] that make a new object.
+/// Functions in [`STATE_DEPENDENT`] that make a new object.
 const MAKING: [&str; 10] =
     ["list", "list*", "cons", "append", "reverse", "copy-list", "copy-seq", "subseq", "vector", "string"];
-/// Standard functions that signal no error whatever their arguments are.
+/// Standard functions that signal no error for any arguments.
 const TOTAL: [&str; 17] = [
     "not",
     "null",
@@ -153,8 +153,8 @@ const MODIFYING: [&str; 16] = [
     "ensuref",
     "zapf",
 ];
-/// Operators that assign to their arguments, with the index of the first assigned argument and the
-/// step to the next one; [`ONE`] where there is no next one.
+/// Operators that assign to their arguments. With each are the index of the first assigned argument
+/// and the distance to the next one, or [`ONE`] if there is no next one.
 const ASSIGNING: [(&str, usize, usize); 15] = [
     ("setq", 1, 2),
     ("setf", 1, 2),
@@ -172,14 +172,14 @@ const ASSIGNING: [(&str, usize, usize); 15] = [
     ("ctypecase", 1, ONE),
     ("check-type", 1, ONE),
 ];
-/// The step of an operator that assigns to one argument.
+/// The distance for operators that assign to one argument.
 const ONE: usize = usize::MAX;
 /// Iteration forms, whose variables change from one iteration to the next.
 pub(super) const ITERATION_FORMS: [&str; 10] =
     ["do", "do*", "dolist", "dotimes", "loop", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
 
-/// Adds the atoms in a form to which it assigns to `found`. An unknown macro is taken to assign to
-/// each of its arguments that is a symbol.
+/// Adds the atoms in a form to which the form assigns to `found`. An unknown macro counts as
+/// assigning to each of its arguments that is a symbol.
 pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&'a Node>) {
     if node.is_data() {
         return;
@@ -205,8 +205,8 @@ pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&
     node.children.iter().for_each(|child| assignments(site, child, found));
 }
 
-/// The number of leading arguments to which a user's macro may assign; `None` if the operator is
-/// the standard's or a function.
+/// Returns the number of leading arguments to which a user's macro may assign. Returns `None` if
+/// the operator is in the standard or a function.
 fn macro_arguments(site: &Site, operator: &str) -> Option<usize> {
     if crate::ide::hyperspec::page_of_symbol(operator).is_some() {
         return None;
@@ -218,8 +218,8 @@ fn macro_arguments(site: &Site, operator: &str) -> Option<usize> {
     }
 }
 
-/// Adds the variables to which an assignment to a place assigns: `x` of `x` and `(getf x :a)`, `x`
-/// and `y` of `(values x y)`.
+/// Adds the variables to which an assignment to a place assigns: `x` for the places `x` and `(getf
+/// x :a)`, `x` and `y` for `(values x y)`.
 fn stored<'a>(site: &Site, place: &'a Node, found: &mut Vec<&'a Node>) {
     if place.kind == Kind::Atom && place.prefix == Prefix::None {
         found.push(place);
@@ -240,7 +240,7 @@ fn stored<'a>(site: &Site, place: &'a Node, found: &mut Vec<&'a Node>) {
     }
 }
 
-/// The indices of the bindings that are assigned anywhere in the top-level form, or that an
+/// Returns the indices of the bindings that are assigned anywhere in the top-level form, or that an
 /// iteration form changes.
 pub(super) fn changing(site: &Site) -> HashSet<usize> {
     let mut found = Vec::new();
@@ -252,7 +252,7 @@ pub(super) fn changing(site: &Site) -> HashSet<usize> {
 }
 
 /// Returns true if the form is a constant, a local variable that is never assigned, or a call of a
-/// [`PURE`] function with such arguments.
+/// [`PURE`] function with such arguments only.
 pub(super) fn is_stable(site: &Site, node: &Node, changing: &HashSet<usize>) -> bool {
     if node.guarded || site.form.written(node).starts_with("#.") {
         return false;
@@ -315,8 +315,8 @@ pub(super) fn is_total(site: &Site, node: &Node) -> bool {
     }
 }
 
-/// Returns true if all evaluations of a stable form give `eql` objects: a number, character or
-/// symbol, or the value of a variable.
+/// Returns true if all evaluations of a stable form return `eql` objects: a number, a character or
+/// a symbol, or the value of a variable.
 pub(super) fn has_no_identity(site: &Site, node: &Node) -> bool {
     match (node.prefix, node.kind) {
         (Prefix::Quote, kind) => kind == Kind::Atom,
@@ -330,7 +330,7 @@ pub(super) fn has_no_identity(site: &Site, node: &Node) -> bool {
 }
 
 /// Returns true if each evaluation of the form may make a new object that is its value or a part of
-/// it.
+/// its value.
 pub(super) fn makes_object(site: &Site, node: &Node) -> bool {
     let makes = |node: &Node| site.form.operator(node).is_some_and(|name| MAKING.contains(&name.as_str()));
     node.prefix == Prefix::Function && node.kind == Kind::List

@@ -1,5 +1,5 @@
-//! Extracting a variable for all equal forms: each becomes the variable, which is bound around the
-//! statements that have them.
+//! Extraction of a variable for all equal forms. Each form is replaced by the variable, which is
+//! bound around the statements that contain the forms.
 
 use std::collections::HashSet;
 
@@ -39,8 +39,8 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     Some(Refactoring::new("extract-variable-all", Group::Extract, title, extract(site, node, &all)))
 }
 
-/// Adds the paths to the forms that equal `node` and mean the same, in the order of the text, until
-/// they are too many.
+/// Adds the paths to the forms that equal `node` and have the same meaning, in the order of the
+/// text. Stops when there are too many.
 fn add_equal<'a>(site: &Site<'a>, node: &Node, path: &mut Vec<&'a Node>, found: &mut Vec<Vec<&'a Node>>) {
     let Some(at) = path.last().copied().filter(|_| found.len() <= MAX_PLACES) else { return };
     if is_equal(site, node, at) {
@@ -65,12 +65,12 @@ fn is_value(site: &Site, path: &[&Node]) -> bool {
     })
 }
 
-/// Returns true if an atom in a body is the body's value: before the last form it may be a
-/// docstring or a tag. `list`: the form with the body.
+/// Returns true if an atom in a body is the body's value. An atom before the last form may be a
+/// docstring or a tag. `list` is the form with the body.
 fn is_last_value(site: &Site, list: &Node, parents: &[&Node], node: &Node) -> bool {
     let last = parents.last().and_then(|parent| parent.children.last());
     let operator = site.form.operator(list).unwrap_or_default();
-    // A string behind `:report` is in the body of a clause.
+    // A string after `:report` is in the body of a clause.
     let has_other_atoms =
         matches!(operator.as_str(), "tagbody" | "restart-case") || ITERATION_FORMS.contains(&operator.as_str());
     last.is_some_and(|last| std::ptr::eq(last, node)) && !has_other_atoms && !site.may_call_macro(list, &operator)
@@ -81,8 +81,8 @@ fn is_option(site: &Site, node: &Node) -> bool {
     site.form.operator(node).is_some_and(|operator| operator.starts_with(':'))
 }
 
-/// Returns true if two forms are written alike, but for white space and case, and their names have
-/// the same bindings.
+/// Returns true if two forms are written alike, except for white space and case, and their names
+/// have the same bindings.
 fn is_equal(site: &Site, one: &Node, other: &Node) -> bool {
     if std::ptr::eq(one, other) {
         return true;
@@ -114,7 +114,7 @@ fn extract(site: &Site, node: &Node, all: &[Vec<&Node>]) -> Result<Vec<Edit>, St
     Ok(edits)
 }
 
-/// The forms in which the variable is bound, and the edits.
+/// Returns the forms around which the variable is bound, and the edits.
 fn region<'a>(site: &Site<'a>, node: &Node, all: &[Vec<&'a Node>]) -> Result<(Vec<&'a Node>, Vec<Edit>), String> {
     let path = all.first().ok_or("it is not evaluated")?;
     let (first, parents) = path.split_last().ok_or("it is not evaluated")?;
@@ -175,14 +175,14 @@ fn region<'a>(site: &Site<'a>, node: &Node, all: &[Vec<&'a Node>]) -> Result<(Ve
     Err("nothing is around them that a variable could be bound before".into())
 }
 
-/// The reason why the forms cannot be evaluated before another one.
+/// Returns the reason why the forms cannot be evaluated before another one.
 fn is_before(site: &Site, other: &Node) -> String {
     let other = clip(site.form.written(other), 60).text;
     format!("{other} is evaluated before the first of them, and may have an effect")
 }
 
-/// The first and the last of the statements around which the variable can be bound at a step;
-/// `None` if they do not have all occurrences.
+/// Returns the first and the last of the statements around which the variable can be bound at a
+/// step. Returns `None` if they do not contain all occurrences.
 fn statements<'a>(
     site: &Site<'a>,
     path: &[&'a Node],
@@ -208,7 +208,7 @@ fn statements<'a>(
     let between = |one: &&Node| step.child.start() <= one.start() && one.end() <= last.end();
     let plain = |one: &Node| {
         let operator = site.form.operator(one).unwrap_or_default();
-        // An atom may be a tag or a keyword of `loop`; a definition would no longer be at top
+        // An atom may be a tag or a keyword of `loop`. A definition would no longer be at top
         // level.
         let is_definition = crate::text::definitions::is_definer(&operator);
         one.kind == Kind::List && !is_definition && operator != "declare" && !is_option(site, one)
@@ -216,7 +216,7 @@ fn statements<'a>(
     (step.place == Place::Body && parent.elements().iter().filter(between).all(plain)).then_some((step.child, last))
 }
 
-/// Refuses a place where a name of the form is not bound yet.
+/// Refuses a place where a name in the form is not bound yet.
 fn check_visible(site: &Site, node: &Node, at: &Node) -> Result<(), String> {
     let visible = site.scopes.visible(site.form.span_of(at.start(), at.start()).start);
     for (name, index) in locals(site, node) {
@@ -228,7 +228,7 @@ fn check_visible(site: &Site, node: &Node, at: &Node) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a form whose value may change before the last of its places is reached.
+/// Refuses a form whose value may change before the last of its places is evaluated.
 fn keeps_its_value(site: &Site, node: &Node, all: &[Vec<&Node>], region: &[&Node]) -> Result<(), String> {
     let in_closure = |path: &Vec<&Node>| {
         let (Some(last), around) =
@@ -270,15 +270,15 @@ fn keeps_its_value(site: &Site, node: &Node, all: &[Vec<&Node>], region: &[&Node
     }
 }
 
-/// The local variables, functions and macros in a form, with their bindings.
+/// Returns the local variables, functions and macros in a form, with the indices of their bindings.
 fn locals(site: &Site, node: &Node) -> Vec<(String, usize)> {
     let own = site.scopes.resolve(node.span.start).filter(|_| node.kind == Kind::Atom);
     let own = own.map(|index| (site.form.text(node).to_owned(), index));
     own.into_iter().chain(node.children.iter().flat_map(|child| locals(site, child))).collect()
 }
 
-/// The first form that may change a variable or an object while `node` is evaluated, before `last`
-/// is.
+/// Returns the first form that may change a variable or an object during the evaluation of `node`,
+/// before `last` is evaluated.
 fn first_change<'a>(site: &Site<'a>, node: &'a Node, last: &Node) -> Option<&'a Node> {
     const PLAIN: [&str; 12] = [
         "if",
@@ -329,7 +329,7 @@ fn first_change<'a>(site: &Site<'a>, node: &'a Node, last: &Node) -> Option<&'a 
         name if PLAIN.contains(&name) || super::effects::PURE.contains(&name) || STATE_DEPENDENT.contains(&name) => {
             all(1)
         }
-        // A function is called when its arguments, and `last` among them, have been evaluated.
+        // A function is called after the evaluation of its arguments, one of which contains `last`.
         name if node.end() > last.end() && is_function(site, name) => all(1),
         _ => Some(node),
     }

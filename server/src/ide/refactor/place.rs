@@ -1,17 +1,17 @@
-//! The evaluation of a form by the forms around it, as far as the standard's operators and the
-//! known macros tell.
+//! The way in which a form is evaluated by the forms around it, as far as it follows from the
+//! standard's operators and the known macros.
 
 use super::site::{Operator, Site};
 use crate::text::datum::{Kind, Node, Prefix};
 use crate::text::loop_keywords::{ACCUMULATIONS, CONDITIONALS, SEQUENCES, STATEMENTS, TESTS, is_in};
 use crate::text::scopes::BindingKind;
 
-/// The place of a form in the form around it.
+/// The place of a form in the surrounding form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// Evaluated once, after the arguments before it.
     Argument,
-    /// Evaluated once, before all else.
+    /// Evaluated once, before all other forms.
     First,
     /// A statement of a body.
     Body,
@@ -19,24 +19,24 @@ pub(super) enum Place {
     Branch,
     /// The place of an assignment.
     Assigned,
-    /// The value of a binding that sees the bindings before it.
+    /// The value of a binding that is in the scope of the bindings before it.
     Serial,
 }
 
-/// One step down from a form to a form that it evaluates.
+/// A step from a form to a form that it evaluates.
 pub(super) struct Step<'a> {
-    /// The form around.
+    /// The outer form.
     pub(super) list: &'a Node,
-    /// The form within.
+    /// The inner form.
     pub(super) child: &'a Node,
-    /// For a serial binding, the binding; else `child`.
+    /// The binding, if the place is a serial binding. Otherwise `child`.
     pub(super) holder: &'a Node,
     pub(super) place: Place,
     /// The forms within `list` that are evaluated before `child`.
     pub(super) before: Vec<&'a Node>,
 }
 
-/// The steps from the top-level form to `node`.
+/// Returns the steps from the top-level form to `node`.
 ///
 /// # Errors
 /// The reason why `node` is not known to be evaluated.
@@ -47,7 +47,8 @@ pub(super) fn steps<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a Node) -
     steps_within(site, parents, node)
 }
 
-/// Like [`steps`], from a form that is known to be evaluated; it may be behind a comma.
+/// Returns the same as [`steps`], but from a form that is known to be evaluated. This form may
+/// follow a comma.
 ///
 /// # Errors
 /// The reason why `node` is not known to be evaluated.
@@ -81,7 +82,7 @@ pub(super) fn steps_within<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a 
     Ok(steps)
 }
 
-/// Returns true if the form around may use more than the first value of the form within.
+/// Returns true if the outer form may use more than the first value of the inner form.
 pub(super) fn takes_all_values(site: &Site, step: &Step) -> bool {
     const ALL: [&str; 7] = ["return", "return-from", "the", "truly-the", "throw", "nth-value", ""];
     let operator = site.form.operator(step.list).unwrap_or_default();
@@ -92,13 +93,13 @@ pub(super) fn takes_all_values(site: &Site, step: &Step) -> bool {
     all || !matches!(step.place, Place::Argument | Place::First | Place::Serial)
 }
 
-/// The number of levels that a step goes down, the place it comes to, and the forms that are
-/// evaluated before. `None`: it is not known how the form is evaluated.
+/// Returns the number of levels of the next step, the place that it leads to, and the forms that
+/// are evaluated before. Returns `None` if it is not known how the form is evaluated.
 fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a Node>)> {
     use Place::{Argument, Assigned, Body, Branch, First, Serial};
     let (list, child) = (path[0], path[1]);
     let index = index_of(list, child)?;
-    // The index of the next node of the path in the node at a level.
+    // Returns the index of the next node of the path within the node at a level.
     let deeper = |level: usize| index_of(path.get(level)?, path.get(level + 1)?);
     let children = |from: usize| list.children.get(from..index).unwrap_or_default().iter().collect::<Vec<&Node>>();
     let only = |place| Some((1, place, Vec::new()));
@@ -228,7 +229,7 @@ fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a
     }
 }
 
-/// Returns true if an argument of the assigned place may be a place itself.
+/// Returns true if an argument of the assigned place may itself be a place.
 fn is_nested_place(site: &Site, path: &[&Node], index: usize, operator: &str) -> bool {
     let assigned = match operator {
         "setf" | "psetf" => index % 2 == 1,
@@ -289,7 +290,7 @@ const SIMPLE_PLACES: [&str; 38] = [
     "compiler-macro-function",
 ];
 
-/// The standard's macros and special operators whose remaining arguments [`step`] does not know.
+/// The standard's macros and special operators whose other arguments [`step`] does not know.
 const STANDARD_MACROS: [&str; 54] = [
     "quote",
     "function",
@@ -347,8 +348,8 @@ const STANDARD_MACROS: [&str; 54] = [
     "defsystem",
 ];
 
-/// The place of an element of `loop`: a statement behind `do` and the like or of a simple loop, or
-/// a form that is evaluated at its own time.
+/// Returns the place of an element of `loop`. It is a statement after `do` and similar words or of
+/// a simple loop, or else a form that is evaluated at a time of its own.
 fn in_loop(site: &Site, list: &Node, index: usize) -> Option<Place> {
     let elements = &list.children;
     let word = |at: usize| elements.get(at).and_then(|node| site.form.name(node));

@@ -1,4 +1,4 @@
-//! The place of a refactoring: the top-level form, the selection, and what is known of macros.
+//! The place of a refactoring: the top-level form, the selection, and the known facts about macros.
 
 use super::names::Names;
 use crate::ide::index::Snapshot;
@@ -7,39 +7,41 @@ use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 use crate::text::scopes::{BindingKind, Scopes};
 
-/// An edit of a text. Edits of one cluster are indented together.
+/// An edit of a text. Edits of the same cluster are indented together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Edit {
     /// The replaced span of the document, in characters.
     pub(super) span: Span,
     /// The replacement.
     pub(super) text: String,
-    /// The number of its cluster.
+    /// The number of the edit's cluster.
     pub(super) cluster: usize,
-    /// The changed document: an index of [`Site::others`]; `None`: the site's own.
+    /// The changed document as an index in [`Site::others`]. `None` stands for the site's own
+    /// document.
     pub(super) other: Option<usize>,
 }
 
-/// Macros by name, with the number of arguments before the body, if known.
+/// Macros by name, with the number of arguments before the body, or `None` if that is not known.
 pub(super) type MacroBodies = std::collections::HashMap<String, Option<usize>>;
 
-/// Knowledge of operators that the standard does not have.
+/// The known facts about operators that are not in the standard.
 #[derive(Debug, Default)]
 pub(super) struct Macros {
-    /// By the name of a macro, the number of arguments before its body; `None` if it is not known.
+    /// The number of arguments before the body, by the name of the macro. `None` if it is not
+    /// known.
     macros: MacroBodies,
-    /// Names that are known to be functions.
+    /// The names of known functions.
     functions: std::collections::HashSet<String>,
-    /// Names that nothing defines, and that may be macros of packages of which nothing is known.
+    /// The names that nothing defines. They may be macros of packages about which nothing is known.
     undefined: std::collections::HashSet<String>,
 }
 
-/// The evaluation of the arguments of an operator that is not the standard's.
+/// The evaluation of the arguments of an operator that is not in the standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operator {
-    /// All are evaluated.
+    /// All arguments are evaluated.
     Function,
-    /// The arguments after this many are a body.
+    /// The arguments after this number of arguments are a body.
     Body(usize),
     /// The evaluation of the arguments is not known.
     Unknown,
@@ -58,7 +60,7 @@ impl Macros {
         self.undefined.insert(name.to_owned());
     }
 
-    /// The reason why the evaluation of the arguments of an operator, as written, is not known.
+    /// Returns the reason why it is not known how an operator, as written, evaluates its arguments.
     pub(super) fn reason(&self, written: &str) -> String {
         let is_undefined = |name: &String| self.undefined.contains(name) && !self.macros.contains_key(name);
         let undefined = crate::text::datum::symbol_name(written).filter(is_undefined).is_some();
@@ -66,8 +68,8 @@ impl Macros {
         format!("it is not known how {written}{why} evaluates it")
     }
 
-    /// The evaluation of an operator's arguments. An unknown name is taken for a function's, unless
-    /// it is named like a macro: `with-`, `do-`, a definer.
+    /// Returns how an operator evaluates its arguments. An unknown name counts as a function,
+    /// unless it is named like a macro: with `with-`, with `do-`, or like a defining macro.
     pub(super) fn operator(&self, name: &str) -> Operator {
         match self.macros.get(name) {
             Some(Some(body)) => Operator::Body(*body),
@@ -89,21 +91,22 @@ pub(super) struct Site<'a> {
     /// The top-level form.
     pub(super) form: &'a Form,
     pub(super) scopes: Scopes,
-    /// Without white space at its ends; empty for a cursor.
+    /// The selection without white space at its ends; empty for a cursor.
     pub(super) selection: Span,
     pub(super) macros: &'a Macros,
     pub(super) names: &'a Names,
-    /// Other documents, by URI: those that are open, and those of files that define the package in
+    /// Other documents, by URI: the open ones, and those of the files that define the package in
     /// force.
     pub(super) others: &'a [(String, Document)],
-    /// The texts of files, not open in an editor, that define the function named at the start of
-    /// the selection.
+    /// The texts of files that define the function named at the start of the selection and that are
+    /// not open in an editor.
     pub(super) closed_definers: &'a [Document],
-    /// The workspace's texts.
+    /// The index of the workspace's texts.
     pub(super) index: &'a Snapshot,
-    /// The texts, besides `document` and `others`, that may mention the names on whose uses
-    /// elsewhere a refactoring depends: what the package definition at the selection imports, the
-    /// name at the selection that is exported or has a prefix; `None`: they are too many.
+    /// The texts, besides `document` and `others`, that may mention certain names. A refactoring
+    /// depends on the uses of these names elsewhere. They are the names that the package definition
+    /// at the selection imports, and the name at the selection if it is exported or has a prefix.
+    /// `None` if there are too many texts.
     pub(super) users: Option<&'a [Document]>,
     /// The line break of the text.
     pub(super) newline: &'static str,
@@ -113,11 +116,11 @@ pub(super) struct Site<'a> {
 pub(super) struct Selected<'a> {
     pub(super) parents: Vec<&'a Node>,
     pub(super) nodes: &'a [Node],
-    /// The selected bytes of the form's text: the elements, and comments before and behind them.
+    /// The selected bytes of the form's text: the elements, and comments before and after them.
     pub(super) bytes: (usize, usize),
 }
 
-/// A selection without white space at its ends.
+/// Returns a selection without white space at its ends.
 pub(super) fn trimmed(document: &Document, selection: Span) -> Span {
     let text = document.text();
     let (mut start, mut end) = (selection.start, selection.end.min(text.len_chars()));
@@ -131,24 +134,24 @@ pub(super) fn trimmed(document: &Document, selection: Span) -> Span {
 }
 
 impl<'a> Site<'a> {
-    /// The byte in the form's text of an offset of the document, in characters.
+    /// Converts an offset of the document, in characters, to a byte of the form's text.
     fn byte(&self, offset: usize) -> usize {
         let chars = offset.saturating_sub(self.form.span.start);
         self.form.source.char_indices().nth(chars).map_or(self.form.source.len(), |(byte, _)| byte)
     }
 
-    /// Returns true if the selection is not empty, and thus no mere cursor.
+    /// Returns true if the selection is not empty.
     pub(super) fn has_selection(&self) -> bool {
         self.selection.start < self.selection.end
     }
 
-    /// The data around and at the selection, outermost first.
+    /// Returns the data around and at the selection, outermost first.
     pub(super) fn chain(&self) -> Vec<&'a Node> {
         self.form.around(self.selection)
     }
 
-    /// The selected elements; without a selection, the innermost list around the cursor. `None` if
-    /// an element is selected in part.
+    /// Returns the selected elements. Without a selection, returns the innermost list around the
+    /// cursor. Returns `None` if only a part of an element is selected.
     pub(super) fn selected(&self) -> Option<Selected<'a>> {
         let mut chain = self.chain();
         if !self.has_selection() {
@@ -172,8 +175,9 @@ impl<'a> Site<'a> {
         (from <= to && !cut).then(|| Selected { parents: chain, nodes: &all[from..=to], bytes: (start, end) })
     }
 
-    /// The innermost list around the cursor with one of these operators, last, and the nodes around
-    /// it. `None` also if one of them, or an element of the list, is guarded (`#+`, `#-`).
+    /// Returns the innermost list around the cursor that has one of these operators, and before it
+    /// the nodes around that list. Returns `None` if there is none, or if one of the nodes or an
+    /// element of the list is guarded (`#+`, `#-`).
     pub(super) fn nearest(&self, operators: &[&str]) -> Option<Vec<&'a Node>> {
         let mut chain = self.chain();
         let is = |node: &&Node| {
@@ -185,13 +189,13 @@ impl<'a> Site<'a> {
         whole.then_some(chain)
     }
 
-    /// An edit of bytes of the form's text.
+    /// Returns an edit of a range of bytes of the form's text.
     pub(super) fn edit(&self, start: usize, end: usize, text: impl Into<String>) -> Edit {
         Edit { span: self.form.span_of(start, end), text: text.into(), cluster: 0, other: None }
     }
 
-    /// An unused name: `wanted`, with a number if the form, its bindings or the global names have
-    /// it. With `variable`, uses as an operator do not count.
+    /// Returns an unused name: `wanted`, followed by a number if the form, its bindings or the
+    /// global names have that name. With `variable`, uses as an operator do not count.
     pub(super) fn fresh(&self, wanted: &str, variable: bool) -> String {
         fn has(form: &Form, list: &[Node], name: &str, variable: bool) -> bool {
             list.iter().enumerate().any(|(index, node)| {
@@ -207,14 +211,15 @@ impl<'a> Site<'a> {
         self.cased(&name)
     }
 
-    /// The edits with empty ones at both ends of a list, so that all of it is indented.
+    /// Returns the edits with an empty edit at each end of a list, so that the whole list is
+    /// indented.
     pub(super) fn with_whole_list_indented(&self, list: &Node, mut edits: Vec<Edit>) -> Vec<Edit> {
         edits.insert(0, self.edit(list.start(), list.start(), ""));
         edits.push(self.edit(list.end(), list.end(), ""));
         edits
     }
 
-    /// A word in upper case if the form's operator is, else as it is.
+    /// Returns a word in upper case if the form's operator is in upper case, else as it is.
     pub(super) fn cased(&self, word: &str) -> String {
         let head = self.form.nodes.first().and_then(|node| node.children.first());
         let written = head.map(|head| self.form.text(head)).unwrap_or_default();
@@ -222,7 +227,7 @@ impl<'a> Site<'a> {
         if upper { word.to_uppercase() } else { word.to_owned() }
     }
 
-    /// The text of the form between two places, in bytes.
+    /// Returns the text of the form between two places, in bytes.
     pub(super) fn between(&self, start: usize, end: usize) -> &'a str {
         self.form.source.get(start..end).unwrap_or_default()
     }

@@ -1,36 +1,37 @@
-//! `eval-in-copy`: an evaluation, or other work, in a confined, throw-away copy of the image.
+//! `eval-in-copy`: an evaluation, or other work, in a confined copy of the image that is discarded
+//! afterwards.
 
 use serde::Serialize;
 
 use super::Operation;
 use crate::model::evaluation::TriedEvaluation;
 
-/// `eval-in-copy`, as the session sends it.
+/// The parameters of `eval-in-copy`, as the session sends them.
 #[derive(Debug, Clone, Serialize)]
 pub struct EvalInCopyParams {
-    /// The session whose package and REPL variables the copy starts with.
+    /// The session whose package and REPL variables the copy has at first.
     pub session: String,
     /// The code to read and evaluate, form by form.
     pub code: String,
-    /// The package to bind `*package*` to; `None`: the session's current one.
+    /// The package to which `*package*` is bound. `None` stands for the session's current package.
     pub package: Option<String>,
-    /// True to measure time and allocation.
+    /// True if time and allocation are measured.
     pub capture_time: bool,
-    /// Seconds after which the copy itself leaves the code.
+    /// The time limit of the code in seconds, enforced by the copy.
     pub timeout: f64,
-    /// Seconds after which the host ends the copy.
+    /// The time limit of the copy in seconds, enforced by the host.
     pub deadline: f64,
     /// True if the copy is confined.
     pub confine: bool,
-    /// True if the copy may have threads, and sockets in a network of its own (`eval.in_copy`).
+    /// True if the copy may have threads, and sockets in its own network (`eval.in_copy`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub threads: bool,
-    /// Bytes of private memory for the copy.
+    /// The limit of the copy's private memory, in bytes.
     #[serde(skip)]
     pub memory: u64,
 }
 
-/// The work `try-evaluation`: an evaluation that reports what it would have changed.
+/// `try-evaluation`: an evaluation in a copy that reports the changes it would have made.
 #[derive(Debug, Clone, Serialize)]
 pub struct TryEvaluationParams {
     /// See [`EvalInCopyParams::session`].
@@ -41,9 +42,9 @@ pub struct TryEvaluationParams {
     pub package: Option<String>,
     /// See [`EvalInCopyParams::capture_time`].
     pub capture_time: bool,
-    /// Seconds after which the copy leaves the code.
+    /// The time limit of the code in seconds.
     pub code_timeout: f64,
-    /// Seconds for the code and the comparison.
+    /// The time limit of the code and the comparison together, in seconds.
     pub timeout: f64,
 }
 
@@ -52,7 +53,7 @@ impl Operation for TryEvaluationParams {
     type Answer = TriedEvaluation;
 }
 
-/// `eval-in-copy` for an operation that is otherwise one of the image's own.
+/// `eval-in-copy` for an operation that otherwise runs in the image itself.
 #[derive(Debug, Clone, Serialize)]
 pub struct WorkInCopyParams<O> {
     /// The operation's name.
@@ -60,7 +61,7 @@ pub struct WorkInCopyParams<O> {
     /// The operation's parameters.
     #[serde(flatten)]
     pub operation: O,
-    /// See [`EvalInCopyParams::timeout`]. The operation's own parameters have it too.
+    /// See [`EvalInCopyParams::timeout`]. The operation's own parameters also contain it.
     #[serde(skip)]
     pub timeout: f64,
     /// See [`EvalInCopyParams::deadline`].

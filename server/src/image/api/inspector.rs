@@ -1,5 +1,5 @@
-//! The inspector beside `inspect` itself: values as tables, two values compared, code evaluated on
-//! a value, where one is defined, and its description.
+//! The operations of the inspector other than `inspect`: values as tables, searches, comparisons of
+//! two values, code evaluated on a value, the definitions of a value, and its description.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,9 +43,9 @@ operation!(
 operation!(
     /// `inspect-compare`.
     InspectCompare {
-        /// The value's reference.
+        /// The first value's reference.
         reference: u64,
-        /// The reference of the other.
+        /// The second value's reference.
         other: u64,
     },
     "inspect-compare",
@@ -56,9 +56,10 @@ operation!(
     InspectEval {
         /// The value's reference.
         reference: u64,
-        /// The code; `*` is the value in it.
+        /// The code. In it, `*` is the value.
         code: String,
-        /// The seconds that the code may run; `None`: 10 at a stop, no limit elsewhere.
+        /// The time limit of the code in seconds. `None` stands for 10 at a stop, and for no limit
+        /// elsewhere.
         #[serde(skip_serializing_if = "Option::is_none")]
         timeout: Option<f64>,
     },
@@ -76,7 +77,7 @@ operation!(
     Definitions
 );
 operation!(
-    /// `inspect-describe`: the description is printed to standard output.
+    /// `inspect-describe`. The description is printed to standard output.
     InspectDescribe {
         /// The value's reference.
         reference: u64,
@@ -88,11 +89,11 @@ operation!(
 operation!(
     /// `variable-value`.
     VariableValue {
-        /// The session whose package and whose own variables count, such as `*`.
+        /// The session whose package and own variables, such as `*`, are used.
         session: String,
-        /// The name, as it is written.
+        /// The name as written.
         name: String,
-        /// The package in which the name is read; `None`: the session's.
+        /// The package in which the name is read. `None` stands for the session's package.
         #[serde(skip_serializing_if = "Option::is_none")]
         package: Option<String>,
     },
@@ -114,7 +115,7 @@ operation!(
         start: usize,
         /// The number of parts.
         count: usize,
-        /// The seconds that the code may run; `None`: 10.
+        /// The time limit of the code in seconds. `None` stands for 10.
         #[serde(skip_serializing_if = "Option::is_none")]
         timeout: Option<f64>,
     },
@@ -125,7 +126,7 @@ operation!(
 /// The definitions of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Definitions {
-    /// The definitions that are from files, the value's own first.
+    /// The definitions in files, the value's own first.
     pub definitions: Vec<Definition>,
     /// The image's `*features*`, upper-case.
     pub features: Vec<String>,

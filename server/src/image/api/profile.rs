@@ -1,4 +1,4 @@
-//! `profile`: an evaluation with a sampled profile of its time or memory.
+//! `profile`: an evaluation with a sampled profile of its time or allocation.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,21 +9,22 @@ use crate::model::profile::ProfileMode;
 /// `profile`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProfileParams {
-    /// The session whose `*package*`, `*`, `+`, `/` are in force.
+    /// The session whose `*package*`, `*`, `+` and `/` are in force.
     pub session: String,
     /// The code to read and evaluate, form by form.
     pub code: String,
-    /// The package to bind `*package*` to for this call; `None`: the session's current one.
+    /// The package to which `*package*` is bound for this call. `None` stands for the session's
+    /// current package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
     /// The sampled quantity.
     pub mode: ProfileMode,
-    /// Seconds between samples (except for allocation, where each memory region that a thread
-    /// allocates is a sample).
+    /// The time between samples in seconds. For allocation, each memory region that a thread
+    /// allocates is a sample instead.
     pub interval: f64,
     /// The maximum number of samples reported.
     pub max_samples: u32,
-    /// Seconds after which the image itself interrupts.
+    /// The time limit in seconds, enforced by the image.
     pub timeout: f64,
 }
 
@@ -42,13 +43,13 @@ pub struct Profile {
     /// The stacks, most frequent first.
     #[serde(default)]
     pub stacks: Vec<Stack>,
-    /// Functions, as seen from the package in force.
+    /// The names of functions, as printed in the package in force.
     #[serde(default)]
     pub names: Vec<String>,
-    /// Wall-clock time.
+    /// The wall-clock time in milliseconds.
     #[serde(default)]
     pub milliseconds: f64,
-    /// Bytes that the image allocated during the evaluation.
+    /// The number of bytes that the image allocated during the evaluation.
     #[serde(default)]
     pub bytes: u64,
 }
@@ -59,7 +60,7 @@ pub struct ProfileOutcome {
     /// The facts of the evaluation.
     #[serde(flatten)]
     pub outcome: EvalOutcome,
-    /// The profile; empty when the evaluation never began.
+    /// The profile. It is empty if the evaluation never began.
     #[serde(default)]
     pub profile: Profile,
 }

@@ -14,7 +14,7 @@ use crate::model::evaluation::EvalOutcome;
 pub struct CompileString {
     /// The code.
     pub code: String,
-    /// The package in which the code is read; `None`: CL-USER.
+    /// The package in which the code is read. `None` stands for CL-USER.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
     /// The file that contains the code, so that its definitions are found there.
@@ -22,7 +22,7 @@ pub struct CompileString {
     pub file: Option<PathBuf>,
     /// The line of the code's first character in the file, 1-based.
     pub line: usize,
-    /// The options of its compilation.
+    /// The options of the compilation.
     #[serde(flatten)]
     pub options: CompileOptions,
 }
@@ -30,7 +30,7 @@ pub struct CompileString {
 /// `compile-texts`: compiles and loads texts one after another, as one reload.
 #[derive(Debug, Clone, Serialize)]
 pub struct CompileTexts {
-    /// A few words for the report.
+    /// A short description of the reload, for the report.
     pub what: String,
     /// The texts, in order.
     pub texts: Vec<CompileString>,
@@ -41,8 +41,8 @@ pub struct CompileTexts {
 pub struct ReplaceFunction {
     /// The function's name, as the user writes it, in the definition's package.
     pub function: String,
-    /// The definition. Without a package the name is read in CL-USER, the definition in the name's
-    /// home package.
+    /// The definition. If it has no package, the function's name is read in CL-USER, and the
+    /// definition in the home package of that name.
     #[serde(flatten)]
     pub definition: CompileString,
 }
@@ -52,13 +52,13 @@ pub struct ReplaceFunction {
 pub struct LoadFasl {
     /// The compiled file.
     pub path: PathBuf,
-    /// The SHA-256 of the file's content, in hex: other content is not loaded.
+    /// The SHA-256 of the file's content, in hex. A file with other content is not loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
 }
 
-/// `reload-sources`: the files that a reload would load, as far as the image knows them. Runs no
-/// code.
+/// `reload-sources`: the files that a reload would load, as far as the image knows them. The
+/// operation runs no code.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 pub enum ReloadSources {
@@ -70,7 +70,7 @@ pub enum ReloadSources {
         recursive: bool,
     },
     /// The files of [`ReloadSystem`]: those of the system, those of its dependencies, and the
-    /// `.asd` files of all.
+    /// `.asd` files of all these systems.
     System {
         /// The system.
         system: String,
@@ -101,8 +101,8 @@ pub struct Allowed {
     pub within: PathBuf,
     /// Each file, links resolved, and the SHA-256 of its content, in hex.
     pub files: Vec<(PathBuf, String)>,
-    /// The time of the question in seconds since 1970: other files below the directory may be
-    /// loaded if they have not changed since. `None`: no others may be loaded.
+    /// The time at which the user was asked, in seconds since 1970. Other files below the directory
+    /// may be loaded if they have not changed since. `None` if no others may be loaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<u64>,
 }
@@ -114,7 +114,7 @@ pub struct ReloadPackage {
     pub package: String,
     /// Includes the packages that use the package.
     pub recursive: bool,
-    /// The contents that may be loaded; `None`: the files as they are.
+    /// The contents that may be loaded. `None` if the files may be loaded as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
 }
@@ -124,11 +124,11 @@ pub struct ReloadPackage {
 pub struct ReloadSystem {
     /// ASDF's name of the system.
     pub system: String,
-    /// The workspace's `.asd` files, made known to ASDF first.
+    /// The workspace's `.asd` files. ASDF gets to know them first.
     pub asd_files: Vec<PathBuf>,
     /// Includes files that have not changed.
     pub force: bool,
-    /// The contents that may be loaded; `None`: the files as they are.
+    /// The contents that may be loaded. `None` if the files may be loaded as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
 }
@@ -152,12 +152,12 @@ pub struct Report {
     /// Definitions that are no longer in the loaded files but still in the image, or that were
     /// removed.
     pub gone: Vec<String>,
-    /// Definitions that contain old code: they inlined an old function, expanded an old macro or
-    /// took the old value of a constant or variable, and were not compiled again.
+    /// Definitions that contain old code and were not compiled again. They inlined an old function,
+    /// expanded an old macro, or took the old value of a constant or variable.
     pub stale: Vec<String>,
     /// Classes and structures with a changed instance layout.
     pub layouts: Vec<String>,
-    /// The errors of forms that were loaded all the same ([`CompileOptions::anyway`]), each with
+    /// The errors of forms that were loaded despite them ([`CompileOptions::anyway`]), each with
     /// its place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
@@ -169,9 +169,9 @@ pub struct ReloadFailure {
     /// `COMPILATION_ERROR`, `SYSTEM_NOT_FOUND`, `NO_SOURCE`: the contract's `data.type`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The fault, in the compiler's words.
+    /// The message of the compiler.
     pub message: String,
-    /// The file of the fault: one that the caller named, or one that was reloaded.
+    /// The file with the error: one that the caller named, or one that was reloaded.
     #[serde(default)]
     pub file: Option<PathBuf>,
     /// The line, 1-based.
@@ -180,7 +180,8 @@ pub struct ReloadFailure {
     /// The column, 1-based, in characters.
     #[serde(default)]
     pub column: Option<usize>,
-    /// True if the text cannot be read, so that nothing of it can be loaded anyway.
+    /// True if the text cannot be read. Nothing of it can then be loaded, not even with
+    /// [`CompileOptions::anyway`].
     #[serde(default)]
     pub unreadable: bool,
 }
@@ -188,12 +189,12 @@ pub struct ReloadFailure {
 /// The answer to each reload operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReloadOutcome {
-    /// True if the reload took place; otherwise its changes have been undone.
+    /// True if the reload took place. Otherwise its changes have been undone.
     pub reloaded: bool,
     /// The effects, when the reload took place.
     #[serde(default)]
     pub report: Option<Report>,
-    /// The error, when the compiler or Consort refused the reload; an error of loaded code is in
+    /// The error, when the compiler or Consort refused the reload. An error of loaded code is in
     /// `outcome`.
     #[serde(default)]
     pub failure: Option<ReloadFailure>,

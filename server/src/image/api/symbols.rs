@@ -1,5 +1,5 @@
-//! The image's knowledge of names: `complete`, `symbol`, `apropos`. None of them runs the user's
-//! code or interns a symbol.
+//! The operations that look up names in the image: `complete`, `symbol`, `apropos`. None of them
+//! runs the user's code or interns a symbol.
 
 use std::path::PathBuf;
 
@@ -12,14 +12,14 @@ use super::Operation;
 pub struct Complete {
     /// The name as typed so far, with its package prefix.
     pub text: String,
-    /// The package in force at that place; CL-USER if it does not exist.
+    /// The package in force at the name; CL-USER if that package does not exist.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
     /// The maximum number of completions, best first.
     pub limit: usize,
     /// True if the name is in operator position.
     pub operator: bool,
-    /// Completes packages, not symbols.
+    /// True to complete the names of packages instead of symbols.
     pub packages: bool,
 }
 
@@ -75,20 +75,21 @@ pub enum SymbolPart {
     Elsewhere,
 }
 
-/// `symbol`: the known facts of a name.
+/// `symbol`: the known facts about a name.
 #[derive(Debug, Clone, Serialize)]
 pub struct Symbol {
     /// The name as written: `scan`, `cl-ppcre:scan`, `#:foo`, `(setf foo)`.
     pub name: String,
-    /// The package in force at that place.
+    /// The package in force at the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Makes a package that does not exist an error (`package-not-found`) instead of CL-USER.
+    /// True if a package that does not exist is an error (`package-not-found`). Otherwise CL-USER
+    /// takes its place.
     pub strict: bool,
     /// The parts of the answer.
     pub want: Vec<SymbolPart>,
-    /// The maximum number of methods of a generic function among the definitions, the user's first;
-    /// `None`: all.
+    /// The maximum number of methods of a generic function among the definitions, the user's first.
+    /// `None` if all are wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub methods: Option<usize>,
 }
@@ -111,7 +112,7 @@ impl Operation for Symbol {
 pub struct Known {
     /// True if the symbol exists. No symbol was interned.
     pub found: bool,
-    /// The symbol as printed in that package.
+    /// The symbol as printed in the package of the query.
     pub printed: Option<String>,
     /// Symbols of that name in other packages, when the symbol does not exist.
     pub elsewhere: Vec<String>,
@@ -119,11 +120,11 @@ pub struct Known {
     pub facts: Option<Facts>,
     /// The locations of the definitions of the symbol, and of the package or system of that name.
     pub definitions: Vec<Definition>,
-    /// The number of methods that [`Symbol::methods`] left out of them.
+    /// The number of methods that are not in `definitions` because of [`Symbol::methods`].
     pub more_methods: usize,
     /// The references to the name.
     pub references: Option<Vec<Reference>>,
-    /// The functions that the name's own code calls, without SBCL's.
+    /// The functions that the name's own code calls, except SBCL's own.
     pub callees: Option<Vec<String>>,
     /// The class of that name.
     pub class: Option<ClassDetails>,

@@ -14,7 +14,7 @@ use crate::session::approval::{Class, Subject};
 use crate::session::reload::Reload;
 use crate::session::{Session, SourceFile, requests};
 
-/// The maximum number of edits in one call: the whole text is parsed for each.
+/// The maximum number of edits in one call. The whole text is parsed for each edit.
 const MAX_EDITS: usize = 200;
 
 /// The tool `lisp-edit-form`.
@@ -74,7 +74,7 @@ pub(crate) struct EditArguments {
 }
 
 impl Input {
-    /// Edits of a file that are loaded too.
+    /// Returns the input for edits of a file that is also loaded.
     pub(super) fn loading(path: String, edits: Vec<EditArguments>) -> Input {
         Input {
             path,
@@ -133,12 +133,12 @@ pub(crate) struct Output {
     changed: bool,
     /// True if the edit was made in an editor and is not saved.
     unsaved: bool,
-    /// The content's first line in the new text, 1-based.
+    /// The first line of the content in the new text, 1-based.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     end_line: Option<usize>,
-    /// Parentheses that were inserted or removed.
+    /// The parentheses that were inserted or removed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     mended: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,8 +161,8 @@ impl Tool for LispEditForm {
         (input.dry_run != Some(true)).then_some(input.path.as_str())
     }
 
-    // The file is read first: the user is shown the form's own name, and the file with its links
-    // resolved.
+    // The file is read first, so that the user is shown the form's own name and the file's path
+    // with links resolved.
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
         let planned = plan(&call.session, input).await;
         if let Err(failure) = &planned
@@ -176,7 +176,7 @@ impl Tool for LispEditForm {
         if input.dry_run == Some(true) || edits.text == file.text && !input.loads() {
             return Ok(None);
         }
-        // Nobody is asked about an edit that cannot be made.
+        // The user is not asked about an edit that cannot be made.
         if edits.text != file.text {
             file.writable().map_err(|error| failed(error.kind, error.message))?;
         }
@@ -214,11 +214,12 @@ fn failed(kind: &'static str, message: String) -> Failure {
     Failure { kind: kind.into(), message }
 }
 
-/// The file's current state, and the result of the edits.
+/// Returns the file's current state, and the result of the edits.
 pub(super) async fn plan(session: &Session, input: &Input) -> Result<(SourceFile, Edits), Failure> {
     let forms = input.forms()?;
     let file = session.source_file(&input.path).await.map_err(|error| failed(error.kind, error.message))?;
-    // The time depends on the size of the file, which may be large.
+    // The time depends on the size of the file, which may be large, so the edits are computed on
+    // another thread.
     let text = file.text.clone();
     let planned = requests::compute_whole(move || edit_all(&text, &forms)).await?;
     Ok((file, planned.map_err(|refusal| failed(refusal.kind, refusal.message))?))
@@ -253,7 +254,7 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
         let text = format!("{} has exactly that at {titles}: nothing to change.{mended}", file.relative);
         return Ok(Reply::new(text, facts(&file, &edits, false), false));
     }
-    // The approved file is the one written, even if the path now leads elsewhere.
+    // The approved file is written, even if the path now leads to another file.
     let allowed = call.allowed_file().await.map_err(|why| failed("refused", format!("Refused: {why}.")))?;
     if allowed.as_ref() != Some(&file.path) {
         let message = format!(
@@ -330,7 +331,7 @@ fn facts(file: &SourceFile, edits: &Edits, changed: bool) -> Output {
     }
 }
 
-/// The contract's error object.
+/// Returns the contract's error object.
 pub(super) fn error(failure: &Failure) -> Value {
     json!({"code": -32000, "message": failure.message, "data": {"type": failure.kind.of_contract()}})
 }

@@ -1,5 +1,5 @@
-//! An agent's request for an approval, bound to its arguments by their digest and to its file, and
-//! the outcome.
+//! An agent's request for an approval, and its outcome. The approval is bound to the arguments, by
+//! their digest, and to the file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::session::requests;
 use crate::session::sources::Sources;
 use crate::session::{ClientId, outside_workspace};
 
-/// The limit of arguments that a person can review, in characters.
+/// The maximum length of arguments that a person can review, in characters.
 const READABLE: usize = 100_000;
-/// The limit of arguments in the audit log, in characters; the digest covers all.
+/// The maximum length of arguments in the audit log, in characters. The digest covers all of them.
 const WRITTEN: usize = 4_000;
 
-/// The content of a question to a person, to which the approval is bound.
+/// The content that a person is asked about. The approval is bound to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subject {
     /// The operation in a few words: "Replace the function CL-PPCRE:SCAN".
@@ -40,7 +40,7 @@ pub struct Subject {
     pub also: Option<Class>,
 }
 
-/// An agent's request for an approval, and the state that the approval is bound to.
+/// An agent's request for an approval, and the state to which the approval is bound.
 #[derive(Debug, Clone)]
 pub struct ApprovalRequest {
     /// The agent's connection.
@@ -55,15 +55,15 @@ pub struct ApprovalRequest {
     pub subject: Subject,
     /// All arguments.
     pub arguments: Value,
-    /// True if the agent has a connection of its own, with which a permission "for this session"
-    /// ends.
+    /// True if the agent has its own connection. A permission "for this session" ends with that
+    /// connection.
     lasting: bool,
     /// The digest of tool, class and arguments.
     pub(super) digest: String,
     /// The arguments as JSON, clipped, and their full length in characters.
     pub(super) written: (String, usize),
     pub(super) file: Option<BoundFile>,
-    /// The reason for a refusal regardless of any answer.
+    /// The reason to refuse the operation regardless of any answer.
     pub(super) impossible: Option<String>,
 }
 
@@ -89,14 +89,14 @@ impl ApprovalRequest {
         match made.await {
             Ok(request) => request,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // Only the end of the runtime cancels the task, and this one with it.
+            // The task is cancelled only at the end of the runtime, which ends this future too.
             Err(_) => std::future::pending().await,
         }
     }
 
-    /// Creates a request, and resolves its file now; this is the file shown to a person. `lasting`:
-    /// the agent has a connection of its own, so that "for this session" has an end. Blocks on disk
-    /// access.
+    /// Creates a request, and resolves its file at once, as it is shown to a person. `lasting` is
+    /// true if the agent has its own connection, so that a permission "for this session" has an
+    /// end. Blocks on disk access.
     pub fn new(
         workspace: &Path,
         client: ClientId,
@@ -133,7 +133,7 @@ impl ApprovalRequest {
         self.file.as_ref().map(BoundFile::path)
     }
 
-    /// Returns the reason why no person can be asked: the request is too long to read.
+    /// Returns the reason why no person can be asked, if the request is too long to review.
     pub(super) fn unreadable(&self) -> Option<String> {
         let characters = self.written.1;
         let why = "its arguments have {n} characters, which nobody can judge; send at most {most}, or save the code to a file and load that";
@@ -151,14 +151,14 @@ impl ApprovalRequest {
         answer == Answer::AllowSession && self.lasting
     }
 
-    /// Returns the permission. `decided`: by a person, and not by a rule.
+    /// Returns the permission. `decided` is true if a person decided, and not a rule.
     pub(super) fn grant(self: Box<Self>, decided: bool) -> Grant {
         Grant { request: Arc::from(self), decided }
     }
 }
 
-/// Returns the SHA-256, in hex, of the tool, the class and the arguments, with keys in order
-/// (`serde_json`'s maps are ordered).
+/// Returns the SHA-256, in hex, of the tool, the class and the arguments. The keys of the arguments
+/// are sorted, because `serde_json`'s maps are ordered.
 fn digest(tool: &str, class: Class, arguments: &str) -> String {
     let mut hash = Sha256::new();
     for part in [tool, class.key(), arguments] {
@@ -173,22 +173,22 @@ fn digest(tool: &str, class: Class, arguments: &str) -> String {
 #[derive(Debug, Clone)]
 pub struct Grant {
     pub(super) request: Arc<ApprovalRequest>,
-    /// True if a person decided, now or for the session; false for a rule.
+    /// True if a person decided, for this call or for the session. False if a rule did.
     decided: bool,
 }
 
 impl Grant {
-    /// Returns the permitted operation in a few words, as a person was shown it.
+    /// Returns the permitted operation in a few words, as it was shown to a person.
     pub fn description(&self) -> &str {
         &self.request.subject.what
     }
 
-    /// Returns the SHA-256 that the content of the file had when the operation was decided.
+    /// Returns the SHA-256 of the file's content at the time of the decision.
     pub fn content(&self) -> Option<&str> {
         self.request.file.as_ref().and_then(BoundFile::content)
     }
 
-    /// Returns true if a person decided, now or for the session, and not a rule.
+    /// Returns true if a person decided, for this call or for the session, and not a rule.
     pub fn is_decided(&self) -> bool {
         self.decided
     }
@@ -205,14 +205,14 @@ pub enum Answer {
     Deny,
     /// The question was dismissed without a decision.
     Dismissed,
-    /// The client cannot ask.
+    /// The client cannot ask a person.
     Cannot,
     /// No answer in time.
     Late,
 }
 
 impl Answer {
-    /// Parses a person's decision: `allow`, `allow-session`, `deny`. Anything else, or nothing,
+    /// Parses a person's decision: `allow`, `allow-session` or `deny`. Any other text, or none,
     /// dismisses the question.
     pub fn of(decision: Option<&str>) -> Answer {
         match decision {
