@@ -1,4 +1,4 @@
-//! The turns of copies: how many there are at once, and whose turn is next.
+//! The number of copies of the image at once, and the order in which waiting jobs get them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,41 +8,40 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::model::image::ImageError;
 use crate::steady::timeout;
 
-/// Copies of the image at once: as many as there are processors, within these bounds.
+/// The bounds of the number of copies at once. Between them, it is the number of processors.
 const COPIES: (usize, usize) = (2, 8);
-/// The time for which a check waits for its turn.
+/// The maximum time that a check waits for its turn.
 const TURN: Duration = Duration::from_secs(60);
 
-/// The wait for a copy.
+/// The queue in which a job waits for a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Queue {
-    /// A check of a text that is being edited: it does not wait for what agents and terminals
-    /// asked.
+    /// A check of a text that is being edited. It does not wait for jobs of agents and terminals.
     Edited,
     /// Any other check.
     Checks,
-    /// Work of an agent in a copy: one at a time, so that a copy is left for checks.
+    /// Work of an agent in a copy. One such job runs at a time, so that a copy is left for checks.
     Work,
 }
 
-/// The permit to use a copy.
+/// The permission to use a copy.
 #[derive(Debug)]
 pub(super) struct Turn {
     _copy: OwnedSemaphorePermit,
     _work: Option<OwnedSemaphorePermit>,
 }
 
-/// The permits for the copies of one image, given first come first served.
+/// The permits for the copies of one image, given in the order of the requests.
 #[derive(Debug)]
 pub(super) struct Turns {
     copies: Arc<Semaphore>,
-    /// The permit that only texts being edited take.
+    /// The permit that only checks of edited texts take.
     reserved: Arc<Semaphore>,
     /// The permit for the work of agents in copies.
     work: Arc<Semaphore>,
 }
 
-/// Returns the number of copies that there may be at once, beside one for the text being edited.
+/// Returns the maximum number of copies at once, in addition to the one for the text being edited.
 pub fn copies_at_once() -> usize {
     std::thread::available_parallelism().map_or(COPIES.0, usize::from).clamp(COPIES.0, COPIES.1)
 }
@@ -54,7 +53,7 @@ impl Turns {
         Turns { copies: permits(copies), reserved: permits(1), work: permits(1) }
     }
 
-    /// Acquires a permit to use a copy.
+    /// Waits for a permit to use a copy.
     pub(super) async fn turn(&self, queue: Queue) -> Result<Arc<Turn>, ImageError> {
         let leave = async {
             let work = match queue {

@@ -1,4 +1,4 @@
-//! `consort mcp`.
+//! The command `consort mcp`.
 
 use std::process::ExitCode;
 

@@ -14,7 +14,7 @@ use consort::shown;
 
 use super::output::{Failure, print, print_error};
 
-/// The longest answer that is read, in bytes.
+/// The maximum length of an answer, in bytes.
 const ANSWER: u64 = 1_000;
 
 #[derive(Debug, clap::Args)]
@@ -55,8 +55,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         print(&format!("Nothing to trust in {shown}: {why}.\n"))?;
         return Ok(ExitCode::FAILURE);
     };
-    // The person sees all settings before the question, and exactly these are recorded, whatever
-    // the file contains by now.
+    // Exactly the settings that the person sees before the question are recorded, whatever the file
+    // contains by now.
     let lines: String = untrusted.lines().iter().map(|line| format!("    {line}\n")).collect();
     print(&format!("{shown} wants:\n{lines}This runs programs or code of the workspace as you.\n"))?;
     if !args.yes && !agreed()? {
@@ -97,7 +97,7 @@ fn list(store: &TrustStore) -> Result<ExitCode, Failure> {
 }
 
 fn revoke(store: &TrustStore, start: &Path) -> Result<ExitCode, Failure> {
-    // A workspace that no longer exists is identified by the path as given.
+    // A workspace that no longer exists is identified by the given path.
     let workspace = match find(start) {
         Ok(workspace) => workspace,
         Err(_) if start.is_absolute() => start.to_path_buf(),
@@ -133,13 +133,13 @@ fn notify_host(workspace: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Prints one line on standard error when the workspace needs trust, and one when its settings
-/// are ignored.
+/// Prints a line on standard error if the workspace needs trust, and one if its settings are
+/// ignored.
 pub(crate) fn say_if_untrusted(workspace: &Path) -> Result<(), Failure> {
     print_problems(&Config::load(workspace), |message| message.starts_with("is ignored"))
 }
 
-/// [`say_if_untrusted`], with a line for each problem in the settings.
+/// Prints the same as [`say_if_untrusted`], and a line for each problem in the settings.
 pub(crate) fn say_problems(workspace: &Path) -> Result<(), Failure> {
     print_problems(&Config::load(workspace), |_| true)
 }

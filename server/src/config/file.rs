@@ -1,4 +1,4 @@
-//! Reading of a settings file: every entry keeps its line number for the problems.
+//! The reading of a settings file. Every entry keeps its line number, for messages about problems.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::source::Source;
 use super::{Config, Problem};
 use crate::bounded_file;
 
-/// Applies the user's own file to `config`; values that cannot be used are added to
+/// Applies the user's own file to `config`. Problems with unusable values are added to
 /// `config.problems`.
 pub(super) fn apply_own(config: &mut Config, path: &Path) {
     match bounded_file::read(path, LIMIT) {
@@ -29,8 +29,8 @@ pub(super) fn apply_own(config: &mut Config, path: &Path) {
     }
 }
 
-/// Applies the contents of a settings file to `config`; values that cannot be used are added to
-/// `config.problems`. Keys that need trust are returned and not applied.
+/// Applies the contents of a settings file to `config`. Problems with unusable values are added to
+/// `config.problems`. Keys that need trust are not applied, but returned.
 pub(super) fn apply(config: &mut Config, path: &Path, bytes: Vec<u8>, source: Source) -> Vec<(String, Value)> {
     let mut wanted = Vec::new();
     let problem = |line, message| Problem { file: Some(path.into()), line, message };
@@ -56,7 +56,7 @@ pub(super) fn apply(config: &mut Config, path: &Path, bytes: Vec<u8>, source: So
             let key = format!("{}.{}", table.get_ref(), name.get_ref());
             let value = to_json(value.get_ref());
             let set = if source == Source::Workspace && keys::needs_trust(&key) {
-                // An unusable value is reported whether the workspace is trusted or not.
+                // An unusable value is reported even if the workspace is not trusted.
                 let usable = keys::grant(&mut config.clone(), &key, &value);
                 usable.map(|()| wanted.push((key, value)))
             } else {
@@ -67,7 +67,7 @@ pub(super) fn apply(config: &mut Config, path: &Path, bytes: Vec<u8>, source: So
             }
         }
     }
-    // The entries of a table come sorted by name; the problems are sorted by line for display.
+    // The entries of a table are sorted by name. For display, the problems are sorted by line.
     config.problems.sort_by(|a, b| if a.file == b.file { a.line.cmp(&b.line) } else { std::cmp::Ordering::Equal });
     wanted
 }
@@ -76,8 +76,8 @@ fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// Converts TOML's numbers, kept as written, to JSON's; a number that JSON cannot represent
-/// becomes `null`, which no key accepts.
+/// Converts TOML's numbers, which are kept as written, to JSON's. A number that JSON cannot
+/// represent becomes `null`, which no key accepts.
 fn to_json(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::String(text.to_string()),
@@ -106,7 +106,7 @@ mod tests {
         load_trusting(user, workspace, false)
     }
 
-    /// Loads the settings again, after the person trusted the ones loaded first.
+    /// Loads the settings. If `trusted`, the person trusts them, and they are loaded again.
     fn load_trusting(user: &str, workspace: &str, trusted: bool) -> Config {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("config.toml");

@@ -15,9 +15,9 @@ use crate::session::debug::{DebugFrames, DebugLocals};
 use crate::text::document::Document;
 use crate::text::names;
 
-/// The maximum time that a completion waits until the index has the names that the last evaluation
-/// defined, and the interval at which it is polled.
+/// The time limit for the index to get the names that the last evaluation defined.
 const CURRENT: Duration = Duration::from_secs(1);
+/// The interval at which the index is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The name of the console's text, which has no file.
 const NAME: &str = "-";
@@ -34,7 +34,7 @@ pub(super) async fn complete(connection: &Connection, wanted: Completions) -> An
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    // After the time limit the index is used as it is: most names are in it.
+    // After the time limit, the index is used as it is. It then has most names.
     let _ = crate::steady::timeout(CURRENT, current).await;
     let context = connection.session.context(connection.client).await;
     let uri = uri_of_path(&connection.session.workspace().join(NAME));
@@ -57,7 +57,7 @@ pub(super) async fn complete(connection: &Connection, wanted: Completions) -> An
     Ok(json!({ "targets": targets }))
 }
 
-/// The console's input as a document, behind an IN-PACKAGE form if the package is known.
+/// The console's input as a document, after an IN-PACKAGE form if the package is known.
 struct Console {
     document: Document,
     /// The number of characters before the console's input.
@@ -76,8 +76,8 @@ impl Console {
     }
 }
 
-/// The number of characters before the cursor, whose line and column count from 1, the column in
-/// UTF-16 code units.
+/// Returns the number of characters before the cursor. The cursor's line and column are 1-based.
+/// The column is in UTF-16 code units.
 fn offset_of(wanted: &Completions) -> usize {
     let line = wanted.line.unwrap_or(1).saturating_sub(1);
     let before: usize = wanted.text.split_inclusive('\n').take(line).map(|line| line.chars().count()).sum();
@@ -90,7 +90,7 @@ fn offset_of(wanted: &Completions) -> usize {
     before + within.count()
 }
 
-/// The number of UTF-16 code units in the first characters of a text.
+/// Returns the number of UTF-16 code units in the first `chars` characters of a text.
 fn utf16(text: &str, chars: usize) -> usize {
     text.chars().take(chars).map(char::len_utf16).sum()
 }
@@ -109,7 +109,7 @@ async fn locals(connection: &Connection, frame: Option<u64>) -> Vec<String> {
     page.map(|page| page.locals.into_iter().map(|local| local.name).collect()).unwrap_or_default()
 }
 
-/// The protocol's name of a kind of completion.
+/// Returns the protocol's name of a kind of completion.
 fn type_of(kind: &str) -> &'static str {
     match kind {
         "function" | "macro" | "special operator" => "function",

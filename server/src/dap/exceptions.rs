@@ -1,5 +1,5 @@
-//! Stops where conditions are signalled, whether something handles them or not: the exception
-//! filters of a client.
+//! The exception filters of a client: stops where conditions are signalled, whether they are
+//! handled or not.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,18 +28,18 @@ struct Chosen {
     condition: Option<String>,
 }
 
-/// The condition type of a chosen filter: its `condition`, else its id, which may be the name of
-/// any type.
+/// Returns the condition type of a chosen filter. It is the filter's `condition`, or else its id,
+/// which may be the name of any type.
 fn type_of(filter: &str, condition: Option<&str>) -> String {
     condition.map(str::trim).filter(|condition| !condition.is_empty()).unwrap_or(filter).to_owned()
 }
 
-/// `setExceptionBreakpoints`: sets the client's filters.
+/// Handles `setExceptionBreakpoints`: sets the client's filters.
 pub(super) async fn set(connection: &Connection, Filters { filters, filter_options }: Filters) -> Answer {
     let plain = filters.iter().map(|filter| type_of(filter, None));
     let chosen = filter_options.iter().map(|one| type_of(&one.filter_id, one.condition.as_deref()));
     let types: Vec<String> = plain.chain(chosen).collect();
-    // The image gets the newest filters last.
+    // The lock ensures that the image gets the newest filters last.
     let _turn = connection.setting.lock().await;
     lock(&connection.break_on).clone_from(&types);
     let count = types.len();
@@ -70,7 +70,7 @@ pub(super) async fn set_again(connection: &Connection) {
     }
 }
 
-/// Removes the client's filters, from the image too.
+/// Removes the client's filters, also in the image.
 pub(super) async fn clear(connection: &Connection) {
     let _turn = connection.setting.lock().await;
     let none = std::mem::take(&mut *lock(&connection.break_on)).is_empty();
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(type_of("error", None), "error");
         assert_eq!(type_of("condition", Some(" shop::sold-out ")), "shop::sold-out");
         assert_eq!(type_of("condition", Some(" ")), "condition");
-        // VS Code sends no options where there are none.
+        // VS Code leaves out the options if there are none.
         let filters: Option<Filters> = serde_json::from_value(json!({"filters": ["error"]})).ok();
         assert!(filters.is_some_and(|filters| filters.filters == ["error"] && filters.filter_options.is_empty()));
     }

@@ -1,5 +1,5 @@
-//! Lines of input that running code asks a client for, if the client supports it: `consort/input`,
-//! `consort/inputOver`, `consort/answerInput`.
+//! Lines of input that running code requests from a client, if the client supports it:
+//! `consort/input`, `consort/inputOver`, `consort/answerInput`.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ use super::protocol::{Initialize, InputAnswered};
 use crate::model::input::InputAnswer;
 use crate::session::Feedback;
 
-/// Lets a client's code ask the client for input from now on, if the client supports it.
+/// Lets a client's code request input from the client from now on, if the client supports it.
 pub(super) fn accept(connection: &Connection, client: Initialize) {
     if !client.supports_consort_input {
         return;
@@ -23,14 +23,14 @@ pub(super) fn accept(connection: &Connection, client: Initialize) {
     }
 }
 
-/// Forwards a question to the client, or the end of one, and shows messages for a person.
+/// Forwards a question or its end to the client, and shows messages to a person.
 pub(super) async fn forward(connection: &Connection, feedback: Feedback) {
     if !connection.takes_input.load(Ordering::SeqCst) {
         return;
     }
     match feedback {
         Feedback::Input(wanted) => {
-            // The output before the question is sent first, since it ends with the prompt.
+            // The output before the question is sent first, because it ends with the prompt.
             connection.flush().await;
             connection.event("consort/input", json!({"id": wanted.question, "prompt": wanted.prompt}));
         }
@@ -40,7 +40,7 @@ pub(super) async fn forward(connection: &Connection, feedback: Feedback) {
     }
 }
 
-/// `consort/answerInput`; without a text, the end of the file.
+/// Handles `consort/answerInput`. An answer without a text is the end of the file.
 pub(super) fn answer(connection: &Connection, answered: InputAnswered) -> Answer {
     let end = || InputAnswer::End("ended by the person".into());
     connection.session.answer_input(answered.id, &answered.text.map_or_else(end, InputAnswer::Line));

@@ -1,5 +1,5 @@
-//! The client's breakpoints and exception filters in a new image: set there before the client's
-//! first evaluation in it.
+//! The client's breakpoints and exception filters in a new image. They are set before the client's
+//! first evaluation there.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use super::{breakpoints, exceptions};
 use crate::locked::lock;
 use crate::model::image::ImageError;
 
-/// The time limit for all that a client sets in a new image: the texts and the definitions are read
-/// with reader macros and macros of the user, which may take long.
+/// The time limit for setting all that a client wants in a new image. It is long, because texts and
+/// definitions are read with reader macros and macros of the user.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Sets all breakpoints and filters in the image that answers, unless they are set there.
-/// `anew`: also if they are.
+/// Sets all breakpoints and filters in the present image, unless this was done already. With
+/// `anew`, sets them again.
 pub(super) async fn set_all(connection: &Connection, anew: bool) {
     let mut set_in = connection.set_in.lock().await;
     let image = connection.session.image_state().image().map(str::to_owned);
@@ -33,8 +33,8 @@ pub(super) async fn set_all(connection: &Connection, anew: bool) {
     *set_in = image;
 }
 
-/// Waits until an evaluation that begins now would stop where the client wants: starts the image if
-/// there is something to set in it.
+/// Waits until an evaluation that begins afterwards would stop where the client wants. Starts the
+/// image if there is something to set in it.
 ///
 /// # Errors
 /// The image does not start.

@@ -1,4 +1,5 @@
-//! Breakpoints in a recording: lines that its events are compared with. No probe is set for them.
+//! Breakpoints in a recording. They are lines with which the recording's events are compared. No
+//! probe is set for them.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,8 @@ const NO_FORM: &str = "No recorded definition has a form on this line.";
 const PLAIN: &str = "Conditions, hit counts and log messages are not looked at in a recording: the line alone counts.";
 const NO_FUNCTIONS: &str = "A recording has breakpoints on lines: set one on the first line of the function.";
 
-/// Returns the client's breakpoints as a recording takes them; those without a line are left out.
+/// Returns the client's breakpoints in the form that a recording takes. Those without a line are
+/// left out.
 pub(super) fn all(replay: &Replay) -> Vec<RecordingBreakpoint> {
     let wanted = lock(&replay.wanted);
     wanted
@@ -32,22 +34,23 @@ fn recorded(file: &Path, point: &RequestedBreakpoint) -> Option<RecordingBreakpo
     Some(RecordingBreakpoint { id: point.id, file: file.to_owned(), line: point.line?, column: point.column })
 }
 
-/// `setBreakpoints`.
+/// Handles `setBreakpoints`.
 pub(super) async fn set(connection: &Connection, replay: &Replay, wanted: SetBreakpoints) -> Answer {
     let file = wanted.source.and_then(|source| source.path).ok_or("There are breakpoints only in files.")?;
     let points = lock(&replay.wanted).replace(&file, wanted.breakpoints);
     Ok(json!({"breakpoints": places(connection, replay, &file, &points).await?}))
 }
 
-/// `setFunctionBreakpoints`: each is refused.
+/// Handles `setFunctionBreakpoints`. Each breakpoint is refused.
 pub(super) fn functions(wanted: &[SourceBreakpoint]) -> Value {
     let refused = json!({"verified": false, "message": NO_FUNCTIONS});
     json!({"breakpoints": vec![refused; wanted.len()]})
 }
 
-/// Takes over the breakpoints that the client set before it said that it steps through a recording.
+/// Takes over the breakpoints that the client set before it reported that it steps through a
+/// recording.
 pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Result<(), String> {
-    // Breakpoints that are being set are waited for.
+    // The lock waits until breakpoints that are being set are set.
     drop(connection.setting.lock().await);
     let before = lock(&connection.wanted).clone();
     breakpoints::clear(connection).await;
@@ -66,7 +69,7 @@ pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Resul
     Ok(())
 }
 
-/// The answer about each breakpoint of a file.
+/// Returns the answer about each breakpoint of a file.
 async fn places(
     connection: &Connection,
     replay: &Replay,

@@ -1,5 +1,5 @@
-//! The state of a client that steps through a recording: where it is, and the numbers that it was
-//! given.
+//! The state of a client that steps through a recording: the shown moment, and the numbers that the
+//! client was given.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -7,24 +7,24 @@ use std::sync::Mutex;
 use super::requested::RequestedBreakpoints;
 use crate::model::recording::RecordedMoment;
 
-/// The maximum number of handles that a client may have; beyond it the oldest are removed.
+/// The maximum number of handles of a client. When there are more, the oldest are removed.
 const LIMIT: u64 = 50_000;
 
-/// A client's way through a recording.
+/// The state of a client in a recording.
 #[derive(Debug)]
 pub(super) struct Replay {
     /// The number of the recording.
     pub(super) number: u64,
-    /// The moment that is shown; `None` before the first. Locked while a request moves to another.
+    /// The shown moment, `None` before the first. Locked while a request moves to another moment.
     pub(super) at: tokio::sync::Mutex<Option<RecordedMoment>>,
     pub(super) handles: Mutex<RecordedHandles>,
     pub(super) wanted: Mutex<RequestedBreakpoints>,
 }
 
-/// The referent of a frame id or a `variablesReference` of a client.
+/// The referent of a client's frame id or `variablesReference`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RecordedHandle {
-    /// A call around an event.
+    /// A call that contains an event.
     Frame { event: u64, frame: u64 },
     /// The values of a scope, or the parts of a value.
     Values { event: u64, frame: u64, scope: &'static str, path: Vec<u64> },

@@ -1,6 +1,6 @@
-//! The order of an answer and of the stop that follows it. Clients take a thread for running when
-//! `continue` or a step is answered, so they ignore a `stopped` event that came before the answer.
-//! Stops are reported after the answers to such requests.
+//! The order of an answer and of the stop that follows it. Clients consider a thread to be running
+//! once `continue` or a step is answered. They thus ignore a `stopped` event that came before the
+//! answer. Therefore stops are reported after the answers to such requests.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use super::outgoing::Sender;
 use super::protocol::Message;
 use crate::locked::lock;
 
-/// The requests after which a program goes on. The answers say that a thread runs.
+/// The requests that make a program continue. Their answers say that a thread runs.
 pub(super) const REQUESTS: &[&str] = &[
     "continue",
     "next",
@@ -29,13 +29,13 @@ pub(super) struct Waiting(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// The number of requests in progress after which a program goes on.
+    /// The number of requests in progress that make a program continue.
     requests: usize,
-    /// The numbers of the stops, with the bodies of the events, in order.
+    /// The numbers of the stops, with the bodies of their events, in order.
     stops: Vec<(u64, Value)>,
 }
 
-/// A request in progress. When dropped, after its answer, the stops that waited for it are
+/// A request in progress. It is dropped after its answer. The stops that waited for it are then
 /// reported.
 pub(super) struct ResumingRequest<'a> {
     waiting: &'a Waiting,
@@ -43,7 +43,8 @@ pub(super) struct ResumingRequest<'a> {
 }
 
 impl Waiting {
-    /// Holds back reports of stops until the answer to a request, if a program goes on after it.
+    /// Delays reports of stops until the answer to a request, if the request makes a program
+    /// continue.
     pub(super) fn request<'a>(&'a self, command: &str, out: &'a Sender) -> Option<ResumingRequest<'a>> {
         REQUESTS.contains(&command).then(|| {
             self.state().requests += 1;
@@ -51,7 +52,7 @@ impl Waiting {
         })
     }
 
-    /// Reports a stop, at once or after the answers in progress.
+    /// Reports a stop, at once or after the answers to requests in progress.
     pub(super) fn report(&self, stop: u64, body: Value, out: &Sender) {
         let mut state = self.state();
         if state.requests > 0 {

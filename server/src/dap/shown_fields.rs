@@ -1,17 +1,17 @@
-//! The texts that a debugger shows to a person, escaped: names, values and conditions come from the
-//! debugged program and may contain anything.
+//! Escaping of the texts that a debugger shows to a person. Names, values and conditions come from
+//! the debugged program and may contain anything.
 
 use serde_json::Value;
 
 use crate::shown;
 
-/// Fields with one line.
+/// The names of fields with one line.
 const LINES: [&str; 9] =
     ["name", "type", "typeName", "fullTypeName", "exceptionId", "text", "label", "title", "report"];
-/// Fields with several lines.
+/// The names of fields with several lines.
 const BLOCKS: [&str; 4] = ["value", "result", "description", "message"];
 
-/// Makes the texts of a body fit to be shown. Other fields stay as they are: paths, the texts of
+/// Escapes the texts of a body that are shown. Other fields are unchanged: paths, the texts of
 /// sources, fields that the client sends back, and the program's own output.
 pub(super) fn clean(body: &mut Value) {
     match body {

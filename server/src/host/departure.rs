@@ -1,5 +1,6 @@
-//! Whether a host whose connections have ended left in order or was killed. A host that leaves
-//! records it in its lock file, which bridges hold open, since it may have been removed long ago.
+//! The distinction between a host that left in order and one that was killed, after its connections
+//! have ended. A host that leaves records this in its lock file. Bridges keep that file open,
+//! because it may have been removed by then.
 
 use std::fs::File;
 use std::io;
@@ -8,18 +9,19 @@ use std::os::unix::fs::FileExt;
 use super::runtime_dir::RuntimeDir;
 use crate::bounded_file;
 
-/// The contents of the lock file of a host that leaves.
+/// The contents of the lock file of a host that has left.
 const LEFT: &[u8] = b"left\n";
-/// The contents before that. They have the same length, so that a full disk has room for [`LEFT`].
+/// The contents of the lock file of a running host. They have the length of [`LEFT`], so that a
+/// full disk has room for [`LEFT`].
 const RUNS: &[u8] = b"runs\n";
 const _: () = assert!(RUNS.len() == LEFT.len());
 
-/// The lock file of the host that a bridge is connected to.
+/// The lock file of the host to which a bridge is connected.
 #[derive(Debug)]
 pub(super) struct Departure(File);
 
 impl Departure {
-    /// Opens the lock file of the running host. `None`: it was removed.
+    /// Opens the lock file of the running host. Returns `None` if it was removed.
     pub(super) fn of(runtime: &RuntimeDir) -> Option<Departure> {
         bounded_file::open(&runtime.host_lock()).ok().map(|(file, _)| Departure(file))
     }
@@ -31,7 +33,7 @@ impl Departure {
     }
 }
 
-/// Records in a lock file that its host leaves.
+/// Records in its lock file that a host leaves.
 ///
 /// # Errors
 /// An I/O error.
@@ -39,7 +41,8 @@ pub(super) fn record(lock: &File) -> io::Result<()> {
     lock.write_all_at(LEFT, 0)
 }
 
-/// Clears the record of a host that was killed before it had left.
+/// Resets the lock file. The previous host may have recorded its departure, but been killed before
+/// it removed the file.
 ///
 /// # Errors
 /// An I/O error.

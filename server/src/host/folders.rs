@@ -1,16 +1,18 @@
-//! The host that serves a directory which is not its workspace: an editor with several folders has
-//! one host, that of its first folder, and an agent that is started in another folder meets it too.
+//! The host that serves a directory other than its workspace. An editor with several folders has
+//! one host, that of its first folder. An agent that is started in another of the folders connects
+//! to that host too.
 //!
 //! The host writes the folders into its host file, which is in a directory that is private to this
-//! user. A record counts while its host listens.
+//! user. The record is valid while its host listens.
 
 use std::path::{Path, PathBuf};
 
 use super::runtime_dir::{self, RuntimeDir};
 use super::whereabouts;
 
-/// The limits of the record, so that the host file stays small: folders, and bytes of their paths.
+/// The maximum number of recorded folders, so that the host file stays small.
 const FOLDERS: usize = 100;
+/// The maximum size of the recorded paths together, in bytes.
 const BYTES: usize = 16 << 10;
 
 /// A host that serves a directory for an editor.
@@ -22,8 +24,8 @@ pub struct Served {
     pub folder: PathBuf,
 }
 
-/// Returns the host whose editor has `start` (canonical) in one of its folders; of several the one
-/// with the nearest folder. `None` when no such host listens.
+/// Returns the host whose editor has `start` (canonical) in one of its folders. If there are
+/// several, returns the one with the nearest folder. Returns `None` if no such host listens.
 pub fn serving(start: &Path) -> Option<Served> {
     nearest(start, runtime_dir::all().ok()?)
 }
@@ -50,8 +52,8 @@ fn nearest(start: &Path, all: Vec<RuntimeDir>) -> Option<Served> {
     found.into_iter().next()
 }
 
-/// Returns the folders for the host file: those that exist, links resolved, without the workspace
-/// itself, within the limits.
+/// Returns the folders for the host file: the existing ones, with links resolved, without the
+/// workspace itself, within the limits.
 pub(super) fn to_record(folders: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf> {
     let mut bytes = 0;
     let mut kept: Vec<PathBuf> = folders
@@ -69,8 +71,8 @@ pub(super) fn to_record(folders: Vec<PathBuf>, workspace: &Path) -> Vec<PathBuf>
     kept
 }
 
-/// Returns a message when some of these folders have a living host of their own, which agents that
-/// are started there meet instead.
+/// Returns a message if some of these folders have running hosts of their own. Agents that are
+/// started in these folders connect to those hosts instead.
 pub(super) fn hosts_of_folders_message(folders: &[PathBuf]) -> Option<String> {
     let own: Vec<String> = folders
         .iter()
@@ -97,7 +99,7 @@ mod tests {
     use super::*;
     use crate::host::runtime_dir::HostFile;
 
-    /// A host of `workspace` that has `folders` on record, below `base`.
+    /// Creates a host of `workspace` that has `folders` on record, below `base`.
     fn host(base: &Path, workspace: &str, folders: &[&str]) -> (RuntimeDir, UnixListener) {
         let runtime = RuntimeDir::within(base.join("consort"), Path::new(workspace)).unwrap();
         runtime.create().unwrap();

@@ -1,7 +1,7 @@
-//! The return of unused memory to the system: when a client has left, and when the host has grown.
+//! The return of unused memory to the system after a client has left, or after the host has grown.
 //!
-//! glibc keeps what was freed below other blocks, so that the host would stay as large as its
-//! largest client has made it.
+//! glibc keeps freed memory below other blocks. Without the return, the host would keep the size to
+//! which its largest client has brought it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ fn give_back() {
     tracing::debug!(given_back, "unused memory");
 }
 
-/// Does nothing: other allocators return freed memory by themselves.
+/// Does nothing, because other allocators return freed memory by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn give_back() {}
 
@@ -27,8 +27,8 @@ const GROWTH: u64 = 4 << 20;
 pub(super) struct Resident(Arc<AtomicU64>);
 
 impl Resident {
-    /// Returns unused memory to the system, on a thread that may wait, if the host has grown or
-    /// `now` is set.
+    /// Returns unused memory to the system if the host has grown, or if `now` is set. The work is
+    /// done on a thread that may block.
     pub(super) fn release_unused(&self, now: bool) {
         let Some(bytes) = resident() else { return };
         if !now && bytes < self.0.load(Ordering::Relaxed).saturating_add(GROWTH) {
@@ -42,7 +42,8 @@ impl Resident {
     }
 }
 
-/// The resident memory of this process, in bytes; `None` where the system does not tell it.
+/// Returns the resident memory of this process in bytes, or `None` if the system does not report
+/// it.
 fn resident() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;

@@ -1,5 +1,5 @@
-//! The program at the other end of a connection: for a person who wants to know who answered, and
-//! to tell whether an editor still runs.
+//! The program at the other end of a connection. It tells a person who gave an answer, and shows
+//! whether an editor still runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,20 +7,21 @@ use std::path::PathBuf;
 use crate::image::process_table;
 use crate::session::EditorProcess;
 
-/// Describes a client's process: `nvim (process 4100)`; for a bridge of Consort, the program that
-/// started the bridge. The kernel is asked, not the client.
+/// Describes a client's process, such as `nvim (process 4100)`. For a bridge of Consort, describes
+/// the program that started the bridge. The information comes from the kernel, not from the client.
 pub(super) fn describe(process: u32) -> String {
     program_and_number(starter(process))
 }
 
-/// Returns the process that [`describe`] names. `None`: the system does not tell when it started.
+/// Returns the process that [`describe`] names, or `None` if the system does not report when it
+/// started.
 pub(super) fn editor(process: u32) -> Option<EditorProcess> {
     let pid = starter(process);
     Some(EditorProcess { pid, started: process_table::started(pid)? })
 }
 
-/// Returns the process that started `process`, if that is a bridge of Consort whose starter still
-/// runs; otherwise `process` itself.
+/// Returns the process that started `process`, if `process` is a bridge of Consort whose starter
+/// still runs. Otherwise returns `process` itself.
 fn starter(process: u32) -> u32 {
     let is_bridge = program(process).is_some_and(|program| program == own_program());
     is_bridge.then(|| parent(process)).flatten().filter(|starter| *starter > 1).unwrap_or(process)
@@ -34,12 +35,12 @@ fn program_and_number(process: u32) -> String {
     }
 }
 
-/// The program's file; the name that a process gives itself is not looked at.
+/// Returns the file of a process's program. The name that a process gives itself is not used.
 fn program(process: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/exe")).ok()
 }
 
-/// The file of this process's own program, which may have been replaced since the start.
+/// Returns the file of this process's own program. The file may have been replaced since the start.
 fn own_program() -> PathBuf {
     program(std::process::id()).unwrap_or_default()
 }
@@ -61,7 +62,7 @@ mod tests {
         let file = fs::read_link(format!("/proc/{}/exe", sleeper.id())).unwrap();
         let file = file.file_name().unwrap().to_string_lossy().into_owned();
         assert_eq!(describe(sleeper.id()), format!("{file} (process {})", sleeper.id()));
-        // The test program itself stands for a bridge.
+        // The test program itself takes the part of a bridge.
         let starter = std::os::unix::process::parent_id();
         assert!(describe(std::process::id()).ends_with(&format!("process {starter})")));
         sleeper.kill().unwrap();

@@ -1,5 +1,5 @@
-//! Where the host of a workspace is: in the directory that a new host would use, or in another one,
-//! which was the one to use when the host was started.
+//! The search for the directory of a workspace's host. It is the directory that a new host would
+//! use, or another one that was to be used when the host was started.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,32 +9,32 @@ use super::claim::{self, Whereabouts};
 use super::runtime_base;
 use super::runtime_dir::RuntimeDir;
 
-/// The time limit for a host to say where its directory is. It looks once a second whether that was
-/// removed.
+/// The time limit for a host to say where its directory is. A host checks once a second whether the
+/// directory was removed.
 const ANSWERED: Duration = Duration::from_secs(5);
 
-/// Returns the directory of the host of `workspace` (a canonical path): where it is, if one lives,
-/// be it elsewhere than a new host's would be. Waits for a host whose directory was removed to make
-/// it again.
+/// Returns the directory of the host of `workspace` (a canonical path). If a host runs, it is the
+/// directory of that host, even if a new host would use another one. If the directory of a running
+/// host was removed, waits until the host has created it again.
 ///
 /// # Errors
-/// Fails when no directory that is private to this user can be named, and when a living host has
-/// lost its directory.
+/// Fails if no directory that is private to this user can be named, or if a running host has lost
+/// its directory.
 pub fn of(workspace: &Path) -> io::Result<RuntimeDir> {
     of_host(RuntimeDir::of_new(workspace)?, &runtime_base::all())
 }
 
-/// Returns the directory of the living host, or `runtime`, the one of a new host, if none lives.
-/// `bases`: other places to look in.
+/// Returns the directory of the running host, or `runtime`, that of a new host, if none runs.
+/// `bases` are further places to search.
 ///
 /// # Errors
-/// A living host has lost its directory: another one beside it would have another image.
+/// A running host has lost its directory. A second host would have another image.
 fn of_host(runtime: RuntimeDir, bases: &[PathBuf]) -> io::Result<RuntimeDir> {
     if runtime.is_live() {
         return Ok(runtime);
     }
     let until = Instant::now() + ANSWERED;
-    // A host that is being started listens before it answers.
+    // A host that is being started listens on its socket before it answers.
     match claim::ask(&runtime, || runtime.is_live() || Instant::now() > until) {
         Some(Whereabouts::At(directory)) => {
             let there = directory.parent().map(|base| runtime.moved_to(base));
@@ -49,7 +49,7 @@ fn of_host(runtime: RuntimeDir, bases: &[PathBuf]) -> io::Result<RuntimeDir> {
         }
         None => {}
     }
-    // Where there are no claims, or none is to be seen.
+    // There are no claims on this system, or none was found.
     let elsewhere = bases.iter().map(|base| runtime.moved_to(base)).find(RuntimeDir::is_live);
     Ok(elsewhere.unwrap_or(runtime))
 }

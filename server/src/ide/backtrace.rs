@@ -1,4 +1,4 @@
-//! An error with its backtrace, as agents get it: the contract's text, and bounded data.
+//! An error with its backtrace, for agents: the text of the contract, and bounded data.
 
 use std::fmt::Write as _;
 
@@ -10,9 +10,9 @@ use super::clip::clip;
 use crate::model::evaluation::EvalError;
 use crate::model::stack_frame::StackFrame;
 
-/// The number of a frame's arguments that an agent gets as data.
+/// The maximum number of a frame's arguments that an agent gets as data.
 const ARGUMENTS: usize = 5;
-/// The characters of each argument.
+/// The maximum length of such an argument, in characters.
 const ARGUMENT: usize = 80;
 
 /// An error as data for an agent.
@@ -31,8 +31,8 @@ pub struct ErrorFacts<'a> {
 /// A frame as data for an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FrameFacts<'a> {
-    /// The name of the definition that the frame is in. A frame that is in none has its printed
-    /// call here, which for the others is in the text of the answer only.
+    /// The name of the definition that contains the frame, or the printed call if the frame is in
+    /// no definition. The printed calls of the other frames are only in the text of the answer.
     pub name: &'a str,
     /// The qualifiers and specializers of a method.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct FrameFacts<'a> {
     /// The file of the function.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<&'a Path>,
-    /// The line, from 1.
+    /// The line, 1-based.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
 }
@@ -68,7 +68,7 @@ pub(super) fn serialize<S: Serializer>(error: &Option<EvalError>, serializer: S)
     error.as_ref().map(facts).serialize(serializer)
 }
 
-/// Returns the contract's text: the condition, and the printed calls of the backtrace.
+/// Returns the text of the contract: the condition, and the printed calls of the backtrace.
 pub fn render(error: &EvalError) -> String {
     let mut text = format!("[ERROR] {}\n{}", error.kind, error.message);
     for (number, frame) in error.backtrace.iter().enumerate() {

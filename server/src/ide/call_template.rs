@@ -1,5 +1,5 @@
-//! A call of the function at a place, as a template for a REPL: its name, and the names of its
-//! required parameters as arguments.
+//! A template for a REPL: a call of the function at a place, with the names of its required
+//! parameters as arguments.
 
 use super::context::{Backend, Cursor};
 use super::enclosing;
@@ -14,25 +14,25 @@ const MAX_ARGUMENTS: usize = 20;
 /// A template of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Template {
-    /// The function, as it is read in the package of the REPL.
+    /// The function's name, as it is to be read in the package of the REPL.
     pub name: String,
     /// The arguments.
     pub arguments: Vec<String>,
 }
 
 impl Template {
-    /// `(name argument ...)`.
+    /// Returns the call as text: `(name argument ...)`.
     pub fn text(&self) -> String {
         let words: Vec<&str> = std::iter::once(&self.name).chain(&self.arguments).map(String::as_str).collect();
         format!("({})", words.join(" "))
     }
 }
 
-/// The call of the function or macro at the cursor, or of the one whose definition is around it.
-/// `repl`: the package in which it will be read.
+/// Returns the call of the function or macro at the cursor, or of the one whose definition contains
+/// the cursor. `repl` is the package in which the call will be read.
 ///
 /// # Errors
-/// There is no such function.
+/// There is no such function or macro.
 pub async fn at<B: Backend>(cursor: &Cursor<B>, repl: Option<&str>) -> Result<Template, String> {
     let package = cursor.package();
     let around = enclosing::at(&cursor.document, cursor.offset).and_then(|around| around.defined);
@@ -57,7 +57,7 @@ fn is_method<B: Backend>(cursor: &Cursor<B>, name: &str) -> bool {
     all.find(|one| one.lambda_list.is_some()).is_some_and(|one| one.operator == "defmethod")
 }
 
-/// The names of the required parameters; for a method, without their specializers.
+/// Returns the names of the required parameters. For a method, specializers are left out.
 fn required(names: &[String], method: bool) -> Vec<String> {
     let required = names.iter().take_while(|name| !name.starts_with('&')).take(MAX_ARGUMENTS);
     let name = |written: &String| match written.starts_with('(') {
@@ -68,7 +68,8 @@ fn required(names: &[String], method: bool) -> Vec<String> {
     required.map(|written| name(written).to_lowercase()).collect()
 }
 
-/// A name that is written in `package`, as it is written in `repl`; `None`: CL-USER.
+/// Converts a name that is written in `package` to the form in which it is written in `repl`. For
+/// both, `None` stands for CL-USER.
 async fn printed<B: Backend>(cursor: &Cursor<B>, name: &str, package: Option<&str>, repl: Option<&str>) -> String {
     let here = package.unwrap_or("COMMON-LISP-USER");
     let repl = repl.unwrap_or("COMMON-LISP-USER");

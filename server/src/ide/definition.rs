@@ -1,5 +1,5 @@
-//! The definitions of the name at a position: a local binding, or all definitions of a symbol, a
-//! package or a system.
+//! The definitions of the name at a position. They are a local binding, or all definitions of a
+//! symbol, a package or a system.
 
 use super::completion::position::{self, ExpectedName};
 use super::context::{Backend, Cursor};
@@ -18,8 +18,8 @@ pub async fn definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     find(cursor).await
 }
 
-/// Returns the local binding of the name at the cursor; for a generic function its methods, for a
-/// class all its direct and indirect subclasses.
+/// Returns the local binding of the name at the cursor. For a generic function, returns its
+/// methods. For a class, returns all its direct and indirect subclasses.
 pub async fn implementations<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     let Some(here) = cursor.symbol_here() else { return Vec::new() };
     if let Some(span) = local(&cursor.document, cursor.offset).filter(|_| !here.designated) {
@@ -31,8 +31,8 @@ pub async fn implementations<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     places::distinct(found)
 }
 
-/// The definitions of a global name with a wanted kind that the image knows or the workspace's
-/// texts have, loaded or not.
+/// Returns the definitions of a global name whose kind is `wanted`. They are known to the image, or
+/// in texts of the workspace, whether loaded or not.
 async fn in_workspace<B: Backend>(cursor: &Cursor<B>, named: &Named, wanted: fn(&str) -> bool) -> Vec<Target> {
     let index = cursor.context.texts_index().await;
     let mut lookup = Lookup::into(&cursor.context, &index).await;
@@ -61,7 +61,7 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     if is_type_expected(cursor) {
         defined.sort_by_key(|one| !matches!(one.kind.as_str(), "class" | "condition" | "structure" | "type"));
     }
-    // An accessor and its setf function share one location.
+    // An accessor and its setf function have the same location.
     let found = places::distinct(defined.iter().map(Defined::target));
     if found.is_empty() && !is_string {
         let named = Named { name: written, package };
@@ -75,25 +75,25 @@ async fn find<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     found
 }
 
-/// Returns true where the form around the cursor takes the name for a type: `error` in a clause of
-/// `handler-case`.
+/// Returns true if the form around the cursor uses the name as a type, such as `error` in a clause
+/// of `handler-case`.
 fn is_type_expected<B: Backend>(cursor: &Cursor<B>) -> bool {
     let start = cursor.symbol_here().map(|here| here.span.start);
     let form = Form::at(&cursor.document, cursor.offset);
     start.zip(form).is_some_and(|(start, form)| position::expected_name(&form, start, true) == ExpectedName::Type)
 }
 
-/// The contents of the string at `offset`, if it may be a name.
+/// Returns the contents of the string at `offset`, if they may be a name.
 fn string_at(document: &Document, offset: usize) -> Option<String> {
     let form = Form::at(document, offset)?;
     let path = form.path(offset);
     let string = path.last().filter(|node| node.kind == Kind::String)?;
     let inner = form.text(string).trim_matches('"');
-    // A name, not prose.
+    // Long strings and strings with white space are prose.
     (!inner.is_empty() && inner.len() < 100 && !inner.contains(char::is_whitespace)).then(|| inner.to_owned())
 }
 
-/// The local binding that the name at `offset` refers to.
+/// Returns the local binding to which the name at `offset` refers.
 fn local(document: &Document, offset: usize) -> Option<Span> {
     let scopes = Scopes::of(&Form::at(document, offset)?);
     scopes.resolve(offset).map(|index| scopes.bindings[index].span)

@@ -1,4 +1,4 @@
-//! Describes a name for a person: markdown for a hover.
+//! Descriptions of names for a person, as Markdown for a hover.
 
 use super::places::Defined;
 use crate::image::api::symbols::{Facts, Known, PackageFacts};
@@ -9,14 +9,14 @@ use crate::shown;
 pub struct Described<'a> {
     /// The image's knowledge of the name.
     pub known: Option<&'a Known>,
-    /// The locations of its definitions.
+    /// The locations of the name's definitions.
     pub defined: &'a [Defined],
-    /// The provenance of the definitions made through Consort, each in a line:
+    /// The provenance of the definitions made through Consort, each on its own line, from
     /// [`super::context::Backend::made_by`].
     pub made_by: Option<&'a str>,
 }
 
-/// Returns a call with its parameters: `(scan regex target-string &key start end)`.
+/// Returns a call with its parameters, such as `(scan regex target-string &key start end)`.
 pub fn signature(operator: &str, lambda_list: &[String]) -> String {
     let mut text = format!("({operator}");
     for parameter in lambda_list {
@@ -27,7 +27,7 @@ pub fn signature(operator: &str, lambda_list: &[String]) -> String {
     text
 }
 
-/// Returns the description as Markdown; `None` when nothing is known.
+/// Returns the description as Markdown, or `None` if nothing is known.
 pub fn markdown(described: &Described<'_>) -> Option<String> {
     let known = described.known?;
     let mut parts = Vec::new();
@@ -82,7 +82,8 @@ fn code(facts: &Facts) -> String {
     shown::fenced("lisp", &lines.join("\n"))
 }
 
-/// Returns the kinds and the package: `generic function, compiler macro · CL-PPCRE (exported)`.
+/// Returns the kinds and the package, such as `generic function, compiler macro · CL-PPCRE
+/// (exported)`.
 pub fn kinds_and_package(facts: &Facts) -> String {
     let package = match (&facts.package, facts.external) {
         (Some(package), true) => format!(" · {} (exported)", shown::code_span(package)),
@@ -121,7 +122,8 @@ fn ticked(names: &[String]) -> String {
     names.iter().map(|name| shown::code_span(name)).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns a URI for a Markdown link in angle brackets: characters that would end it are encoded.
+/// Returns a URI for a Markdown link in angle brackets. Characters that would end the link are
+/// encoded.
 pub(super) fn target(uri: &str) -> String {
     uri.chars()
         .map(|char| match char {
@@ -131,7 +133,7 @@ pub(super) fn target(uri: &str) -> String {
         .collect()
 }
 
-/// The locations: each file once with its lines.
+/// Returns the locations: each file once, with its lines.
 fn places(defined: &[Defined]) -> String {
     const MAX_SHOWN: usize = 4;
     let line = |one: &Defined| {

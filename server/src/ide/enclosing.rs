@@ -1,4 +1,4 @@
-//! The definition in which a place of a text stands; outside of definitions the top-level form.
+//! The definition that contains a place of a text. Outside of definitions, the top-level form.
 
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
@@ -9,34 +9,35 @@ use crate::text::forms::package_at;
 /// A definition, or another top-level form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enclosing {
-    /// The name to show: `area :around (circle t)`; for a form that defines nothing, its beginning.
+    /// The name as shown to the user, such as `area :around (circle t)`. For a form that defines
+    /// nothing, the beginning of the form.
     pub name: String,
-    /// The name as written, of a definition.
+    /// The name as written, if the form is a definition.
     pub defined: Option<String>,
-    /// The kind in the image's terms; for a form that defines nothing, its operator.
+    /// The kind in the image's terms. For a form that defines nothing, its operator.
     pub kind: String,
-    /// The package in force.
+    /// The package in force at the form.
     pub package: Option<String>,
-    /// The form.
+    /// The span of the form.
     pub form: Span,
-    /// The name in it.
+    /// The span of the name in the form.
     pub selection: Span,
 }
 
-/// The innermost definition around a place, else the top-level form.
+/// Returns the innermost definition around a place, or else the top-level form.
 pub fn at(document: &Document, offset: usize) -> Option<Enclosing> {
     Finder::default().at(document, offset)
 }
 
-/// Finds the definitions around many places. Keeps the data of one top-level form, so the places of
-/// a form are best looked up in succession.
+/// Finds the definitions around many places. It keeps the data of one top-level form, so that
+/// several places in the same form are best looked up in succession.
 #[derive(Debug, Default)]
 pub struct Finder {
     last: Option<(Document, Form, Vec<Defined>)>,
 }
 
 impl Finder {
-    /// The innermost definition around a place, else the top-level form.
+    /// Returns the innermost definition around a place, or else the top-level form.
     pub fn at(&mut self, document: &Document, offset: usize) -> Option<Enclosing> {
         let span = document.scan().form_at(offset)?.span;
         let same = |(of, form, _): &(Document, Form, Vec<Defined>)| {
@@ -63,7 +64,7 @@ impl Finder {
     }
 }
 
-/// A definition as it is shown.
+/// Returns a definition with the name that is shown to the user.
 pub fn of_definition(one: &Defined, package: Option<String>) -> Enclosing {
     let mut name = one.written.clone();
     for qualifier in &one.qualifiers {

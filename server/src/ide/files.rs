@@ -1,4 +1,4 @@
-//! Finds the Common Lisp files of a directory.
+//! The search for the Common Lisp files in a directory.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,16 +7,17 @@ use crate::bounded_file;
 use crate::shown;
 use crate::text::decode;
 
-/// File extensions of Common Lisp sources.
+/// The file extensions of Common Lisp sources.
 const EXTENSIONS: [&str; 4] = ["lisp", "lsp", "cl", "asd"];
-/// Names of directories in which secrets are kept.
+/// The names of directories that contain secrets.
 const SECRETS: [&str; 10] =
     [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".mozilla", ".thunderbird", ".password-store", "keyrings"];
-/// Directories of build output and third-party code, skipped unless named.
+/// The names of directories with build output and third-party code. They are skipped unless the
+/// user names them.
 const SKIPPED: [&str; 5] = ["target", "node_modules", "build", "dist", "_build"];
 
-/// The Lisp files below a directory, sorted, without hidden and build directories. Links are not
-/// followed. Paths that cannot be read are returned as errors in the second list.
+/// Returns the Lisp files below a directory, sorted. Hidden and build directories are left out.
+/// Links are not followed. The second list has the errors of paths that cannot be read.
 pub fn below(dir: &Path) -> (Vec<PathBuf>, Vec<String>) {
     let (mut files, mut errors) = (Vec::new(), Vec::new());
     walk(dir, &mut files, &mut errors);
@@ -42,8 +43,9 @@ fn walk(dir: &Path, files: &mut Vec<PathBuf>, errors: &mut Vec<String>) {
     }
 }
 
-/// The text of a Lisp source named by code under check. `None` if it cannot be read, or if its
-/// name, with links resolved, is not a Lisp source's or leads through a directory of secrets.
+/// Returns the text of a Lisp source that code under check names. Returns `None` if it cannot be
+/// read. Also returns `None` if its path, with links resolved, is not that of a Lisp source or
+/// leads through a directory of secrets.
 pub fn source(path: &Path, limit: u64) -> Option<String> {
     let real = path.canonicalize().ok().filter(|real| is_lisp(real) && !is_secret(real))?;
     bounded_file::read(&real, limit).ok().map(decode)

@@ -1,8 +1,9 @@
-//! Finds the directives of format control strings (CLHS 22.3). Offsets are bytes.
+//! The directives of format control strings (CLHS 22.3). Offsets are bytes.
 
 use std::ops::Range;
 
-/// Operators with a control string, and the argument positions at which it may be, from 1.
+/// Operators with a control string, and the positions of the arguments that may be the string,
+/// 1-based.
 const CONTROLS: [(&str, Range<usize>); 10] = [
     ("format", 2..3),
     ("error", 1..2),
@@ -16,18 +17,18 @@ const CONTROLS: [(&str, Range<usize>); 10] = [
     ("assert", 3..4),
 ];
 
-/// Returns true if a string at this place of a call is a control string.
+/// Returns true if a string at this position of a call is a control string.
 pub fn is_control(operator: &str, place: usize) -> bool {
     CONTROLS.iter().any(|(known, places)| *known == operator && places.contains(&place))
 }
 
-/// Returns the argument position, from 1, of the control string that a call of the operator prints:
-/// the last one.
+/// Returns the 1-based position of the control string that a call of the operator prints. It is the
+/// last position in [`CONTROLS`].
 pub fn printed_control(operator: &str) -> Option<usize> {
     CONTROLS.iter().find(|(known, _)| *known == operator).map(|(_, places)| places.end - 1)
 }
 
-/// The directives of a string as written, each with its parameters and modifiers.
+/// Returns the directives of a string as written, each including its parameters and modifiers.
 pub fn directives(string: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut from = 0;
     std::iter::from_fn(move || {

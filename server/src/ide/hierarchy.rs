@@ -1,5 +1,5 @@
-//! The items of hierarchies: definitions with their forms and names, from the image and from the
-//! index of the texts.
+//! The items of hierarchies: definitions with their forms and names. They come from the image and
+//! from the index of the texts.
 
 use std::sync::Arc;
 
@@ -16,28 +16,28 @@ use crate::text::Span;
 /// A definition in a hierarchy.
 #[derive(Debug, Clone)]
 pub struct Item {
-    /// The name to show.
+    /// The name as shown to the user.
     pub name: String,
     /// The kind in the image's terms.
     pub kind: String,
-    /// The text.
+    /// The text that contains the form.
     pub text: Arc<Text>,
-    /// The form.
+    /// The span of the form.
     pub form: Span,
-    /// The name in the form.
+    /// The span of the name in the form.
     pub selection: Span,
-    /// The symbol that the definition is of; a form that defines nothing has none.
+    /// The symbol that is defined. A form that defines nothing has none.
     pub symbol: Option<Named>,
 }
 
 impl Item {
-    /// The item of a definition of a text.
+    /// Creates the item of a definition in a text.
     pub fn of(text: Arc<Text>, one: Enclosing) -> Item {
         let Enclosing { name, defined, kind, package, form, selection } = one;
         Item { name, kind, text, form, selection, symbol: defined.map(|name| Named { name, package }) }
     }
 
-    /// The name's place.
+    /// Returns the place of the name.
     pub fn target(&self) -> Target {
         Target { uri: self.text.uri.clone(), text: Some(self.text.document.text().clone()), span: self.selection }
     }
@@ -47,7 +47,7 @@ impl Item {
     }
 }
 
-/// Adds items that are not there yet.
+/// Adds the items that are not present yet.
 pub(super) fn add(all: &mut Vec<Item>, more: impl IntoIterator<Item = Item>) {
     for one in more {
         if !all.iter().any(|other| other.is_at(&one)) {
@@ -56,12 +56,12 @@ pub(super) fn add(all: &mut Vec<Item>, more: impl IntoIterator<Item = Item>) {
     }
 }
 
-/// The sources that the features of one request look into.
+/// The sources in which the features of one request search.
 pub(super) struct Lookup<'a, B> {
     pub(super) context: &'a Context<B>,
     pub(super) index: &'a Snapshot,
     pub(super) texts: Texts,
-    /// True once the image did not answer: it is not asked again.
+    /// True after the image has failed to answer. It is then not asked again.
     pub(super) unavailable: bool,
 }
 
@@ -70,7 +70,7 @@ impl<'a, B: Backend> Lookup<'a, B> {
         Lookup { context, index, texts: context.texts(), unavailable: false }
     }
 
-    /// The image's knowledge of a symbol; nothing if it does not answer.
+    /// Returns the image's knowledge of a symbol, or nothing if the image does not answer.
     pub(super) async fn known(&mut self, named: &Named, want: &[SymbolPart]) -> Known {
         if self.unavailable {
             return Known::default();
@@ -84,7 +84,7 @@ impl<'a, B: Backend> Lookup<'a, B> {
         }
     }
 
-    /// The definitions of a symbol with a kind that is wanted: those that the image knows, and
+    /// Returns the definitions of a symbol whose kind is `wanted`: those that the image knows, and
     /// those in texts that are not loaded.
     pub(super) async fn defined(&mut self, known: &Known, named: &Named, wanted: fn(&str) -> bool) -> Vec<Item> {
         let mut found = Vec::new();
@@ -95,7 +95,7 @@ impl<'a, B: Backend> Lookup<'a, B> {
                 let here = enclosing::at(&text.document, place.name.start);
                 let item = match here.filter(|here| here.selection == place.name && here.defined.is_some()) {
                     Some(here) => Item { kind: one.kind, ..Item::of(text, here) },
-                    // A slot's accessor, or what another macro defines.
+                    // A slot's accessor, or the definition of another macro.
                     None => {
                         Item { name: one.name, kind: one.kind, text, form: place.form, selection: place.name, symbol }
                     }
@@ -127,7 +127,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::text::position::line_column;
 
-    /// An item, and parts of a text: `kind name file:line`, and the lines with carets.
+    /// Formats an item as `kind name file:line`.
     pub(crate) fn shown(item: &Item) -> String {
         let line = line_column(item.text.document.text(), item.selection.start).line;
         let file = item.text.uri.rsplit('/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Pages of the Common Lisp HyperSpec about symbols, format directives and reader macros.
+//! The pages of the Common Lisp HyperSpec about symbols, format directives and reader macros.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
 use crate::text::scanner::{Scanner, TokenKind};
 
-/// Pages of format directives (CLHS 22.3), by the directive's character in upper case.
+/// The pages of format directives (CLHS 22.3), by the directive's character in upper case.
 const DIRECTIVES: [(&str, &str); 40] = [
     ("C", "22_caa"),
     ("%", "22_cab"),
@@ -51,7 +51,7 @@ const DIRECTIVES: [(&str, &str); 40] = [
     ("GOTO", "22_cga"),
 ];
 
-/// Pages of reader macros (CLHS 2.4), as written, letters in upper case.
+/// The pages of reader macros (CLHS 2.4), by their written form with letters in upper case.
 const READER_MACROS: [(&str, &str); 28] = [
     ("(", "02_da"),
     (")", "02_db"),
@@ -84,7 +84,8 @@ const READER_MACROS: [(&str, &str); 28] = [
 ];
 
 /// Returns the name of the page about a name as written: a symbol of COMMON-LISP in any case, a
-/// format directive (`~A`, `~:[`) or a reader macro (`#'`). `Manuals` makes an address of it.
+/// format directive (`~A`, `~:[`) or a reader macro (`#'`). `Manuals` converts the name to an
+/// address.
 pub fn page(written: &str) -> Option<&'static str> {
     let name = written.trim();
     symbol(name).or_else(|| directive(name)).or_else(|| reader_macro(name))
@@ -100,7 +101,7 @@ fn reader_macro(written: &str) -> Option<&'static str> {
     READER_MACROS.iter().find(|(macro_, _)| *macro_ == wanted).map(|(_, page)| *page)
 }
 
-/// The symbols of COMMON-LISP, lower-case, each with the name of its page.
+/// Returns the symbols of COMMON-LISP in lower case, each with the name of its page.
 pub fn symbols() -> impl Iterator<Item = (&'static str, &'static str)> {
     include_str!("hyperspec.txt").lines().filter_map(|line| line.split_once(' '))
 }
@@ -121,7 +122,8 @@ fn directive(written: &str) -> Option<&'static str> {
     DIRECTIVES.iter().find(|(name, _)| *name == wanted).map(|(_, page)| *page)
 }
 
-/// Returns the format directive around `offset`, if that is in a string: as written, and its span.
+/// Returns the format directive around `offset` as written, and its span. Returns `None` outside of
+/// strings.
 pub fn directive_at(document: &Document, offset: usize) -> Option<(String, crate::text::Span)> {
     let form = Form::at(document, offset)?;
     let string = *form.path(offset).last().filter(|node| node.kind == Kind::String)?;
@@ -151,8 +153,8 @@ pub fn directive_at(document: &Document, offset: usize) -> Option<(String, crate
     None
 }
 
-/// Returns the reader macro at `offset`: as the table has it (`#'`, `#P`), and the span of its
-/// characters.
+/// Returns the reader macro at `offset` in the form of the table (`#'`, `#P`), and the span
+/// of its characters.
 pub fn reader_macro_at(document: &Document, offset: usize) -> Option<(String, crate::text::Span)> {
     let form = Form::at(document, offset)?;
     let byte = |chars: usize| form.source.char_indices().nth(chars).map_or(form.source.len(), |(byte, _)| byte);
@@ -166,7 +168,7 @@ pub fn reader_macro_at(document: &Document, offset: usize) -> Option<(String, cr
         TokenKind::BlockComment => "#|",
         _ => return None,
     };
-    // `#36r` is `#R`, `,@` is `,`, `#\Space` begins with `#\`.
+    // `#36r` becomes `#R`, `,@` becomes `,`, and `#\Space` becomes `#\`.
     let mut bare: String = written.chars().filter(|char| !char.is_ascii_digit()).collect();
     if bare.starts_with(',') {
         bare.truncate(1);

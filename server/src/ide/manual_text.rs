@@ -1,19 +1,19 @@
-//! The text of a page of a manual that is in a directory.
+//! The text of a page of a manual in a local directory.
 
 use std::path::Path;
 
 use crate::bounded_file;
 use crate::text::decode;
 
-/// The largest page, in bytes.
+/// The maximum size of a page, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Reads a page as plain text; `None` if it cannot be read. Blocks on the disk.
+/// Reads a page as plain text. Returns `None` if it cannot be read. Blocks on the disk.
 pub fn read(file: &Path) -> Option<String> {
     Some(plain(&decode(bounded_file::read(file, MAX_BYTES).ok()?)))
 }
 
-/// HTML as plain text: without tags, with line breaks where a browser has them.
+/// Converts HTML to plain text: without tags, and with line breaks where a browser has them.
 fn plain(html: &str) -> String {
     let mut out = String::new();
     let mut rest = html;
@@ -43,7 +43,7 @@ fn push(out: &mut String, text: &str) {
     out.push_str(&text.replace("&amp;", "&"));
 }
 
-/// Removes white space at the ends of lines, and all but one of several empty lines.
+/// Removes white space at the ends of lines, and reduces several empty lines to one.
 fn tidy(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines().map(str::trim_end) {

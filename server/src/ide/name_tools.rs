@@ -9,18 +9,18 @@ use crate::model::image::ImageError;
 /// An operation on a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameOperation {
-    /// Prints the description of what the name names.
+    /// Prints the description of the named object.
     Describe,
     /// Prints the machine code of a function.
     Disassemble,
     /// Reports the calls of a function from now on.
     Trace,
-    /// Ends the tracing of a function, or of all.
+    /// Ends the tracing of one function, or of all functions.
     Untrace,
 }
 
 impl NameOperation {
-    /// The operation's name, as the image and the log have it.
+    /// Returns the operation's name in requests to the image and in the log.
     pub fn name(self) -> &'static str {
         match self {
             NameOperation::Describe => "describe",
@@ -31,8 +31,8 @@ impl NameOperation {
     }
 }
 
-/// Returns up to `count` recorded calls of traced functions, those with numbers greater than
-/// `after`. `clear`: all are forgotten afterwards.
+/// Returns up to `count` recorded calls of traced functions with numbers greater than `after`. If
+/// `clear`, all recorded calls are deleted afterwards.
 ///
 /// # Errors
 /// See [`Backend::query`].
@@ -45,7 +45,7 @@ pub async fn traced_calls<B: Backend>(backend: &B, after: u64, count: u64, clear
 pub struct Printed {
     /// The text.
     pub text: String,
-    /// The reason of the failure, if the operation failed.
+    /// The reason for the failure, if the operation failed.
     pub error: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! The exports and imports of package definitions that no text of the workspace uses. Where the
-//! texts leave it open, a name counts as used.
+//! The exports and imports of package definitions that no text of the workspace uses. A name counts
+//! as used if the texts do not show whether it is.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,18 +13,18 @@ use crate::text::names;
 use crate::text::toplevel::TopForm;
 use crate::text::tree::{Kind, Tree};
 
-/// A place of a name in the text.
+/// The place of a name in a text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Place {
-    /// Code that is read in a package, or has its prefix.
+    /// Code that is read in the package, or a name with the package's prefix.
     Read(String),
-    /// The definition of a package.
+    /// The definition of the package.
     Definition(String),
     /// A string, or code that may be read in any package.
     Anywhere,
 }
 
-/// The uses of names, in a text and in the other texts of the workspace.
+/// The uses of names in a text and in the other texts of the workspace.
 #[derive(Debug)]
 pub struct Uses<'a> {
     index: &'a Snapshot,
@@ -44,9 +44,9 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Returns the package definition of a top-level form, if it is one.
+    /// Returns the package definition in a top-level form, if the form is one.
     pub fn of(document: &Document, top: &TopForm) -> Option<Definition> {
-        // Most forms are something else: their first characters are enough to skip them.
+        // Most forms are no package definitions. Their first characters suffice to skip them.
         let start: String = document.text().slice(top.span.start..top.span.end).chars().take(40).collect();
         if top.fault.is_some() || !start.to_ascii_lowercase().contains("package") {
             return None;
@@ -57,7 +57,7 @@ impl Definition {
         Some(Definition { form, name })
     }
 
-    /// The clauses with a keyword. Guarded ones are left out.
+    /// Returns the clauses that begin with a keyword, except guarded ones.
     pub fn clauses<'a>(&'a self, keyword: &'a str) -> impl Iterator<Item = &'a Node> + 'a {
         let options = self.form.nodes.iter().flat_map(|list| list.elements()).skip(2);
         options.filter(move |option| {
@@ -68,7 +68,7 @@ impl Definition {
 }
 
 impl<'a> Uses<'a> {
-    /// The uses of some names. `path`: the file of the text.
+    /// Finds the uses of the names `wanted`. `path` is the file of the text.
     pub fn of(
         document: &Document,
         index: &'a Snapshot,
@@ -99,7 +99,7 @@ impl<'a> Uses<'a> {
                     Kind::Atom => {
                         let Some(symbol) = names::symbol(written) else { continue };
                         match symbol.package.as_deref() {
-                            // A keyword is a name only in the definition of a package.
+                            // A keyword counts as a name only in the definition of a package.
                             Some("") if !matches!(place, Place::Definition(_)) => continue,
                             Some("") | None => {}
                             Some(prefix) => {
@@ -165,8 +165,8 @@ impl<'a> Uses<'a> {
     }
 }
 
-/// The package definitions of a text, and the names in their clauses with these keywords. Each
-/// keyword is given with the number of elements before the names.
+/// Returns the package definitions of a text, and the names in their clauses with these keywords.
+/// Each keyword comes with the number of elements before the names.
 pub fn names_in(document: &Document, keywords: &[(&str, usize)]) -> (Vec<Definition>, HashSet<String>) {
     let (mut definitions, mut names) = (Vec::new(), HashSet::new());
     for definition in document.scan().forms().iter().filter_map(|top| Definition::of(document, top)) {

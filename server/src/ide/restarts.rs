@@ -1,4 +1,4 @@
-//! Texts of restarts, for people and agents.
+//! The texts of restarts, for people and agents.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ pub(super) fn restart_label(restart: &Restart) -> String {
     line(&format!("[{}] {}", restart.name.as_deref().unwrap_or(""), restart.report))
 }
 
-/// Returns the restarts as `prefix`, number and label. `prefix` has the line break.
+/// Returns each restart as `prefix`, its number and its label. `prefix` contains the line break.
 pub(super) fn numbered_list(restarts: &[Restart], prefix: &str) -> String {
     let mut text = String::new();
     for (index, restart) in restarts.iter().enumerate() {

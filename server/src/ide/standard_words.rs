@@ -1,5 +1,5 @@
-//! Words of the standard that are no symbols of COMMON-LISP: loop keywords, options of definitions,
-//! names of characters; each with its page in the HyperSpec.
+//! The words of the standard that are no symbols of COMMON-LISP: loop keywords, options of
+//! definitions, and names of characters. Each has a page in the HyperSpec.
 
 use super::completion::{loops, vocabulary};
 use super::hyperspec::page_of_symbol;
@@ -17,11 +17,12 @@ pub(super) struct StandardWord {
     pub(super) written: String,
     /// The span of the word.
     pub(super) span: Span,
-    /// The name of the page.
+    /// The name of the page in the HyperSpec.
     pub(super) page: &'static str,
 }
 
-/// The definitions whose options have a page, with the number of lists between them and an option.
+/// The definitions whose options have a page, with the number of lists between the definition and
+/// an option.
 const DEFINITIONS: [(&str, usize); 8] = [
     ("defclass", 2),
     ("define-condition", 2),
@@ -33,7 +34,7 @@ const DEFINITIONS: [(&str, usize); 8] = [
     ("restart-case", 1),
 ];
 
-/// The word at `offset`.
+/// Returns the standard word at `offset`.
 pub(super) fn at(document: &Document, offset: usize) -> Option<StandardWord> {
     let form = Form::at(document, offset)?;
     let path = form.path(offset);
@@ -66,7 +67,7 @@ pub(super) fn at(document: &Document, offset: usize) -> Option<StandardWord> {
     }
 }
 
-/// Returns true if a keyword stands at an element of an extended `loop`.
+/// Returns true if an element of an extended `loop` is a loop keyword.
 fn is_loop_keyword(form: &Form, list: &Node, atom: &Node) -> bool {
     let extended = list.children.get(1).is_some_and(|first| first.kind != Kind::List);
     let at = list.children.iter().position(|one| std::ptr::eq(one, atom));
@@ -75,7 +76,7 @@ fn is_loop_keyword(form: &Form, list: &Node, atom: &Node) -> bool {
         && at.is_some_and(|at| at > 0 && matches!(loops::next(form, list, at), loops::Next::Keyword(..)))
 }
 
-/// The page about a loop keyword (CLHS 6.1).
+/// Returns the page about a loop keyword (CLHS 6.1).
 fn loop_page(keyword: &str) -> Option<&'static str> {
     let is = |group| loop_keywords::is_in(keyword, group);
     is(loop_keywords::ALL).then_some(match keyword {

@@ -1,5 +1,5 @@
-//! The hierarchy of classes, conditions and structures: direct supertypes and subtypes, and all
-//! subtypes.
+//! The hierarchy of classes, conditions and structures: the direct supertypes, the direct subtypes,
+//! and all subtypes.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::image::api::symbols::SymbolPart;
 use crate::text::names;
 use crate::text::scopes::Scopes;
 
-/// The number of subtypes, direct and indirect, after which no further ones are looked for.
+/// The number of direct and indirect subtypes after which the search ends.
 const MAX_SUBTYPES: usize = 1_000;
 
 fn is_type(kind: &str) -> bool {
@@ -23,7 +23,7 @@ fn is_class(kind: &str) -> bool {
     matches!(kind, "class" | "structure" | "condition")
 }
 
-/// The definitions of the class, condition, structure or type at the cursor.
+/// Returns the definitions of the class, condition, structure or type at the cursor.
 pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
     let Some(here) = cursor.symbol_here() else { return Vec::new() };
     let form = crate::text::datum::Form::at(&cursor.document, cursor.offset);
@@ -35,7 +35,7 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
     lookup.definitions(&Named { name: here.written, package: here.package }, is_type).await
 }
 
-/// The direct superclasses, as far as they are defined in a file.
+/// Returns the direct superclasses that are defined in files.
 pub async fn supertypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Item> {
     let index = context.texts_index().await;
     let mut lookup = Lookup::into(context, &index).await;
@@ -49,7 +49,7 @@ pub async fn supertypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<
     located(&mut lookup, &names).await
 }
 
-/// The direct subclasses, as far as they are defined in a file.
+/// Returns the direct subclasses that are defined in files.
 pub async fn subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Item> {
     let index = context.texts_index().await;
     let mut lookup = Lookup::into(context, &index).await;
@@ -58,7 +58,7 @@ pub async fn subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<It
     below.direct(&packages, &mut lookup, named).await
 }
 
-/// The subclasses of all levels, the nearer first.
+/// Returns the subclasses of all levels, those of nearer levels first.
 pub async fn all_subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Item> {
     let index = context.texts_index().await;
     let mut lookup = Lookup::into(context, &index).await;
@@ -79,7 +79,7 @@ pub async fn all_subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Ve
     found
 }
 
-/// The definitions of some classes.
+/// Returns the definitions of some classes.
 async fn located<B: Backend>(lookup: &mut Lookup<'_, B>, names: &[Named]) -> Vec<Item> {
     let mut found = Vec::new();
     for named in names {
@@ -129,7 +129,8 @@ mod tests {
     use crate::ide::fake::{FakeImage, cursor, definition, run};
     use crate::ide::hierarchy::tests::shown;
 
-    /// The types at the cursor with their supertypes (`^`), subtypes (`v`) and all subtypes.
+    /// Compares the types at the cursor with `expected`, with their supertypes (`^`), subtypes
+    /// (`v`) and all subtypes.
     fn check(image: FakeImage, files: &[(&str, &str)], expected: Expect) {
         let cursor = cursor(image, files);
         let mut out = String::new();

@@ -1,5 +1,5 @@
-//! The definitions of a value that was shown: those of a function, a package or a symbol itself, or
-//! of the class of an instance.
+//! The definitions of a shown value. They are those of a function, a package or a symbol itself, or
+//! those of the class of an instance.
 
 use super::context::{Backend, Context};
 use super::places;
@@ -7,7 +7,7 @@ pub use super::places::Defined;
 use crate::image::api::inspector::InspectDefinition;
 use crate::model::image::ImageError;
 
-/// Returns the definitions of the value of a reference, if their files can be read.
+/// Returns the definitions of the value with a reference, if their files can be read.
 ///
 /// # Errors
 /// The value is gone, or the image does not answer.

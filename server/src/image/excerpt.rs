@@ -1,12 +1,13 @@
 //! Excerpts of a program's output for display: a few lines, bounded, without terminal control
 //! characters.
 
-/// The number of lines shown, and of characters of a line.
+/// The maximum number of lines that are shown.
 const LINES: usize = 12;
+/// The maximum number of characters of a line that are shown.
 const COLUMNS: usize = 200;
 
-/// Returns the last lines of a program's output, for the user. Bytes that are not text are
-/// mentioned, not shown.
+/// Returns the last lines of a program's output, for the user. Output that is not text is only
+/// mentioned.
 pub fn excerpt(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let strange = text.chars().filter(|c| is_strange(*c)).count();
@@ -17,7 +18,7 @@ pub fn excerpt(bytes: &[u8]) -> String {
     lines[lines.len().saturating_sub(LINES)..].iter().map(|line| clean(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns one line of a program's output, fit to be displayed.
+/// Returns one line of a program's output in a form that can be displayed.
 pub fn clean(line: &str) -> String {
     let mut shown: String = line
         .trim_end()
@@ -33,17 +34,17 @@ pub fn clean(line: &str) -> String {
 }
 
 /// Returns true if the character does not occur in text, is a terminal control character, or
-/// changes the direction of writing.
+/// changes the writing direction.
 fn is_strange(c: char) -> bool {
     let turns = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c == '\u{fffd}' || turns || (c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
 }
 
-/// Returns the reason why SBCL cannot have the configured heap, if the output gives one; to be read
-/// after a colon.
+/// Returns the reason why SBCL cannot have the configured heap, if the output states one. The
+/// reason is worded to follow a colon.
 ///
-/// The wording differs with the version and with what was refused: the address space, the page
-/// table, or a core that needs more.
+/// SBCL's wording depends on its version and on the cause: the address space, the page table, or a
+/// core that needs more memory.
 pub(crate) fn heap_fault(printed: &str) -> Option<&str> {
     const SAYS: [&str; 8] = [
         "os_alloc_gc_space",
@@ -58,13 +59,13 @@ pub(crate) fn heap_fault(printed: &str) -> Option<&str> {
     printed.lines().find(|line| SAYS.iter().any(|says| line.contains(says))).map(str::trim)
 }
 
-/// Returns true if SBCL reports that its clock goes backward; SBCL can then neither compile nor
+/// Returns true if SBCL reports that its clock goes backward. SBCL can then neither compile nor
 /// load.
 pub(crate) fn clock_fault(printed: &str) -> bool {
     printed.contains("Negative times?") || (printed.contains("REAL-TIME") && printed.contains("UNSIGNED-BYTE"))
 }
 
-/// Returns the advice for that fault.
+/// Returns the advice for the fault of the clock.
 pub(crate) fn clock_advice() -> String {
     let faker = match std::env::var("LD_PRELOAD") {
         Ok(preload) if !preload.is_empty() => format!(" (LD_PRELOAD is {})", clean(&preload)),

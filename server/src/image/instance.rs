@@ -1,4 +1,4 @@
-//! A running image, as its users share it.
+//! A running image, as the parts of the host share it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,11 +15,11 @@ use crate::locked::lock;
 
 /// A running image. Every start creates a new instance.
 pub(crate) struct Instance {
-    /// The number of this start.
+    /// The number of the start.
     pub(crate) generation: u64,
     /// The link to the image.
     pub(crate) link: Arc<Link>,
-    /// The image's descriptors 1 and 2.
+    /// The pipes of the image's descriptors 1 and 2.
     pub(crate) pipes: Pipes,
     /// The image's `ready` frame.
     pub(crate) ready: Ready,
@@ -46,19 +46,19 @@ impl Instance {
         }
     }
 
-    /// Makes the supervisor end the image now. Only the first reason is kept.
+    /// Makes the supervisor end the image. Only the first reason is kept.
     pub(crate) fn end(&self, reason: String) {
         tracing::warn!(reason, "ending the image");
         lock(&self.ending).get_or_insert(reason);
         self.end.notify_one();
     }
 
-    /// Notes why the image ended. Only the first reason is kept.
+    /// Records the reason why the image ended. Only the first reason is kept.
     pub(crate) fn note_end(&self, reason: &str) {
         lock(&self.ending).get_or_insert_with(|| reason.to_owned());
     }
 
-    /// Resolves when [`Instance::end`] was called; for the supervisor only.
+    /// Resolves when [`Instance::end`] was called. For the supervisor only.
     pub(crate) async fn end_wanted(&self) {
         self.end.notified().await;
     }
@@ -68,8 +68,8 @@ impl Instance {
         lock(&self.ending).clone()
     }
 
-    /// Returns true if the image as a whole answers within `limit`; an image that collects garbage
-    /// does not.
+    /// Returns true if the image answers within `limit`. An image that collects garbage does not
+    /// answer.
     pub(crate) async fn answers(&self, limit: Duration) -> bool {
         let nothing = serde_json::json!({});
         matches!(crate::steady::timeout(limit, self.link.ask::<IgnoredAny>("status", &nothing)).await, Ok(Ok(_)))
@@ -85,7 +85,7 @@ impl Instance {
         lock(&self.copies).remove(&pid);
     }
 
-    /// Kills the copies; returns their number.
+    /// Kills the copies, and returns their number.
     pub(crate) fn kill_copies(&self) -> usize {
         let copies = lock(&self.copies);
         copies.values().for_each(|copy| copy.kill());

@@ -1,4 +1,5 @@
-//! The stops of the image's programs, as events, and the time that an evaluation runs between them.
+//! The events about stops of the image's programs, and the limit of an evaluation's running time
+//! between stops.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,13 +10,13 @@ use tokio::time::Instant;
 use super::api::debug::Stops;
 use crate::model::stop::{Stop, StopEvent};
 
-/// The number of events that a slow receiver may be behind.
+/// The maximum number of events that a receiver may lag behind.
 pub(crate) const BEHIND: usize = 1024;
 
-/// The time limit for the image's answer about the stops that there are.
+/// The time limit for the image's answer about the present stops.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns true if an event is about the evaluation of this request.
+/// Returns true if an event concerns the evaluation of this request.
 fn is_of(event: &StopEvent, evaluation: u64) -> bool {
     let id = match event {
         StopEvent::Stopped(stop) => &stop.evaluation,
@@ -28,9 +29,10 @@ fn is_of(event: &StopEvent, evaluation: u64) -> bool {
     id.as_u64() == Some(evaluation)
 }
 
-/// Waits for the answer of an evaluation, up to `limit` of running time: time in stops and in
-/// questions for input is not counted. `None`: the limit is over. `reread` asks the image for its
-/// stops and questions after missed events; its `None`: no answer.
+/// Waits for the answer of an evaluation, for up to `limit` of running time. Time in stops and in
+/// questions for input does not count. Returns `None` if the limit is exceeded. `reread` asks the
+/// image for its stops and questions after missed events. It returns `None` if the image does not
+/// answer.
 pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
     limit: Duration,
     mut events: broadcast::Receiver<StopEvent>,
@@ -39,8 +41,8 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
     reread: impl Fn() -> R,
 ) -> Option<T> {
     tokio::pin!(answer);
-    // Stop numbers instead of a count: an event from before a reread may still arrive, and must not
-    // count twice.
+    // A set of stop numbers instead of a count, because an event from before a reread may still
+    // arrive and must not count twice.
     let (mut left, mut stops, mut question) = (limit, HashSet::new(), None);
     loop {
         let began = Instant::now();
@@ -63,7 +65,8 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
             Ok(event) if !is_of(&event, evaluation) => {}
             Ok(StopEvent::Stopped(stop)) => drop(stops.insert(stop.number)),
             Ok(StopEvent::Left(left)) => drop(stops.remove(&left.stop)),
-            // A question whose event was missed has no number here; any end of a question ends it.
+            // A question whose event was missed has no number here. The end of any question ends
+            // it.
             Ok(StopEvent::Input { question: number, .. }) => question = Some(number),
             Ok(StopEvent::InputOver { question: number, .. }) => question = question.filter(|open| *open > number),
             Ok(StopEvent::Breakpoints(_) | StopEvent::Log(_)) => {}
@@ -79,7 +82,7 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
                     stops = there.stops.into_iter().filter_map(own).collect();
                 }
             }
-            // The sender lives as long as the image's runtime.
+            // The sender is dropped only with the image's runtime.
             Err(broadcast::error::RecvError::Closed) => return crate::steady::timeout(left, answer).await.ok(),
         }
     }
@@ -122,7 +125,7 @@ mod tests {
         StopEvent::Left(StopLeft { stop: 1, evaluation: evaluation.into(), how: "restart".into() })
     }
 
-    /// An answer after everything else on the runtime has had its turns.
+    /// An answer that arrives after all other tasks of the runtime have run.
     async fn later() -> u32 {
         for _ in 0..100 {
             tokio::task::yield_now().await;
@@ -181,7 +184,7 @@ mod tests {
         assert_eq!(while_running(Duration::ZERO, receiver, 7, std::future::pending::<()>(), unasked).await, None);
     }
 
-    /// Events that were missed are made up for by what there is now.
+    /// The image's answer replaces events that were missed.
     #[tokio::test]
     async fn stops_whose_events_were_missed_count() {
         for (there, expected) in [(vec![stop(7)], Some(1)), (vec![stop(8)], None), (Vec::new(), None)] {

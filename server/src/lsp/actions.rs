@@ -20,11 +20,11 @@ use crate::text::document::Document as Text;
 use crate::text::forms::operator_at;
 use crate::text::position::to_offset;
 
-/// The maximum number of diagnostics whose fixes are computed for one request: each reads its
+/// The maximum number of diagnostics whose fixes are computed for one request. Each fix reads the
 /// whole form.
 const MAX_DIAGNOSTICS: usize = 50;
-/// The maximum number of diagnostics whose names are looked up in the image for one request: an
-/// editor asks at every move of the cursor.
+/// The maximum number of diagnostics whose names are looked up in the image for one request. An
+/// editor sends a request at every move of the cursor.
 const MAX_QUERIES: usize = 8;
 
 /// The code action kinds that the server offers.
@@ -38,8 +38,8 @@ pub(super) fn kinds() -> Vec<CodeActionKind> {
     ]
 }
 
-/// Returns true if the client asked for this kind. A kind includes all kinds below it; an empty
-/// kind, or no list, includes all.
+/// Returns true if the client asked for this kind. A kind includes all kinds below it. An empty
+/// kind, or no list, includes all kinds.
 fn is_requested(only: Option<&[CodeActionKind]>, kind: &CodeActionKind) -> bool {
     only.is_none_or(|only| {
         only.iter().any(|wanted| {
@@ -49,8 +49,8 @@ fn is_requested(only: Option<&[CodeActionKind]>, kind: &CodeActionKind) -> bool 
     })
 }
 
-/// Returns the actions for a range of a document with state `snapshot`. `open` lists all open
-/// documents.
+/// Returns the actions for a range of a document. `snapshot` is the document's state. `open` lists
+/// all open documents.
 pub(super) async fn offer(
     connection: &Connection,
     params: CodeActionParams,
@@ -62,7 +62,8 @@ pub(super) async fn offer(
     offered
 }
 
-/// Escapes the texts that an editor shows of an action: titles contain names from the document.
+/// Escapes the texts of an action that an editor shows, because titles contain names from the
+/// document.
 fn escape(offered: &mut CodeActionOrCommand) {
     let title = |title: &mut String| *title = shown::notification(&to_proto::label(title));
     match offered {
@@ -121,7 +122,7 @@ async fn unescaped(
     offered
 }
 
-/// `codeAction/resolve`: the edit of a refactoring.
+/// Handles `codeAction/resolve`: computes the edit of a refactoring.
 pub(super) async fn resolve(connection: &Connection, action: CodeAction) -> CodeAction {
     refactor::resolve(connection, action).await
 }
@@ -148,7 +149,7 @@ async fn quick_fixes(
     let encoding = negotiated.encoding;
     let mut offered = Vec::new();
     let (mut looked_at, mut looked_up) = (0, 0);
-    // Files that are not open and that a fix may change.
+    // The files that are not open and that a fix may change.
     let mut closed: Vec<(String, Text)> = Vec::new();
     for item in &snapshot.items {
         let marked = to_proto::range(&snapshot.text, item.span, encoding);
@@ -181,7 +182,7 @@ async fn quick_fixes(
         let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
         if let Some(question) = fixes::question(document, item, first).filter(|_| looked_up < MAX_QUERIES) {
             looked_up += 1;
-            // Without an image, names are unknown; the other actions are still offered.
+            // Without an image, the names are not known. The other actions are still offered.
             let found = connection.session.query(question.clone()).await.unwrap_or_default();
             let mut others: Vec<(String, Text)> = open
                 .iter()
@@ -227,7 +228,8 @@ fn quick_fix(title: String, fixed: Diagnostic, preferred: bool) -> CodeAction {
     }
 }
 
-/// A fix as an edit of its document, which is open or among `closed`; `None` if it is neither.
+/// Returns a fix as an edit of its document, or `None` if the document is neither open nor among
+/// `closed`.
 fn workspace_edit(
     connection: &Connection,
     uri: &Url,

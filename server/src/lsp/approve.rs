@@ -1,5 +1,5 @@
-//! Approval requests of agents, shown to the user of this editor: a message with three buttons,
-//! or `consort/approve` if the editor declares it.
+//! Approval requests of agents that the user of this editor sees. They are shown as a message with
+//! three buttons, or by `consort/approve` if the editor supports it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use crate::session::Level;
 use crate::session::approval::{self, Answer, ApprovalRequest};
 use crate::shown;
 
-/// The buttons: a title for each decision.
+/// The buttons: the title of each decision.
 const ACTIONS: [(&str, Answer); 3] =
     [("Allow", Answer::Allow), ("Allow for this session", Answer::AllowSession), ("Deny", Answer::Deny)];
 
-/// The requests that are open.
+/// The open requests.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     open: HashMap<u64, AbortHandle>,
@@ -38,12 +38,12 @@ impl Questions {
                 let answer = peer.request(ext::APPROVE, params(id, &request, deadline)).await;
                 answer.map(|answer| Answer::of(answer["decision"].as_str()))
             } else {
-                // Type 2 of the protocol: a warning.
+                // Type 2 is a warning in the protocol.
                 let actions: Vec<Value> = ACTIONS.iter().map(|(title, _)| json!({"title": title})).collect();
                 let params = json!({"type": 2, "message": approval::message(&request, deadline), "actions": actions});
                 peer.request("window/showMessageRequest", params).await.map(|answer| chosen(answer["title"].as_str()))
             };
-            // The session answers for a disconnected editor; `Cannot` would be wrong.
+            // The session answers for a disconnected editor. `Cannot` would be a wrong answer.
             if answer.is_err() && peer.is_closed() {
                 return;
             }

@@ -1,32 +1,32 @@
-//! The notifications of LSP that Consort adds. docs/protocol.md documents them; a test compares
-//! both.
+//! The notifications that Consort adds to LSP. They are documented in docs/protocol.md. A test
+//! compares both.
 
-/// The image's state, on connection and on every change.
+/// Notification of the image's state, on connection and on every change.
 pub(super) const IMAGE_STATE: &str = "consort/imageState";
-/// An evaluation has begun, after those of the client before it.
+/// Notification that an evaluation has begun, after the earlier ones of the client.
 pub(super) const BEGUN: &str = "consort/begun";
-/// Output of a running evaluation.
+/// Notification of output of a running evaluation.
 pub(super) const OUTPUT: &str = "consort/output";
 
-/// An [`APPROVE`] request is no longer open.
+/// Notification that an [`APPROVE`] request is no longer open.
 pub(super) const APPROVAL_OVER: &str = "consort/approvalOver";
 
-/// An [`INPUT`] request is no longer open.
+/// Notification that an [`INPUT`] request is no longer open.
 pub(super) const INPUT_OVER: &str = "consort/inputOver";
 
-/// A new entry of the session's log.
+/// Notification of a new entry of the session's log.
 pub(super) const LOG_ENTRY: &str = "consort/logEntry";
 
-/// An evaluation of this editor has stopped.
+/// Notification that an evaluation of this editor has stopped.
 pub(super) const STOPPED: &str = "consort/stopped";
 
 /// All notifications that Consort adds.
 pub const NOTIFICATIONS: [&str; 7] = [IMAGE_STATE, BEGUN, OUTPUT, APPROVAL_OVER, INPUT_OVER, LOG_ENTRY, STOPPED];
 
-/// A request: the next line of a running evaluation's standard input.
+/// Request for the next line of a running evaluation's standard input.
 pub(super) const INPUT: &str = "consort/input";
 
-/// A request: may an agent do something?
+/// Request to decide whether an agent may do something.
 pub(super) const APPROVE: &str = "consort/approve";
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! Notifications about the text of a document, which must not be dropped: what does not matter in
-//! them is made to fit the protocol's types, and a change that cannot be understood becomes
-//! [`LOST`]. tower-lsp drops a notification that does not fit.
+//! Correction of notifications about the text of a document. tower-lsp drops a notification that
+//! does not fit the protocol's types, but these must not be dropped. Members that do not matter are
+//! made to fit. A change that cannot be understood is replaced by [`LOST`].
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A notification that takes the place of one that could not be understood.
+/// The notification that replaces one that could not be understood.
 pub(super) const LOST: &str = "consort/lostChange";
 
 /// The parameters of [`LOST`].
 #[derive(Debug, Deserialize)]
 pub(super) struct Lost {
-    /// The document; `None`: any of the client's.
+    /// The document. `None` stands for any document of the client.
     pub(super) uri: Option<String>,
     /// The document's language, if it was to be opened.
     #[serde(default)]
@@ -25,7 +25,7 @@ pub(super) fn lost_text_notification(uri: Option<&str>, why: &str) -> Value {
     json!({"jsonrpc": "2.0", "method": LOST, "params": {"uri": uri, "why": why}})
 }
 
-/// Returns the message that takes the place of one of the client's.
+/// Returns the message that replaces a message of the client.
 pub(super) fn fit(mut message: Value) -> Value {
     let method = message["method"].as_str();
     let (open, change) = (method == Some("textDocument/didOpen"), method == Some("textDocument/didChange"));
@@ -55,7 +55,7 @@ pub(super) fn fit(mut message: Value) -> Value {
     if fits { message } else { lost_text_notification(uri.as_deref(), "a change of the text could not be understood") }
 }
 
-/// Returns a version as the protocol has it; 0 for what is no number.
+/// Returns a version as the protocol demands, or 0 if it is no number.
 fn version(version: &Value) -> i32 {
     let clamped = version.as_i64().map(|version| version.clamp(i32::MIN.into(), i32::MAX.into()));
     clamped.and_then(|version| i32::try_from(version).ok()).unwrap_or_default()
@@ -66,7 +66,7 @@ fn fit_change(change: &mut Value) -> bool {
     let Some(change) = change.as_object_mut().filter(|change| change.get("text").is_some_and(Value::is_string)) else {
         return false;
     };
-    // Deprecated, and not used.
+    // The member is deprecated and not used.
     change.remove("rangeLength");
     match change.get_mut("range") {
         None | Some(Value::Null) => true,
@@ -76,8 +76,8 @@ fn fit_change(change: &mut Value) -> bool {
     }
 }
 
-/// Makes a line or a character fit the protocol's type: clients send numbers as large as they have
-/// for the end. Returns false for what is no natural number.
+/// Makes a line or a character fit the protocol's type, because clients send very large numbers for
+/// the end of a text or line. Returns false if the value is no natural number.
 fn fit_number(number: &mut Value) -> bool {
     if number.as_u64().is_none_or(|number| number > u32::MAX.into()) {
         if !number.as_f64().is_some_and(|number| number > f64::from(u32::MAX)) {

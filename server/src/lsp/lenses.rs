@@ -1,5 +1,5 @@
-//! `textDocument/codeLens`: "Run test" above tests and the number of references above
-//! definitions, if the settings enable them.
+//! `textDocument/codeLens`: "Run test" above tests, and the number of references above definitions,
+//! if the settings enable them.
 
 use lsp_types::{CodeLens, CodeLensParams, Command as Lens, Url};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ struct Counted {
 /// The maximum number of lenses of a document.
 const MAX_LENSES: usize = 5_000;
 
-/// The lenses of a document; the number of references is added on resolution.
+/// Returns the lenses of a document. The numbers of references are added when lenses are resolved.
 pub(super) async fn of_document(connection: &Connection, params: CodeLensParams) -> Vec<CodeLens> {
     let uri = params.text_document.uri;
     // Both requests are sent before either is awaited.
@@ -57,7 +57,7 @@ pub(super) async fn of_document(connection: &Connection, params: CodeLensParams)
     lenses
 }
 
-/// A lens with its number of references; with an empty title if the image gives none.
+/// Adds the number of references to a lens. The title is empty if the image gives no number.
 pub(super) async fn resolve(connection: &Connection, mut lens: CodeLens) -> CodeLens {
     let data = lens.data.clone().and_then(|data| serde_json::from_value::<Counted>(data).ok());
     if let Some(Counted { name, package, .. }) = data {

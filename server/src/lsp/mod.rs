@@ -1,5 +1,5 @@
-//! Frontend 1: editors, over LSP. Translates between the protocol and the session; contains no
-//! code that depends on Lisp or on the image.
+//! The front end for editors, over LSP. It translates between the protocol and the session. It
+//! contains no code that depends on Lisp or on the image.
 
 mod actions;
 mod approve;
@@ -51,8 +51,8 @@ use crate::session::{ClientId, ClientInfo, EditorProcess, Frontend, Session};
 use connection::Connection;
 use transport::Peer;
 
-/// Serves one editor until it sends `exit`, disconnects, or stops reading. Running requests are
-/// then cancelled and its documents closed.
+/// Serves one editor until the editor sends `exit`, disconnects, or stops reading. Running requests
+/// are then cancelled, and the editor's documents are closed.
 pub async fn serve<R, W>(session: Session, read: R, write: W) -> Ended
 where
     R: AsyncRead + Unpin + Send,
@@ -61,8 +61,9 @@ where
     serve_process(session, read, write, None).await
 }
 
-/// [`serve`], for an editor whose process is known: its program and id, for a person, and the
-/// process if the system tells its start.
+/// Serves one editor, as [`serve`] does, whose process is known. `process` is a text with the
+/// editor's program and process id, for a person, and the process itself if the system reports when
+/// it started.
 pub async fn serve_process<R, W>(
     session: Session,
     read: R,
@@ -81,8 +82,8 @@ where
     let _attached = Attached { session: session.clone(), client };
     let (peer, outgoing) = Peer::new(transport::MAX_QUEUED);
     let connection = Connection::new(session, client, peer.clone(), feedback);
-    // The socket is for tower-lsp's own client, which waits for each message to be written;
-    // `Peer` does not wait.
+    // The socket is for tower-lsp's own client, which waits until each message is written. `Peer`
+    // does not wait.
     let (service, _socket) = LspService::build(|_| connection)
         .custom_method("window/workDoneProgress/cancel", Connection::cancel_progress)
         .custom_method(incoming::LOST, Connection::text_lost)
@@ -90,7 +91,7 @@ where
     transport::run(service, peer, outgoing, read, write).await
 }
 
-/// Detaches the client at the end of the connection, for any reason.
+/// Detaches the client when the connection ends, for any reason.
 struct Attached {
     session: Session,
     client: ClientId,

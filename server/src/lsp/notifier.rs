@@ -1,4 +1,4 @@
-//! The sender of notifications and requests that do not answer a request of the client.
+//! The sender of notifications, and of requests of the server.
 
 use serde_json::json;
 
@@ -20,14 +20,14 @@ pub(super) struct Notifier {
 }
 
 impl Notifier {
-    /// Shows a message, or logs it.
+    /// Shows a message, or logs it. `method` is the method of the notification.
     pub(super) fn say(&self, method: &str, level: Level, message: &str) {
         let message =
             if method == "window/logMessage" { shown::terminal(message) } else { shown::notification(message) };
         self.peer.notify(method, json!({"type": to_proto::message_type(level), "message": message}));
     }
 
-    /// Requests the client to pull its diagnostics again.
+    /// Asks the client to request its diagnostics again.
     pub(super) fn refresh(&self) {
         if self.negotiated.refresh {
             let peer = self.peer.clone();

@@ -1,4 +1,4 @@
-//! `textDocument/references` (LSP 3.17).
+//! `textDocument/references` (LSP 3.17): the references to the name at the cursor.
 
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
@@ -7,7 +7,7 @@ use super::connection::Connection;
 use super::to_proto;
 use crate::ide::references;
 
-/// `textDocument/references`.
+/// Handles `textDocument/references`.
 pub(super) async fn references(connection: &Connection, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
     let Some(cursor) = connection.cursor(params.text_document_position).await else { return Ok(None) };
     let found = references::at(&cursor, params.context.include_declaration).await;

@@ -1,4 +1,4 @@
-//! `textDocument/signatureHelp` (LSP 3.17).
+//! `textDocument/signatureHelp` (LSP 3.17): the signature of the call at the cursor.
 
 use lsp_types::*;
 use tower_lsp::jsonrpc::Result;
@@ -7,7 +7,7 @@ use super::connection::Connection;
 use crate::ide::signature::{self, Help};
 use crate::shown;
 
-/// `textDocument/signatureHelp`.
+/// Handles `textDocument/signatureHelp`.
 pub(super) async fn help(connection: &Connection, params: SignatureHelpParams) -> Result<Option<SignatureHelp>> {
     let Some(cursor) = connection.cursor(params.text_document_position_params).await else { return Ok(None) };
     Ok(signature::help(&cursor).await.map(answer))
@@ -24,10 +24,11 @@ fn answer(Help { signature, documentation }: Help) -> SignatureHelp {
         label: ParameterLabel::LabelOffsets([units(span.start), units(span.end)]),
         documentation: None,
     };
-    // An index past the last means none: without an index, a client would take the first.
+    // An index past the last parameter means that none is active. Without an index, a client would
+    // use the first parameter.
     let active = signature.active.unwrap_or(signature.parameters.len());
     let active = Some(u32::try_from(active).unwrap_or(u32::MAX));
-    // The offsets are those of the unescaped label: a label that needs escapes gets no parameters.
+    // The offsets are those of the unescaped label. A label that needs escapes gets no parameters.
     let label = shown::safe(&signature.label);
     let parameters = (label == signature.label).then(|| signature.parameters.iter().map(one).collect());
     let information = SignatureInformation {

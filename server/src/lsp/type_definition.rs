@@ -1,4 +1,5 @@
-//! `textDocument/typeDefinition` (LSP 3.17).
+//! `textDocument/typeDefinition` (LSP 3.17): the definitions of the types of the name at the
+//! cursor.
 
 use lsp_types::request::{GotoTypeDefinitionParams, GotoTypeDefinitionResponse};
 use tower_lsp::jsonrpc::Result;
@@ -7,7 +8,7 @@ use super::connection::Connection;
 use super::to_proto;
 use crate::ide::type_definition::type_definitions;
 
-/// `textDocument/typeDefinition`.
+/// Handles `textDocument/typeDefinition`.
 pub(super) async fn find(
     connection: &Connection,
     params: GotoTypeDefinitionParams,

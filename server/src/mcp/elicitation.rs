@@ -1,5 +1,5 @@
-//! A form that the agent's client shows to the person. A form whose answer nobody waits for any
-//! more is taken back by `notifications/cancelled`.
+//! A form that the agent's client shows to the person. If nobody waits for the answer any more,
+//! `notifications/cancelled` withdraws the form.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 
-/// Takes a form back when it is dropped before its answer came.
+/// Withdraws a form when it is dropped before the answer.
 struct Open {
     peer: Peer<RoleServer>,
     id: Option<RequestId>,
@@ -30,8 +30,8 @@ impl Drop for Open {
     }
 }
 
-/// Has the client show a form, and returns the answer. Dropping the future takes the form back, and
-/// so does the time limit. An answer that comes later is dropped.
+/// Makes the client show a form, and returns the answer. The form is withdrawn if the future is
+/// dropped, or at the time limit. A later answer is ignored.
 pub(crate) async fn elicit(
     peer: &Peer<RoleServer>,
     form: ElicitRequestParams,
@@ -43,7 +43,7 @@ pub(crate) async fn elicit(
     let handle = peer.send_cancellable_request(request, options).await?;
     let mut open = Open { peer: peer.clone(), id: Some(handle.id.clone()) };
     let answer = handle.await_response().await;
-    // Answered, or taken back at the time limit.
+    // The form was answered, or withdrawn at the time limit.
     open.id = None;
     match answer? {
         ClientResult::ElicitResult(result) => Ok(result),

@@ -9,10 +9,11 @@ use crate::framing::lines;
 pub(crate) enum Line {
     /// A whole line, without its end.
     Whole(Vec<u8>),
-    /// A line longer than the limit, skipped without being stored: its length in bytes, and the
-    /// `id` of the JSON object in it.
+    /// A line longer than the limit, which was skipped without being stored. The values are its
+    /// length in bytes, and the `id` of the JSON object in it.
     TooLong(usize, Option<Id>),
-    /// The end of the stream. An incomplete last line is dropped: it may be half a message.
+    /// The end of the stream. An incomplete last line is dropped, because it may be a part of a
+    /// message.
     End,
 }
 
@@ -25,10 +26,11 @@ pub(crate) enum Id {
     Text(String),
 }
 
-/// Reads lines. All state is in the reader, so dropping a pending `next` loses nothing.
+/// Reads lines. All state is in the reader, so that dropping a pending `next` loses no bytes.
 pub(crate) struct Lines<R> {
     lines: lines::Lines<R>,
-    /// The length of a line that is too long, as far as it was read, and the search for its id.
+    /// The length of a line that is too long, as far as it was read, and the search for the id in
+    /// it.
     skipped: (usize, IdFinder),
 }
 
@@ -37,7 +39,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Lines { lines: lines::Lines::new(read, limit), skipped: Default::default() }
     }
 
-    /// The next line.
+    /// Returns the next line.
     pub(crate) async fn next(&mut self) -> std::io::Result<Line> {
         loop {
             match self.lines.next().await? {
@@ -57,22 +59,22 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// The `id` of a request in a text that could not be parsed: its sender waits for an answer with
-/// that id.
+/// Returns the `id` of a request in a text that could not be parsed. The sender waits for an answer
+/// with that id.
 pub(crate) fn id_of(text: &[u8]) -> Option<Id> {
     let mut finder = IdFinder::default();
     finder.feed(text);
     finder.into_id()
 }
 
-/// Finds the value of the top-level key `id` in a JSON object without storing the text. Only
-/// brackets and quotes are checked; the text must be exactly one closed object to give an id.
+/// Finds the value of the top-level key `id` in a JSON object without storing the text. It checks
+/// only brackets and quotes. It returns an id only if the text is exactly one closed object.
 #[derive(Default)]
 struct IdFinder {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// The last string, number or word at depth 1, kept short.
+    /// The last string, number or word at depth 1, up to a maximum length.
     token: Vec<u8>,
     key: bool,
     closed: bool,
@@ -80,7 +82,7 @@ struct IdFinder {
     id: Option<Id>,
 }
 
-/// A length that no client's id exceeds.
+/// The maximum length of an id in bytes. No client's id is longer.
 const MAX_ID_BYTES: usize = 256;
 
 impl IdFinder {

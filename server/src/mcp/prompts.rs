@@ -1,4 +1,4 @@
-//! Prompts: workflows with a live image, for a user to choose from the agent's menu.
+//! Prompts: workflows with an image that runs, which a user chooses from the agent's menu.
 
 use rmcp::ErrorData;
 use rmcp::model::{GetPromptRequestParams, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
@@ -7,9 +7,9 @@ struct Workflow {
     name: &'static str,
     title: &'static str,
     about: &'static str,
-    /// The only argument: its name and its description.
+    /// The name and the description of the only argument.
     argument: (&'static str, &'static str),
-    /// The start of the text if the argument is given; `{}` stands for the argument.
+    /// The start of the text if the argument is given. `{}` stands for the argument.
     given: &'static str,
     text: &'static str,
 }
@@ -76,7 +76,7 @@ for the reason you expect.
     },
 ];
 
-/// All prompts.
+/// Returns all prompts.
 pub(crate) fn list() -> Vec<Prompt> {
     let one = |way: &Workflow| {
         let argument = PromptArgument::new(way.argument.0).with_description(way.argument.1).with_required(false);
@@ -87,7 +87,7 @@ pub(crate) fn list() -> Vec<Prompt> {
     WORKFLOWS.iter().map(one).collect()
 }
 
-/// A prompt for the given argument.
+/// Returns a prompt for the given argument.
 ///
 /// # Errors
 /// No prompt has this name, or its argument is not a string.

@@ -1,40 +1,40 @@
-//! Frozen failures: copies of the image in which the stack of an evaluation, or of a thread, that
-//! failed lives on.
+//! Frozen failures: copies of the image that preserve the stack of a failed evaluation or thread.
 
 use serde::{Deserialize, Serialize};
 
 /// A restart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restart {
-    /// The name; an anonymous restart has none.
+    /// The name. An anonymous restart has none.
     pub name: Option<String>,
-    /// The report.
+    /// The report of the restart.
     pub report: String,
-    /// True if the restart is meant to be given values.
+    /// True if the restart takes values.
     pub arguments: bool,
 }
 
-/// A frozen failure, as the image tells of it.
+/// A frozen failure as the image describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frozen {
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// The number by which it is asked; 0 until the host has given one.
+    /// The number that requests use; 0 until the host has assigned one.
     #[serde(default)]
     pub number: u64,
     /// The restarts, innermost first.
     pub restarts: Vec<Restart>,
 }
 
-/// A frozen failure that is kept.
+/// A frozen failure that the host keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
-    /// The number by which it is asked.
+    /// The number that requests use.
     #[serde(rename = "failure")]
     pub number: u64,
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// The evaluation's session, or what else failed: `the thread "worker"`.
+    /// The evaluation's session, or a description of another failed thread, such as `the thread
+    /// "worker"`.
     pub session: String,
     /// The condition's type.
     #[serde(rename = "type")]

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The owner of the function that a frame belongs to.
+/// The owner of a frame's function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FrameRole {
     /// A function of a program, which may have a source.
     #[default]
     Program,
-    /// A function that signals conditions, such as `ERROR`: its call repeats the error's message.
+    /// A function that signals conditions, such as `ERROR`. Its call repeats the error's message.
     Signal,
     /// A function of the standard, or a form that the evaluator evaluates.
     Standard,
@@ -23,26 +23,26 @@ pub enum FrameRole {
 /// A frame of a backtrace, as the image describes it (docs/wire.md, `StackFrame`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackFrame {
-    /// The call, `(NAME ARG ...)`, as printed from CL-USER: at most 1000 characters.
+    /// The call, `(NAME ARG ...)`, as printed in CL-USER. It has at most 1000 characters.
     pub text: String,
-    /// The name of the definition that the frame is in: `SHOP::PRICE`, `(SETF SHOP::PRICE)`. `None`
-    /// if it has none.
+    /// The name of the definition that contains the frame, such as `SHOP::PRICE` or `(SETF
+    /// SHOP::PRICE)`. `None` if it has none.
     #[serde(default)]
     pub name: Option<String>,
-    /// The qualifiers and specializers of a method: `:AROUND (T)`.
+    /// The qualifiers and specializers of a method, such as `:AROUND (T)`.
     #[serde(default)]
     pub method: Option<String>,
     /// The owner of the function.
     #[serde(default)]
     pub role: FrameRole,
-    /// The first 10 arguments, printed: at most 200 characters each.
+    /// The first 10 arguments, printed, with at most 200 characters each.
     #[serde(default)]
     pub args: Vec<String>,
-    /// The file that the function was loaded from.
+    /// The file from which the function was loaded.
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// The line, from 1, of the form that the frame is at, or of the definition. `None` if the file
-    /// is not as it was loaded.
+    /// The line, 1-based, of the form that the frame executes, or else of the definition. `None` if
+    /// the file has changed since it was loaded.
     #[serde(default)]
     pub line: Option<u64>,
 }
@@ -54,7 +54,7 @@ impl fmt::Display for StackFrame {
     }
 }
 
-/// The printed calls of `frames`.
+/// Returns the printed calls of `frames`.
 pub fn texts(frames: Vec<StackFrame>) -> Vec<String> {
     frames.into_iter().map(|frame| frame.text).collect()
 }

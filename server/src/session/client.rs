@@ -33,7 +33,7 @@ pub struct ClientId(pub u64);
 pub struct ClientInfo {
     /// The front end.
     pub frontend: Frontend,
-    /// The client's own name and version ("Visual Studio Code 1.106"), or the front end's name when
-    /// the client gave none.
+    /// The client's own name and version, such as "Visual Studio Code 1.106". If the client gave
+    /// none, the name of the front end.
     pub name: String,
 }

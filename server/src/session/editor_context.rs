@@ -1,5 +1,5 @@
-//! Each person's editor context, as reported by the editor: the document, the selection and the
-//! visible lines.
+//! The context of each person's editor, as the editor reports it: the document, the selection and
+//! the visible lines.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,14 +9,15 @@ use super::{ClientId, Session};
 use crate::locked::lock;
 use crate::text::position::LineColumn;
 
-/// A person's editor context. Lines and columns are 1-based, in characters.
+/// The context of a person's editor. Lines and columns are 1-based. Columns are in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EditorContext {
-    /// The current document, as the editor names it.
+    /// The URI of the current document, as the editor names it.
     pub uri: String,
     /// The document's file, if any.
     pub file: Option<PathBuf>,
-    /// The start and the (exclusive) end of the selection; both are equal at a bare cursor.
+    /// The start and the (exclusive) end of the selection. Both are equal if there is only a
+    /// cursor.
     pub selection: Option<(LineColumn, LineColumn)>,
     /// The selected text, clipped.
     pub text: String,
@@ -39,7 +40,7 @@ impl Contexts {
 }
 
 impl Session {
-    /// Sets an editor's context; `None`: no document of this session is current.
+    /// Sets an editor's context. `None` if no document of this session is current.
     pub fn set_editor_context(&self, editor: ClientId, context: Option<EditorContext>) {
         self.inner.contexts.set(editor, context);
     }

@@ -1,4 +1,4 @@
-//! The folders that editors have open, and a handle for a client that works in one of them.
+//! The folders that editors have open, and the handle of a client that works in one of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,13 +48,13 @@ impl Folders {
     }
 }
 
-/// Notices changes of the folders that editors have open.
+/// A receiver of changes of the folders that editors have open.
 #[derive(Debug, Clone)]
 pub struct OpenFolders(watch::Receiver<BTreeMap<ClientId, Vec<PathBuf>>>);
 
 impl OpenFolders {
-    /// Resolves when the folders have changed since the last call; never when the session has
-    /// ended.
+    /// Resolves when the folders have changed since the last call. Never resolves after the end of
+    /// the session.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -76,7 +76,7 @@ impl Session {
         self.send(Event::FolderOpened { client, folder });
     }
 
-    /// Removes a folder that an editor has closed. Its systems stay known.
+    /// Removes a folder that an editor has closed. Its systems remain known.
     pub fn remove_folder(&self, client: ClientId, folder: PathBuf) {
         self.send(Event::FolderClosed { client, folder });
     }
@@ -86,8 +86,8 @@ impl Session {
         OpenFolders(self.inner.folders.all.subscribe())
     }
 
-    /// Returns a handle for a client that works in `folder`: its files and relative paths are
-    /// those of that folder, and the image is the same.
+    /// Returns a handle for a client that works in `folder`. The client's files and relative paths
+    /// are those of that folder. The image is the same.
     #[must_use]
     pub fn in_folder(&self, folder: &Path) -> Session {
         Session { directory: Some(Arc::from(folder)), ..self.clone() }

@@ -8,11 +8,12 @@ use crate::image::api::name_operations::{Describe, Disassemble, Named, Trace, Un
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 
-/// The outcome of an operation that runs.
+/// The future of an operation's outcome.
 type Running = Pin<Box<dyn Future<Output = Result<EvalOutcome, ImageError>> + Send>>;
 
 impl Session {
-    /// Runs an operation on a name, which is read in `package`; see [`Named`] for what is missing.
+    /// Runs an operation on a name that is read in `package`. [`Named`] describes the meaning of
+    /// `None`.
     pub fn run_on_name(
         &self,
         client: ClientId,

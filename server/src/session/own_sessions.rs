@@ -1,12 +1,12 @@
-//! The evaluation sessions of one client: its own, and further ones for what it evaluates while an
-//! evaluation of each of those before is stopped in the debugger.
+//! The evaluation sessions of one client: its main session, and further ones. A further session is
+//! used while the evaluations in all sessions before it are stopped in the debugger.
 
 use std::collections::BTreeSet;
 
-/// The separator behind the name of a client's own session in the names of its further ones.
+/// The text after the name of a client's main session in the names of its further ones.
 const BESIDE: &str = "-beside";
 
-/// The evaluation sessions of a client. There are no more than stopped evaluations and one.
+/// The evaluation sessions of a client. There is at most one more than the stopped evaluations.
 #[derive(Debug)]
 pub(super) struct OwnSessions {
     own: String,
@@ -15,7 +15,7 @@ pub(super) struct OwnSessions {
 
 #[derive(Debug, Default)]
 struct OwnSession {
-    /// An evaluation was begun in it and has not ended.
+    /// True if an evaluation has begun in the session and has not ended.
     evaluating: bool,
     /// The numbers of the stops of that evaluation.
     stops: BTreeSet<u64>,
@@ -26,8 +26,9 @@ impl OwnSessions {
         OwnSessions { own, all: vec![OwnSession::default()] }
     }
 
-    /// Returns the number of the session in which the next evaluation is to begin, the first one
-    /// that is not stopped, and notes that it evaluates. `None`: an evaluation runs there.
+    /// Returns the number of the session in which the next evaluation is to begin, and records that
+    /// it evaluates. It is the first session that is not stopped. Returns `None` if an evaluation
+    /// runs there.
     pub(super) fn begin(&mut self) -> Option<usize> {
         let number = self.all.iter().position(|session| session.stops.is_empty()).unwrap_or_else(|| {
             self.all.push(OwnSession::default());
@@ -37,14 +38,14 @@ impl OwnSessions {
         (!std::mem::replace(&mut session.evaluating, true)).then_some(number)
     }
 
-    /// Notes that the evaluation in the session of that number has ended.
+    /// Records that the evaluation in the session with this number has ended.
     pub(super) fn ended(&mut self, number: usize) {
         if let Some(session) = self.all.get_mut(number) {
             *session = OwnSession::default();
         }
     }
 
-    /// Returns the name of the session of that number.
+    /// Returns the name of the session with this number.
     pub(super) fn name(&self, number: usize) -> String {
         match number {
             0 => self.own.clone(),
@@ -53,33 +54,33 @@ impl OwnSessions {
         }
     }
 
-    /// Returns the names of all of them.
+    /// Returns the names of all sessions.
     pub(super) fn names(&self) -> Vec<String> {
         (0..self.all.len()).map(|number| self.name(number)).collect()
     }
 
-    /// Notes a stop of the evaluation in the session of that name. Returns true if there is such a
-    /// session.
+    /// Records a stop of the evaluation in the session with this name. Returns true if there is
+    /// such a session and the stop is new.
     pub(super) fn stopped(&mut self, name: &str, stop: u64) -> bool {
         let number = (0..self.all.len()).find(|number| self.name(*number) == name);
         let session = number.and_then(|number| self.all.get_mut(number));
         session.is_some_and(|session| session.stops.insert(stop))
     }
 
-    /// Notes that a stop was left.
+    /// Records that a stop was left.
     pub(super) fn stop_left(&mut self, stop: u64) {
         for session in &mut self.all {
             session.stops.remove(&stop);
         }
     }
 
-    /// Forgets the stops, which have ended with the image.
+    /// Forgets all stops, because they ended with the image.
     pub(super) fn image_ended(&mut self) {
         self.all.iter_mut().for_each(|session| session.stops.clear());
     }
 }
 
-/// Returns true if `name` is of a session of the client whose own one is `own`.
+/// Returns true if `name` is that of a session of the client whose main session is `own`.
 pub(crate) fn is_session_of(own: &str, name: &str) -> bool {
     let more =
         |rest: &str| rest.is_empty() || rest.strip_prefix('-').is_some_and(|number| number.parse::<u32>().is_ok());
@@ -100,7 +101,7 @@ mod tests {
         assert!(sessions.stopped("lsp-1-beside", 3));
         assert_eq!(sessions.begin(), Some(2));
         assert_eq!(sessions.names(), ["lsp-1", "lsp-1-beside", "lsp-1-beside-2"]);
-        // Of two stops on one stack the outer one is still there; then the evaluation goes on.
+        // The outer one of two stops on one stack remains. Then the evaluation continues.
         sessions.stop_left(2);
         sessions.ended(2);
         assert_eq!(sessions.begin(), Some(2));

@@ -1,5 +1,5 @@
-//! The forms that use a definition, compiled again: each is compiled in a copy of the image first,
-//! and those that can be are loaded as one change.
+//! Renewed compilation of the forms that use a definition. Each is compiled in a copy of the image
+//! first. Those that compile there are loaded as one change.
 
 use tokio::sync::mpsc;
 
@@ -16,22 +16,23 @@ use crate::model::image::Progress;
 use crate::text::Span;
 use crate::text::position::line_column;
 
-/// The outcome of compiling the users of a definition again.
+/// The outcome of a renewed compilation of the users of a definition.
 #[derive(Debug, Default)]
 pub struct Recompiled {
     /// The forms that were compiled and loaded, each with the compiler's findings.
     pub compiled: Vec<(User, Vec<Diagnostic>)>,
-    /// The forms that were left alone, each with the reason.
+    /// The forms that were not compiled again, each with the reason.
     pub left: Vec<(User, String)>,
     /// The report of the change, if there was anything to load.
     pub outcome: Option<ReloadOutcome>,
 }
 
 impl Session {
-    /// Compiles and loads forms again. `name`: the definition that they use.
+    /// Compiles and loads forms again. `name` is the definition that they use.
     ///
     /// # Errors
-    /// The contract's error object; then nothing has changed, or the changes were rolled back.
+    /// The contract's error object. In this case nothing has changed, or the changes were rolled
+    /// back.
     pub async fn recompile(
         &self,
         client: ClientId,
@@ -43,7 +44,7 @@ impl Session {
         let total = users.again.len() as u64 + 1;
         let mut texts = Vec::new();
         for (number, user) in users.again.into_iter().enumerate() {
-            // The receiver of the progress may have gone.
+            // The receiver of the progress may be gone.
             let _ = progress.send(Progress { message: user.name.clone(), done: number as u64, total: Some(total) });
             let text = text_of(&user);
             match self.findings(client, &text).await? {
@@ -60,13 +61,13 @@ impl Session {
             return Ok(done);
         }
         let what = Reload::Texts { what: format!("the users of {name}"), texts };
-        // A person sees the progress and can stop it.
+        // A person sees the progress and can stop the reload.
         done.outcome = Some(self.reload(client, what, Some(86_400.0), Some(progress)).await?);
         Ok(done)
     }
 
-    /// Returns the findings of a text in a copy of the image; in the inner `Err`, the reason why it
-    /// does not compile there.
+    /// Returns the findings of a text in a copy of the image. The inner `Err` is the reason why the
+    /// text does not compile there.
     async fn findings(
         &self,
         client: ClientId,
@@ -88,13 +89,13 @@ impl Session {
     }
 }
 
-/// Returns the column of a form in its line, from 0.
+/// Returns the column of a form in its line, 0-based.
 fn blanks(user: &User) -> usize {
     line_column(user.text.document.text(), user.form.start).column - 1
 }
 
-/// Returns the text of a form to compile, with blanks in place of the text before it in its line,
-/// so that columns are those of the document.
+/// Returns the text of a form to compile. Blanks replace the text before the form on its line, so
+/// that columns are those of the document.
 fn text_of(user: &User) -> CompileString {
     let text = user.text.document.text();
     CompileString {
@@ -106,7 +107,7 @@ fn text_of(user: &User) -> CompileString {
     }
 }
 
-/// Returns a finding with its span moved by `by` characters: from the form's text to the document.
+/// Returns a finding with its span moved by `by` characters, from the form's text to the document.
 fn shifted(mut one: Diagnostic, by: usize) -> Diagnostic {
     one.span = Span { start: one.span.start + by, end: one.span.end + by };
     one

@@ -1,18 +1,18 @@
-//! Definitions that an evaluation replaces, and what was compiled with the old ones.
+//! Definitions that an evaluation replaces, and the code that was compiled with the old ones.
 
 use super::Frontend;
 use super::requests::compute_all_of;
 use crate::model::evaluation::{EvalOutcome, EvalWarning};
 use crate::text::recorded_definitions::{Definition, definitions};
 
-/// The maximum number of definitions of one text that the image is asked about.
+/// The maximum number of definitions of one text about which the image is asked.
 pub(super) const MOST: usize = 1_000;
 /// The type of the warning.
 const TYPE: &str = "STALE-CODE";
 /// The number of users that one warning names.
 const NAMED: usize = 8;
 
-/// The definitions of a text that is evaluated.
+/// Returns the definitions in a text that is evaluated.
 pub(super) async fn definitions_of(text: String) -> Vec<Definition> {
     // Most evaluations define nothing.
     if !text.as_bytes().windows(3).any(|word| word.eq_ignore_ascii_case(b"def")) {
@@ -21,7 +21,7 @@ pub(super) async fn definitions_of(text: String) -> Vec<Definition> {
     compute_all_of(text.len(), move || definitions(&text)).await
 }
 
-/// Returns true if compiled code may have something of a definition of this kind in it.
+/// Returns true if compiled code may contain a part of a definition of this kind.
 pub(super) fn lives_on(kind: &str) -> bool {
     ["macro", "function", "setf function", "constant", "variable", "structure"].contains(&kind)
 }

@@ -1,23 +1,25 @@
-//! The files on which a check of a system may report. The copy that makes the check names them, but
-//! code under check can write to the copy's socket, so the host accepts these files only.
+//! The files on which a check of a system may report. The copy that makes the check names the
+//! files. But code under check can write to the copy's socket, so the host accepts only these
+//! files.
 
 use std::path::{Path, PathBuf};
 
-/// Directories below the home directory in which sources are usually installed
-/// (lisp/src/confine/reading.lisp lists what a copy may read).
+/// Directories below the home directory in which sources are usually installed. The files that a
+/// copy may read are listed in lisp/src/confine/reading.lisp.
 const SOURCES: [&str; 7] =
     ["quicklisp", "common-lisp", ".roswell", ".local/share", ".cache/common-lisp", ".qlot", ".config/common-lisp"];
 
 /// The files on which one check may report.
 #[derive(Debug, Default)]
 pub(super) struct ReportableFiles {
-    /// Files and directories, with links resolved.
+    /// Files and directories that contain the reportable files, with links resolved.
     within: Vec<PathBuf>,
 }
 
 impl ReportableFiles {
-    /// Returns the files for a check in `workspace` whose request names `files`. `places`: the
-    /// further files and directories that checks read, by the person's configuration and the image.
+    /// Returns the files for a check in `workspace` whose request names `files`. `places` are the
+    /// further files and directories that checks read, according to the person's configuration and
+    /// the image.
     pub(super) fn new<'a>(
         workspace: &Path,
         files: impl IntoIterator<Item = &'a PathBuf>,
@@ -38,8 +40,8 @@ impl ReportableFiles {
         within.extend(home.iter().flat_map(|home| SOURCES.map(|name| resolved(&home.join(name)))));
         for file in files {
             let file = resolved(file);
-            // The directory of a file that lies directly in the home directory, or in one above it,
-            // would admit all files there.
+            // A file may lie directly in the home directory or in a directory above it. The file's
+            // directory is then not added, because all files there would be reportable.
             let all = |directory: &Path| {
                 directory.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(directory))
             };

@@ -1,4 +1,5 @@
-//! Runs of tests, in the image, where the first errors leave frozen failures, or in a copy of it.
+//! Runs of tests. In the image, the first errors leave frozen failures. Tests can also run in a
+//! copy of the image.
 
 use std::time::Duration;
 
@@ -14,20 +15,20 @@ use crate::shown::line;
 /// The tests that a client has run.
 #[derive(Debug, Clone)]
 pub struct RunTestsRequest {
-    /// The tests.
+    /// The tests to run.
     pub selection: TestSelection,
-    /// The seconds after which the run is stopped.
+    /// The time limit of the run, in seconds.
     pub timeout: f64,
-    /// The contents of files that may be loaded; `None`: the files as they are.
+    /// The contents of files that may be loaded. `None` if the files may be loaded as they are.
     pub allowed: Option<Sources>,
 }
 
 impl Session {
-    /// Runs tests in the image, as [`Session::run`] runs any operation. Tests that left a frozen
-    /// failure have its number.
+    /// Runs tests in the image, in the way of [`Session::run`]. The result of a test that left a
+    /// frozen failure contains the failure's number.
     ///
     /// # Errors
-    /// As [`Session::run`].
+    /// The errors of [`Session::run`].
     pub async fn run_tests(
         &self,
         client: ClientId,
@@ -44,7 +45,7 @@ impl Session {
         Ok(answer)
     }
 
-    /// Runs tests in a copy of the image, as [`Session::run_in_copy`] runs any operation.
+    /// Runs tests in a copy of the image, in the way of [`Session::run_in_copy`].
     pub fn run_tests_in_copy(
         &self,
         client: ClientId,
@@ -61,8 +62,8 @@ impl Session {
         RunTestsParams { selection, timeout, asd_files, allowed, freeze: None }
     }
 
-    /// Keeps the frozen failure of a test, if it left one. `memory`: bytes that an attempt at it
-    /// may have.
+    /// Keeps the frozen failure of a test, if the test left one. `memory` is the limit of an
+    /// attempt's private memory, in bytes.
     fn keep(&self, test: &mut TestOutcome, memory: u64) {
         let Some(FrozenTest { frozen, error }) = &mut test.frozen else { return };
         let whose = format!("the test {}", line(&test.name));

@@ -1,5 +1,5 @@
-//! Trust in a workspace's own settings, as clients see it: the question to an editor, and the
-//! effect of the answer.
+//! Trust in a workspace's own settings, as clients experience it: the question to an editor, and
+//! the effect of the answer.
 
 use super::event::Event;
 pub use super::trust_prompt::{TrustAnswer, TrustPrompt};
@@ -9,12 +9,12 @@ use crate::config::trust::TrustStore;
 use crate::model::image::ImageError;
 
 impl Session {
-    /// Handles an editor's answer to [`super::Feedback::AskTrust`]. The settings shown are recorded
-    /// and put in force, without reading the file again.
+    /// Handles an editor's answer to [`super::Feedback::AskTrust`]. The settings that were shown
+    /// are recorded and put in force. The file is not read again.
     ///
     /// # Errors
     ///
-    /// Recording failed, with the reason; the image does not start with the settings.
+    /// The settings could not be recorded, or the image does not start with them.
     pub async fn answer_trust(&self, client: ClientId, digest: String, answer: TrustAnswer) -> Result<(), String> {
         let untrusted = self.ask(|reply| Event::TrustAnswered { client, digest, answer, reply }).await;
         let Ok(Some(untrusted)) = untrusted else { return Ok(()) };
@@ -30,8 +30,8 @@ impl Session {
         self.put_trusted(client, untrusted.granted).await.map_err(|error| error.to_string())
     }
 
-    /// Handles a change of trust from a terminal: reads the settings again, and puts those
-    /// that need trust in force.
+    /// Handles a change of trust from a terminal. Reads the settings again, and puts those that
+    /// need trust in force.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Code that was to be evaluated and cannot be read, said in the words of the diagnostics.
+//! Errors for code that cannot be read, in the words of the diagnostics.
 
 use super::requests::in_place;
 use crate::ide::structure;
@@ -6,9 +6,9 @@ use crate::model::evaluation::EvalOutcome;
 use crate::text::document::Document;
 use crate::text::position::{LineColumn, Position, line_column};
 
-/// Has the error of an outcome tell the place where the code cannot be read, if that is the error,
-/// and what is wrong with the structure, in the words of the diagnostics. The code is all of
-/// `text` from the character `start` on. `place`: where `text` begins in its file.
+/// Extends the error of an outcome if the code could not be read. The error then states the place,
+/// and the fault of the structure in the words of the diagnostics. The code is the part of `text`
+/// from the character `start` on. `place` is the place at which `text` begins in its file.
 pub(super) fn explain(text: impl FnOnce() -> String, start: usize, place: Option<Position>, outcome: &mut EvalOutcome) {
     let Some(error) = &mut outcome.error else { return };
     let Some(unread) = error.unread else { return };

@@ -1,12 +1,13 @@
-//! The encodings of source files: UTF-8, Latin-1, and UTF-16 with a byte order mark, which
-//! editors write too.
+//! The encodings of source files: UTF-8, Latin-1, and UTF-16 with a byte order mark, in which some
+//! editors save.
 
-/// The byte order mark, as decoded.
+/// The decoded byte order mark.
 pub(crate) const BOM: char = '\u{feff}';
 
-/// Returns the text of a file's bytes: UTF-16 if they begin with its byte order mark, which is left
-/// out; otherwise UTF-8, with its byte order mark, or Latin-1 if they are not valid UTF-8. The
-/// image reads a system's files in the last two by the same rule (`read-source-file`).
+/// Decodes a file's bytes. If they begin with a byte order mark of UTF-16, they are decoded as
+/// UTF-16, and the mark is left out. Otherwise they are decoded as UTF-8, including the mark, or as
+/// Latin-1 if they are not valid UTF-8. The image reads a system's files in the last two encodings
+/// by the same rule (`read-source-file`).
 pub fn decode(bytes: Vec<u8>) -> String {
     if let Some((text, _)) = utf_16(&bytes) {
         return text;
@@ -14,23 +15,22 @@ pub fn decode(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| error.as_bytes().iter().copied().map(char::from).collect())
 }
 
-/// Returns the text of a file as editors have it: without its byte order mark.
+/// Decodes a file's bytes as editors do, without the byte order mark.
 pub(crate) fn decode_as_edited(bytes: Vec<u8>) -> String {
     let text = decode(bytes);
     text.strip_prefix(BOM).map(str::to_owned).unwrap_or(text)
 }
 
-/// Returns a file's text as editors have it: without its byte order mark.
+/// Returns a file's text without its byte order mark, as editors have it.
 pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix(BOM).unwrap_or(text)
 }
 
-/// Returns the bytes of a text, given without a byte order mark, in the encoding of a file with
-/// these bytes.
+/// Encodes a text without a byte order mark in the encoding of a file that contains `bytes`.
 ///
 /// # Errors
 ///
-/// The fault of the file, as the end of a sentence.
+/// A description of the problem with the file, as the end of a sentence.
 pub(crate) fn encode_like(bytes: &[u8], text: &str) -> Result<Vec<u8>, &'static str> {
     if let Some((_, order)) = utf_16(bytes) {
         return Ok(std::iter::once(BOM as u16).chain(text.encode_utf16()).flat_map(order.bytes).collect());
@@ -48,8 +48,8 @@ pub(crate) fn encode_like(bytes: &[u8], text: &str) -> Result<Vec<u8>, &'static 
         .map_err(|_| "is in Latin-1, which has no place for some character of the new text")
 }
 
-/// Returns true for bytes that begin with a byte order mark of UTF-16, or of which so many are zero
-/// that they are a text in an encoding whose units have several bytes.
+/// Returns true if the bytes are a text in an encoding with units of several bytes. Such bytes
+/// begin with a byte order mark of UTF-16, or more than a third of them are zero.
 fn looks_wide(bytes: &[u8]) -> bool {
     matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) || 3 * memchr::memchr_iter(0, bytes).count() > bytes.len()
 }
@@ -60,8 +60,8 @@ struct ByteOrder {
     bytes: fn(u16) -> [u8; 2],
 }
 
-/// Returns the text of bytes in UTF-16, without the byte order mark that they begin with; `None`
-/// for others.
+/// Decodes UTF-16, without the byte order mark at the beginning. Returns `None` for bytes without
+/// this mark, or of an incomplete unit.
 fn utf_16(bytes: &[u8]) -> Option<(String, ByteOrder)> {
     let order = match bytes {
         [0xff, 0xfe, ..] => ByteOrder { unit: u16::from_le_bytes, bytes: u16::to_le_bytes },

@@ -6,20 +6,22 @@ use super::document::Document;
 use super::part::Part;
 use super::scanner::TokenKind;
 
-/// The operator of the innermost list around a place, and which argument the place is in.
+/// The operator of the innermost list around a place, and the argument that contains the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Operator {
     /// The name as written.
     pub name: String,
     /// The span of the name.
     pub span: Span,
-    /// The list it heads, to its end or, if it is not closed, to the end of its top-level form.
+    /// The list that begins with the operator. A list that is not closed extends to the end of its
+    /// top-level form.
     pub list: Span,
-    /// The 0-based argument the place is in; `None` while it is in the operator itself.
+    /// The index of the argument that contains the place, 0-based. `None` if the place is in the
+    /// operator.
     pub argument: Option<usize>,
 }
 
-/// The top-level form at `offset`, or the nearest before it.
+/// Returns the top-level form at `offset`, or the nearest one before it.
 pub fn toplevel_form(document: &Document, offset: usize) -> Option<Span> {
     let forms = document.scan().forms();
     let at = document.scan().form_at(offset).or_else(|| {
@@ -29,15 +31,15 @@ pub fn toplevel_form(document: &Document, offset: usize) -> Option<Span> {
     at.map(|form| form.span)
 }
 
-/// The symbol or number around or next to `offset`, as written, including its package prefix;
-/// `None` in strings and comments.
+/// Returns the symbol or number around or next to `offset`, as written, including its package
+/// prefix. Returns `None` in strings and comments.
 pub fn symbol_at(document: &Document, offset: usize) -> Option<(Span, String)> {
     let form = document.scan().form_at(offset)?;
     let part = Part::of(document.text(), form.span);
     let at = part.byte(offset);
     let touching = part.tokens().take_while(|token| token.start <= at).filter(|token| at <= token.end);
     let token = touching.last().into_iter().find(|token| token.kind == TokenKind::Atom).or_else(|| {
-        // Right behind `foo` in `(foo)`: the token that touches last is the parenthesis.
+        // In `(foo)` directly after `foo`, the last touching token is the parenthesis.
         part.tokens()
             .take_while(|token| token.start <= at)
             .find(|token| token.kind == TokenKind::Atom && at == token.end)
@@ -49,8 +51,8 @@ pub fn symbol_at(document: &Document, offset: usize) -> Option<(Span, String)> {
     Some((part.span(token.start, token.end), text.to_owned()))
 }
 
-/// The operator of the innermost list around `offset` whose first element is a symbol; quoted
-/// lists have none.
+/// Returns the operator of the innermost list around `offset` whose first element is a symbol.
+/// Quoted lists do not count.
 pub fn operator_at(document: &Document, offset: usize) -> Option<Operator> {
     struct List {
         start: usize,
@@ -115,21 +117,23 @@ pub fn operator_at(document: &Document, offset: usize) -> Option<Operator> {
     })
 }
 
-/// The package in force at `offset`: the one that the last `(in-package ...)` before it names, as
-/// the reader converts the name (upper-case unless it was a string or escaped). `None` before the
-/// first one.
+/// Returns the package in force at `offset`, which the last `(in-package ...)` before the place
+/// names. The name is converted as by the reader: upper-case unless it was a string or escaped.
+/// Returns `None` before the first `(in-package ...)`.
 pub fn package_at(document: &Document, offset: usize) -> Option<String> {
     document.packages().at(offset).map(str::to_owned)
 }
 
-/// The packages that the `(in-package ...)` forms of a text name, each once, sorted.
+/// Returns the packages that the `(in-package ...)` forms of a text name, sorted and without
+/// duplicates.
 pub fn packages_named(document: &Document) -> Vec<String> {
     let all: std::collections::BTreeSet<&str> = document.packages().all().collect();
     all.into_iter().map(str::to_owned).collect()
 }
 
-/// The packages that may be in force at `offset`, [`package_at`] first: more than one behind an
-/// `(in-package ...)` that a reader may skip (`#+`, `#-`). `None`: the one of the start.
+/// Returns the packages that may be in force at `offset`, with that of [`package_at`] first. There
+/// may be several after an `(in-package ...)` that a reader may skip (`#+`, `#-`). `None` stands
+/// for the package at the start of the text.
 pub fn possible_packages_at(document: &Document, offset: usize) -> Vec<Option<String>> {
     document.packages().possible_at(offset).into_iter().map(|name| name.map(str::to_owned)).collect()
 }
@@ -138,7 +142,7 @@ pub fn possible_packages_at(document: &Document, offset: usize) -> Vec<Option<St
 mod tests {
     use super::*;
 
-    /// The text without its `‸`, and where that was.
+    /// Returns the text without its `‸`, and the offset at which that was.
     fn at(source: &str) -> (Document, usize) {
         let caret = source.chars().position(|char| char == '‸').expect("a caret");
         (Document::new(&source.replace('‸', ""), 0), caret)

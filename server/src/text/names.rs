@@ -1,15 +1,15 @@
-//! Symbols and numbers as they are written.
+//! The written form of symbols and numbers.
 
-/// A symbol as written, read by the standard rules.
+/// A symbol, read from its written form by the standard rules.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Symbol {
-    /// The package prefix; `""` for a keyword; `None` without prefix (`#:` too).
+    /// The package prefix: `""` for a keyword, `None` without a prefix or with `#:`.
     pub package: Option<String>,
     /// The name, as the reader converts it: upper-case except for escaped characters.
     pub name: String,
 }
 
-/// The symbol that an atom is; `None` for numbers, characters and the like.
+/// Returns the symbol that an atom denotes, or `None` for a number, a character or another atom.
 pub fn symbol(written: &str) -> Option<Symbol> {
     if let Some(name) = written.strip_prefix("#:") {
         return Some(Symbol { package: None, name: unescaped(name) });
@@ -27,12 +27,13 @@ pub fn symbol(written: &str) -> Option<Symbol> {
     }
 }
 
-/// `base`, `base-2`, `base-3`, ...: candidates for a name that is not in use, without end.
+/// Returns an endless sequence of candidates for a name that is not in use: `base`, `base-2`,
+/// `base-3`, ...
 pub fn numbered(base: &str) -> impl Iterator<Item = String> {
     std::iter::once(base.to_owned()).chain((2_u32..).map(move |number| format!("{base}-{number}")))
 }
 
-/// The byte offset of the name behind the package prefix; 0 without prefix.
+/// Returns the byte offset of the name after the package prefix; 0 without a prefix.
 pub fn prefix_length(written: &str) -> usize {
     colon(written).map_or(0, |at| {
         let rest = &written[at..];
@@ -40,7 +41,7 @@ pub fn prefix_length(written: &str) -> usize {
     })
 }
 
-/// How a symbol's name is written: in lower case, or between bars.
+/// Returns the written form of a symbol's name: in lower case, or between bars.
 pub fn as_written(name: &str) -> String {
     let plain = |char: char| match char {
         '(' | ')' | ':' | '|' | '\\' | '"' | '\'' | ';' | ',' | '`' | '#' => false,
@@ -53,19 +54,19 @@ pub fn as_written(name: &str) -> String {
     }
 }
 
-/// How a text is written between the quotation marks of a string.
+/// Returns the written form of a text between the quotation marks of a string.
 pub fn in_string(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-/// The package prefix of a symbol as written; `None` without one, for a keyword and for the
-/// standard's package.
+/// Returns the package prefix of a symbol as written. Returns `None` without a prefix, for a
+/// keyword, and for the standard's package.
 pub fn other_package(written: &str) -> Option<String> {
     let symbol = symbol(written).filter(|_| !written.starts_with('#'))?;
     symbol.package.filter(|package| !matches!(package.as_str(), "" | "CL" | "COMMON-LISP"))
 }
 
-/// The first colon that is not escaped.
+/// Returns the offset of the first colon that is not escaped.
 fn colon(written: &str) -> Option<usize> {
     let mut in_bars = false;
     let mut chars = written.char_indices();
@@ -80,7 +81,7 @@ fn colon(written: &str) -> Option<usize> {
     None
 }
 
-/// The text without its escapes; unescaped characters are upper-case.
+/// Returns the text without its escapes. Characters that were not escaped are in upper case.
 pub(super) fn unescaped(written: &str) -> String {
     let mut name = String::with_capacity(written.len());
     let mut in_bars = false;

@@ -1,5 +1,5 @@
-//! The conversation with one frozen failure, from its connection to its end: one request at a time,
-//! each within limits.
+//! The requests to one frozen failure, from its connection to its end. One request is served at a
+//! time, each within limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +24,10 @@ use crate::steady::timeout;
 
 /// The time limit for a frozen failure to connect, and for the image to report it.
 pub(super) const CONNECT: Duration = Duration::from_secs(10);
-/// The time beyond the limit of an attempt in which the frozen failure must report its end.
+/// The time after the time limit of an attempt in which the frozen failure must report the
+/// attempt's end.
 const GRACE: Duration = Duration::from_secs(10);
-/// The interval at which the memory of an attempt is looked at.
+/// The interval at which the memory of an attempt is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The connection of a frozen failure that has sent its token.
@@ -39,12 +40,12 @@ pub(super) struct Connection {
 pub(super) struct Request {
     pub(super) op: &'static str,
     pub(super) params: Value,
-    /// Seconds that the attempt may take.
+    /// The time limit of the attempt, in seconds.
     pub(super) seconds: f64,
     pub(super) reply: oneshot::Sender<Result<Value, ImageError>>,
 }
 
-/// The line that says how an attempt ended; its answer is the next line, if it `answered`.
+/// The line that states how an attempt ended. If `answered`, the next line is the attempt's answer.
 #[derive(Deserialize)]
 struct EndLine {
     id: u64,
@@ -66,7 +67,7 @@ struct Answer {
     error: Option<Refusal>,
 }
 
-/// The process of a frozen failure, which ends when this is dropped.
+/// The process of a frozen failure. It is ended on drop.
 struct Process<'a> {
     instance: &'a Instance,
     pid: u32,
@@ -96,8 +97,8 @@ impl Drop for Process<'_> {
     }
 }
 
-/// Serves what is asked until the frozen failure ends. `memory`: bytes that an attempt may have for
-/// itself.
+/// Serves requests until the frozen failure ends. `memory` is the limit of an attempt's private
+/// memory, in bytes.
 pub(super) async fn run(
     instance: &Instance,
     pid: u32,
@@ -114,7 +115,7 @@ pub(super) async fn run(
     loop {
         let ask = tokio::select! {
             ask = asked.recv() => ask,
-            // The process has ended, or sends lines without a request and is not to be trusted.
+            // The process has ended, or it sends lines without a request and cannot be trusted.
             _ = connection.lines.next() => None,
         };
         let Some(Request { op, params, seconds, mut reply }) = ask else { return };
@@ -137,7 +138,7 @@ async fn send(connection: &mut Connection, message: &Value) -> Option<()> {
     timeout(GRACE, connection.orders.write_all(line.as_bytes())).await.ok()?.ok()
 }
 
-/// Returns the answer to a request; `None`: there will be no more answers.
+/// Returns the answer to a request, or `None` if there will be no more answers.
 async fn serve(
     connection: &mut Connection,
     process: &Process<'_>,
@@ -180,12 +181,12 @@ async fn serve(
     Some(match serde_json::from_slice(line) {
         Ok(Answer { result: Some(result), .. }) => Ok(result),
         Ok(Answer { error: Some(refusal), .. }) => Err(refusal.into()),
-        // Code that was tried may write to the pipe of its answer.
+        // Code that was tried may have written to the pipe of the answer.
         _ => Err(ImageError::Unavailable("The attempt gave an answer that means nothing.".into())),
     })
 }
 
-/// Returns why there is no answer.
+/// Returns the reason why there is no answer.
 fn refused(ended: &EndLine, seconds: f64, memory: u64) -> ImageError {
     let same = "The frozen failure is as it was.";
     let (kind, message) = match (ended.why.as_deref(), ended.signal, ended.exit) {

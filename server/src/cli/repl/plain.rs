@@ -1,16 +1,16 @@
-//! Entries from a pipe, or from a terminal that can show no more than lines.
+//! Entries from a pipe, or from a terminal that can only show lines.
 
 use std::io::{self, BufRead, Write};
 
 use super::entry::{Entry, Kind};
 use super::reading::is_whole;
 
-/// An entry up to this length is looked at after each of its lines; a longer one, which nobody
-/// types, whenever it has become longer by an eighth.
+/// The maximum length in bytes of an entry that is parsed after each of its lines. A longer entry,
+/// which nobody types, is parsed each time it has grown by an eighth.
 const SHORT: usize = 64 << 10;
 
-/// Reads lines of standard input until they are an entry, and returns it with their number.
-/// `prompt`: shown before the first, if a person is to see it.
+/// Reads lines of standard input until they form an entry, and returns it with the number of lines.
+/// `prompt` is shown before the first line, if a person is to see it.
 pub(super) fn read(prompt: Option<&str>, kind: Kind) -> io::Result<(Entry, usize)> {
     entry(&mut io::stdin().lock(), &mut io::stdout(), prompt, kind)
 }
@@ -21,13 +21,13 @@ fn entry(from: &mut impl BufRead, to: &mut impl Write, prompt: Option<&str>, kin
         to.flush()?;
     }
     let mut bytes = Vec::new();
-    // The length that the text had when it was last seen to be a part.
+    // The length of the text when it was last found to be incomplete.
     let (mut part, mut lines) = (0, 0);
     loop {
         let read = from.read_until(b'\n', &mut bytes)?;
         lines += usize::from(read > 0);
         if read == 0 && (bytes.is_empty() || prompt.is_some()) {
-            // Ctrl-D leaves the cursor behind the prompt.
+            // Ctrl-D leaves the cursor after the prompt.
             to.write_all(if prompt.is_some() { b"\n" } else { b"" })?;
             return Ok((Entry::End, lines));
         }

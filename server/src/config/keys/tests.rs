@@ -82,7 +82,7 @@ fn only_the_user_lets_copies_have_threads() {
     assert!(set(&mut config, "eval.in_copy", &json!("loose"), Source::User).is_err());
 }
 
-/// Each key that needs trust, with a value that is not its default.
+/// Returns each key that needs trust, with a value that is not its default.
 fn trusted_keys() -> Vec<(&'static str, Value)> {
     let other = |key: &Key| match key.name {
         "lisp.command" => json!(["x"]),
@@ -112,7 +112,8 @@ fn each_key_that_needs_trust_is_asked_about_and_in_force_once_trusted() {
         let mut wanted = Config::default();
         grant(&mut wanted, name, &value).unwrap();
         assert_eq!(trusted, wanted, "{name}");
-        // A client that is connected when the person trusts the workspace, and takes it back.
+        // A client is connected when the person trusts the workspace, and when the person revokes
+        // the trust.
         let old = config.clone();
         config.take_trusted(&old, &trusted);
         assert_eq!(config, trusted, "{name}");
@@ -121,7 +122,7 @@ fn each_key_that_needs_trust_is_asked_about_and_in_force_once_trusted() {
     }
 }
 
-/// Each key that is a limit for a workspace, with a stricter and a looser value.
+/// Returns each key that is a limit for a workspace, with a stricter and a looser value.
 fn limits() -> Vec<(&'static str, Value, Value)> {
     let values = |key: &Key| match key.name {
         "check.chain" => (json!(false), json!(true)),
@@ -163,7 +164,7 @@ fn a_workspace_lowers_limits_only_and_starts_nothing_by_itself() {
         grant(&mut config, name, &value).unwrap();
         assert_ne!(config, Config::default());
     }
-    // A new key needs a decision about its permissions for a workspace.
+    // For a new key, a decision is needed about the values that a workspace may set.
     let any: Vec<&str> =
         KEYS.iter().filter(|key| matches!(key.workspace, FromWorkspace::Any)).map(|key| key.name).collect();
     assert_eq!(
@@ -245,7 +246,7 @@ fn the_documentation_and_the_keys_agree() {
     assert_eq!(documented, known);
 }
 
-/// The table "What a workspace may set" has each key once, in the row of its rule.
+/// The table "What a workspace may set" contains each key once, in the row of its rule.
 #[test]
 fn the_page_says_what_a_workspace_may_set() {
     let page = include_str!("../../../../docs/configuration.md");

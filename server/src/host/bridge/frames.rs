@@ -1,17 +1,18 @@
-//! The messages in the bytes that an editor's bridge copies.
+//! The messages within the bytes that an editor's bridge copies.
 
 use crate::framing::content_length::{self, FrameBuffer};
 
-/// The limit of a message, in bytes.
+/// The maximum length of a message, in bytes.
 const MAX_BODY: usize = 1 << 30;
 
-/// Finds the messages in a stream of bytes that arrives in pieces.
+/// Finds the messages in a stream of bytes that arrives in arbitrary parts.
 #[derive(Debug)]
 pub(super) struct Frames {
     buffer: FrameBuffer,
 }
 
-/// The bytes are not LSP's framing; nothing after them can be parsed.
+/// The error for bytes that cannot be a message of LSP, or for a message over the limit. The bytes
+/// after them cannot be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a header with Content-Length, got {0:?}")]
 pub(super) struct NotFramed(String);
@@ -23,7 +24,7 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// Adds the next piece, and calls `on_message` with each message that it completes.
+    /// Adds the next bytes, and calls `on_message` with each message that they complete.
     pub(super) fn push(&mut self, piece: &[u8], mut on_message: impl FnMut(&[u8])) -> Result<(), NotFramed> {
         self.buffer.room().extend_from_slice(piece);
         loop {
@@ -38,8 +39,8 @@ impl Frames {
         }
     }
 
-    /// Returns the bytes of an incomplete message, with its header; after an error, all bytes that
-    /// were not passed on.
+    /// Returns the bytes of an incomplete message, including its header. After an error, returns
+    /// all bytes that were not passed on.
     pub(super) fn unfinished(&self) -> &[u8] {
         self.buffer.unfinished()
     }

@@ -1,4 +1,4 @@
-//! The requests that are not answered yet.
+//! The unanswered requests.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,17 +6,17 @@ use std::collections::HashMap;
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 use serde_json::Value;
 
-/// The fields of a JSON-RPC message that a bridge reads; the rest is only copied.
+/// The fields of a JSON-RPC message that a bridge reads. The other fields are only copied.
 #[derive(Debug, Default, serde::Deserialize)]
 pub(super) struct Peek<'a> {
     #[serde(default)]
     pub(super) id: Option<Value>,
     #[serde(borrow, default)]
     pub(super) method: Option<Cow<'a, str>>,
-    /// The message has a result, which may be null.
+    /// True if the message has a result, which may be null.
     #[serde(default, deserialize_with = "present")]
     result: bool,
-    /// The message has an error.
+    /// True if the message has an error.
     #[serde(default, deserialize_with = "present")]
     error: bool,
 }
@@ -27,25 +27,25 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
 }
 
 impl<'a> Peek<'a> {
-    /// Parses a message. `None`: not a JSON object of that shape (a batch, or an error of the
-    /// client).
+    /// Parses a message. Returns `None` if it is no JSON object of this shape, but a batch or an
+    /// error of the client.
     pub(super) fn of(message: &'a [u8]) -> Option<Peek<'a>> {
         serde_json::from_slice(message).ok()
     }
 
-    /// Returns the id and method of a request; `None` for notifications and answers.
+    /// Returns the id and method of a request, or `None` for notifications and answers.
     pub(super) fn request(&self) -> Option<(&Value, &str)> {
         Some((self.id.as_ref()?, self.method.as_deref()?))
     }
 
-    /// Returns the id of an answer. A message without a method, a result or an error is none, and
-    /// is for its receiver to refuse.
+    /// Returns the id of an answer. A message without a method, a result or an error is no answer,
+    /// and its receiver refuses it.
     pub(super) fn answer(&self) -> Option<&Value> {
         if self.method.is_none() && (self.result || self.error) { self.id.as_ref() } else { None }
     }
 }
 
-/// The unanswered requests: id and method.
+/// The unanswered requests, by their ids.
 #[derive(Debug, Default)]
 pub(super) struct Pending(HashMap<String, (Value, String)>);
 
@@ -54,7 +54,7 @@ impl Pending {
         self.0.insert(id.to_string(), (id.clone(), method.into()));
     }
 
-    /// Removes an answered request; returns its method if it was pending.
+    /// Removes an answered request. Returns its method if it was pending.
     pub(super) fn remove(&mut self, id: &Value) -> Option<String> {
         self.0.remove(&id.to_string()).map(|(_, method)| method)
     }

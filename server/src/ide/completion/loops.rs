@@ -1,14 +1,15 @@
-//! The loop keywords that can follow at a place of a `loop` form (CLHS 6.1).
+//! The loop keywords that can follow a place in a `loop` form (CLHS 6.1).
 
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::loop_keywords::{
     self, AFTER_RANGE, AFTER_THE, AFTER_VARIABLE, ARITHMETIC, CLAUSES, CONDITIONALS, SELECTABLE, STATEMENTS, TESTS,
 };
 
-/// The syntax that a place of a `loop` wants.
+/// The syntax that is expected at a place of a `loop`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::ide) enum Next {
-    /// A loop keyword: those that fit best, and with true any clause too.
+    /// A loop keyword. The values are the keywords that fit best, and true if any clause may follow
+    /// too.
     Keyword(&'static str, bool),
     /// A form.
     Form,
@@ -17,7 +18,7 @@ pub(in crate::ide) enum Next {
 }
 
 impl Next {
-    /// The loop keywords that fit.
+    /// Returns the loop keywords that fit.
     pub(super) fn words(self) -> Vec<&'static str> {
         match self {
             Next::Keyword(words, clauses) => {
@@ -29,24 +30,24 @@ impl Next {
     }
 }
 
-/// A place behind some elements.
+/// The state after some elements.
 #[derive(Clone, Copy)]
 enum State {
     Keyword(&'static str, bool),
-    /// One form, then a keyword.
+    /// One form is expected, then a keyword.
     Form(&'static str, bool),
-    /// One variable or name, then a keyword.
+    /// One variable or name is expected, then a keyword.
     Name(&'static str, bool),
-    /// Compound forms, until a keyword.
+    /// Compound forms are expected, until a keyword.
     Forms {
         some: bool,
     },
 }
 
-/// Returns what follows the first `at` elements of an extended `loop`.
+/// Returns the syntax that follows the first `at` elements of an extended `loop`.
 pub(in crate::ide) fn next(form: &Form, list: &Node, at: usize) -> Next {
     let mut state = State::Keyword("named", true);
-    // The variables of `and` are those of a `for` or a `with`, until another clause begins.
+    // The variables after `and` are those of a `for` or a `with`, until another clause begins.
     let mut binds = None;
     for node in list.children.iter().take(at).skip(1) {
         let word = (node.kind == Kind::Atom).then(|| form.name(node)).flatten();
@@ -67,8 +68,8 @@ pub(in crate::ide) fn next(form: &Form, list: &Node, at: usize) -> Next {
     }
 }
 
-/// Returns what follows a loop keyword. `binds`: what follows a variable of the clause, if the
-/// clause binds variables.
+/// Returns the state after a loop keyword. `binds` are the keywords after a variable of the clause,
+/// if the clause binds variables.
 fn behind(keyword: &str, binds: &mut Option<&'static str>) -> State {
     let is = |group| loop_keywords::is_in(keyword, group);
     if is(CLAUSES) && !matches!(keyword, "for" | "as" | "with") {

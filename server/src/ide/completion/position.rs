@@ -1,29 +1,29 @@
-//! The kind of name that is expected at a place, by the form around it.
+//! The kind of name that is expected at a place, according to the surrounding form.
 
 use super::loops::{self, Next};
 use crate::text::datum::{Form, Kind, Node, Prefix};
 
-/// The kind of name that is expected.
+/// The kind of an expected name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::ide) enum ExpectedName {
-    /// An operator of a form, or a function behind `#'`.
+    /// An operator of a form, or a function after `#'`.
     Operator,
-    /// A value: variables before anything else.
+    /// A value, for which variables come first.
     Value,
     /// A type or class.
     Type,
-    /// A slot of a class as written, if it is known.
+    /// A slot of a class. The name of the class is as written, if it is known.
     Slot(Option<String>),
     /// A declaration identifier or type.
     Declaration,
-    /// A loop keyword: those that fit best.
+    /// A loop keyword, with the keywords that fit best.
     Loop(Vec<&'static str>),
     /// Any name: in a quoted list, or where a form binds a new name.
     Any,
 }
 
-/// Returns the kind of name expected at `start`, the offset of the partial name. `typed`: false if
-/// the partial name is empty.
+/// Returns the kind of name that is expected at `start`, the offset of the partial name. `typed` is
+/// false if the partial name is empty.
 pub(in crate::ide) fn expected_name(form: &Form, start: usize, typed: bool) -> ExpectedName {
     let path = form.path(if typed { start + 1 } else { start });
     let current = path.last().filter(|node| node.kind == Kind::Atom && node.span.start == start).copied();
@@ -95,7 +95,8 @@ pub(in crate::ide) fn expected_name(form: &Form, start: usize, typed: bool) -> E
         }
         _ => {}
     }
-    // A list that is no form, such as a list of bindings, by its position in the form around it.
+    // The list is no form, such as a list of bindings. Its position in the surrounding form
+    // decides.
     if let Some(place) = place {
         match (parent.as_str(), place) {
             ("defmethod", 2..) if is_lambda_list(above(1), list) => return ExpectedName::Value,
@@ -139,12 +140,12 @@ pub(in crate::ide) fn expected_name(form: &Form, start: usize, typed: bool) -> E
     if at == 0 && prefix == Prefix::None { ExpectedName::Operator } else { ExpectedName::Value }
 }
 
-/// The number of elements of a list before a place.
+/// Returns the number of elements of a list before a place.
 fn index(list: &Node, start: usize) -> usize {
     list.children.iter().take_while(|child| child.span.start < start).count()
 }
 
-/// The prefix written before a place where no datum has begun.
+/// Returns the prefix written directly before a place at which no datum has begun.
 fn before(form: &Form, start: usize) -> Prefix {
     let written: String = form.source.chars().take(start.saturating_sub(form.span.start)).collect();
     if written.ends_with("#'") {
@@ -158,7 +159,7 @@ fn before(form: &Form, start: usize) -> Prefix {
     }
 }
 
-/// The element before the one at `at`, as written.
+/// Returns the element before the one at `at`, as written.
 fn written_before<'a>(form: &'a Form, list: &Node, at: usize) -> Option<&'a str> {
     at.checked_sub(1).and_then(|at| list.children.get(at)).map(|node| form.text(node))
 }
@@ -171,7 +172,7 @@ fn in_declaration(form: &Form, lists: &[&Node]) -> bool {
     lists.iter().any(|list| matches!(form.operator(list).as_deref(), Some("declare" | "declaim" | "proclaim")))
 }
 
-/// Returns true if `list` is the first list of a `defmethod`, its lambda list.
+/// Returns true if `list` is the lambda list of a `defmethod`, the first list after the name.
 fn is_lambda_list(method: Option<&Node>, list: &Node) -> bool {
     let Some(method) = method else { return false };
     let named = method.children.get(1).map_or(0, |name| name.span.start);

@@ -1,5 +1,5 @@
-//! Completion where the reader's syntax allows no symbol: characters, feature expressions, other
-//! tokens of `#`, and directly behind a datum.
+//! Completion at places where the reader's syntax allows no symbol: in characters, feature
+//! expressions and other tokens with `#`, and directly after a datum.
 
 use super::matching::Pattern;
 use super::{Completed, Item, best};
@@ -10,7 +10,7 @@ use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::scanner::{Scanner, Token, TokenKind, Unterminated};
 
-/// Names of characters (CLHS 13.1.7), and others of SBCL.
+/// The names of characters (CLHS 13.1.7), and further ones of SBCL.
 const CHARACTERS: &str = "Space Newline Tab Page Rubout Linefeed Return Backspace Nul Escape Delete Bell";
 
 /// Features that programs test for other implementations and systems.
@@ -23,16 +23,16 @@ const OPERATORS: &str = "and or not";
 /// The syntax that the reader expects at a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Syntax {
-    /// A character; the span begins with its `#\`.
+    /// A character. The span begins with `#\`.
     Character(Span),
-    /// A feature, or with `operator` the operator of a feature expression.
+    /// A feature. With `operator`, the operator of a feature expression.
     Feature { name: Span, operator: bool },
-    /// Nothing that has a name.
+    /// Syntax in which nothing has a name.
     Other,
 }
 
-/// Returns what the reader expects at `offset`; `None`: a symbol, or the place is in a string or a
-/// comment.
+/// Returns the syntax that the reader expects at `offset`. Returns `None` if it is a symbol, or if
+/// the place is in a string or a comment.
 pub(super) fn syntax_at(document: &Document, offset: usize) -> Option<Syntax> {
     let part = Part::around(document, offset);
     let (start, at, text) = (part.start, part.at, part.text.as_str());
@@ -76,14 +76,14 @@ pub(super) fn syntax_at(document: &Document, offset: usize) -> Option<Syntax> {
         let operator = outside.is_some_and(|token| token.kind == TokenKind::Open);
         return Some(Syntax::Feature { name, operator });
     }
-    // `#x1f`: digits of a number.
+    // The digits of a number such as `#x1f`.
     let prefix = outside.filter(|token| token.kind == TokenKind::Prefix && (is_name || touches))?;
     let prefix = text.get(prefix.start..prefix.end)?.to_lowercase();
     let radix = prefix.strip_prefix('#')?.trim_start_matches(|char: char| char.is_ascii_digit());
     matches!(radix, "b" | "o" | "x" | "r").then_some(Syntax::Other)
 }
 
-/// The completions at such a place.
+/// Returns the completions at a place with a given syntax.
 pub(super) async fn completions<B: Backend>(cursor: &Cursor<B>, syntax: Syntax) -> Option<Completed> {
     let typed = |span: Span| cursor.document.text().slice(span.start..span.end).to_string();
     match syntax {
@@ -104,7 +104,7 @@ pub(super) async fn completions<B: Backend>(cursor: &Cursor<B>, syntax: Syntax) 
                     fitting(OPERATORS.split_whitespace(), bare, prefix, "operator"),
                 ));
             }
-            // Without an image, the texts and the usual features tell.
+            // The completions without an image come from the texts and from the usual features.
             let known = cursor.context.query(Homes { symbols: Vec::new() }).await;
             let known: Vec<String> = known.map(|known| known.features).unwrap_or_default();
             let known: Vec<String> = known.iter().map(|name| name.to_lowercase()).collect();
@@ -112,7 +112,7 @@ pub(super) async fn completions<B: Backend>(cursor: &Cursor<B>, syntax: Syntax) 
             let written: Vec<String> =
                 cursor.context.open().flat_map(features).filter(|one| !known.contains(one)).collect();
             let is_new = |one: &&str| !known.iter().chain(&written).any(|known| known == one);
-            // The name at the place itself is one of those in the texts.
+            // The name at the place itself also occurs in the texts.
             let others = written.iter().map(String::as_str).filter(|one| *one != bare.to_lowercase());
             let texts = fitting(others, bare, prefix, "feature in a text");
             let usual = fitting(FEATURES.split_whitespace().filter(is_new), bare, prefix, "feature");
@@ -125,7 +125,7 @@ pub(super) async fn completions<B: Backend>(cursor: &Cursor<B>, syntax: Syntax) 
     }
 }
 
-/// The fitting words, each behind `prefix`.
+/// Returns the words that fit, each after `prefix`.
 fn fitting<'a>(words: impl Iterator<Item = &'a str>, typed: &str, prefix: &str, detail: &str) -> Vec<(Item, f32)> {
     let pattern = Pattern::new(typed);
     let item = |word: &str| {
@@ -136,7 +136,7 @@ fn fitting<'a>(words: impl Iterator<Item = &'a str>, typed: &str, prefix: &str, 
     words.filter_map(item).collect()
 }
 
-/// The features that a text tests, in lower case, without their colons.
+/// Returns the features that a text tests, in lower case, without colons.
 fn features(document: &Document) -> Vec<String> {
     /// The maximum number of characters that are scanned.
     const MOST: usize = 200_000;

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use crate::text::document::Document;
 use crate::text::scanner::{Scanner, TokenKind};
 
-/// The number of characters before and after the place that are scanned.
+/// The number of characters before the place that are scanned.
 const BEFORE: usize = 60_000;
+/// The number of characters after the place that are scanned.
 const BEHIND: usize = 30_000;
 
 /// The uses of a name near a place.
@@ -37,8 +38,8 @@ impl Used {
     }
 }
 
-/// Returns the names near `offset`, keyed in lower case, without the name that is being typed at
-/// `start`.
+/// Returns the names near `offset`, keyed by their lower-case form. The name that is being typed at
+/// `start` is left out.
 pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<String, Used> {
     let text = document.text();
     let forms = document.scan().forms();
@@ -52,7 +53,7 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
     };
     let to = (offset + BEHIND).min(text.len_chars());
     let part = text.slice(from..to).to_string();
-    // Each key is the name as written, so that an occurrence needs no allocation.
+    // The keys are the names as written, so that an occurrence needs no allocation.
     let mut found: HashMap<&str, Used> = HashMap::new();
     let (mut byte, mut at) = (0, from);
     let mut open = false;
@@ -87,8 +88,8 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
     by_lower
 }
 
-/// Returns true for a token of two characters or more that looks like neither a number nor, other
-/// than after `#:`, a dispatching macro character.
+/// Returns true if a token of at least two characters looks neither like a number nor like a
+/// dispatching macro character. Tokens that begin with `#:` count as names.
 fn is_name(written: &str) -> bool {
     let first = written.bytes().next().unwrap_or(b'0');
     written.len() > 1

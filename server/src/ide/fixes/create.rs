@@ -1,4 +1,4 @@
-//! Fix for a call of an undefined function: a stub of its definition.
+//! A fix for a call of an undefined function: a stub of its definition.
 
 use super::{Change, Fix};
 use crate::ide::hyperspec::page_of_symbol;
@@ -8,13 +8,13 @@ use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
 use crate::text::names;
 
-/// The fix that inserts a stub of the marked function after the top-level form of the call.
+/// Returns the fix that inserts a stub of the marked function after the top-level form of the call.
 pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let form = Form::at(document, item.span.start).filter(|form| form.balanced)?;
     let chain = form.around(item.span);
     let name = *chain.last().filter(|name| name.kind == Kind::Atom && name.span == item.span && !name.guarded)?;
     let symbol = form.text(name);
-    // The standard's symbols are locked.
+    // The packages of the standard's symbols are locked.
     if symbol.contains([':', '|', '\\', '#']) || page_of_symbol(&symbol.to_lowercase()).is_some() {
         return None;
     }
@@ -43,12 +43,12 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     Some(Fix::new(format!("Define the function {written}"), vec![Change { span: Span { start: at, end: at }, text }]))
 }
 
-/// The variable of a parameter: `y` of `((:x y))`.
+/// Returns the variable of a parameter, such as `y` of `((:x y))`.
 fn variable(parameter: &str) -> &str {
     parameter.rsplit(' ').next().unwrap_or(parameter).trim_matches(['(', ')'])
 }
 
-/// `wanted`, or `wanted` with a number if a parameter has that name.
+/// Returns `wanted`, followed by a number if a parameter has that name.
 fn unused_name(wanted: &str, parameters: &[String]) -> String {
     let is_unused = |name: &String| !parameters.iter().any(|one| variable(one) == name);
     names::numbered(wanted).find(is_unused).unwrap_or_default()
@@ -59,14 +59,15 @@ fn is_usable(name: &str) -> bool {
     !name.contains([':', '*', '+', '|', '&']) && !matches!(name, "nil" | "t" | "pi")
 }
 
-/// Parameters for the arguments of a call. An argument that is a variable gives its name. Pairs of
-/// a keyword and a value at the end become `&key` parameters.
+/// Returns the parameters for the arguments of a call. An argument that is a variable gives its
+/// name to the parameter. Pairs of a keyword and a value at the end become `&key` parameters.
 fn parameters(form: &Form, arguments: &[Node]) -> Vec<String> {
     let keyword = |node: &Node| {
         let name = form.name(node).filter(|_| node.kind == Kind::Atom && node.is_plain())?;
         name.strip_prefix(':').filter(|name| !name.is_empty()).map(str::to_owned)
     };
-    // The index from which on all arguments are pairs of a keyword and a value, each keyword once.
+    // The index from which on all arguments are pairs of a keyword and a value. Each keyword occurs
+    // once.
     let (mut from, mut keys) = (arguments.len(), Vec::new());
     while from >= 2
         && let Some(key) = keyword(&arguments[from - 2]).filter(|key| !keys.contains(key))
@@ -92,7 +93,7 @@ fn parameters(form: &Form, arguments: &[Node]) -> Vec<String> {
     found
 }
 
-/// The end of the line if only blanks or a comment follow `at`; else `at`.
+/// Returns the end of the line if only blanks or a comment follow `at`, else `at`.
 fn end_of_line(document: &Document, at: usize) -> usize {
     let text = document.text();
     let rest: String = text.slice(at..).chars().take_while(|char| !matches!(char, '\n' | '\r')).collect();

@@ -1,4 +1,4 @@
-//! Fixes for an unknown name: a prefix, an import or an export that makes it accessible.
+//! Fixes for an unknown name: a prefix, an import or an export that makes the name accessible.
 
 use super::packages::{Clause, Definition, add};
 use super::{Change, Fix};
@@ -11,7 +11,8 @@ use crate::text::{Span, scanner::Scanner, scanner::TokenKind};
 /// The maximum number of packages that are offered.
 const OFFERED: usize = 4;
 
-/// The kinds that a name may have, by the code of the finding; an empty list means any kind.
+/// Returns the kinds that a name may have, by the code of the finding. An empty list stands for any
+/// kind.
 fn accepted_kinds(code: &str) -> Option<&'static [&'static str]> {
     match code {
         "undefined-function" => Some(&["function", "macro", "special-operator"]),
@@ -22,7 +23,7 @@ fn accepted_kinds(code: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-/// A symbol as written: its package, if it names one, and its name.
+/// A symbol as written, with its package, if the text names one, and its name.
 pub(super) struct Token {
     pub(super) written: String,
     pub(super) package: Option<String>,
@@ -31,7 +32,7 @@ pub(super) struct Token {
 
 pub(super) fn token(document: &Document, item: &Diagnostic) -> Option<Token> {
     let text = document.text();
-    // The text may be another than the one that was checked.
+    // The text may differ from the one that was checked.
     let written = text.get_slice(item.span.start..item.span.end.min(text.len_chars()))?.to_string();
     let mut tokens = Scanner::inside(&written);
     let whole = tokens.next().is_some_and(|token| token.kind == TokenKind::Atom && token.end == written.len());
@@ -53,7 +54,7 @@ pub(super) fn question(document: &Document, item: &Diagnostic, first_package: &s
     Some(FindName { name: token.name.to_uppercase(), package })
 }
 
-/// The packages whose definitions the fixes may change, upper-case.
+/// Returns the packages whose definitions the fixes may change, in upper case.
 pub(super) fn packages(document: &Document, item: &Diagnostic, asked: &FindName) -> Vec<String> {
     let written = token(document, item).and_then(|token| token.package);
     written.map(|package| package.to_uppercase()).into_iter().chain([asked.package.clone()]).collect()
@@ -121,7 +122,8 @@ fn replace(item: &Diagnostic, text: String) -> Fix {
     Fix::new(format!("Write {text}"), vec![Change { span: item.span, text }])
 }
 
-/// Fixes that insert `in-package`, for a file without one: with a package that has the name.
+/// Returns fixes for a file without `in-package`. Each inserts one, for a package that has the
+/// name.
 fn in_package(document: &Document, item: &Diagnostic, offers: &[&&Offer], shown: &dyn Fn(&str) -> String) -> Vec<Fix> {
     if package_at(document, item.span.start).is_some() {
         return Vec::new();
@@ -146,7 +148,7 @@ mod tests {
         Offer { package: package.into(), external, kinds: vec![kind.into()] }
     }
 
-    /// Each fix's title, and the text after it.
+    /// Returns each fix's title, and the text after the fix.
     fn after(source: &str, code: &str, offers: &[Offer]) -> Vec<(String, String)> {
         let (document, item) = marked(source, code);
         let asked = question(&document, &item, "COMMON-LISP-USER").unwrap();

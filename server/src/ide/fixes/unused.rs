@@ -1,4 +1,4 @@
-//! Fixes for a variable that is never used: declare it ignored, or remove it.
+//! Fixes for a variable that is never used: to declare it ignored, or to remove it.
 
 use super::{Change, Fix};
 use crate::model::diagnostic::Diagnostic;
@@ -16,7 +16,7 @@ struct Binder<'a> {
     documented: bool,
     /// The identifier of the declaration to add: `ignore` or `ignorable`.
     declaration: &'static str,
-    /// The list of bindings and the binding, if it can be removed.
+    /// The list of bindings and the binding in it, if the binding can be removed.
     binding: Option<(&'a Node, &'a Node)>,
 }
 
@@ -80,7 +80,8 @@ fn binder<'a>(form: &Form, chain: &[&'a Node]) -> Option<Binder<'a>> {
 }
 
 impl Binder<'_> {
-    /// The number of elements at the start of the body that are docstring and declarations.
+    /// Returns the number of elements at the start of the body that are a docstring or
+    /// declarations.
     fn preamble(&self, form: &Form) -> usize {
         let body = self.list.elements().get(self.body..).unwrap_or_default();
         let mut documented = self.documented;
@@ -109,7 +110,7 @@ fn declare(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     let at = |byte: usize, text: String| {
         Fix::new(title.clone(), vec![Change { span: form.span_of(byte, byte), text }]).preferred()
     };
-    // An existing declaration of the same kind for other variables.
+    // There is a declaration of the same kind for other variables.
     let mut specifiers = before[binder.body..].iter().flat_map(Node::elements);
     if let Some(same) =
         specifiers.find(|list| list.is_list() && form.operator(list).as_deref() == Some(binder.declaration))
@@ -129,13 +130,13 @@ fn declare(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     let indentation = &form.source[previous.end()..next.start()][between.rfind('\n').map_or(0, |at| at + 1)..];
     let line = &between[..line_end];
     if !indentation.trim().is_empty() {
-        // Something else, such as a block comment, is before the next element on its line.
+        // Other text, such as a block comment, precedes the next element on its line.
         return Some(at(next.start(), format!("{declaration} ")));
     }
     let newline = if line.ends_with('\r') { "\r\n" } else { "\n" };
     let rest = line.trim_start();
     if rest.is_empty() || rest.starts_with(';') {
-        // On a line of its own, before the comments that belong to the next element.
+        // The declaration gets its own line, before the comments that belong to the next element.
         return Some(at(previous.end() + line_end + 1, format!("{indentation}{declaration}{newline}")));
     }
     Some(at(next.start(), format!("{declaration}{newline}{indentation}")))
@@ -153,7 +154,7 @@ fn remove(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     Some(Fix::new(format!("Remove the variable {name}"), vec![change]))
 }
 
-/// Removes an element from a list, with the white space that belongs to it.
+/// Removes an element from a list, together with the white space that belongs to it.
 pub(super) fn without(form: &Form, list: &Node, element: &Node) -> Option<Change> {
     let siblings = list.elements();
     let index = siblings.iter().position(|sibling| sibling == element)?;
@@ -169,7 +170,8 @@ pub(super) fn without(form: &Form, list: &Node, element: &Node) -> Option<Change
     Some(Change { span: form.span_of(start, end), text: String::new() })
 }
 
-/// Returns true if a form is a constant, a name or a quoted datum, whose evaluation has no effect.
+/// Returns true if a form is a constant, a name or a quoted datum. The evaluation of such a form
+/// has no effect.
 pub(super) fn is_inert(form: &Form, node: &Node) -> bool {
     let written = form.written(node);
     match node.kind {
@@ -180,7 +182,7 @@ pub(super) fn is_inert(form: &Form, node: &Node) -> bool {
     }
 }
 
-/// Returns true if a node contains the symbol, or may: it is guarded (`#+`, `#-`).
+/// Returns true if a node contains the symbol. A guarded node (`#+`, `#-`) counts as containing it.
 pub(super) fn mentions(form: &Form, node: &Node, name: &str) -> bool {
     match node.kind {
         _ if node.guarded => true,
@@ -196,7 +198,8 @@ mod tests {
     use super::super::tests::{applied, marked};
     use super::*;
 
-    /// The text after the first fix with this title prefix; without a match, all titles.
+    /// Returns the text after the first fix with this title prefix. If there is none, returns the
+    /// titles of all fixes.
     fn after(source: &str, title: &str) -> String {
         let (document, item) = marked(source, "unused-variable");
         let all = fixes(&document, &item);
@@ -212,7 +215,7 @@ mod tests {
             ("(defun f («x») 1)", "(defun f (x) (declare (ignore x)) 1)"),
             ("(defun f («x»))", "(defun f (x) (declare (ignore x)))"),
             ("(defun f («x»)\n  \"Doc.\"\n  1)", "(defun f (x)\n  \"Doc.\"\n  (declare (ignore x))\n  1)"),
-            // A lone string is the value.
+            // A string alone in the body is the value.
             ("(defun f («x») \"value\")", "(defun f (x) (declare (ignore x)) \"value\")"),
             (
                 "(defun f (a «x») ; why\n  ;; about g\n  (g a))",

@@ -1,10 +1,11 @@
-//! The indentation of the clauses of `loop`, as in SLIME's slime-cl-indent.el.
+//! The indentation of the clauses of `loop`, following slime-cl-indent.el of SLIME.
 
 use super::Lines;
 use crate::text::loop_keywords::{CONDITIONALS, STATEMENTS, is_in};
 use crate::text::tree::NodeId;
 
-/// Words that continue a clause, for Emacs: not `from`, `upto`, `by` and their like.
+/// Words that continue a clause according to Emacs. `from`, `upto`, `by` and similar words are not
+/// among them.
 const CONTINUED: [&str; 25] = [
     "to",
     "below",
@@ -18,7 +19,8 @@ const CONTINUED: [&str; 25] = [
     "being",
     "each",
     "the",
-    // Not by their meaning: they begin with `the` and `in`, and Emacs looks no further.
+    // The next two words do not continue a clause, but begin with `the` and `in`. Emacs compares
+    // only these letters.
     "thereis",
     "initially",
     "of",
@@ -33,13 +35,13 @@ const CONTINUED: [&str; 25] = [
     "float",
     "of-type",
 ];
-/// The maximum number of lines above that are searched for the clause that `and` continues.
+/// The maximum number of lines above a line that are searched for the clause that `and` continues.
 const ABOVE: usize = 40;
 /// The maximum number of blanks after a word that are skipped.
 const MAX_BLANKS: usize = 500;
 
-/// The column of a line that begins at `at` in a `loop`; `last`: the first byte of the last datum
-/// before it there.
+/// Returns the column of a line of a `loop` that begins at `at`. `last` is the first byte of the
+/// last datum in the `loop` before the line.
 pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usize {
     let tree = lines.tree;
     let node = tree.node(list);
@@ -52,7 +54,7 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usi
     if first.is_none_or(|first| byte(tree.text, tree.node(first).start) == Some(b'(')) {
         return if first.is_none() || beside.is_some() { open + "(loop ".len() } else { open + 2 };
     }
-    // The start of the first clause, whose column the others have.
+    // The start of the first clause. The other clauses have the same column.
     let begin = match beside {
         Some(beside) => tree.node(beside).start,
         None => {
@@ -75,7 +77,7 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usi
     }
 }
 
-/// The columns of the parts of a `loop`, by the last datum before a line.
+/// The columns of the parts of a `loop`, determined from the last datum before a line.
 struct Context {
     /// The column of a clause.
     clause: usize,
@@ -129,8 +131,8 @@ impl Context {
     }
 }
 
-/// The column of the clause that `and` continues: that of the nearest line above that begins with a
-/// word at a lower column than `body`, that of statements.
+/// Returns the column of the clause that `and` continues. It is that of the nearest line above that
+/// begins with a word at a lower column than `body`, the column of statements.
 fn joined(lines: &Lines, begin: usize, at: usize, body: usize) -> Option<usize> {
     let text = lines.tree.text;
     let line = lines.line(at);
@@ -148,7 +150,7 @@ fn joined(lines: &Lines, begin: usize, at: usize, body: usize) -> Option<usize> 
     None
 }
 
-/// The column of the comment on the line on which the last datum before `at` ends.
+/// Returns the column of the comment on the line on which the last datum before `at` ends.
 fn trailing_comment(lines: &Lines, list: NodeId, at: usize) -> Option<usize> {
     let elements = lines.tree.element_list(list);
     let last = *elements[..elements.partition_point(|id| lines.tree.node(*id).start < at)].last()?;
@@ -167,7 +169,7 @@ fn is_end_of_line(text: &str, at: usize) -> bool {
     matches!(byte(text, at), None | Some(b'\n' | b'\r'))
 }
 
-/// The symbol at a place, in lower case without `:` or `#:` before it.
+/// Returns the symbol at a place, in lower case without `:` or `#:` before it.
 fn word(text: &str, at: usize) -> String {
     const MAX_BYTES: usize = 32;
     let rest = text[at..].trim_start_matches("#:").trim_start_matches(':');
@@ -175,7 +177,7 @@ fn word(text: &str, at: usize) -> String {
     rest.chars().take(MAX_BYTES).take_while(|char| !ends(*char)).flat_map(char::to_lowercase).collect()
 }
 
-/// The byte after a word and the blanks that follow it; `None` if the line ends there.
+/// Returns the place after a word and the blanks that follow it, or `None` if the line ends there.
 fn past_word(text: &str, at: usize) -> Option<usize> {
     let rest = &text.as_bytes()[at..];
     let before = rest.iter().take_while(|byte| matches!(byte, b':' | b'#')).count();

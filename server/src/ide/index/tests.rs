@@ -136,7 +136,7 @@ fn a_file_in_utf_16_is_read_as_its_editor_shows_it() {
     for name in ["little", "big"] {
         let found = search(&snapshot, name, Limits { most: 10 });
         assert_eq!(found[0].definition().written, name);
-        // The byte order mark is no character of the text.
+        // The byte order mark does not count as a character of the text.
         assert_eq!(found[0].definition().form.start, 0);
     }
 }

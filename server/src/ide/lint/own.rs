@@ -1,4 +1,5 @@
-//! The user's rules in the settings (`lint.rule`): lists that match a pattern.
+//! The rules that the user defines in the settings (`lint.rule`). They report lists that match a
+//! pattern.
 
 use crate::ide::fixes::rewritten;
 use crate::ide::index::Packages;
@@ -10,11 +11,11 @@ use crate::text::names::Symbol;
 /// The maximum number of findings of these rules in a text.
 pub(super) const MAX_FINDINGS: usize = 1_000;
 
-/// A form that is matched with the rules.
+/// A form that is compared with the rules.
 pub(super) struct Look<'p, 'a> {
     pub(super) form: &'a Form,
     packages: &'p Packages<'p>,
-    /// The package in which it is read.
+    /// The package in which the form is read.
     package: &'p str,
     /// The number of findings that are still allowed in the text.
     left: &'p mut usize,
@@ -30,7 +31,7 @@ impl<'p, 'a> Look<'p, 'a> {
         Look { form, packages, package: package.unwrap_or("COMMON-LISP-USER"), left }
     }
 
-    /// The finding of a rule at a list.
+    /// Returns the finding of a rule at a list, if the list matches.
     pub(super) fn finding(&mut self, rule: &LintRule, list: &Node) -> Option<Diagnostic> {
         let head = list.children.first().filter(|_| *self.left > 0)?;
         let same = |wanted: &Symbol, symbol: &Symbol| self.home(wanted) == self.home(symbol);
@@ -42,7 +43,7 @@ impl<'p, 'a> Look<'p, 'a> {
         Some(Diagnostic { data, ..one })
     }
 
-    /// The home package of a symbol, by the package definitions in the texts.
+    /// Returns the home package of a symbol, according to the package definitions in the texts.
     fn home(&self, symbol: &Symbol) -> String {
         let prefix = symbol.package.as_deref();
         let package =

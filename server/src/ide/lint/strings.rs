@@ -8,11 +8,11 @@ struct Body<'a> {
     forms: &'a [Node],
     /// True if the body may begin with a docstring.
     documented: bool,
-    /// True if the body is a definition's.
+    /// True if the body is that of a definition.
     defines: bool,
 }
 
-/// The bodies of a list that may contain an unused string.
+/// Returns the bodies of a list that may contain an unused string.
 fn bodies<'a>(form: &Form, list: &'a Node) -> Vec<Body<'a>> {
     let operator = form.operator(list).unwrap_or_default();
     let body = |from: usize, documented: bool, defines: bool| {
@@ -42,8 +42,8 @@ fn bodies<'a>(form: &Form, list: &'a Node) -> Vec<Body<'a>> {
     }
 }
 
-/// The strings of a body whose values are unused, each with true if it is probably a misplaced
-/// docstring.
+/// Returns the strings of a body whose values are unused. With each is true if the string is
+/// probably a misplaced docstring.
 fn unused_strings<'a>(form: &Form, body: &Body<'a>) -> Vec<(&'a Node, bool)> {
     let Some((_, forms)) = body.forms.split_last() else { return Vec::new() };
     let (mut begins, mut documented) = (true, false);
@@ -62,14 +62,14 @@ fn unused_strings<'a>(form: &Form, body: &Body<'a>) -> Vec<(&'a Node, bool)> {
     found
 }
 
-/// A string in a body whose value is unused.
+/// Finds the strings in bodies whose values are unused, except misplaced docstrings.
 pub(super) fn unused_string(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let found = bodies(form, list).into_iter().flat_map(|body| unused_strings(form, &body));
     let message = "The value of this string is thrown away.";
     found.filter(|(_, documentation)| !documentation).map(|(one, _)| (one.span, message.to_owned())).collect()
 }
 
-/// A string after the first code of a definition that has no docstring.
+/// Finds strings after the first code of a definition that has no docstring.
 pub(super) fn misplaced_docstring(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let found = bodies(form, list).into_iter().flat_map(|body| unused_strings(form, &body));
     let message = "This string is no documentation, and its value is thrown away: a docstring stands before the code.";

@@ -108,7 +108,7 @@ struct DefinitionsByKey<'a> {
     definitions: &'a [Definition],
     /// The indices of the definitions, by operator.
     all: HashMap<&'a str, Vec<usize>>,
-    /// The indices by operator and name, for names with and without qualifiers and specializers.
+    /// The indices by operator and name. A name that is written differently has a second entry.
     named: HashMap<(&'a str, String), Vec<usize>>,
     /// The indices by operator, name and qualifiers.
     qualified: HashMap<(&'a str, &'a str, &'a [String]), Vec<usize>>,

@@ -1,4 +1,5 @@
-//! `let` and `let*`: one as the other, nested ones merged, one split.
+//! Refactorings of `let` and `let*`: conversion between the two, merging of nested ones, and
+//! splitting of one.
 
 use super::site::{Edit, Site};
 use super::{Group, Refactoring};
@@ -31,7 +32,7 @@ fn is_serial(site: &Site, list: &Node) -> bool {
     site.form.operator(list).as_deref() == Some("let*")
 }
 
-/// The bindings of a `let`; `None` where it is not well formed.
+/// Returns the bindings of a `let`, or `None` if the `let` is not well formed.
 fn bindings(list: &Node) -> Option<&[Node]> {
     let bindings = list.elements().get(1).filter(|node| node.is_list())?;
     let fine = bindings.elements().iter().all(|one| !one.guarded && (one.is_list() || one.kind == Kind::Atom));
@@ -56,8 +57,8 @@ fn mentions(site: &Site, node: &Node, name: &str) -> bool {
     site.form.name(node).is_some_and(|one| one == name) || node.children.iter().any(|child| mentions(site, child, name))
 }
 
-/// The reason why a value may depend on bindings whose names it does not mention: a special
-/// variable is among them, or a macro in the value may expand into one of the names.
+/// Returns the reason why a value may depend on bindings whose names it does not mention. One of
+/// the variables may be special, or a macro in the value may expand into one of the names.
 fn hidden_dependency(site: &Site, all: &[&Node]) -> Option<String> {
     let specials: Vec<String> =
         all.iter().filter_map(|one| name(site, one)).filter(|one| site.is_global(one)).collect();
@@ -69,8 +70,8 @@ fn hidden_dependency(site: &Site, all: &[&Node]) -> Option<String> {
     expands.map(|operator| format!("{operator} may use a variable that is bound beside it"))
 }
 
-/// The first operator in a form that is a local macro or may be a macro of the user, or the first
-/// local symbol macro.
+/// Returns the first operator in a form that is a local macro or may be a macro of the user, or the
+/// first local symbol macro.
 fn expands(site: &Site, node: &Node) -> Option<String> {
     if node.kind == Kind::Atom && site.local_kind(node) == Some(BindingKind::SymbolMacro) {
         return Some(site.form.text(node).to_owned());
@@ -148,7 +149,8 @@ fn merged(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
     if declares(site, inner.elements().get(2..).unwrap_or_default(), outer) {
         return Some(Err("a declaration inside is about a variable outside".into()));
     }
-    // As one serial form each value sees the bindings before it, which a parallel one hides.
+    // After the merge into one serial form, each value sees the bindings before it. A parallel form
+    // hides those from the value.
     let parallel =
         |list: &Node, own: &[Node]| !is_serial(site, list) && depends(site, &own.iter().collect::<Vec<&Node>>());
     if parallel(list, outer) || parallel(inner, within) {
@@ -158,7 +160,7 @@ fn merged(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
     let operator = if serial { "let*" } else { "let" };
     let (last, first) = (outer.last()?, within.first()?);
     let mut edits = vec![head(site, list, operator)];
-    // From `))` of the outer bindings to `((` of the inner ones.
+    // The edit replaces the text from `))` of the outer bindings to `((` of the inner ones.
     edits.push(site.edit(last.end(), first.start(), site.newline));
     edits.push(site.edit(inner.end() - 1, inner.end(), ""));
     Some(Ok(edits))

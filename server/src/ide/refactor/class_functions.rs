@@ -1,4 +1,5 @@
-//! Functions of a class: `print-object`, a constructor, and accessors of its slots.
+//! Refactorings that add functions of a class: `print-object`, a constructor, and accessors of its
+//! slots.
 
 use super::class_form::{Class, behind, keyword_constructor, slot_name, unprefixed};
 use super::site::Site;
@@ -6,7 +7,7 @@ use super::{Group, Refactoring};
 use crate::text::datum::Node;
 use crate::text::definitions::{self, key};
 
-/// The value of a slot's option.
+/// Returns the value of a slot's option.
 fn slot_option<'a>(site: &Site<'a>, slot: &'a Node, wanted: &str) -> Option<&'a Node> {
     let pairs = slot.elements().get(1..).unwrap_or_default().chunks_exact(2);
     pairs.into_iter().find(|pair| site.form.name(&pair[0]).as_deref() == Some(wanted)).map(|pair| &pair[1])
@@ -52,8 +53,9 @@ fn print_object(site: &Site, class: &Class) -> Option<Refactoring> {
     Some(Refactoring::new("define-print-object", Group::Rewrite, title, Ok(vec![behind(site, class.list, &code)])))
 }
 
-/// `(defun make-point (&rest initargs &key x y &allow-other-keys) ...)`: only the given keywords
-/// are passed to `make-instance`, so that the other slots get their initial values.
+/// Adds a constructor `(defun make-point (&rest initargs &key x y &allow-other-keys) ...)`. It
+/// passes only the given keywords to `make-instance`, so that the other slots get their initial
+/// values.
 fn constructor(site: &Site, class: &Class) -> Option<Refactoring> {
     if class.structure.is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! The facts that refactorings need, gathered before any of them looks at the text.
+//! The facts that refactorings need. They are gathered before any refactoring reads the text.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -23,20 +23,20 @@ use crate::text::tree::Tree;
 /// The facts about a place and its workspace.
 pub(super) struct Facts {
     document: Document,
-    /// The file of the text, if the index has it.
+    /// The file of the text, if it is in the index.
     path: Option<PathBuf>,
     form: Form,
     selection: Span,
     macros: Macros,
     names: Names,
     pub(super) bodies: Bodies,
-    /// Other documents, by URI: those that are open, and behind them those of files that define
-    /// the package in force.
+    /// Other documents, by URI. The open ones come first, followed by those of the files that
+    /// define the package in force.
     pub(super) others: Vec<(String, Document)>,
-    /// The number of others that are open.
+    /// The number of open documents in `others`.
     pub(super) open: usize,
-    /// The files, not open in an editor, that define the function named at the start of the
-    /// selection.
+    /// The files that define the function named at the start of the selection and that are not open
+    /// in an editor.
     closed_definers: Vec<Document>,
     index: Snapshot,
     /// The texts of [`Site::users`].
@@ -155,15 +155,15 @@ impl Facts {
     }
 }
 
-/// The file of an open text, if the index has it.
+/// Returns the file of an open text, if it is in the index.
 async fn path_of(index: &Snapshot, uri: &str) -> Option<PathBuf> {
     let path = crate::file_uri::path_of_uri(uri)?;
     let path = tokio::fs::canonicalize(&path).await.unwrap_or(path);
     index.files.iter().any(|file| file.path == path).then_some(path)
 }
 
-/// The names that a refactoring asks the image about: those of the form, the parts of them behind
-/// their first hyphen, and those that new variables and functions may get.
+/// Returns the names that a refactoring asks the image about. They are the names in the form, the
+/// parts of these after the first hyphen, and the names that new variables and functions may get.
 fn names_to_look_up(form: &Form) -> Vec<String> {
     const MAX_NAMES: usize = 2_000;
     fn visit(form: &Form, node: &Node, found: &mut std::collections::BTreeSet<String>) {
@@ -185,8 +185,8 @@ fn names_to_look_up(form: &Form) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// The macros of the workspace's files that the form at `span` calls, with the number of arguments
-/// before their bodies.
+/// Returns the macros in the workspace's files that the form at `span` calls, with the number of
+/// arguments before their bodies.
 async fn macros_of_others<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -235,7 +235,8 @@ async fn macros_of_others<B: Backend>(
     found
 }
 
-/// The files, not open in an editor, that define the function named at the start of the selection.
+/// Returns the files that define the function named at the start of the selection and that are not
+/// open in an editor.
 async fn closed_definers<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -258,7 +259,7 @@ async fn closed_definers<B: Backend>(
     found
 }
 
-/// The names on whose uses in other texts the refactorings at a site depend.
+/// Returns the names on whose uses in other texts the refactorings at a site depend.
 fn names_used_elsewhere(site: &Site) -> Vec<String> {
     let mut names = unused_imports::imported(site);
     names.extend(exports::name_used_elsewhere(site));
@@ -266,7 +267,7 @@ fn names_used_elsewhere(site: &Site) -> Vec<String> {
     names
 }
 
-/// The texts of [`Site::users`]; `None` if they are too many, or one cannot be read.
+/// Returns the texts of [`Site::users`], or `None` if there are too many or one cannot be read.
 async fn users<B: Backend>(cursor: &Cursor<B>, facts: &Facts, names: &[String]) -> Option<Vec<Document>> {
     let mut found = Vec::new();
     if names.is_empty() {

@@ -1,4 +1,4 @@
-//! Inlining a local variable: its value is written where it is used.
+//! Inlining of a local variable: each use is replaced by the variable's value.
 
 use super::effects::{changing, has_no_identity, has_one_value, is_stable, is_total, may_swap};
 use super::mentions::Hidden;
@@ -77,7 +77,7 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
             keeps_names(site, value, &uses)?;
             check_evaluated_next(site, list, binding, value, one)?;
         }
-        // If the first use signals no error, the others have the same value and signal none.
+        // If the first use signals no error, the others have the same value and signal no error.
         [first, ..] if stable => {
             keeps_names(site, value, &uses)?;
             check_evaluated_next(site, list, binding, value, first)?;
@@ -96,14 +96,15 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     }
     let is_use = |form: &Node| sites.iter().any(|chain| chain.last().is_some_and(|used| std::ptr::eq(*used, form)));
     let stands = |form: &Node| form.kind == Kind::List || is_use(form) && value.kind == Kind::List;
-    // An atom among the statements around it could become a tag, or a string the docstring.
+    // Among the statements of the surrounding form, an atom could become a tag, and a string could
+    // become the docstring.
     let statements = body.iter().all(stands);
     edits.extend(without_binding(site, &chain, list, bindings, binding, statements)?);
     Ok(edits)
 }
 
-/// Returns true if a form may have another meaning as a top-level form, where the compiler treats
-/// it specially.
+/// Returns true if a form may have another meaning at top level, because the compiler treats it
+/// specially there.
 fn defines_at_top(site: &Site, form: &Node) -> bool {
     const PLAIN: [&str; 5] = ["defun", "defvar", "defparameter", "defmethod", "defgeneric"];
     let operator = site.form.operator(form).unwrap_or_default();
@@ -117,7 +118,8 @@ pub(super) fn is_declaration(site: &Site, form: &Node) -> bool {
     form.is_list() && site.form.operator(form).as_deref() == Some("declare")
 }
 
-/// Refuses a value in which a name would refer to another binding at a use of the variable.
+/// Refuses a value in which a name would refer to another binding at a place where the variable is
+/// used.
 fn keeps_names(site: &Site, value: &Node, uses: &[Span]) -> Result<(), String> {
     fn atoms<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
         if node.kind == Kind::Atom {
@@ -146,8 +148,8 @@ fn keeps_names(site: &Site, value: &Node, uses: &[Span]) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses unless the use `used` is evaluated exactly once, right after the bindings, and only
-/// forms that may be swapped with the value come between.
+/// Refuses to inline unless the use `used` is evaluated exactly once, after the bindings, and only
+/// forms that may be swapped with the value are evaluated in between.
 fn check_evaluated_next(site: &Site, list: &Node, binding: &Node, value: &Node, used: &[&Node]) -> Result<(), String> {
     let changing = changing(site);
     let late = || Err("its value may have an effect or change, and is used later or not always".to_owned());
@@ -188,8 +190,9 @@ fn check_evaluated_next(site: &Site, list: &Node, binding: &Node, value: &Node, 
     Ok(())
 }
 
-/// The edits that remove a binding, and the form `list` around it if it was the only one.
-/// `statements`: the forms of the body may stand among other statements without a `progn`.
+/// Returns the edits that remove a binding, and the form `list` too if the binding was the only
+/// one. `statements` is true if the forms of the body may be placed among other statements without
+/// a `progn`.
 pub(super) fn without_binding(
     site: &Site,
     chain: &[&Node],

@@ -1,5 +1,5 @@
-//! Functions that get a name or a wider scope: a `lambda` becomes a local function, a local
-//! function a global definition.
+//! Refactorings that give a function a name or a wider scope. A `lambda` becomes a local function,
+//! and a local function a global definition.
 
 use super::effects::changing;
 use super::extract_function::{
@@ -31,7 +31,7 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     on_head.then(|| Refactoring::new("lambda-to-flet", Group::Extract, "Name the function with flet", result()))
 }
 
-/// `(f (lambda (x) ...))` as `(flet ((name (x) ...)) (f #'name))`.
+/// Converts `(f (lambda (x) ...))` to `(flet ((name (x) ...)) (f #'name))`.
 fn to_local(site: &Site, parents: &[&Node], lambda: &Node) -> Result<Vec<Edit>, String> {
     let all = steps(site, parents, lambda)?;
     if lambda.children.iter().any(|node| node.guarded) {
@@ -148,10 +148,10 @@ fn to_definition(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     Ok(edits)
 }
 
-/// The indices of the bindings around a local function that it uses, which become parameters.
+/// Returns the indices of the outer bindings that a local function uses. They become parameters.
 ///
 /// # Errors
-/// The reason why a name that it uses cannot become a parameter.
+/// The reason why a name that the function uses cannot become a parameter.
 fn free_variables(site: &Site, definition: &Node) -> Result<Vec<usize>, String> {
     let changing = changing(site);
     let mut free = Vec::new();

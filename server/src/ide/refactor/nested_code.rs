@@ -1,6 +1,6 @@
-//! Code that is evaluated, though the form around does not evaluate it when it runs itself: the
-//! expansion of a macro, initial values of slots, defaults of parameters, the parts of a backquoted
-//! template behind a comma.
+//! Code that is evaluated, but not when the surrounding form is evaluated: the body of a macro
+//! definition, initial values of slots, defaults of parameters, and the parts of a backquoted
+//! template after commas.
 
 use super::place::steps_within;
 use super::site::Site;
@@ -13,7 +13,7 @@ pub(super) fn is_code<'a>(site: &Site<'a>, path: &[&'a Node]) -> bool {
     if path.iter().any(|node| node.guarded) {
         return false;
     }
-    // The innermost place at which code begins anew.
+    // The innermost place on the path at which other code begins.
     let begin = (0..parents.len()).rev().find_map(|at| begins(site, &path[at..]).map(|levels| (at, at + levels)));
     match begin {
         Some((around, code)) => {
@@ -24,14 +24,14 @@ pub(super) fn is_code<'a>(site: &Site<'a>, path: &[&'a Node]) -> bool {
     }
 }
 
-/// The number of levels from the first node of a path, which is evaluated or defines something, to
-/// the node on the path where other code begins.
+/// Returns the number of levels from the first node of a path to the node on the path at which
+/// other code begins. The first node is evaluated or defines something.
 fn begins(site: &Site, path: &[&Node]) -> Option<usize> {
     let at = |level: usize| index_of(path.get(level)?, path.get(level + 1)?);
     let (list, first) = (path[0], at(0)?);
     if list.prefix == Prefix::Backquote {
         let comma = path.iter().position(|node| node.prefix == Prefix::Comma)?;
-        // In a template within a template, the comma belongs to the inner one.
+        // In a template within a template, the comma belongs to the inner template.
         let nested = path[1..comma].iter().any(|node| node.prefix != Prefix::None);
         return (!nested).then_some(comma);
     }

@@ -1,4 +1,4 @@
-//! The exports of a package definition that no other package of the workspace uses, removed.
+//! Removal of the exports of a package definition that no other package of the workspace uses.
 
 use super::site::{Edit, Site};
 use super::{Group, Refactoring};
@@ -36,7 +36,7 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
         _ if site.index.cut => Err("the workspace has more Lisp files than are indexed".into()),
         Some(why) => Err(why.to_owned()),
         None if edits.is_empty() => return None,
-        // If the workspace uses none of the exports, they are meant for users outside of it.
+        // If the workspace uses none of the exports, they are for users outside of the workspace.
         None if kept == 0 => return None,
         None => Ok(edits),
     };

@@ -1,4 +1,5 @@
-//! The files that a renaming changes: of open ones the text in the editor, of others that on disk.
+//! The files that a renaming changes. For an open file, the text in the editor is changed. For
+//! another file, the text on disk is changed.
 
 use super::{Change, FileChanges, Refusal};
 use crate::ide::context::{Backend, Cursor};
@@ -9,11 +10,11 @@ use crate::text::document::Document;
 /// The maximum number of changes of a renaming.
 const MAX_CHANGES: usize = 20_000;
 
-/// The changes that `find` makes of the files that may mention one of these names.
+/// Returns the changes that `find` makes in the files that may mention one of these names.
 ///
 /// # Errors
-/// A file cannot be read or written, `find` refuses, the computation took too long, or there are
-/// more than [`MAX_CHANGES`] changes.
+/// A file cannot be read or written. `find` refuses. The computation took too long. There are more
+/// than [`MAX_CHANGES`] changes.
 pub(super) async fn changed_files<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,

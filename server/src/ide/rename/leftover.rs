@@ -1,5 +1,5 @@
-//! Definitions that the image still has but no text, such as those of a renamed name. They do not
-//! prevent another definition from getting the name.
+//! Definitions that are in the image but in no text any more, such as those of a renamed name. They
+//! do not prevent another definition from getting the name.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ use crate::ide::index::{Indexed, Packages, Snapshot};
 use crate::image::api::symbols::SymbolPart;
 use crate::text::names;
 
-/// Returns true if all definitions that the image has of a name came from files of the workspace,
-/// and no code of the workspace mentions it now.
+/// Returns true if all of the image's definitions of a name came from files of the workspace, and
+/// no code of the workspace mentions the name any more.
 pub(super) async fn is_left_over<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -30,7 +30,7 @@ pub(super) async fn is_left_over<B: Backend>(
             return false;
         }
     }
-    // A user's macro may derive the name from another one, which it gets as an argument.
+    // A macro of the user may derive the name from another one that it gets as an argument.
     let lower = symbol.name.to_lowercase();
     let makes = |one: &Indexed| one.kind() == one.operator && lower.contains(one.key.as_str());
     if index.files.iter().flat_map(|file| &file.definitions).any(makes) {
@@ -39,9 +39,10 @@ pub(super) async fn is_left_over<B: Backend>(
     !known.definitions.is_empty() && !is_mentioned(cursor, index, packages, home, &symbol.name).await
 }
 
-/// Returns true if the image's package `name` is left over. The caller has made sure that no file
-/// defines a package of that name. `real` is the package's name in the image: if `name` is only a
-/// nickname of it, a file must define `real`; else files of the workspace must have defined it.
+/// Returns true if the image's package `name` is left over. The caller has checked that no file
+/// defines a package of that name. `real` is the package's name in the image. If `name` is only a
+/// nickname, a file must define `real`. Otherwise files of the workspace must have defined the
+/// package.
 pub(super) async fn is_package_left_over<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -65,13 +66,13 @@ pub(super) async fn is_package_left_over<B: Backend>(
     !files.is_empty()
 }
 
-/// Returns true if a file, by its name or by that with links resolved, is one of the workspace.
+/// Returns true if a file is in the workspace, by its own name or by the name with links resolved.
 async fn is_of_workspace(index: &Snapshot, file: &Path) -> bool {
     let real = tokio::fs::canonicalize(file).await.unwrap_or_else(|_| file.to_owned());
     index.files.iter().any(|one| one.path == file || one.path == real)
 }
 
-/// Returns true if code of the workspace mentions the symbol, or a text cannot be read.
+/// Returns true if code of the workspace mentions the symbol, or if a text cannot be read.
 async fn is_mentioned<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -81,7 +82,7 @@ async fn is_mentioned<B: Backend>(
 ) -> bool {
     let mut kinds: HashSet<String> =
         ["function", "method", "macro", "class", "type", "slot"].iter().map(|kind| (*kind).to_owned()).collect();
-    // Without earmuffs, a variable of that name is taken for a local one.
+    // A variable without asterisks or plus signs around its name counts as a local one.
     if name.starts_with(['*', '+']) {
         kinds.insert("variable".into());
     }
@@ -115,7 +116,8 @@ async fn is_mentioned<B: Backend>(
     false
 }
 
-/// The file and line of the structure or class definition that makes a function of the name.
+/// Returns the file and the line of the structure or class definition that defines a function of
+/// the name.
 pub(super) fn made_in(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> Option<(String, u32)> {
     let lower = name.to_lowercase();
     let symbol = names::Symbol { package: None, name: name.to_owned() };

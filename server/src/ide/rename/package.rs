@@ -1,6 +1,7 @@
-//! Renaming of packages, nicknames and local nicknames in all files of a workspace, loaded or not:
-//! package definitions, `in-package`, prefixes, and arguments of standard functions that take a
-//! package. Other strings and symbols with the name are unsure changes, which a person decides.
+//! Renaming of packages, nicknames and local nicknames in all files of a workspace, loaded or not.
+//! It changes package definitions, `in-package`, prefixes, and arguments of standard functions that
+//! take a package. Other strings and symbols with the name are unsure changes, about which a person
+//! decides.
 
 mod designators;
 
@@ -19,40 +20,40 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::{cancellation, names};
 
-/// The names of packages that every Common Lisp has, which no other package may get.
+/// The names of packages that every Common Lisp has. No other package may get one of them.
 const STANDARD: [&str; 5] = ["COMMON-LISP", "CL", "KEYWORD", "COMMON-LISP-USER", "CL-USER"];
-/// The current package where a text has no `in-package` form.
+/// The current package of a text without an `in-package` form.
 const USER: &str = "COMMON-LISP-USER";
 
-/// The renaming of a package's name.
+/// A renaming of a package's name.
 struct Renamed<'a> {
-    /// The old name, as the reader has it.
+    /// The old name, as the reader converts it.
     old: &'a str,
     /// The old name, as written at the cursor.
     old_as_written: &'a str,
     /// The new name, as typed.
     new: &'a str,
-    /// For a local nickname, the package whose definition has it.
+    /// The package whose definition has the name, if it is a local nickname.
     owner: Option<String>,
 }
 
-/// The mention of a package's name at a place.
+/// Returns the mention of a package's name at a place.
 fn mention_at(document: &Document, offset: usize) -> Option<Mention> {
     let form = Form::at(document, offset)?;
     let found = designators::all(&form);
     found.into_iter().find(|one| one.role != Role::Data && one.whole.start <= offset && offset <= one.span.end)
 }
 
-/// The name of a package at a place, as a client offers it for editing.
+/// Returns the name of a package at a place, as a client offers it for editing.
 pub(super) fn named(document: &Document, offset: usize) -> Option<Named> {
     let found = mention_at(document, offset)?;
     Some(Named { span: found.span, name: found.written.clone(), written: found.written })
 }
 
-/// Renames the package named at the cursor. `None`: the cursor is at no package's name.
+/// Renames the package named at the cursor. Returns `None` if no package's name is at the cursor.
 ///
 /// # Errors
-/// The reason why it is not renamed.
+/// The reason why the package is not renamed.
 pub(super) async fn rename<B: Backend>(
     cursor: &Cursor<B>,
     new: &str,
@@ -116,8 +117,8 @@ pub(super) async fn rename<B: Backend>(
     Ok(Some(Renaming { old: found.written, new: new.to_owned(), kind: kind.into(), files }))
 }
 
-/// Refuses the renaming of a package of a package-inferred system: ASDF derives the file's name
-/// from it.
+/// Refuses to rename a package of a package-inferred system, because ASDF derives the file's name
+/// from the package's name.
 fn refuse_package_inferred_system(index: &Snapshot, name: &str) -> Result<(), Refusal> {
     let Some((_, rest)) = name.split_once('/') else { return Ok(()) };
     let rest = rest.to_lowercase();
@@ -133,7 +134,7 @@ fn refuse_package_inferred_system(index: &Snapshot, name: &str) -> Result<(), Re
     }
 }
 
-/// Refuses a new name that a package or a local nickname has already, in a text or in the image.
+/// Refuses a new name that a package or a local nickname already has, in a text or in the image.
 async fn refuse_taken_name<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -170,7 +171,7 @@ async fn refuse_taken_name<B: Backend>(
 }
 
 impl Renamed<'_> {
-    /// The changes of a text, in order.
+    /// Returns the changes of a text, in order.
     fn in_document(&self, document: &Document, packages: &Packages<'_>) -> Result<Vec<Change>, Refusal> {
         let wanted = self.old.to_lowercase();
         let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! The symbol that a name denotes, by the package definitions in the texts.
+//! The symbol that a name denotes, according to the package definitions in the texts.
 
 use crate::ide::hyperspec;
 use crate::ide::index::Packages;
@@ -19,9 +19,9 @@ pub(super) fn denotes(
     written.name == name && packages.home(&package, name) == home
 }
 
-/// Returns true if `name` in `package` denotes a symbol of COMMON-LISP: the package uses it and
-/// does not shadow or import the name. A package that no text defines is taken for one that does
-/// not use COMMON-LISP, except CL-USER.
+/// Returns true if `name` in `package` denotes a symbol of COMMON-LISP, because the package uses
+/// COMMON-LISP and does not shadow or import the name. A package that no text defines counts as not
+/// using COMMON-LISP, except CL-USER.
 pub(super) fn is_standard_symbol(packages: &Packages<'_>, package: &str, name: &str) -> bool {
     let inherits = match packages.get(package) {
         Some(known) => {

@@ -1,4 +1,4 @@
-//! Unbalanced texts: the marked spans, and the text still passed to the compiler.
+//! Tests of unbalanced texts: the marked spans, and the text that the compiler still gets.
 
 use insta::assert_snapshot;
 
@@ -8,7 +8,7 @@ use super::*;
 #[allow(unreachable_pub)]
 mod carets;
 
-/// The source with the findings under it, then the withheld forms, then the fixes.
+/// Returns the source with the findings under it, followed by the withheld forms and the fixes.
 fn shown(source: &str) -> String {
     let document = Document::new(source, 0);
     let structure = check(&document);

@@ -1,5 +1,5 @@
-//! Breakpoints: the operations `debug-breakpoints`, `debug-function-breakpoints`, `debug-break-on`
-//! and `debug-breakpoint-locations`.
+//! The operations on breakpoints: `debug-breakpoints`, `debug-function-breakpoints`,
+//! `debug-break-on` and `debug-breakpoint-locations`.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ operation!(
         owner: String,
         /// The file.
         file: PathBuf,
-        /// The file's text as it is now.
+        /// The current text of the file.
         text: String,
         /// All of the owner's breakpoints in the file.
         points: Vec<RequestedBreakpoint>,
@@ -38,9 +38,9 @@ operation!(
 operation!(
     /// `debug-break-on`.
     DebugBreakOn {
-        /// The client whose types of conditions are set.
+        /// The client for which the types of conditions are set.
         owner: String,
-        /// All types of conditions at which evaluations stop when one is signalled, for this owner.
+        /// All types of conditions at whose signalling evaluations stop for the owner.
         types: Vec<String>,
     },
     "debug-break-on",
@@ -51,9 +51,9 @@ operation!(
     DebugBreakpointLocations {
         /// The file.
         file: PathBuf,
-        /// The file's text as it is now.
+        /// The current text of the file.
         text: String,
-        /// The first line, from 1.
+        /// The first line, 1-based.
         line: usize,
         /// The last line.
         end_line: usize,

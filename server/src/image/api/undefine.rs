@@ -7,15 +7,15 @@ use super::Operation;
 use super::reload::ReloadOutcome;
 use crate::model::written_method::WrittenMethod;
 
-/// `removable`: what can be removed of a symbol.
+/// `removable`: the definitions of a symbol that can be removed.
 #[derive(Debug, Clone, Serialize)]
 pub struct Removable {
     /// The name as written.
     pub name: String,
-    /// The package in which the name is read; `None`: CL-USER.
+    /// The package in which the name is read. `None` stands for CL-USER.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// The method that is meant, if the name is that of one.
+    /// The method to remove, if the name is that of a method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<WrittenMethod>,
 }
@@ -32,11 +32,12 @@ pub struct RemovableParts {
 /// A definition that can be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemovablePart {
-    /// `method`, `function`, `setf-function`, `compiler-macro`, `variable`, `class` or `symbol`.
+    /// The key: `method`, `function`, `setf-function`, `compiler-macro`, `variable`, `class` or
+    /// `symbol`.
     pub key: String,
-    /// The definition: `function MY-APP::COMPUTE`.
+    /// A description of the definition, such as `function MY-APP::COMPUTE`.
     pub text: String,
-    /// The reason why an undo does not restore it as it was.
+    /// The reason why an undo would not restore the definition completely.
     pub lost: Option<String>,
 }
 
@@ -48,10 +49,10 @@ impl Operation for Removable {
 /// `undefine`: removes parts of a symbol, as a change that can be undone.
 #[derive(Debug, Clone, Serialize)]
 pub struct Undefine {
-    /// The symbol and the method.
+    /// The symbol, and the method if one is to be removed.
     #[serde(flatten)]
     pub of: Removable,
-    /// The keys of the parts.
+    /// The keys of the definitions to remove.
     pub parts: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A pending request of the link.
+//! A request on the link to the image.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::model::image::ImageError;
 /// The reason why a call has no result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
-    /// The link closed: the image is gone.
+    /// The link is closed, because the image is gone.
     #[error("the image is gone")]
     Gone,
     /// The image, or the host, refused the call.
@@ -20,7 +20,7 @@ pub(crate) enum CallError {
     Refused(#[from] ImageError),
 }
 
-/// A pending request.
+/// A request whose answer may be pending.
 pub(crate) struct Call {
     pub(super) id: u64,
     pub(super) op: &'static str,
@@ -35,8 +35,8 @@ impl Call {
         self.id
     }
 
-    /// Waits for the answer. The future may be dropped and the method called again until it has
-    /// resolved once; after that it returns [`CallError::Gone`].
+    /// Waits for the answer. Until the future has resolved, it may be dropped and the method called
+    /// again. Later calls return [`CallError::Gone`].
     pub(crate) async fn result<T: DeserializeOwned>(&mut self) -> Result<T, CallError> {
         if self.answered {
             return Err(CallError::Gone);
@@ -49,7 +49,7 @@ impl Call {
                 let message = format!("The image's answer to {} cannot be read: {error}", self.op);
                 CallError::Refused(ImageError::Refused { kind: ErrorKind::INTERNAL, message })
             }),
-            // Not `cannot-fork`: another try would not help.
+            // `cannot-fork` does not count as busy, because another try would not help.
             Err(NoResult::Refused(refusal)) if refusal.kind == "busy" => {
                 Err(CallError::Refused(ImageError::Busy(refusal.message)))
             }
@@ -71,10 +71,10 @@ impl Drop for Call {
     }
 }
 
-/// Returns true if a request for `op` is to be interrupted when nobody waits for its answer: it may
-/// run the user's code or wait. False for requests that leave or make a stop, whose time the image
-/// limits and which take effect even if the client has left, and for the work of a copy, which ends
-/// with the copy.
+/// Returns true if a request for `op` is interrupted when nobody waits for its answer any more.
+/// Such requests may run the user's code or wait. Requests that leave or make a stop are not
+/// interrupted: the image limits their time, and they take effect even if the client has left.
+/// Neither is the work of a copy, which ends with the copy.
 fn is_interrupted_on_drop(op: &str) -> bool {
     !matches!(
         op,

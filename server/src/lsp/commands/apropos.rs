@@ -1,4 +1,4 @@
-//! `consort.apropos`: symbols of the image by a part of their names.
+//! The command `consort.apropos`: finds symbols of the image by a part of their names.
 
 use lsp_types::ProgressToken;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::ide::apropos::{self, AproposQuery};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 
-/// The maximum number of symbols.
+/// The maximum number of symbols in an answer.
 const MAX_SYMBOLS: usize = 1_000;
 
 /// Finds symbols.

@@ -1,6 +1,6 @@
-//! The definition of a test, evaluated as it stands in the editor before the test is run.
+//! Evaluation of a test's definition as it is in the editor, before the test is run.
 //!
-//! Without this a test that was corrected a moment ago would fail at its new line, by its old text.
+//! Otherwise a test that was just corrected would run with its old text, and fail at its new line.
 
 use tower_lsp::jsonrpc::Result;
 
@@ -14,8 +14,8 @@ use crate::session::{EvalRequest, Part};
 use crate::text::Span;
 use crate::text::position::to_position;
 
-/// Evaluates a test's definition, after the form that chooses its suite. Returns why the test
-/// cannot be run, if the evaluation failed.
+/// Evaluates a test's definition, after the form that selects its suite. If the evaluation failed,
+/// returns the reason why the test cannot be run.
 ///
 /// # Errors
 /// There is no image.

@@ -1,4 +1,4 @@
-//! The top-level form at a position of a document, of which a part is expanded.
+//! The top-level form at a position of a document, a part of which is to be expanded.
 
 use lsp_types::{Position, Url};
 
@@ -11,7 +11,7 @@ use crate::text::position::{PositionEncoding, line_column, to_offset};
 /// A top-level form, and a position in it.
 pub(super) struct FormAt {
     pub(super) form: Span,
-    /// The position in the form.
+    /// The offset of the position in the form.
     pub(super) offset: usize,
     /// The form's column, 0-based.
     pub(super) column: usize,
@@ -20,7 +20,7 @@ pub(super) struct FormAt {
 }
 
 impl FormAt {
-    /// Returns the form at a position; `None` if there is none.
+    /// Returns the form at a position, or `None` if there is none.
     pub(super) fn of(document: &Document, uri: &Url, position: Position, encoding: PositionEncoding) -> Option<FormAt> {
         let at = to_offset(document.text(), from_proto::position(position), encoding);
         let form = toplevel_form(document, at)?;

@@ -1,5 +1,5 @@
-//! `consort.inspect` and the other commands of the inspector. A value is identified by its
-//! reference, a number in the answer of an evaluation and in each part of a value.
+//! The commands of the inspector, such as `consort.inspect`. A value is identified by its
+//! reference, a number that is in the answer of an evaluation and in each part of a value.
 
 use lsp_types::ProgressToken;
 use serde::{Deserialize, Serialize};
@@ -14,12 +14,12 @@ use crate::model::action_outcome::ActionOutcome;
 use crate::model::image::ImageError;
 use crate::session::debug::{Inspect as Parts, InspectCompare, InspectEval, InspectSet, InspectTable};
 
-/// The number of parts or rows of an answer, unless the client says otherwise.
+/// The number of parts or rows of an answer, unless the client requests another one.
 const PAGE: usize = 100;
 /// The maximum number of parts or rows of an answer.
 const MAX_PAGE: usize = 1000;
 
-/// A page of the parts of a value.
+/// Returns a page of the parts of a value.
 pub(super) struct Inspect;
 
 /// The argument of `consort.inspect` and `consort.inspectTable`.
@@ -54,7 +54,7 @@ impl Command for Inspect {
     }
 }
 
-/// A value as a table.
+/// Returns a value as a table.
 pub(super) struct Table;
 
 impl Command for Table {
@@ -69,7 +69,7 @@ impl Command for Table {
     }
 }
 
-/// The differences of two values.
+/// Returns the differences between two values.
 pub(super) struct Compare;
 
 /// The argument of `consort.inspectCompare`.
@@ -141,7 +141,7 @@ impl Command for Set {
     }
 }
 
-/// The values of code, or its error.
+/// Returns the values of the code, or its error.
 fn outcome(done: ActionOutcome) -> Value {
     let error = done.error.map(|error| json!({"type": error.kind, "message": error.message}));
     json!({"status": done.status, "values": done.values, "error": error})

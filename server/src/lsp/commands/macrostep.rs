@@ -1,5 +1,5 @@
 //! `consort.macrostep` and `consort.macroCalls`: the steps of a macro expansion in a client's copy
-//! of a document. The text of the copy comes with each request, and the server keeps none of it.
+//! of a document. Each request contains the text of the copy. The server keeps no copy.
 
 use lsp_types::{Position, ProgressToken, Range, Url};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::position::to_offset;
 
-/// Expands the macro call at a place of a copy once.
+/// Expands once the macro call at a place of a copy.
 pub(super) struct Macrostep;
 
 /// Finds the macro calls in the top-level form at a place of a copy.
@@ -29,9 +29,9 @@ pub(super) struct StepArgument {
     uri: Url,
     text: String,
     position: Position,
-    /// The largest form that may be expanded.
+    /// The span of the largest form that may be expanded.
     within: Option<Range>,
-    /// Seconds.
+    /// The time limit in seconds.
     timeout: Option<f64>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct CallsArgument {
     uri: Url,
     text: String,
     position: Position,
-    /// Seconds.
+    /// The time limit in seconds.
     timeout: Option<f64>,
 }
 
@@ -112,7 +112,7 @@ impl Place {
         found.ok_or_else(|| Error::invalid_params("There is no form at this place. Put the cursor into a macro call."))
     }
 
-    /// The request about the top-level form. The text may be an expansion as it was printed.
+    /// Returns the request about the top-level form. The text may be a printed expansion.
     fn request(&self, how: ExpandExtent, timeout: Option<f64>) -> ExpandRequest {
         ExpandRequest {
             text: self.document.text().slice(self.at.form.start..self.at.form.end).to_string(),
@@ -124,7 +124,7 @@ impl Place {
         }
     }
 
-    /// The answer of a copy of the image, or the reason why there is none.
+    /// Returns the answer of a copy of the image, or the reason why there is none.
     async fn expand(
         &self,
         connection: &Connection,
@@ -137,7 +137,7 @@ impl Place {
         })
     }
 
-    /// The part of the form that is in a range of the text.
+    /// Returns the part of the form that is in a range of the text.
     fn span_of(&self, connection: &Connection, range: Range) -> Span {
         let encoding = connection.negotiated().encoding;
         let offset = |position| {

@@ -1,4 +1,4 @@
-//! `consort.profileForm`.
+//! The command `consort.profileForm`.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use crate::lsp::to_proto;
 use crate::model::profile::ProfileMode;
 use crate::text::forms::toplevel_form;
 
-/// The default deadline, in seconds: a day, since a user can interrupt the run.
+/// The default time limit, in seconds. It is a day, because a user can interrupt the run.
 const DEADLINE: f64 = 86_400.0;
 
 /// Profiles code.
@@ -22,7 +22,7 @@ pub(super) struct ProfileForm;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Argument {
-    /// The code to run; if absent, the top-level form at `position` of `uri`.
+    /// The code to run. If it is absent, the top-level form at `position` in `uri` is run.
     code: Option<String>,
     package: Option<String>,
     uri: Option<Url>,
@@ -31,7 +31,7 @@ pub(super) struct Argument {
     report: Option<Kind>,
     sample_interval: Option<f64>,
     max_samples: Option<u32>,
-    /// Seconds.
+    /// The time limit in seconds.
     timeout: Option<f64>,
 }
 

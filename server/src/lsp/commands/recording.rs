@@ -1,4 +1,4 @@
-//! `consort.record` and `consort.recordingQuery`.
+//! The commands `consort.record` and `consort.recordingQuery`.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
@@ -22,9 +22,9 @@ pub(super) struct Record;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Argument {
-    /// The code to run; if absent, the top-level form at `position` of `uri`.
+    /// The code to run. If it is absent, the top-level form at `position` in `uri` is run.
     code: Option<String>,
-    /// The name of a test, instead of code.
+    /// The name of the test to run instead of code.
     test: Option<String>,
     /// The name of a function whose next call in the image is recorded, instead of code.
     call: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Argument {
     position: Option<Position>,
     #[serde(default)]
     functions: Vec<String>,
-    /// Seconds.
+    /// The time limit in seconds.
     timeout: Option<f64>,
 }
 
@@ -60,8 +60,8 @@ impl Command for Record {
         let request = match (code, test, uri, position) {
             (None, test @ Some(_), Some(uri), Some(position)) => {
                 let package = match package {
-                    // A test can be named from anywhere: a buffer that is not open here names no
-                    // package.
+                    // A test may be named from any document. A document that is not open here has
+                    // no known package.
                     None => at_place(connection, &uri, position).await.ok().and_then(|place| place.package),
                     package => package,
                 };

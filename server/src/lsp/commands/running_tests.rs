@@ -1,4 +1,4 @@
-//! `consort.runTests` and `consort.runTestAtPoint`.
+//! The commands `consort.runTests` and `consort.runTestAtPoint`.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use crate::session::Level;
 use crate::session::testing::RunTestsRequest;
 use crate::text::forms::toplevel_form;
 
-/// The default deadline, in seconds: a day, since a user can interrupt the run.
+/// The default time limit, in seconds. It is a day, because a user can interrupt the run.
 const DEADLINE: f64 = 86_400.0;
 
 /// Runs tests.
@@ -30,7 +30,7 @@ pub(super) struct Argument {
     test: Option<String>,
     package: Option<String>,
     framework: Option<String>,
-    /// Seconds.
+    /// The time limit in seconds.
     timeout: Option<f64>,
 }
 
@@ -48,7 +48,7 @@ impl Command for RunTests {
     }
 }
 
-/// Runs the test at a position of a document, as it stands there.
+/// Runs the test at a position of a document, with the test's current text there.
 pub(in crate::lsp) struct RunTestAtPoint;
 
 /// The argument of `consort.runTestAtPoint`.
@@ -57,7 +57,8 @@ pub(in crate::lsp) struct RunTestAtPoint;
 pub(in crate::lsp) struct Point {
     uri: Url,
     position: Position,
-    /// Shows the outcome as a message: editors discard the result of a code lens.
+    /// True to show the outcome as a message too, because editors discard the result of a code
+    /// lens.
     #[serde(default)]
     show: bool,
 }
@@ -99,7 +100,7 @@ async fn run(
     Ok(result_of(connection, &facts, show))
 }
 
-/// The answer, which `show` also shows as a message.
+/// Returns the result of the command. With `show`, also shows it as a message.
 fn result_of(connection: &Connection, facts: &Tested, show: bool) -> Value {
     let text = render(facts);
     if show {

@@ -1,5 +1,5 @@
-//! `consort.removable`, `consort.undefine`: the definitions of a name that can be removed from the
-//! image, and their removal.
+//! The commands `consort.removable` and `consort.undefine`: the definitions of a name that can be
+//! removed from the image, and their removal.
 
 use lsp_types::{Position, ProgressToken, Url};
 use serde::Deserialize;
@@ -45,7 +45,8 @@ impl Command for Removable {
     }
 }
 
-/// The method whose name has the span `name`; `None` if it is no method's.
+/// Returns the method whose name has the span `name`, or `None` if the name is not that of a
+/// method.
 fn method_at(at: &PositionArgument, name: Span) -> Option<WrittenMethod> {
     let form = Form::at(&at.document, at.offset)?;
     let within = |one: &definitions::Defined| one.name.start <= name.start && name.end <= one.name.end;

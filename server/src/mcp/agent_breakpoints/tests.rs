@@ -1,4 +1,4 @@
-//! Tests of the breakpoints that an agent gets back at the next host or connection.
+//! Tests of the breakpoints that an agent gets back from the next host or connection.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use crate::session::approval::Class;
 
 const BRIDGE: BridgeKey = BridgeKey { process: 7, started: 70 };
 
-/// A session whose image cannot run, and an agent's breakpoints there.
+/// A session whose image cannot run, with an agent's breakpoints.
 struct Host {
     place: tempfile::TempDir,
     session: Session,
@@ -28,7 +28,7 @@ struct Host {
 }
 
 impl Host {
-    /// The next host of an agent that had these breakpoints.
+    /// Creates the next host of an agent that had these breakpoints.
     async fn with(kept: KeptFiles) -> Host {
         let place = tempfile::tempdir().unwrap();
         let session = Session::without_image(place.path());
@@ -43,7 +43,7 @@ impl Host {
         host
     }
 
-    /// The record, read from the file.
+    /// Reads the record from the file.
     fn record(&self) -> Arc<BreakpointRecords> {
         BreakpointRecords::open(self.place.path().join("breakpoints.json"), |_| true)
     }
@@ -52,7 +52,8 @@ impl Host {
         self.own.take_over(&self.session, self.client).await
     }
 
-    /// Checks that `taking_over`, which waits for the editors, stays pending while all else runs.
+    /// Checks that `taking_over`, which waits for the editors, stays pending while all other tasks
+    /// run.
     async fn waits(&self, mut taking_over: Pin<&mut impl Future<Output = Option<String>>>) {
         for _ in 0..20 {
             let polled = poll_fn(|context| Poll::Ready(taking_over.as_mut().poll(context))).await;
@@ -61,14 +62,14 @@ impl Host {
         }
     }
 
-    /// An editor with a setting for evaluation.
+    /// Attaches an editor with a setting for evaluation.
     fn editor(&self, eval: &str) -> ClientId {
         let (editor, _) = self.session.attach(ClientInfo { frontend: Frontend::Lsp, name: "editor".into() });
         self.session.configure_first(editor, serde_json::json!({"approval": {"eval": eval}}), Source::OwnClient);
         editor
     }
 
-    /// An editor's later settings.
+    /// Changes an editor's settings.
     fn settings(&self, editor: ClientId, class: &str, setting: &str) {
         self.session.configure(editor, serde_json::json!({"approval": {class: setting}}), Source::OwnClient);
     }
@@ -79,7 +80,7 @@ impl Host {
     }
 }
 
-/// A breakpoint in line 2 of a file, and one with a condition in line 3.
+/// Returns a breakpoint in line 2 of a file, and one with a condition in line 3.
 fn kept() -> KeptFiles {
     let point = |line, condition: Option<&str>| KeptPoint { line, condition: condition.map(Into::into) };
     KeptFiles::from([("/w/a.lisp".into(), vec![point(2, None), point(3, Some("(> x 1)"))])])
@@ -135,7 +136,7 @@ async fn breakpoints_that_are_denied_later_are_withdrawn_and_the_agent_is_told()
         };
         tokio::task::spawn_blocking(move || crate::patience::until("the record is written", look))
     };
-    // The answer to `workspace/configuration`.
+    // The editor answers `workspace/configuration`.
     host.settings(editor, "eval", "deny");
     let notice = soon(told()).await;
     assert!(notice.contains("approval.eval is \"deny\" now: /w/a.lisp, line 3."), "{notice}");
@@ -219,7 +220,7 @@ async fn the_image_gets_the_last_breakpoints_last() {
     let give = |points: Vec<RequestedBreakpoint>| lock(&given).push(points.len());
     host.own.replace(file, vec![RequestedBreakpoint { line: Some(2), ..RequestedBreakpoint::default() }]);
     let (is_read, read) = oneshot::channel::<()>();
-    // The text of the file is read only now.
+    // The text of the file is being read.
     let mut restored = pin!(host.own.in_turn(file, async |points| {
         read.await.unwrap();
         give(points);
@@ -241,7 +242,7 @@ fn stopped(stop: u64) -> NextEvent {
     NextEvent::Stopped(Stopped { stop, image: None, thread: 1, reason: "step".into(), text: "step".into() })
 }
 
-/// An evaluation that waits in the stop 1, and what sends its events.
+/// Returns an evaluation that waits in the stop 1, and the sender of its events.
 fn waiting() -> (Arc<AgentBreakpoints>, mpsc::UnboundedSender<NextEvent>) {
     let own: Arc<AgentBreakpoints> = Arc::default();
     let (tell, events) = mpsc::unbounded_channel();
@@ -254,7 +255,7 @@ async fn the_next_stop_is_for_the_call_that_resumed_the_evaluation() {
     let (own, tell) = waiting();
     let resuming = own.take_waiting(1).unwrap();
     tell.send(stopped(2)).unwrap();
-    // Another call looks meanwhile.
+    // Another call checks the state meanwhile.
     assert!(!own.waits_in(1) && !own.waits_in(2) && !own.may_stop());
     let next = soon(resuming.next(&Reporter::silent())).await;
     assert!(matches!(next, Some(NextEvent::Stopped(Stopped { stop: 2, .. }))), "{next:?}");

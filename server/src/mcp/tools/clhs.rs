@@ -21,7 +21,7 @@ pub(crate) struct Input {
     symbol: String,
 }
 
-/// The page.
+/// The address of the page.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct ManualPage {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -107,7 +107,7 @@ across calls, in the live image the user's editor shares.";
     }
 }
 
-/// The answer about an evaluation that has ended. `package`: the one in the call.
+/// Returns the answer about an evaluation that has ended. `package` is the package in the call.
 pub(super) fn ended(answer: Result<EvalOutcome, ImageError>, package: Option<&str>) -> Reply<Evaluation> {
     match answer {
         Ok(outcome) => {

@@ -1,4 +1,4 @@
-//! The argument `in` of tools that run code: in the live image, or in a confined copy of it.
+//! The argument `in` of tools that run code. It selects the image or a confined copy of it.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::Call;
 use crate::session::approval::{Class, Subject};
 
-// The process in which code runs: the live image (default), or a copy of it. No doc comment, since
-// schemars would put it into the schema of each tool.
+// The process in which code runs: the image (default), or a copy of it. This is no doc comment,
+// because schemars would put it into the schema of each tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
@@ -16,20 +16,21 @@ pub(super) enum EvalPlace {
     Copy,
 }
 
-/// Returns true if the call asks for a copy.
+/// Returns true if the call requests a copy.
 pub(super) fn in_copy(place: Option<EvalPlace>) -> bool {
     place == Some(EvalPlace::Copy)
 }
 
-/// Returns true if the call needs no approval: it runs in a copy that can read only the files that
-/// checks read.
+/// Returns true if the call needs no approval, because it runs in a copy that can read only the
+/// files that checks read.
 pub(super) fn needs_no_approval(call: &Call, place: Option<EvalPlace>) -> bool {
     in_copy(place) && call.session.limits_reading() == Some(true)
 }
 
-/// Returns the approval that a call needs at `place`, if it needs `in_image` in the image. A copy
-/// has no effect on the image and the person's files and can read only the files that checks read,
-/// so it needs no approval. Where the system cannot limit reading, it needs the same as the image.
+/// Returns the approval that a call needs at `place`. `in_image` is the approval that it needs in
+/// the image. A copy needs no approval, because it has no effect on the image and on the person's
+/// files, and can read only the files that checks read. If the system cannot limit reading, the
+/// copy needs the same approval as the image.
 pub(super) fn required_approval(
     call: &Call,
     place: Option<EvalPlace>,

@@ -15,7 +15,7 @@ use crate::model::image::ImageError;
 use crate::model::profile::ProfileMode;
 use crate::session::approval::{Class, Subject};
 
-/// The default deadline of a call, in seconds.
+/// The default time limit of a call, in seconds.
 const DEADLINE: f64 = 30.0;
 
 /// The tool `profile-code`.
@@ -78,7 +78,7 @@ impl Tool for ProfileCode {
     const RUNS_CODE: bool = true;
     const DESCRIPTION: &'static str =
         "Profile code using statistical sampling: its hot spots. It should run 0.5 s or more.";
-    // Data from which a viewer can draw a flame graph (contract).
+    // The data must be complete, because a viewer draws a flame graph from it (contract).
     const LIMITS: crate::mcp::answer::Limits = crate::mcp::answer::Limits {
         text: crate::mcp::answer::TEXT,
         data: usize::MAX,
@@ -101,7 +101,7 @@ impl Tool for ProfileCode {
         if matches!(mode, "cpu" | "time" | "alloc") {
             return None;
         }
-        // The text is the contract's.
+        // The contract specifies the text.
         let message = format!("[ERROR] SIMPLE-ERROR\nInvalid profiling mode: {mode:?}. Valid modes: cpu, time, alloc");
         Some(Failure { kind: ErrorKind::BAD_ARGUMENTS, message })
     }
@@ -120,7 +120,7 @@ impl Tool for ProfileCode {
             },
         };
         let timeout = input.timeout.unwrap_or(DEADLINE);
-        // By the contract, the package is not the session's.
+        // The contract specifies a default package other than the session's.
         let (code, package) = (input.code, input.package.clone().unwrap_or_else(|| "CL-USER".into()));
         let samples = input.max_samples.unwrap_or(1000);
         let answer = if in_copy::in_copy(input.place) {

@@ -1,23 +1,23 @@
-//! The answer of a tool, and its failure.
+//! The answer of a tool, and the failure of a call.
 
 use crate::ide::compile_form::Refusal;
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::session::requests::TooLong;
 
-/// A tool's answer: the same facts as text and as data.
+/// A tool's answer, with the same facts as text and as data.
 #[derive(Debug)]
 pub(crate) struct Reply<T> {
     pub(crate) text: String,
     pub(crate) facts: T,
-    /// The tool's work failed.
+    /// True if the tool's work failed.
     pub(crate) failed: bool,
-    /// The text before parts of it were removed, which an agent can ask for.
+    /// The complete text, if parts of `text` were removed. An agent can ask for it.
     pub(crate) full: Option<String>,
 }
 
 impl<T> Reply<T> {
-    /// An answer with its full text.
+    /// Creates an answer whose text is complete.
     pub(crate) fn new(text: String, facts: T, failed: bool) -> Reply<T> {
         Reply { text, facts, failed, full: None }
     }
@@ -29,13 +29,13 @@ impl<T: FromFailure> From<Failure> for Reply<T> {
     }
 }
 
-/// The reason why a call did no work, or lost its result.
+/// The reason why a call did no work, or lost the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// Stable for programs: `bad-arguments`, `package-not-found`, `image-lost`,
+    /// The kind, on which programs may rely: `bad-arguments`, `package-not-found`, `image-lost`,
     /// `image-unavailable`, `busy`, ...
     pub(crate) kind: ErrorKind,
-    /// For a user or an agent, with the next step.
+    /// The message for a user or an agent, including the next step.
     pub(crate) message: String,
 }
 
@@ -51,10 +51,10 @@ pub(crate) trait FromFailure {
 }
 
 impl Failure {
-    /// The failure of a call without an answer. `package`: the package in the call.
+    /// Converts the error of a call. `package` is the package in the call.
     pub(crate) fn of(error: ImageError, package: Option<&str>) -> Failure {
         let message = match package {
-            // The text is the contract's.
+            // The contract specifies the text.
             Some(package) if error.kind() == ErrorKind::PACKAGE_NOT_FOUND => format!("Package {package} not found"),
             _ => error.to_string(),
         };
@@ -62,7 +62,7 @@ impl Failure {
     }
 }
 
-/// The error of the tools whose answer no contract specifies.
+/// Converts a failure for the tools whose answers no contract specifies.
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
         Refusal { kind: failure.kind.into(), message: failure.message }

@@ -1,11 +1,11 @@
-//! JSON schemas of inputs and outputs, without members that a generator adds and no reader needs.
+//! JSON schemas of inputs and outputs, without members that the generator adds and no reader needs.
 
 use rmcp::handler::server::common::schema_for_type;
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-/// The schema of a tool's arguments.
+/// Returns the schema of a tool's arguments.
 pub(crate) fn input<T: JsonSchema + 'static>() -> JsonObject {
     let mut schema = tidied(&schema_for_type::<T>());
     // Clients require `properties` even if there are none.
@@ -13,8 +13,8 @@ pub(crate) fn input<T: JsonSchema + 'static>() -> JsonObject {
     schema
 }
 
-/// Descriptions that tell an agent no more than the argument's name does, or a default that it need
-/// not know for a call. They are in docs/agents.md.
+/// Descriptions that are not listed. They tell an agent no more than the argument's name, or only a
+/// default that a call does not depend on. They are in docs/agents.md.
 const LEFT_OUT: [&str; 58] = [
     "ASDF's name of the system",
     "Also who uses it; slower",
@@ -76,8 +76,8 @@ const LEFT_OUT: [&str; 58] = [
     "Which",
 ];
 
-/// The listed part of a tool's input schema: only the members an agent needs for a call. Limits
-/// and unknown names are still checked, and reported if they matter.
+/// Returns the part of a tool's input schema that is listed: the members that an agent needs for a
+/// call. Limits and unknown names are still checked, and reported if a call violates them.
 pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
     let mut schema = accepted.clone();
     for_each_schema(&mut schema, &mut |schema| {
@@ -92,8 +92,8 @@ pub(crate) fn listed(accepted: &JsonObject) -> JsonObject {
     schema
 }
 
-/// The schema of every tool's output. No more: a whole list of tools must fit an agent's context,
-/// and an agent reads answers, not their schema.
+/// Returns the schema of every tool's output. It is minimal, because a whole list of tools must fit
+/// into an agent's context, and an agent reads answers, not their schemas.
 pub(crate) fn output() -> JsonObject {
     JsonObject::from_iter([("type".to_owned(), "object".into())])
 }
@@ -107,8 +107,8 @@ fn tidied(schema: &JsonObject) -> JsonObject {
     schema
 }
 
-/// Removes redundant members: `null` beside a type (`required` marks optional fields), and
-/// `format` that only repeats Rust's own types.
+/// Removes redundant members: `null` next to a type, because `required` marks optional fields, and
+/// a `format` that only repeats a type of Rust.
 fn tidy(schema: &mut JsonObject) {
     if schema.get("default").is_some_and(Value::is_null) {
         schema.remove("default");
@@ -134,7 +134,7 @@ fn tidy(schema: &mut JsonObject) {
             let only = only.clone();
             schema.remove("anyOf");
             for (name, value) in only {
-                // A field's own description says more than that of its type.
+                // A field's own description is more specific than that of its type.
                 schema.entry(name).or_insert(value);
             }
         }
@@ -142,7 +142,7 @@ fn tidy(schema: &mut JsonObject) {
     constants(schema);
 }
 
-/// Lists names that have a documentation each (`oneOf` of `const`) as names.
+/// Converts a list of names with descriptions (`oneOf` of `const`) to a list of names.
 fn constants(schema: &mut JsonObject) {
     let Some(Value::Array(choices)) = schema.get("oneOf") else { return };
     let names: Option<Vec<Value>> = choices.iter().map(|choice| choice.get("const").cloned()).collect();
@@ -158,8 +158,8 @@ fn for_each_schema(schema: &mut JsonObject, act: &mut impl FnMut(&mut JsonObject
     act(schema);
     for (key, value) in schema.iter_mut() {
         match value {
-            // A property may be named `type` or `default`: its schema is visited, not the map of
-            // names.
+            // A property may be named `type` or `default`. Therefore the schemas of the properties
+            // are visited, not the map of names.
             Value::Object(named) if key == "properties" || key == "$defs" => {
                 for (_, one) in named.iter_mut() {
                     if let Value::Object(one) = one {

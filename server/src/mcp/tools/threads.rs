@@ -1,4 +1,5 @@
-//! `threads`: the state of the image's threads, a thread's backtrace, and ending a thread.
+//! `threads`: the states of the image's threads, the backtrace of a thread, and the end of a
+//! thread.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

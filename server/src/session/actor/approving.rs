@@ -1,4 +1,4 @@
-//! Approval: the rules in force for a request, which come from the clients' settings, and the
+//! The approval rules that are in force for a request, according to the clients' settings, and the
 //! clients' names.
 
 use tokio::sync::oneshot;
@@ -31,7 +31,7 @@ impl Actor {
         reply: oneshot::Sender<Verdict>,
     ) {
         request.agent = self.name_of(request.client);
-        // A question may cover two classes; the stricter rule applies to both.
+        // A question may cover two classes. The stricter rule applies to both.
         let also = request.subject.also.map(|also| self.setting(also));
         let rule = self.setting(request.class);
         let rule = also.filter(|also| also.0 > rule.0).unwrap_or(rule);

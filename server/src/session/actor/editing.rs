@@ -1,4 +1,5 @@
-//! Documents: edits, saves and closes, and the publication of diagnostics to the clients.
+//! Changes of documents (edits, saves and closes), and the publication of diagnostics to the
+//! clients.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +13,8 @@ use crate::shown::first_names;
 use crate::text::document::{Document, Edit, EditError, opened_by};
 use crate::text::position::{Position, PositionEncoding, to_position};
 
-/// The time to wait for a chain's answer before the remaining findings are published without those
-/// of the edited form.
+/// The time to wait for a chain's answer. After that, the other findings are published without
+/// those of the edited form.
 const HELD: Duration = Duration::from_millis(40);
 /// The number of documents that a message names.
 const NAMED: usize = 5;
@@ -62,8 +63,8 @@ impl Actor {
         }
     }
 
-    /// Handles a change of a document that was not opened, or not so that it could be understood: a
-    /// whole text opens it.
+    /// Handles a change of a document that was not opened, or whose opening could not be
+    /// understood. A change to a whole text opens it.
     fn change_unopened(&mut self, key: Key, version: i32, edits: Vec<Edit>) {
         let Some((text, rest)) = opened_by(edits) else {
             return self.lose_text(key.0, Some(&key.1), "it was changed and was not opened before");
@@ -74,9 +75,9 @@ impl Actor {
         }
     }
 
-    /// Handles a message about a text that could not be understood, of one document of a client or
-    /// of any that is open: its text counts as unsaved, and is not edited for agents, until the
-    /// client sends a whole one. The person is told once.
+    /// Handles a message that could not be understood, about the text of one document of a client,
+    /// or of any open document. The text counts as unsaved and is not edited for agents until the
+    /// client sends a whole text. The person is notified once.
     pub(super) fn lose_text(&mut self, client: ClientId, uri: Option<&str>, why: &str) {
         let mut lost = Vec::new();
         for ((owner, name), open) in self.documents.iter_mut() {
@@ -114,7 +115,7 @@ impl Actor {
         }
     }
 
-    /// Returns a document, and its client's unit of columns.
+    /// Returns a document, and the unit in which its client counts columns.
     pub(in crate::session) fn open_document(&mut self, key: &Key) -> Option<(Document, PositionEncoding)> {
         let encoding = self.clients.get(&key.0).map_or_else(PositionEncoding::default, |client| client.encoding);
         self.documents.get_mut(key).map(|open| (open.document.clone(), encoding))
@@ -134,8 +135,8 @@ impl Actor {
         self.publish_if(true);
     }
 
-    /// Sends each client the new diagnostics of its documents, without those that a chain's answer
-    /// may replace in a moment.
+    /// Sends each client the new diagnostics of its documents, except those that a chain's answer
+    /// may soon replace.
     pub(super) fn publish_settled(&mut self) {
         self.publish_if(false);
     }
@@ -157,8 +158,8 @@ impl Actor {
     }
 }
 
-/// Returns the range of `document` that differs from a text that is to replace it whole, and cuts
-/// the text down to the difference. An editor that sends whole texts then loses no more of its
+/// Returns the range of `document` that differs from a text that is to replace it completely, and
+/// reduces the text to the difference. An editor that sends whole texts thus loses no more of its
 /// diagnostics than one that sends changes.
 fn narrow(document: &Document, text: &mut String, encoding: PositionEncoding) -> (Position, Position) {
     let old = document.text();

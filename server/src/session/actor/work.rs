@@ -1,4 +1,4 @@
-//! Work in the live image: queued evaluations, loads, and interrupts.
+//! Work in the image that is not done in copies: queued evaluations, loads, and interrupts.
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -16,7 +16,8 @@ use crate::session::{ClientId, EvalRequest, Frontend, LoadRequest, Status, path_
 use crate::text::forms::package_at;
 use crate::text::position::{line_column, to_offset};
 
-/// The default deadline of an editor's evaluation: a person sees it run and can interrupt it.
+/// The default time limit of an editor's evaluation, in seconds. It is long, because a person sees
+/// the evaluation run and can interrupt it.
 const EDITOR_DEADLINE: f64 = 86_400.0;
 
 impl Actor {
@@ -60,8 +61,9 @@ impl Actor {
         self.next_evaluation(id);
     }
 
-    /// Begins a client's next evaluation, if none is running but those that are stopped: what a
-    /// person evaluates meanwhile, such as the corrected function, waits for none of these.
+    /// Begins a client's next evaluation, unless one of its evaluations runs and is not stopped. An
+    /// evaluation that a person requests during a stop, such as that of the corrected function,
+    /// thus does not wait for the stopped one.
     pub(super) fn next_evaluation(&mut self, id: ClientId) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         // An evaluation whose caller is gone was cancelled before it began.
@@ -91,7 +93,7 @@ impl Actor {
             origin: params.origin.clone(),
             file: None,
         };
-        // From now on an interrupt reaches the job, even before the image has received it.
+        // From here on, an interrupt reaches the job even if the image has not received it yet.
         let (stop, stopped) = oneshot::channel();
         let mut job = Job::new(id, kind, what);
         job.stop = Some(stop);
@@ -117,8 +119,8 @@ impl Actor {
         });
     }
 
-    /// Returns the source location of code and the package in which it is read: that of the last
-    /// `in-package` before it, or the compiler's initial one.
+    /// Returns the source location of code, and the package in which it is read. The package is
+    /// that of the last `in-package` before the code, or the compiler's initial one.
     pub(super) fn place(&self, client: ClientId, place: &Place) -> (Option<Origin>, Option<String>) {
         let file = path_of_uri(&place.uri);
         let position = place.position.unwrap_or_default();
@@ -186,7 +188,7 @@ impl Actor {
         let session = whose.and_then(|whose| self.clients.get(&whose)).map(|client| client.session.clone());
         let image = self.image.clone();
         self.jobs.start(Job::new(client, Kind::Other, "interrupting"), reply, async move {
-            // Evaluations are jobs, which were stopped above.
+            // Evaluations are jobs, which have been stopped already.
             Ok(count + image.interrupt_loads(session.as_deref()).await?)
         });
     }
@@ -245,8 +247,8 @@ impl Actor {
     }
 }
 
-/// Replaces the error for a missing package of code in a document, which the document names and not
-/// the caller: the message says how to create the package.
+/// Replaces the error for a missing package, if the package is named by the document and not by the
+/// caller. The new message says how to create the package.
 fn missing_package(error: ImageError, package: Option<String>) -> ImageError {
     match (error, package) {
         (ImageError::Refused { kind, .. }, Some(package)) if kind == ErrorKind::PACKAGE_NOT_FOUND => {

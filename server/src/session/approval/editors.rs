@@ -1,5 +1,5 @@
-//! Questions that the editors show: the first decision counts, and the other editors are told whose
-//! it is.
+//! Questions that the editors show. The first decision counts, and the other editors are told who
+//! decided.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::session::jobs::{Job, Jobs, Kind};
 use crate::session::{ClientId, Feedback};
 
 impl ApprovalState {
-    /// Records that an editor shows questions. `feedback`: the channel to it.
+    /// Records that an editor shows questions. `feedback` is the channel to the editor.
     pub(in crate::session) fn note_shows_questions(
         &mut self,
         editor: ClientId,
@@ -28,14 +28,14 @@ impl ApprovalState {
         self.processes.insert(editor, program);
     }
 
-    /// Returns the first connected editor of those that can show questions.
+    /// Returns the first connected editor that can show questions.
     pub(in crate::session) fn first_editor(&self) -> Option<ClientId> {
         self.editors.keys().next().copied()
     }
 
     fn notify(&self, editor: ClientId, feedback: Feedback) {
         if let Some(sender) = self.editors.get(&editor) {
-            // An editor that has gone is removed soon.
+            // An editor that is gone is removed soon.
             let _ = sender.send(feedback);
         }
     }
@@ -81,7 +81,7 @@ impl ApprovalState {
     }
 
     /// Handles the answer of an editor with this `name`. An editor that connected after the
-    /// question was not asked, and its answer is ignored.
+    /// question was not asked. Its answer is ignored.
     pub(in crate::session) fn answered(&mut self, editor: ClientId, name: &str, id: u64, answer: Answer) {
         let by = match self.processes.get(&editor) {
             Some(process) => format!("{name}, {process}"),
@@ -109,7 +109,7 @@ impl ApprovalState {
         if sender.send((answer, by)).is_ok() {
             self.remember(&open.request, answer);
         } else if !open.taken.load(Ordering::Relaxed) {
-            // The agent went away at this moment.
+            // The agent has left in the meantime.
             self.withdrawn(&open.request);
         }
     }
@@ -121,8 +121,8 @@ impl ApprovalState {
         }
     }
 
-    /// Handles the end of a question's job: the question was answered, expired, or was cancelled
-    /// by its agent.
+    /// Handles the end of a question's job. The question was answered, has expired, or was
+    /// cancelled by the agent.
     pub(in crate::session) fn question_ended(&mut self, id: u64) {
         let Some(open) = self.open.remove(&id) else { return };
         let late = open.taken.load(Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl ApprovalState {
         }
     }
 
-    /// Handles the departure of an editor, which dismisses the questions it was asked.
+    /// Handles the departure of an editor. The questions that it was asked are dismissed.
     pub(super) fn leave_editor(&mut self, editor: ClientId) {
         let asked: Vec<u64> =
             self.open.iter().filter(|(_, open)| open.asked.contains(&editor)).map(|(id, _)| *id).collect();

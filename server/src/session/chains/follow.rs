@@ -1,5 +1,5 @@
-//! The task of one chain, which makes it, sends it the newest edit, passes its answers on, and ends
-//! it when the channel of edits is closed.
+//! The task of one chain. It makes the chain, sends it the newest edit, and passes its answers on.
+//! It ends the chain when the channel of edits is closed.
 
 use std::future::Future;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::session::requests::compute_all;
 use crate::steady::sleep;
 use crate::text::document::Document;
 
-/// The time for which a chain is kept without an edit.
+/// The maximum time for which a chain is kept without an edit.
 const IDLE: Duration = Duration::from_secs(600);
-/// The interval at which the memory of a chain is measured. The image writes to pages that it
-/// shared with the chain.
+/// The interval at which the memory of a chain is measured. The memory grows as the image writes to
+/// pages that it shared with the chain.
 const MEASURE: Duration = Duration::from_secs(60);
 
-/// Makes a chain and follows it until it ends or `requests` is closed. `cursor`: where in its text
-/// the first edit may be.
+/// Makes a chain and follows it until it ends or `requests` is closed. `cursor` is a place in the
+/// chain's text at which the first edit may be.
 pub(super) async fn follow(
     making: impl Future<Output = Result<Chain, ChainEnd>>,
     cursor: usize,
@@ -83,13 +83,13 @@ pub(super) async fn follow(
     }
 }
 
-/// Resolves to the value of `future`, which is polled when `time` is over.
+/// Waits for `time`, and then resolves to the value of `future`.
 async fn after<T>(time: Duration, future: impl Future<Output = T>) -> T {
     tokio::time::sleep(time).await;
     future.await
 }
 
-/// Acts as [`undefined_variables::mark_uses`] on the findings of an answer.
+/// Marks uses in the findings of an answer with [`undefined_variables::mark_uses`].
 async fn marked(answer: ChainAnswer, document: Option<Document>) -> ChainAnswer {
     match (answer, document) {
         (ChainAnswer::Findings { number, mut diagnostics, last }, Some(document))

@@ -1,7 +1,7 @@
 use super::*;
 use crate::text::thread_time::Limit;
 
-/// A document that was edited at `now`, with a chain that answers the edit.
+/// Returns documents with one that was edited at `now` and has a chain that answers the edit.
 fn edited(now: Instant) -> (Documents, Key) {
     let key = (ClientId(1), "file:///a.lisp".to_owned());
     let mut open = Open::new(path_of_uri(&key.1), Document::new("(a)", 1), None);
@@ -25,10 +25,10 @@ async fn an_edit_that_a_chain_answers_is_checked_later_and_published_with_the_an
     assert_eq!(open.due, Some(at(500)));
     open.answered();
     assert!(!open.is_held(now) && open.dirty);
-    // Without an answer, the check is due as it was without the chain.
+    // Without an answer, the check is due at the same time as without the chain.
     open.hurry_after_edit();
     assert_eq!(open.due, Some(at(200)));
-    // And after the next edit there is nothing to schedule now.
+    // After the next edit, the check is not scheduled earlier.
     open.changed(at(300));
     open.hurry_after_edit();
     assert_eq!(open.due, Some(at(300)));
@@ -70,7 +70,7 @@ fn key(number: usize) -> Key {
     (ClientId(1), format!("untitled:{number:06}"))
 }
 
-/// Does what the session does after each event, and returns the checks that it starts.
+/// Does the same as the session after each event, and returns the checks that start.
 fn after_event(documents: &mut Documents, now: Instant) -> Vec<Key> {
     documents.next_tick(true);
     documents.is_awaited();
@@ -96,8 +96,8 @@ fn end_check(documents: &mut Documents, key: &Key) {
     open.checked();
 }
 
-/// Opens `count` documents, asks for the diagnostics of each and checks them, an event each.
-/// Returns the order of the checks.
+/// Opens `count` documents, requests the diagnostics of each, and checks them. Each of these is a
+/// separate event. Returns the order of the checks.
 fn opened_and_checked(count: usize) -> Vec<Key> {
     let (mut documents, mut started) = (Documents::default(), Vec::new());
     let (mut callers, mut ended) = (Vec::new(), 0);
@@ -144,7 +144,7 @@ async fn the_document_edited_last_is_checked_first_then_requested_ones_and_no_ot
     let mut order = Vec::new();
     while !running.is_empty() {
         end_check(&mut documents, &running.remove(0));
-        // The document that is edited again and again.
+        // This document is edited repeatedly.
         documents.get_mut(&key(10)).unwrap().changed(Instant::now());
         let started = after_event(&mut documents, Instant::now());
         order.extend(started.iter().cloned());

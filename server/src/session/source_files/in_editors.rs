@@ -1,4 +1,4 @@
-//! The documents that editors have open of a file.
+//! The documents of a file that editors have open.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use crate::session::file_identity::{are_linked, real_path};
 use crate::session::{OpenDocument, Session};
 
 impl Session {
-    /// Returns the files that editors have open with texts that could not be understood: no such
-    /// document is in [`Session::open_documents`].
+    /// Returns the files that editors have open with texts that could not be understood. These
+    /// documents are not in [`Session::open_documents`].
     pub(super) fn unknown_texts(&self) -> impl Future<Output = Vec<PathBuf>> + Send + use<> {
         let answer = self.ask(|reply| Event::UnknownTexts { reply });
         async { answer.await.unwrap_or_default() }
     }
 }
 
-/// Returns the documents of a file, given with links resolved.
+/// Returns the documents of a file. `file` is a path with links resolved.
 pub(super) async fn documents_of(open: Vec<OpenDocument>, file: &Path) -> Vec<OpenDocument> {
     let file = file.to_owned();
     let is_of_file = move |one: &OpenDocument| one.path.as_deref().is_some_and(|path| is_of(path, &file));
@@ -23,7 +23,7 @@ pub(super) async fn documents_of(open: Vec<OpenDocument>, file: &Path) -> Vec<Op
     tokio::task::spawn_blocking(of_file).await.unwrap_or_default()
 }
 
-/// Returns true if one of the paths is of a file, given with links resolved.
+/// Returns true if one of the paths is that of a file. `file` is a path with links resolved.
 pub(super) async fn any_is_of(paths: Vec<PathBuf>, file: &Path) -> bool {
     let file = file.to_owned();
     !paths.is_empty()
@@ -34,7 +34,7 @@ fn is_of(path: &Path, file: &Path) -> bool {
     path == file || real_path(path) == file || are_linked(path, file)
 }
 
-/// Returns those of the documents whose text is unsaved.
+/// Returns the documents whose texts are unsaved.
 pub(super) async fn unsaved_texts(documents: Vec<OpenDocument>) -> Vec<OpenDocument> {
     let mut unsaved = Vec::new();
     for mut one in documents {

@@ -1,4 +1,4 @@
-//! The parts of a structure's definition, and the functions that it makes.
+//! The parts of a structure's definition, and the functions that it defines.
 
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
@@ -8,16 +8,16 @@ use crate::text::names;
 pub struct Structure<'a> {
     /// The name.
     pub name: &'a Node,
-    /// The options: lists, and keywords without an argument.
+    /// The options: lists, or keywords without an argument.
     pub options: &'a [Node],
     /// The documentation.
     pub documentation: Option<&'a Node>,
-    /// The slots: names, and lists that begin with one.
+    /// The slots: names, or lists that begin with a name.
     pub slots: &'a [Node],
 }
 
 impl<'a> Structure<'a> {
-    /// Reads the definition `node`; `None` if it has no name.
+    /// Reads the definition `node`. Returns `None` if it has no name.
     pub fn of(node: &'a Node) -> Option<Structure<'a>> {
         let named = node.children.get(1)?;
         let (name, options) = match named.kind {
@@ -29,7 +29,8 @@ impl<'a> Structure<'a> {
         Some(Structure { name, options, documentation, slots: &rest[usize::from(documentation.is_some())..] })
     }
 
-    /// The options in order: the keyword, lower-case with its colon, and the arguments.
+    /// Returns the options in order. Each consists of the keyword, in lower case with its colon,
+    /// and the arguments.
     pub fn named_options(&self, form: &Form) -> impl Iterator<Item = (String, &'a [Node])> {
         self.options.iter().filter_map(|option| {
             let (head, arguments) = match option.kind {
@@ -40,7 +41,7 @@ impl<'a> Structure<'a> {
         })
     }
 
-    /// The prefix of the accessors as the reader has it.
+    /// Returns the prefix of the accessors, as the reader converts it.
     pub fn prefix(&self, form: &Form) -> Option<String> {
         let given = self.named_options(form).find(|(option, _)| option == ":conc-name");
         match given {
@@ -54,8 +55,8 @@ impl<'a> Structure<'a> {
 }
 
 /// Returns the names of the constructors, the predicate, the copier and the accessors of the
-/// structure that is defined at `span`, upper-case where the reader has them so. Accessors of
-/// included slots are not among them.
+/// structure that is defined at `span`. The names are as the reader converts them. Accessors of
+/// included slots are left out.
 pub fn structure_functions(form: &Form, span: Span) -> Vec<String> {
     let node = form.around(span).into_iter().find(|node| node.span == span);
     let Some(structure) = node.and_then(Structure::of) else { return Vec::new() };
@@ -81,12 +82,12 @@ pub fn structure_functions(form: &Form, span: Span) -> Vec<String> {
     functions
 }
 
-/// Returns true if an option names a function that has a name by default.
+/// Returns true if an option names a function that has a default name.
 fn names_function(option: &str) -> bool {
     matches!(option, ":constructor" | ":predicate" | ":copier")
 }
 
-/// A symbol's name as the reader has it, or the characters of a string.
+/// Returns a symbol's name as the reader converts it, or the characters of a string.
 fn read(form: &Form, node: &Node) -> Option<String> {
     let written = form.text(node);
     match written.strip_prefix('"') {

@@ -1,17 +1,17 @@
-//! Lambda lists: ordinary, specialized, of macros and of `destructuring-bind`.
+//! Lambda lists: ordinary and specialized ones, and those of macros and of `destructuring-bind`.
 
 use super::super::Span;
 use super::super::datum::{Kind, Node, Prefix};
 use super::{BindingKind, Shorthand, Walk};
 
-/// Binds the parameters of `list`, each in force from its place to `end`, and walks their default
-/// values. With `typed`, `(name class)` is a required parameter of a method.
+/// Binds the parameters of `list`, and walks their default values. Each parameter is in scope from
+/// its place to `end`. With `typed`, `(name class)` is a required parameter of a method.
 pub(super) fn bind(walk: &mut Walk<'_>, list: &Node, typed: bool, by: &str, end: usize) {
     parameters(walk, list, typed, by, &|behind| vec![Span { start: behind, end }], BindingKind::Parameter);
 }
 
-/// Binds the variables of a destructuring list, in force from `from` on, and within the list
-/// behind each.
+/// Binds the variables of a destructuring list. Each is in scope from `from` to `end`, and within
+/// the list after the variable.
 pub(super) fn bind_from(walk: &mut Walk<'_>, list: &Node, by: &str, from: usize, end: usize) {
     let inside = list.span.end;
     let scopes = |behind| vec![Span { start: behind, end: inside }, Span { start: from, end }];
@@ -28,7 +28,7 @@ fn parameters(
 ) {
     let mut required = true;
     let mut keys = false;
-    // Behind `&rest` and `&body`, a list is destructured and has no default.
+    // After `&rest` and `&body`, a list is destructured and has no default.
     let mut rest = false;
     for node in &list.children {
         if node.kind == Kind::Atom {

@@ -1,4 +1,4 @@
-//! Walking a form: its bindings and the occurrences of names in it.
+//! A walk through a form that finds its bindings and the occurrences of names in it.
 
 mod forms;
 
@@ -10,8 +10,8 @@ use super::super::datum::{Form, Kind, Node, Prefix};
 use super::super::{cancellation, names};
 use super::{Binding, BindingKind, Scopes, Shorthand, Space, Use, lambda_list, loop_form};
 
-/// The operators of the standard that bind, or do not evaluate all of their arguments. Others that
-/// are known here belong to many packages.
+/// The operators of the standard that bind names, or do not evaluate all of their arguments. The
+/// other operators that are handled here belong to many packages.
 const STANDARD: [&str; 68] = [
     "quote",
     "in-package",
@@ -83,13 +83,13 @@ const STANDARD: [&str; 68] = [
     "untrace",
 ];
 
-/// A walk through a form, which collects its bindings.
+/// A walk through a form that collects its bindings.
 pub(super) struct Walk<'a> {
     pub(super) form: &'a Form,
-    /// The names of operators that bind nothing, whatever they are called.
+    /// The names of operators that bind nothing, whatever their names suggest.
     pub(super) plain: &'a [String],
     pub(super) scopes: Scopes,
-    /// The variables of each `loop` that `into` names.
+    /// The variables that `into` names, each with the span of its `loop`.
     pub(super) into: HashSet<(String, Span)>,
     /// The scopes that the bindings of the current form share.
     pub(super) shared: Option<Arc<[Span]>>,
@@ -111,7 +111,7 @@ impl Walk<'_> {
         self.scopes.bindings.push(Binding { name, span: node.span, kind, by, scopes, shared, parameters, shorthand });
     }
 
-    /// Binds a name that also means something else where it is written.
+    /// Binds a name whose text also has another meaning at the same place.
     pub(super) fn bind_shorthand(
         &mut self,
         node: &Node,
@@ -133,20 +133,21 @@ impl Walk<'_> {
         }
     }
 
-    /// The name of a symbol: with its package if that is written, and is not the standard's.
+    /// Returns the name of a symbol. A written package is included unless it is the standard's.
     fn name(&self, node: &Node) -> Option<String> {
         let name = self.form.name(node)?;
         let package = names::other_package(self.form.text(node));
         Some(package.map_or_else(|| name.clone(), |package| format!("{}:{name}", package.to_lowercase())))
     }
 
-    /// The operator of a list. One of another package is none of the standard's.
+    /// Returns the operator of a list. The name of a standard operator in another package is no
+    /// standard operator.
     fn operator(&self, node: &Node) -> Option<String> {
         let name = self.form.operator(node)?;
         if STANDARD.contains(&name.as_str()) { self.name(&node.children[0]) } else { Some(name) }
     }
 
-    /// A form that is evaluated.
+    /// Walks a form that is evaluated.
     pub(super) fn expression(&mut self, node: &Node) {
         cancellation::point();
         match node.prefix {
@@ -158,7 +159,7 @@ impl Walk<'_> {
         self.code(node);
     }
 
-    /// A datum that is code, whatever stands before it.
+    /// Walks a datum that is code, regardless of its prefix.
     pub(super) fn code(&mut self, node: &Node) {
         match node.kind {
             Kind::Atom => self.used(node, Space::Variable),
@@ -173,7 +174,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Only the unquoted parts of a backquoted datum are evaluated.
+    /// Walks a backquoted datum, of which only the unquoted parts are evaluated.
     fn backquoted(&mut self, node: &Node) {
         cancellation::point();
         for child in &node.children {
@@ -249,7 +250,7 @@ impl Walk<'_> {
             "destructuring-bind" | "multiple-value-bind" => self.destructuring(node, &operator, rest),
             "with-slots" | "with-accessors" => self.slots(node, &operator, rest),
             "handler-case" | "restart-case" => self.clauses(&operator, rest),
-            // The names of types and restarts.
+            // The first elements of the clauses are the names of types or restarts.
             "handler-bind" | "restart-bind" => {
                 for clause in rest.first().map(|list| list.children.as_slice()).unwrap_or_default() {
                     self.body(clause.children.get(1..).unwrap_or_default());
@@ -294,7 +295,7 @@ impl Walk<'_> {
                 names.iter().for_each(|name| self.used(name, Space::Variable));
                 self.body(rest.get(1..).unwrap_or_default());
             }
-            // Lists that are no calls: places, and the arguments of the macro.
+            // The second argument, the list of places, is no call.
             "assert" => {
                 self.body(rest.get(..1).unwrap_or_default());
                 self.body(rest.get(1).map(|places| places.children.as_slice()).unwrap_or_default());
@@ -318,7 +319,7 @@ impl Walk<'_> {
                 }
                 self.body(rest.get(1..).unwrap_or_default());
             }
-            // The first list of each of these is evaluated.
+            // The elements of the first list of each of these macros are evaluated.
             "with-compilation-unit"
             | "with-mutex"
             | "with-recursive-lock"
@@ -339,7 +340,7 @@ impl Walk<'_> {
                 }
                 self.body(rest.get(1..).unwrap_or_default());
             }
-            // `with-open-file`, `with-output-to-string`, and everybody's own.
+            // `with-open-file`, `with-output-to-string`, and macros of users.
             _ if operator.starts_with("with-") && heads_with_variable(self.form, rest) => {
                 self.used(head, Space::Function);
                 self.first_of_list(node, &operator, rest)
@@ -356,7 +357,7 @@ impl Walk<'_> {
     }
 }
 
-/// Returns true if the first argument of an unknown macro is `(variable something ...)`.
+/// Returns true if the first argument of an unknown macro has the form `(variable something ...)`.
 fn heads_with_variable(form: &Form, rest: &[Node]) -> bool {
     let list = rest.first().filter(|list| list.kind == Kind::List && list.prefix == Prefix::None);
     list.is_some_and(|list| {

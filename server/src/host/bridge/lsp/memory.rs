@@ -1,6 +1,6 @@
 //! The state that a new host needs to continue for a killed one: the client's `initialize`, its
-//! settings, and its current documents. Collected from the messages as they pass; all others are
-//! only copied.
+//! settings, and its current documents. It is collected from the messages as they pass. All other
+//! messages are only copied.
 
 use ropey::Rope;
 use serde::Deserialize;
@@ -10,16 +10,16 @@ use crate::framing::json::from_client;
 use crate::text::document::{Edit, opened_by};
 use crate::text::position::{Position, PositionEncoding};
 
-/// The limit of remembered documents, in bytes; above the limit, none is remembered.
+/// The limit of all remembered documents together, in bytes. Above the limit, none is remembered.
 const LIMIT: usize = 256 << 20;
-/// The number of workspace folder changes that are remembered.
+/// The maximum number of workspace folder changes that are remembered.
 const FOLDERS: usize = 1000;
 
 /// The remembered messages.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     initialize: Option<Vec<u8>>,
-    /// `initialize` has been answered.
+    /// True if `initialize` has been answered.
     answered: bool,
     initialized: Option<Vec<u8>>,
     settings: Option<Vec<u8>>,
@@ -27,7 +27,7 @@ pub(super) struct Memory {
     encoding: PositionEncoding,
     documents: Vec<Open>,
     bytes: usize,
-    /// A message could not be interpreted.
+    /// True if a message could not be interpreted.
     lost: bool,
 }
 
@@ -96,7 +96,7 @@ impl From<Place> for Position {
 }
 
 impl Memory {
-    /// Records a message of the client with this method.
+    /// Records a message of the client. `method` is the message's method.
     pub(super) fn note(&mut self, method: &str, message: &[u8]) {
         match method {
             "initialize" => self.initialize = Some(message.to_vec()),
@@ -109,7 +109,7 @@ impl Memory {
             "textDocument/didOpen" | "textDocument/didChange" | "textDocument/didClose" if !self.lost => {
                 match from_client::<Message>(message) {
                     Ok(message) => self.document(method, message.params),
-                    // The host reports it and keeps its state, which is not known here.
+                    // The host reports the message and keeps its state, which is not known here.
                     Err(_) => self.lost = true,
                 }
             }
@@ -132,7 +132,7 @@ impl Memory {
                     self.give_up();
                 }
             }
-            // The host opens the document with a whole text.
+            // The host opens the document if the change contains a whole text.
             ("textDocument/didChange", None) => {
                 let edits = params.content_changes.into_iter().map(Edit::from).collect();
                 let Some((text, rest)) = opened_by(edits) else { return self.give_up() };
@@ -159,8 +159,8 @@ impl Memory {
         }
     }
 
-    /// Records that a message could not be interpreted: the session cannot be continued by
-    /// another host.
+    /// Records that a message could not be interpreted. Another host then cannot continue the
+    /// session.
     pub(super) fn give_up(&mut self) {
         self.lost = true;
         self.documents = Vec::new();
@@ -177,12 +177,12 @@ impl Memory {
         };
     }
 
-    /// Returns the `initialize` to repeat; `None` when the state is incomplete.
+    /// Returns the `initialize` message to repeat, or `None` if the state is incomplete.
     pub(super) fn opening(&self) -> Option<&[u8]> {
         if self.answered && !self.lost { self.initialize.as_deref() } else { None }
     }
 
-    /// Returns the `initialize` that no host has answered, for the next host to answer.
+    /// Returns the `initialize` message that no host has answered, for the next host to answer.
     pub(super) fn unanswered(&self) -> Option<&[u8]> {
         if self.answered || self.lost { None } else { self.initialize.as_deref() }
     }

@@ -1,8 +1,9 @@
-//! The host's own requests to the client (`elicitation/create`), which the client has not answered.
+//! The host's own requests to the client (`elicitation/create`) that the client has not answered.
 //!
-//! Each host counts its ids from zero, and the client outlives hosts. So a request gets an id of
-//! the bridge, which no other connection uses, and an answer is passed on only to the connection
-//! that asked. A form left open from a killed host never answers a question of the next one.
+//! Each host counts its ids from zero, and the client outlives hosts. Therefore the bridge gives
+//! each request an id that no other connection uses. An answer is passed on only to the connection
+//! that sent the request. A form that a killed host left open thus never answers a question of the
+//! next host.
 
 use std::collections::HashMap;
 
@@ -10,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::host::bridge::pending::Peek;
 
-/// The unanswered requests: the id that the client knows, the number of the connection, and the id
-/// that the host knows.
+/// The unanswered requests, by the id that the client knows. The values are the number of the
+/// connection and the id that the host knows.
 #[derive(Debug, Default)]
 pub(super) struct HostRequests(HashMap<String, (u64, Value)>);
 
 impl HostRequests {
-    /// Returns the line to send to the client in place of a line of the host. `None`: the line
-    /// itself.
+    /// Returns the line to send to the client in place of a line of the host. Returns `None` if the
+    /// line itself is to be sent.
     pub(super) fn line_for_client(&mut self, number: u64, line: &[u8]) -> Option<Vec<u8>> {
         let peek = Peek::of(line)?;
         if let Some((id, _)) = peek.request() {
@@ -37,8 +38,8 @@ impl HostRequests {
         })
     }
 
-    /// Returns the line to send to the host in place of the client's answer. `None`: the connection
-    /// `number` waits for no such answer.
+    /// Returns the line to send to the host in place of the client's answer. Returns `None` if the
+    /// connection `number` waits for no such answer.
     pub(super) fn line_for_host(&mut self, number: u64, id: &Value, line: &[u8]) -> Option<Vec<u8>> {
         let id = id.as_str()?;
         self.0.get(id).filter(|(asked, _)| *asked == number)?;

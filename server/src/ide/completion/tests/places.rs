@@ -1,4 +1,5 @@
-//! Places where the reader or the form around allows only certain names.
+//! Tests of completion at places where the reader or the surrounding form allows only certain
+//! names.
 
 use super::*;
 

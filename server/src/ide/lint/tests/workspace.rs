@@ -1,4 +1,4 @@
-//! Rules that need the other texts of the workspace.
+//! Tests of rules that need the other texts of the workspace.
 
 use super::*;
 
@@ -103,9 +103,10 @@ fn names_of_packages_that_nothing_uses_are_told() {
             "5 lint-unused-export #:nothing",
         ]
     );
-    // The exports of a package that the workspace does not use are for users outside of it.
+    // The exports of a package that the workspace does not use are for users outside of the
+    // workspace.
     assert_eq!(among(&files[..2], &wanted(&["unused-export"])).len(), 0);
-    // A text without `in-package` may be any package's.
+    // A text without `in-package` may belong to any package.
     let loose = [files[0], files[1], files[2], files[3], ("/no/l.lisp", "(unused) (one) (nothing)")];
     assert_eq!(
         among(&loose, &wanted(&["all"]))

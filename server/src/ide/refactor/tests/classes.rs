@@ -1,4 +1,4 @@
-//! Functions of classes, and generic functions of methods.
+//! Tests of functions of classes, and of generic functions of methods.
 
 use expect_test::expect;
 

@@ -1,4 +1,4 @@
-//! Extracting variables and functions.
+//! Tests of the extraction of variables and functions.
 
 use expect_test::expect;
 
@@ -59,7 +59,7 @@ fn a_value_is_bound_before_its_statement() {
                 (H THING)))
         "#]],
         ),
-        // The order of effects stays.
+        // The order of the effects must not change.
         (
             "(defun f (x)\n  (list (h x) «(g x)»))",
             expect![[r#"
@@ -99,7 +99,7 @@ fn a_value_is_bound_before_its_statement() {
             refused: all of its values may be used there, of which a variable has the first
         "#]],
         ),
-        // Forms that a variable cannot replace.
+        // These forms cannot be replaced by a variable.
         (
             "(defun f (x)\n  «(g x)»)",
             expect![[r#"

@@ -1,4 +1,4 @@
-//! Imports that nothing uses.
+//! Tests of the removal of unused imports and exports.
 
 use expect_test::expect;
 
@@ -105,7 +105,7 @@ fn exports_that_no_other_package_uses_are_removed() {
                    #:qualified))
     "#]]
     .assert_eq(&refactored(&files(package), "clean-exports"));
-    // Nothing to remove, or a package that is there for others.
+    // There is nothing to remove, or the package is for users outside of the workspace.
     for package in ["(‸defpackage :app (:export #:used))", "(‸defpackage :app (:export #:unused))"] {
         let shown = refactored(&files(package), "clean-exports");
         assert!(!shown.contains("Remove the exports"), "{shown}");

@@ -1,4 +1,4 @@
-//! Conditionals and bindings rewritten with another operator.
+//! Tests of conditionals and bindings that are rewritten with another operator.
 
 use expect_test::expect;
 
@@ -26,7 +26,8 @@ fn calls_are_threaded_and_nested() {
         let expected = expected.replacen('\n', &format!("\n{ARROWS}"), 1);
         assert_eq!(refactored(&[("a.lisp", &text)], id).trim_end(), expected);
     }
-    // One call, a special form, data, a comment that would go, a package without the macros.
+    // Not offered for a single call, a special form, data and a guarded argument. Refused if a
+    // comment would be lost. Not offered in a package without the macros.
     for text in ["(‸car x)", "(‸if (car x) 1)", "(‸car '(g x))", "(‸car #+a (g x))"] {
         let found = refactored(&[("a.lisp", &format!("{ARROWS}{text}"))], "thread-first");
         assert!(found.starts_with("not offered"), "{text}: {found}");

@@ -1,4 +1,4 @@
-//! The macros around a name that may bind it, where the text does not tell.
+//! The macros around a name that may bind the name, if the text does not show whether they do.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::definitions;
 use crate::text::scopes::{Scopes, Space};
 
-/// Well-known operators that are named like a user's macros (`with-`, `do-`, `def`), but whose
+/// Well-known operators with names like those of a user's macros (`with-`, `do-`, `def`). Their
 /// expansions are not needed.
 const STANDARD: [&str; 43] = [
     "with-open-file",
@@ -56,8 +56,8 @@ const STANDARD: [&str; 43] = [
     "define-load-time-global",
 ];
 
-/// The operators of lists with the name that may be macros which the text does not know. `within`:
-/// the form that binds the name, if it is known; lists around that form contain all of it, and
+/// Returns the operators of lists with the name that may be macros unknown to the text. `within` is
+/// the form that binds the name, if it is known. Lists around that form contain all of it, and
 /// cannot separate its occurrences.
 pub(super) async fn possible_macros<B: Backend>(
     cursor: &Cursor<B>,
@@ -104,7 +104,8 @@ pub(super) async fn possible_macros<B: Backend>(
 }
 
 /// Returns true if one of the macros in `around` may bind the name at the cursor, which has no
-/// binding in the scopes: the name stands where such macros have bindings, or as a variable.
+/// binding in the scopes. This is so if the name is at a place where such macros have bindings, or
+/// is used as a variable.
 pub(super) fn may_bind(form: &Form, scopes: &Scopes, key: &str, around: &[String], offset: usize) -> bool {
     fn reads(form: &Form, scopes: &Scopes, node: &Node, key: &str, depth: usize) -> bool {
         let is_it = node.kind == Kind::Atom && form.name(node).is_some_and(|name| name == key);

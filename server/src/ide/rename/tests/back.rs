@@ -1,4 +1,4 @@
-//! Renaming back: a renamed name gets its old name again.
+//! Tests of renaming back, by which a renamed name gets its old name again.
 
 use serde_json::json;
 
@@ -49,7 +49,7 @@ fn a_name_that_only_the_image_has_left_is_free() {
         "(defun helper (x) \"As HELPER.\" x)\n(print '(helper (?helper 1)))\n"
     );
     let refused = "refused: helper is already defined in the image as function, compiler macro.\n";
-    // Defined in another file, and still called.
+    // The definition came from another file, or the name is still used.
     assert_eq!(renamed("other.lisp", "(defun hlp‸ (x) x)"), refused);
     assert_eq!(renamed("a.lisp", "(defun hlp‸ (x) (helper x))"), refused);
     assert_eq!(renamed("a.lisp", "(defun hlp‸ (x) x)\n(use-it #'helper)"), refused);

@@ -1,4 +1,4 @@
-//! Packages, nicknames and local nicknames.
+//! Tests of the renaming of packages, nicknames and local nicknames.
 
 use expect_test::expect;
 
@@ -62,7 +62,7 @@ fn a_prefix_and_a_designator_name_the_package_too() {
         assert_eq!((renaming.kind.as_str(), renaming.files.len()), ("package", 2), "{text}");
         assert!(applied(&renaming).ends_with("(defpackage #:new (:use :cl) (:nicknames #:l) (:export #:lib #:f))\n"));
     }
-    // The name behind a prefix is a symbol, and so is an exported one.
+    // The name after a prefix is a symbol, and so is an exported name.
     for (text, kind) in [("(in-package :a)\n(lib:f‸ 1)", "function"), ("(defpackage :lib (:export #:f‸))", "function")]
     {
         let files = [("a.lisp", text), ("p.lisp", LIB), ("f.lisp", "(in-package :lib)\n(defun f () 1)")];
