@@ -49,7 +49,7 @@ pub struct HostFile {
     pub workspace: PathBuf,
     /// The version of the host.
     pub version: String,
-    /// The log of the host; `None` when it logs to a terminal.
+    /// The log of the host. `None` if the host logs to a terminal.
     pub log: Option<PathBuf>,
     /// The folders that the host's editors have open beside its workspace, links resolved.
     #[serde(default)]

@@ -61,11 +61,11 @@ impl From<ExpandAnswer> for Facts {
 /// The expansions that are offered for a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
-    /// That of the form's macro.
+    /// The expansion of the form's macro.
     Macro,
-    /// That of the form's compiler macro.
+    /// The expansion of the form's compiler macro.
     CompilerMacro,
-    /// That of the form's format control.
+    /// The expansion of the form's format control.
     Control,
     /// None, because the form calls a function.
     Nothing,

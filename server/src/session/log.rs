@@ -1,5 +1,5 @@
 //! The session's log: each operation with its client, time and outcome. The log has a limited size.
-//! It is for people and agents to read. The audit log serves as evidence.
+//! People and agents read the log. The audit log serves as evidence.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;

@@ -94,7 +94,7 @@ impl Operation for ReloadSources {
     type Answer = SourceFiles;
 }
 
-/// The approved contents of the files below a directory; no other contents may be loaded.
+/// The approved contents of the files below a directory. No other contents may be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Allowed {
     /// The directory, with a slash at its end.
@@ -137,7 +137,7 @@ pub struct ReloadSystem {
 #[derive(Debug, Clone, Serialize)]
 pub struct UndoReload {}
 
-/// The effects of a reload. Each definition is a string such as `function MY-APP::COMPUTE`; a long
+/// The effects of a reload. Each definition is a string such as `function MY-APP::COMPUTE`. A long
 /// list ends with the number of further entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {

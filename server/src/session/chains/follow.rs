@@ -1,5 +1,5 @@
-//! The task of one chain. It makes the chain, sends it the newest edit, and passes its answers on.
-//! It ends the chain when the channel of edits is closed.
+//! The task of one chain. The task makes the chain, sends it the newest edit, and passes its
+//! answers on. When the channel of edits is closed, the task ends the chain.
 
 use std::future::Future;
 use std::time::Duration;
