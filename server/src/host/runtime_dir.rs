@@ -61,8 +61,8 @@ pub struct HostFile {
 pub struct RuntimeDir {
     base: PathBuf,
     dir: PathBuf,
-    /// The text from which the claim's name is computed. The text does not depend on the base,
-    /// because files of another user can make this user's hosts choose different bases.
+    /// The text from which the claim's name is computed. The text is the same for all bases between
+    /// which files of another user can make this directory move.
     claim: OsString,
 }
 
@@ -122,7 +122,7 @@ impl RuntimeDir {
         RuntimeDir { claim, ..self }
     }
 
-    /// Returns the directory of `workspace` below another base than that of [`RuntimeDir::of_new`].
+    /// Returns the directory of `workspace` below `base`, with a claim for this directory only.
     ///
     /// # Errors
     /// Fails when the socket's path would be too long for the system.

@@ -25,7 +25,7 @@ pub enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// `content-unreadable`, `form-not-found`, `form-ambiguous`, `form-broken`.
+    /// The kind: `content-unreadable`, `form-not-found`, `form-ambiguous` or `form-broken`.
     pub kind: &'static str,
     /// The message, with advice for an agent or a person.
     pub message: String,

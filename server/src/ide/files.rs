@@ -12,8 +12,8 @@ const EXTENSIONS: [&str; 4] = ["lisp", "lsp", "cl", "asd"];
 /// The names of directories that contain secrets.
 const SECRETS: [&str; 10] =
     [".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".mozilla", ".thunderbird", ".password-store", "keyrings"];
-/// The names of directories with build output and third-party code. They are skipped unless the
-/// user names them.
+/// The names of directories with build output and third-party code. Such a directory is skipped
+/// unless it is named.
 const SKIPPED: [&str; 5] = ["target", "node_modules", "build", "dist", "_build"];
 
 /// Returns the Lisp files below a directory, sorted. Hidden and build directories are left out.

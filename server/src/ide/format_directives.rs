@@ -22,8 +22,8 @@ pub fn is_control(operator: &str, place: usize) -> bool {
     CONTROLS.iter().any(|(known, places)| *known == operator && places.contains(&place))
 }
 
-/// Returns the 1-based position of the control string that a call of the operator prints. It is the
-/// last position in [`CONTROLS`].
+/// Returns the 1-based position of the control string that a call of the operator prints. If
+/// several arguments may be control strings, the last one is printed.
 pub fn printed_control(operator: &str) -> Option<usize> {
     CONTROLS.iter().find(|(known, _)| *known == operator).map(|(_, places)| places.end - 1)
 }

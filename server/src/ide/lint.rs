@@ -235,7 +235,8 @@ fn is_literal(form: &Form, node: &Node) -> bool {
         }
 }
 
-/// `(eq x 1)`: equal numbers, characters or strings need not be EQ.
+/// Finds `eq` of a literal, such as `(eq x 1)`. Equal numbers, characters or strings need not be
+/// EQ.
 fn eq_literal(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let [head, one, other] = list.children.as_slice() else { return Vec::new() };
     if form.operator(list).as_deref() != Some("eq") {
@@ -250,7 +251,7 @@ fn eq_literal(form: &Form, list: &Node) -> Vec<(Span, String)> {
     vec![(head.span, format!("EQ need not find equal {kind} the same; use {instead}."))]
 }
 
-/// `(if x t nil)`, `(if x nil t)`.
+/// Finds `(if x t nil)` and `(if x nil t)`.
 fn boolean_if(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let [head, condition, yes, no] = list.children.as_slice() else { return Vec::new() };
     let is = |node: &Node, word: &str| node.is_plain() && form.text(node).eq_ignore_ascii_case(word);
@@ -268,7 +269,7 @@ fn boolean_if(form: &Form, list: &Node) -> Vec<(Span, String)> {
     }
 }
 
-/// `(when (not x) ...)`, `(unless (not x) ...)`, `(unless (null x) ...)`.
+/// Finds `(when (not x) ...)`, `(unless (not x) ...)` and `(unless (null x) ...)`.
 fn negated_when(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let [head, condition, _, ..] = list.children.as_slice() else { return Vec::new() };
     let other = match form.operator(list).as_deref() {

@@ -72,7 +72,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// All actions.
+    /// All commands.
     pub const ALL: [Action; 24] = [
         Action::Select,
         Action::SelectContract,

@@ -55,9 +55,8 @@ impl ErrorKind {
     }
 }
 
-/// Converts from any spelling. The spelling of the contracts is accepted too. So is the image's
-/// word for wrong parameters of an operation (`bad-params`, docs/wire.md), which stands for wrong
-/// arguments.
+/// Converts a kind from its own spelling, or from that of the contracts. The image's word for wrong
+/// parameters of an operation (`bad-params`, docs/wire.md) becomes the kind of wrong arguments.
 impl From<&str> for ErrorKind {
     fn from(written: &str) -> Self {
         match written.to_lowercase().replace('_', "-") {

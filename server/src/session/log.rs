@@ -25,11 +25,11 @@ const ABOUT: usize = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Success.
+    /// The operation succeeded.
     Ok,
-    /// An error.
+    /// The operation failed.
     Error,
-    /// Cancelled by its caller.
+    /// The caller cancelled the operation.
     Cancelled,
 }
 

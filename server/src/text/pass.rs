@@ -8,7 +8,7 @@ use super::top_form::{Edited, TopForm, Unreadable};
 /// start of a line begins a form, so that the time stays linear.
 pub(super) const MAX_RECOVERIES: usize = 8;
 
-/// A form that the pass has found.
+/// A form that a pass has found.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FoundForm {
     pub(super) start: usize,

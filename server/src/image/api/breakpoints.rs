@@ -10,7 +10,7 @@ use super::debug::operation;
 use crate::model::breakpoint::{Breakpoints, RequestedBreakpoint};
 
 operation!(
-    /// `debug-breakpoints`.
+    /// `debug-breakpoints`: sets a client's breakpoints in a file.
     DebugBreakpoints {
         /// The client whose breakpoints are set.
         owner: String,
@@ -25,7 +25,7 @@ operation!(
     Breakpoints
 );
 operation!(
-    /// `debug-function-breakpoints`.
+    /// `debug-function-breakpoints`: sets a client's breakpoints at functions.
     DebugFunctionBreakpoints {
         /// The client whose breakpoints are set.
         owner: String,
@@ -36,7 +36,7 @@ operation!(
     Breakpoints
 );
 operation!(
-    /// `debug-break-on`.
+    /// `debug-break-on`: sets the types of conditions at which a client's evaluations stop.
     DebugBreakOn {
         /// The client for which the types of conditions are set.
         owner: String,

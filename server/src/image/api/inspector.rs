@@ -11,7 +11,7 @@ use crate::model::evaluation::EvalOutcome;
 use crate::model::inspection::{Comparison, LispValue, MatchingParts, Table};
 
 operation!(
-    /// `inspect-table`.
+    /// `inspect-table`: a page of a value as a table.
     InspectTable {
         /// The value's reference.
         reference: u64,
@@ -24,7 +24,7 @@ operation!(
     Table
 );
 operation!(
-    /// `inspect-find`.
+    /// `inspect-find`: the parts of a value that contain a text.
     InspectFind {
         /// The value's reference.
         reference: u64,
@@ -41,7 +41,7 @@ operation!(
     MatchingParts
 );
 operation!(
-    /// `inspect-compare`.
+    /// `inspect-compare`: the differences between two values.
     InspectCompare {
         /// The first value's reference.
         reference: u64,
@@ -52,7 +52,7 @@ operation!(
     Comparison
 );
 operation!(
-    /// `inspect-eval`.
+    /// `inspect-eval`: evaluates code on a value.
     InspectEval {
         /// The value's reference.
         reference: u64,
@@ -68,7 +68,7 @@ operation!(
 );
 
 operation!(
-    /// `inspect-definition`.
+    /// `inspect-definition`: the definitions of a value.
     InspectDefinition {
         /// The value's reference.
         reference: u64,
@@ -77,7 +77,7 @@ operation!(
     Definitions
 );
 operation!(
-    /// `inspect-describe`. The description is printed to standard output.
+    /// `inspect-describe`: prints the description of a value to standard output.
     InspectDescribe {
         /// The value's reference.
         reference: u64,
@@ -87,7 +87,7 @@ operation!(
 );
 
 operation!(
-    /// `variable-value`.
+    /// `variable-value`: the value of a variable.
     VariableValue {
         /// The session whose package and own variables, such as `*`, are used.
         session: String,
@@ -101,7 +101,7 @@ operation!(
     LispValue
 );
 operation!(
-    /// `debug-inspect`.
+    /// `debug-inspect`: inspects the first value of code in a frame.
     DebugInspect {
         /// The stop.
         stop: u64,

@@ -6,7 +6,7 @@ use super::Operation;
 use crate::model::evaluation::EvalOutcome;
 use crate::model::profile::ProfileMode;
 
-/// `profile`.
+/// The parameters of `profile`.
 #[derive(Debug, Clone, Serialize)]
 pub struct ProfileParams {
     /// The session whose `*package*`, `*`, `+` and `/` are in force.

@@ -47,7 +47,7 @@ pub struct ReplaceFunction {
     pub definition: CompileString,
 }
 
-/// `load-fasl`.
+/// `load-fasl`: loads a compiled file.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoadFasl {
     /// The compiled file.
@@ -119,7 +119,7 @@ pub struct ReloadPackage {
     pub allowed: Option<Allowed>,
 }
 
-/// `reload-system`.
+/// `reload-system`: compiles and loads the files of a system.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReloadSystem {
     /// ASDF's name of the system.
@@ -166,7 +166,8 @@ pub struct Report {
 /// The reason why a reload did not take place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReloadFailure {
-    /// `COMPILATION_ERROR`, `SYSTEM_NOT_FOUND`, `NO_SOURCE`: the contract's `data.type`.
+    /// The kind, as in the contract's `data.type`: `COMPILATION_ERROR`, `SYSTEM_NOT_FOUND` or
+    /// `NO_SOURCE`.
     #[serde(rename = "type")]
     pub kind: String,
     /// The message of the compiler.

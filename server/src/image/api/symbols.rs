@@ -41,8 +41,8 @@ pub struct Completion {
     pub name: String,
     /// The symbol's home package, or the package itself; empty when there is none.
     pub package: String,
-    /// `function`, `macro`, `variable`, `class`, ..., `package`; `symbol` when the symbol has no
-    /// meaning.
+    /// The kind: `function`, `macro`, `variable`, `class`, ..., `package`. `symbol` if the symbol
+    /// has no meaning.
     pub kind: String,
 }
 
@@ -55,7 +55,7 @@ impl Operation for Complete {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SymbolPart {
-    /// Kinds, lambda list, documentation, value.
+    /// The kinds, the lambda list, the documentation and the value.
     Facts,
     /// The locations of the definitions, and the image's features, which affect the counting of
     /// forms.
@@ -70,8 +70,8 @@ pub enum SymbolPart {
     Callees,
     /// The description of the class of that name.
     Class,
-    /// When the symbol does not exist or has no meaning: the symbols of that name in other
-    /// packages. If there is exactly one, the answer describes it.
+    /// The symbols of that name in other packages, if the symbol does not exist or has no meaning.
+    /// If there is exactly one, the answer describes it.
     Elsewhere,
 }
 
@@ -145,8 +145,8 @@ pub struct Facts {
     pub external: bool,
     /// The symbol as printed in the package of the query.
     pub printed: String,
-    /// `function`, `macro`, `special operator`, `generic function`, `variable`, `constant`,
-    /// `class`, ...
+    /// The kinds: `function`, `macro`, `special operator`, `generic function`, `variable`,
+    /// `constant`, `class`, ...
     pub kinds: Vec<String>,
     /// The parameters of the operator, each as written.
     pub lambda_list: Option<Vec<String>>,
@@ -182,7 +182,7 @@ pub struct ClassFacts {
 /// The full description of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct ClassDetails {
-    /// `standard-class`, `structure-class`, ...
+    /// The metaclass: `standard-class`, `structure-class`, ...
     pub metaclass: String,
     /// Direct superclasses.
     pub supers: Vec<String>,
@@ -255,7 +255,8 @@ pub struct Place {
 /// A definition.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Definition {
-    /// `function`, `method`, `macro`, `variable`, `class`, `structure`, `package`, `system`, ...
+    /// The kind: `function`, `method`, `macro`, `variable`, `class`, `structure`, `package`,
+    /// `system`, ...
     pub kind: String,
     /// The name for the user: `scan`, `(setf width)`, `area :around (circle t)`.
     pub name: String,
@@ -273,11 +274,11 @@ pub struct Definition {
 /// A reference to a name.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Reference {
-    /// `calls`, `macroexpands`, `binds`, `sets`, `references`, `specializes`.
+    /// The kind: `calls`, `macroexpands`, `binds`, `sets`, `references` or `specializes`.
     pub kind: String,
     /// The function or method that contains the reference.
     pub by: String,
-    /// `function`, `method`, `macro`, ...
+    /// The kind of that function or method: `function`, `method`, `macro`, ...
     pub by_kind: String,
     /// The location of that function's definition.
     #[serde(flatten)]

@@ -197,11 +197,11 @@ impl Grant {
 /// The outcome of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Permission for this call.
+    /// The permission for this call.
     Allow,
     /// Permission for this class and tool until the agent's connection ends.
     AllowSession,
-    /// Refusal.
+    /// The refusal of this call.
     Deny,
     /// The question was dismissed without a decision.
     Dismissed,
