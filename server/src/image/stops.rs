@@ -125,7 +125,7 @@ mod tests {
         StopEvent::Left(StopLeft { stop: 1, evaluation: evaluation.into(), how: "restart".into() })
     }
 
-    /// An answer that arrives after all other tasks of the runtime have run.
+    /// Returns an answer after all other tasks of the runtime have run.
     async fn later() -> u32 {
         for _ in 0..100 {
             tokio::task::yield_now().await;

@@ -27,7 +27,7 @@ const MAX_DIAGNOSTICS: usize = 50;
 /// editor sends a request at every move of the cursor.
 const MAX_QUERIES: usize = 8;
 
-/// The code action kinds that the server offers.
+/// Returns the code action kinds that the server offers.
 pub(super) fn kinds() -> Vec<CodeActionKind> {
     vec![
         CodeActionKind::QUICKFIX,

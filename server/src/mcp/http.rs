@@ -174,8 +174,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Compares in constant time, so that the time does not reveal the number of correct bytes in a
-/// guess.
+/// Returns true if both are equal. The comparison takes constant time, so that the time does not
+/// reveal the number of correct bytes in a guess.
 fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
