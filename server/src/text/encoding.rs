@@ -60,8 +60,8 @@ struct ByteOrder {
     bytes: fn(u16) -> [u8; 2],
 }
 
-/// Decodes UTF-16, without the byte order mark at the beginning. Returns `None` for bytes without
-/// this mark, or of an incomplete unit.
+/// Decodes UTF-16, without the byte order mark at the beginning. Returns `None` for bytes that do
+/// not begin with this mark, or that are not valid UTF-16.
 fn utf_16(bytes: &[u8]) -> Option<(String, ByteOrder)> {
     let order = match bytes {
         [0xff, 0xfe, ..] => ByteOrder { unit: u16::from_le_bytes, bytes: u16::to_le_bytes },
