@@ -93,10 +93,13 @@
 (deftest frames-name-the-package-of-their-code
   (with-debugged (image)
     (prepare image "(defpackage :of-frames (:use :cl)) (defun of-frames::calls (x) (list (fails x)))" :session "others")
-    (let ((stop (stopped-at image "(list (of-frames::calls 1))")))
-      (flet ((package-of (name) (path (aref (frames-of image stop) (frame-number image stop name)) "package")))
-        (is string= "OF-FRAMES" (package-of "OF-FRAMES::CALLS"))
-        (is string= "COMMON-LISP-USER" (package-of "FAILS"))))))
+    (let* ((stop (stopped-at image "(list (of-frames::calls 1))")) (calls (frame-number image stop "OF-FRAMES::CALLS")))
+      (flet ((package-of (stop frame) (path (aref (frames-of image stop) frame) "package")))
+        (is string= "OF-FRAMES" (package-of stop calls))
+        (is string= "COMMON-LISP-USER" (package-of stop (frame-number image stop "FAILS")))
+        ;; A frame without a name of its own: the current package.
+        (send image "debug-eval" "stop" (path stop "stop") "frame" calls "code" "(error \"inner\")" "debug" :true)
+        (is string= "OF-FRAMES" (package-of (stop-of-id image (path stop "id") 1) 0))))))
 
 (deftest nested-code-ends
   (with-debugged (image)

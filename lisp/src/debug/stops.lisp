@@ -16,7 +16,8 @@
   serves a request, :LEFT. FRAMES are the user's, innermost first; MORE: there were more. HOW is
   what left it. READING is held by others while they read the stack. MOMENT tells of the probe that
   it is at. DESCRIBING are the evaluations that describe values of it, each (EVALUATION . MUTEX),
-  the mutex being held as long; LEAVING is true once it is to be left."
+  the mutex being held as long; LEAVING is true once it is to be left. PACKAGE is the one that was
+  current."
   (id 0 :type fixnum :read-only t)
   (thread nil :read-only t)
   (evaluation nil :read-only t)
@@ -28,6 +29,7 @@
   (more nil :read-only t)
   (moment nil :read-only t)
   (back nil :read-only t)
+  (package (live-package *package*) :read-only t)
   (facts '() :type list)
   (work '() :type list)
   (current nil)

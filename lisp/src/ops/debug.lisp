@@ -107,9 +107,8 @@
                         (cons :object (append (unit-span-fields (moment-unit moment) (site-span (moment-site moment)))
                                               (unit-loaded-fields (moment-unit moment))))
                         (frame-place-fields frame)))
-          "package" (let* ((moment (and (zerop number) (stopped-moment stop)))
-                           (package (if moment (unit-package (moment-unit moment)) (package-of-name frame))))
-                      (if package (package-name package) :null))
+          "package" (let ((moment (and (zerop number) (stopped-moment stop))))
+                      (package-name (live-package (if moment (unit-package (moment-unit moment)) (or (package-of-name frame) (stopped-package stop))))))
           "definition" (definition-of-frame frame)))
 
 (define-operation "debug-frames" :query (id params)

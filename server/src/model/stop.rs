@@ -90,7 +90,7 @@ pub struct Frame {
     pub unwindable: bool,
     /// The place, as exact as it is known.
     pub place: Option<Place>,
-    /// The package in which code in the frame is read; `None`: that of the evaluation.
+    /// The package in which code in the frame is read, if it is known.
     #[serde(default)]
     pub package: Option<String>,
     /// The definition that the code is of.

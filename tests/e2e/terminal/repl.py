@@ -109,7 +109,7 @@ def what_cannot_be_read_is_shown_as_a_check_shows_it(person):
 def code_at_a_stop_is_read_in_the_package_that_the_prompt_names(person):
     person.enter("(defpackage :shelf (:use :cl))")
     person.screen.see('=> #<PACKAGE "SHELF">')
-    person.enter('(defun shelf::put-in (book) (list (error "no room for ~A" book)))')
+    person.enter('(defun shelf::put-in (book) (list (error "no room for ~A" book) book))')
     person.line("=> SHELF::PUT-IN")
     person.enter("(list (shelf::put-in :dune))")
     person.prompt("SHELF [1]> ")
@@ -123,8 +123,11 @@ def code_at_a_stop_is_read_in_the_package_that_the_prompt_names(person):
     # A warning of the code is told with it, not with the evaluation that is stopped.
     person.enter('(progn (warn "a shelf of ~A" 3) 4)')
     person.screen.see("WARNING: a shelf of 3\n=> 4")
-    person.enter(":up")
-    person.prompt("CL-USER [1 frame 1]> ")
+    # Code that fails there stops in the same package.
+    person.enter("(car book)")
+    person.prompt("SHELF [2]> ")
+    person.enter(":abort")
+    person.prompt("SHELF [1]> ")
     person.enter(":abort")
     person.screen.see("SIMPLE-ERROR: no room for DUNE", without=["SIMPLE-ERROR: no room for DUNE\n  WARNING"])
     person.prompt()
