@@ -230,5 +230,7 @@
 (defun frame-place-fields (frame)
   "The JSON of where FRAME is, or null: `file` or `evaluation` with `span`, as exact as it is
   known."
-  (let ((fields (or (form-frame-place frame) (probed-place frame) (evaluated-place frame) (file-place frame))))
+  (let ((fields (or (form-frame-place frame) (probed-place frame) (evaluated-place frame)
+                    ;; SBCL takes code at a stop for a part of the form that is stopped.
+                    (and (not (form-at-stop-frame-p frame (frame-name frame))) (file-place frame)))))
     (if fields (cons :object fields) :null)))
