@@ -1,6 +1,6 @@
-;;;; The texts of forms that were evaluated from a file, by which frames and breakpoints know whether
-;;;; the file has them still. The newest are kept. Of older ones, a hash tells whether the file has
-;;;; them, and then their text is read there.
+;;;; The texts of forms that were evaluated from a file, by which frames and breakpoints know
+;;;; whether the file has them still. The newest are kept. Of older ones, a hash tells whether the
+;;;; file has them, and then their text is read there.
 
 (in-package :consort)
 

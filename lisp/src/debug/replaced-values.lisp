@@ -1,5 +1,5 @@
-;;;; Functions in variables and tests of frameworks that an evaluated form with breakpoints has made,
-;;;; and in whose place others have put another since.
+;;;; Functions in variables and tests of frameworks that an evaluated form with breakpoints has
+;;;; made, and in whose place others have put another since.
 
 (in-package :consort)
 

@@ -1,5 +1,5 @@
---- The form of a frame in its source: shown in a window other than the debugger's, highlighted, with
---- the values of its variables.
+--- The form of a frame in its source: shown in a window other than the debugger's, highlighted,
+--- with the values of its variables.
 local client_of = require('consort.client')
 local shown = require('consort.shown')
 
