@@ -118,6 +118,14 @@
       (on-stop image "debug-abort" stop)
       (is string= "SIMPLE-ERROR" (outcome-text image id)))))
 
+(deftest frames-of-the-implementation
+  (with-debugged (image)
+    (multiple-value-bind (stop id) (stopped-at image "(list (/ 1 0))")
+      (is equalp '(("/" :true) ("top-level form" :false))
+          (map 'list (lambda (frame) (list (path frame "name") (path frame "standard"))) (frames-of image stop)))
+      (on-stop image "debug-abort" stop)
+      (is string= "DIVISION-BY-ZERO" (outcome-text image id)))))
+
 (deftest ways-to-leave-a-stop
   (with-debugged (image)
     (flet ((leaving (how expected op &rest fields)
