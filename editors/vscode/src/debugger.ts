@@ -8,13 +8,11 @@ import { namesIn } from './inline_values.js'
 import { packageAt, topLevelFormAt } from './reader.js'
 import { RestartsView } from './restarts_view.js'
 import { complain, LANGUAGES, type Server } from './server.js'
-import { formsOf, restartOf, restartRows, restartTitle, Stops, stopText, type Restart, type Stop } from './stops.js'
+import { formsOf, restartButtons, restartOf, restartRows, restartTitle, Stops, stopText, type Restart, type Stop } from './stops.js'
 
 const TYPE = 'consort'
 const UNTRUSTED = "Consort: a debugger runs the workspace's code, and waits until you trust this folder."
 const LIST = 'Choose a Restart…'
-/** The number of restarts for which a notification has buttons. */
-const BUTTONS = 3
 
 /** The values of `evaluate` in a configuration, each with the text that it selects. */
 const EVALUATE: Readonly<Record<string, What | 'test'>> = { form: 'form', 'top-level': 'top-level', selection: 'region', file: 'buffer', test: 'test' }
@@ -263,7 +261,7 @@ export class Debugger implements vscode.Disposable {
       if (this.stops.has(stop)) throw error
     })
     if (found === undefined) return
-    const buttons = found.restarts.slice(0, BUTTONS).map((restart) => ({ title: restartTitle(restart), restart }))
+    const buttons = restartButtons(found.restarts, LIST)
     const chosen = await vscode.window.showWarningMessage<vscode.MessageItem & { restart?: Restart }>(text, ...buttons, { title: LIST })
     if (chosen === undefined) return
     if (chosen.restart === undefined) await this.choose(stop)

@@ -79,6 +79,23 @@ export function stopText(text: string | undefined, description: string | undefin
   return plain(oneLine(text ?? description ?? 'Stopped', 300))
 }
 
+/**
+ * The characters that the buttons of a notification have room for, with those that a button's frame
+ * takes: VS Code cuts the titles of more.
+ */
+const ROOM = 60
+const FRAME = 4
+/** The number of restarts for which a notification has buttons. */
+const BUTTONS = 3
+
+/** The buttons for the first restarts that fit into a notification beside the button `other`. */
+export function restartButtons<R extends Restart>(restarts: readonly R[], other: string): { title: string; restart: R }[] {
+  const buttons = restarts.slice(0, BUTTONS).map((restart) => ({ title: restartTitle(restart), restart }))
+  let room = ROOM - other.length - FRAME
+  const tooMany = buttons.findIndex(({ title }) => (room -= title.length + FRAME) < 0)
+  return tooMany === -1 ? buttons : buttons.slice(0, tooMany)
+}
+
 /** The rows of a list of restarts, each with its number. */
 export function restartRows<R extends Restart>(restarts: readonly R[]): { label: string; description: string; restart: R }[] {
   return restarts.map((restart) => ({
