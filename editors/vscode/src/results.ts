@@ -18,7 +18,7 @@ interface Shown {
   package: string | undefined
   after: vscode.ThemableDecorationAttachmentRenderOptions
   decoration: vscode.TextEditorDecorationType
-  /** For the mark of a form that runs or waits: the value that stood there before, if there is one. */
+  /** For the mark of a form that runs or waits: the value before, if there is one. */
   before?: Earlier | undefined
 }
 
@@ -45,7 +45,7 @@ export interface Pending {
   cancelled(): void
 }
 
-/** The widths of the activity bar with the side bar, an editor's margins and its minimap, in pixels. */
+/** The widths, in pixels, of the activity bar with the side bar, and of parts of an editor. */
 const SIDE_BAR = 350
 const MARGINS = 130
 const MINIMAP = 130

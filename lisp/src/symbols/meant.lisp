@@ -1,6 +1,6 @@
 ;;;; The names that are meant in place of an undefined function or an unbound variable, which the
-;;;; text of the error suggests. Runs no code of the user's. The fixes of the editors find such names
-;;;; before anything runs (server/src/ide/fixes/meant.rs), by the same measure.
+;;;; text of the error suggests. Runs no code of the user's. The fixes of the editors find such
+;;;; names before anything runs (server/src/ide/fixes/meant.rs).
 
 (in-package :consort)
 

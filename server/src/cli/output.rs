@@ -89,7 +89,7 @@ pub(crate) fn wrong_arguments(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns the reason why the arguments are not understood, with a tip where a shell has split code.
+/// Returns why the arguments are not understood, with a tip where a shell has split code.
 fn explained(error: &clap::Error) -> String {
     const TIP: &str = "\n\n  tip: the code is one argument; quote it: consort eval '(+ 1 2)'\n\nUsage: consort eval";
     let text = help::printed(&error.render().to_string());

@@ -127,7 +127,7 @@ pub(super) async fn resolve(connection: &Connection, action: CodeAction) -> Code
     refactor::resolve(connection, action).await
 }
 
-/// Returns true if a check has found that the operator at an offset is undefined, so no macro either.
+/// Returns true if a check has found that the operator at an offset is undefined.
 fn is_undefined(snapshot: &Snapshot, document: &Text, offset: usize) -> bool {
     let Some(operator) = operator_at(document, offset) else { return false };
     let mut undefined = snapshot.items.iter().filter(|item| item.code == "undefined-function");
