@@ -38,6 +38,7 @@ mod structure_class;
 mod threading;
 mod unused_exports;
 mod unused_imports;
+mod values;
 pub mod verification;
 
 use super::context::{Backend, Cursor};

@@ -343,13 +343,3 @@ pub(super) fn may_swap(site: &Site, one: &Node, other: &Node, changing: &HashSet
         || is_stable(site, other, changing) && is_total(site, other)
         || is_harmless(site, one) && is_harmless(site, other)
 }
-
-/// Returns true if the form is known to have one value.
-pub(super) fn has_one_value(site: &Site, node: &Node) -> bool {
-    match node.kind {
-        Kind::List if node.prefix == Prefix::None => site.form.operator(node).is_some_and(|name| {
-            PURE.contains(&name.as_str()) || STATE_DEPENDENT.contains(&name.as_str()) || name == "lambda"
-        }),
-        _ => true,
-    }
-}

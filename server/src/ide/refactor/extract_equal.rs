@@ -4,12 +4,13 @@
 use std::collections::HashSet;
 
 use super::effects::{
-    ITERATION_FORMS, STATE_DEPENDENT, assignments, changing, is_harmless, is_stable, is_total, makes_object, may_swap,
+    STATE_DEPENDENT, assignments, changing, is_harmless, is_stable, is_total, makes_object, may_swap,
 };
 use super::evaluated::is_in_closure;
 use super::extract_variable::name_of;
 use super::place::{Place, Step, steps};
 use super::site::{Edit, Operator, Site};
+use super::values::is_last_value;
 use super::{Group, Refactoring};
 use crate::ide::clip::clip;
 use crate::text::datum::{Kind, Node, Prefix};
@@ -63,17 +64,6 @@ fn is_value(site: &Site, path: &[&Node]) -> bool {
         Place::Body if node.kind != Kind::List => is_last_value(site, last.list, parents, node),
         _ => true,
     })
-}
-
-/// Returns true if an atom in a body is the body's value. An atom before the last form may be a
-/// docstring or a tag. `list` is the form with the body.
-fn is_last_value(site: &Site, list: &Node, parents: &[&Node], node: &Node) -> bool {
-    let last = parents.last().and_then(|parent| parent.children.last());
-    let operator = site.form.operator(list).unwrap_or_default();
-    // A string after `:report` is in the body of a clause.
-    let has_other_atoms =
-        matches!(operator.as_str(), "tagbody" | "restart-case") || ITERATION_FORMS.contains(&operator.as_str());
-    last.is_some_and(|last| std::ptr::eq(last, node)) && !has_other_atoms && !site.may_call_macro(list, &operator)
 }
 
 /// Returns true if a list is an option of a definition, such as `(:method ...)`.

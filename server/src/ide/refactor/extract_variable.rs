@@ -1,9 +1,10 @@
 //! Extraction of a variable. The value of a form is bound before the statement that contains the
 //! form.
 
-use super::effects::{changing, has_one_value, may_swap};
-use super::place::{Place, steps, takes_all_values};
+use super::effects::{changing, may_swap};
+use super::place::{Place, Step, steps, takes_all_values};
 use super::site::{Edit, Site};
+use super::values::{has_one_value, is_last_value};
 use super::{Group, Refactoring};
 use crate::text::datum::{Kind, Node, Prefix};
 
@@ -25,50 +26,95 @@ fn extract(site: &Site, parents: &[&Node], node: &Node) -> Result<Vec<Edit>, Str
         return Err(format!("{operator} means something only where it is"));
     }
     let changing = changing(site);
-    let name = site.fresh(&name_of(site, node), true);
-    let value = site.form.written(node);
     let mut inside = node;
     for (climbed, step) in steps.iter().rev().enumerate() {
         let is_all = climbed == 0;
-        if is_all && takes_all_values(site, step) && !has_one_value(site, node) {
-            return Err("all of its values may be used there, of which a variable has the first".into());
+        if is_all {
+            check_value(site, parents, step, node)?;
         }
         match step.place {
-            Place::Assigned if is_all => return Err("it is the place of an assignment, and not a value".into()),
             Place::Argument => {
                 if let Some(other) = step.before.iter().find(|other| !may_swap(site, node, other, &changing)) {
+                    if !is_all {
+                        return Ok(bound_around(site, inside, node));
+                    }
                     let other = crate::ide::clip::clip(site.form.written(other), 60).text;
                     return Err(format!("{other} is evaluated before it, and may have an effect: extract that first"));
                 }
             }
             Place::First | Place::Assigned => {}
-            Place::Body | Place::Branch | Place::Serial if is_all => {
-                return Err(match step.place {
-                    Place::Serial => "it is the value of a variable".into(),
-                    _ => "nothing is around it that a variable could be bound before".into(),
-                });
-            }
             Place::Serial => {
-                let at = step.holder.start();
+                let name = name_of(site, node);
+                let name = site.fresh(&name, true);
+                let (at, value) = (step.holder.start(), site.form.written(node));
                 let binding = format!("({name} {value}){}", site.newline);
                 return Ok(vec![site.edit(at, at, binding), site.edit(node.start(), node.end(), name)]);
             }
-            Place::Body | Place::Branch => {
-                let (start, end) = (inside.start(), inside.end());
-                let (bind, newline) = (site.cased("let"), site.newline);
-                return Ok(vec![
-                    site.edit(start, start, format!("({bind} (({name} {value})){newline}")),
-                    site.edit(node.start(), node.end(), name),
-                    site.edit(end, end, ")"),
-                ]);
-            }
+            Place::Body | Place::Branch => return Ok(bound_around(site, inside, node)),
         }
         inside = step.list;
     }
     Err("nothing is around it that a variable could be bound before".into())
 }
 
-/// Returns a name for the value of a form, by its operator.
+/// Checks that a variable with the first value of `node` can stand for it in the form around.
+///
+/// # Errors
+/// The reason why it cannot.
+fn check_value(site: &Site, parents: &[&Node], step: &Step, node: &Node) -> Result<(), String> {
+    if step.place == Place::Assigned {
+        return Err("it is the place of an assignment, and not a value".into());
+    }
+    if step.place == Place::Body {
+        let list = parents.last().copied().unwrap_or(step.list);
+        let operator = site.form.operator(node).unwrap_or_default();
+        let is_definition = crate::text::definitions::is_definer(&operator) || operator.starts_with(':');
+        if is_definition || matches!(operator.as_str(), "declaim" | "proclaim" | "in-package") {
+            return Err("it is no value".into());
+        }
+        // Before the last form of a body it may be a docstring or a tag.
+        if node.kind != Kind::List && !is_last_value(site, step.list, parents, node) {
+            return Err("it is no value".into());
+        }
+        if site.may_call_macro(step.list, &site.form.operator(step.list).unwrap_or_default()) {
+            return Err(site
+                .macros
+                .reason(step.list.children.first().map(|head| site.form.text(head)).unwrap_or_default()));
+        }
+        if is_discarded(site, step, list, node) {
+            return Ok(());
+        }
+    }
+    if takes_all_values(site, step) && !has_one_value(site, node) {
+        return Err("all of its values may be used there, of which a variable has the first".into());
+    }
+    Ok(())
+}
+
+/// Returns true if nothing uses the value of a form in a body. `list`: the list with the body.
+fn is_discarded(site: &Site, step: &Step, list: &Node, node: &Node) -> bool {
+    const WITHOUT_VALUE: [&str; 6] = ["dolist", "dotimes", "do", "do*", "tagbody", "unwind-protect"];
+    let operator = site.form.operator(step.list).unwrap_or_default();
+    let last = list.children.last().is_some_and(|last| std::ptr::eq(last, node));
+    !last || std::ptr::eq(list, step.list) && WITHOUT_VALUE.contains(&operator.as_str())
+}
+
+/// The edits that bind the value of `node` around `inside`, a form with it or itself.
+fn bound_around(site: &Site, inside: &Node, node: &Node) -> Vec<Edit> {
+    let name = site.fresh(&name_of(site, node), true);
+    let (bind, newline, value) = (site.cased("let"), site.newline, site.form.written(node));
+    let binding = format!("({bind} (({name} {value})){newline}");
+    if std::ptr::eq(inside, node) {
+        return vec![site.edit(node.start(), node.end(), format!("{binding}{name})"))];
+    }
+    vec![
+        site.edit(inside.start(), inside.start(), binding),
+        site.edit(node.start(), node.end(), name),
+        site.edit(inside.end(), inside.end(), ")"),
+    ]
+}
+
+/// A name for the value of a form, by its operator.
 pub(super) fn name_of(site: &Site, node: &Node) -> String {
     const PREFIXES: [&str; 8] = ["make-", "get-", "find-", "compute-", "read-", "parse-", "create-", "copy-"];
     let operator = match node.prefix {

@@ -1,9 +1,10 @@
 //! Inlining of a local variable: each use is replaced by the variable's value.
 
-use super::effects::{changing, has_no_identity, has_one_value, is_stable, is_total, may_swap};
+use super::effects::{changing, has_no_identity, is_stable, is_total, may_swap};
 use super::mentions::Hidden;
 use super::place::{Place, steps, takes_all_values};
 use super::site::{Edit, Site};
+use super::values::has_one_value;
 use super::{Group, Refactoring};
 use crate::text::Span;
 use crate::text::datum::{Kind, Node, Prefix};

@@ -76,6 +76,9 @@ pub(super) fn steps_within<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a 
         if place == Place::Body && site.form.operator(child).as_deref() == Some("declare") {
             return Err("it is a declaration".into());
         }
+        if std::ptr::eq(child, node) && site.form.operator(list).as_deref() == Some("defgeneric") {
+            return Err("it is an option of a definition, and no form".into());
+        }
         steps.push(Step { list, child, holder, place, before });
         at += levels;
     }
@@ -90,7 +93,30 @@ pub(super) fn takes_all_values(site: &Site, step: &Step) -> bool {
         || step.list.children.get(1).is_some_and(|place| site.form.operator(place).as_deref() == Some("values"));
     let all =
         ALL.contains(&operator.as_str()) || operator.starts_with("multiple-value") || operator == "setf" && of_values();
-    all || !matches!(step.place, Place::Argument | Place::First | Place::Serial)
+    all || match step.place {
+        Place::Argument | Place::First | Place::Serial => false,
+        Place::Branch => !takes_one_value(site, step, &operator),
+        Place::Body | Place::Assigned => true,
+    }
+}
+
+/// Returns true if the form around uses only the first value of a form that it evaluates
+/// conditionally, repeatedly or at another time.
+fn takes_one_value(site: &Site, step: &Step, operator: &str) -> bool {
+    let children = &step.list.children;
+    match operator {
+        "and" | "or" => children.last().is_some_and(|last| !std::ptr::eq(last, step.child)),
+        // Tests, the values of variables and the arguments of a macro.
+        "cond" | "do" | "do*" | "setq" | "setf" | "defvar" | "defparameter" | "defglobal" => true,
+        "loop" => {
+            let at = index_of(step.list, step.child).unwrap_or(0);
+            let word = children[..at].iter().rev().find_map(|node| site.form.name(node)).unwrap_or_default();
+            let word = word.strip_prefix(':').unwrap_or(&word);
+            [ACCUMULATIONS, CONDITIONALS, SEQUENCES].iter().any(|group| is_in(word, group))
+                || matches!(word, "while" | "until")
+        }
+        _ => operator.starts_with("with-") || operator == "print-unreadable-object",
+    }
 }
 
 /// Returns the number of levels of the next step, the place that it leads to, and the forms that
@@ -108,7 +134,9 @@ fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a
     let argument = |from: usize| if index >= from { Some((1, Argument, children(from))) } else { None };
     let operator = site.form.operator(list).unwrap_or_default();
     match operator.as_str() {
-        "" => if index == 0 { only(First) } else { argument(1) }.filter(|_| list.children[0].kind == Kind::List),
+        // `((lambda ...) ...)`; any other such list is a clause of a macro.
+        "" => if index == 0 { only(First) } else { argument(1) }
+            .filter(|_| site.form.operator(&list.children[0]).as_deref() == Some("lambda")),
         "progn" | "locally" | "ignore-errors" | "tagbody" | "with-standard-io-syntax" => body(1),
         "when" | "unless" | "catch" | "prog1" | "multiple-value-prog1" => first(1, 2),
         "if" | "and" | "or" if index == 1 => only(First),

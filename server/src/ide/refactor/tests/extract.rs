@@ -141,6 +141,49 @@ fn a_value_is_bound_before_its_statement() {
 }
 
 #[test]
+fn a_value_can_be_a_whole_statement_or_a_result() {
+    for (form, expected) in [
+        // Nothing uses the value of a statement before the last.
+        ("(defun f (x) «(g x)» x)", "(defun f (x) (let ((value (g x)))\n               value) x)"),
+        ("(dolist (x l) «(g x)»)", "(dolist (x l) (let ((value (g x)))\n                value))"),
+        // The form has one value.
+        ("(defun f (x) «(string-trim \" \" x)»)", "(let ((string-trim (string-trim \" \" x)))"),
+        ("(defun f (x) (if x «(+ x 1)» (g x)))", "(if x (let ((value (+ x 1)))"),
+        ("(defun f (x) «(if x (car x) (list 1))»)", "(let ((value (if x (car x) (list 1))))"),
+        ("(defun f (x) (h «(when x (g x))»))", "(let ((value (when x (g x))))"),
+        // Only the first value is used.
+        ("(defun f (x) (or x «(g x)» 1))", "(or x (let ((value (g x)))"),
+        ("(defun f (x) (loop for y in «(g x)» collect y))", "(loop for y in (let ((value (g x)))"),
+        ("(defun f (x) (cond («(g x)»)))", "(let ((value (g x)))"),
+        ("(defun f (x) (let* ((y 1) (z «(g x)»)) (h y z)))", "(let* ((y 1) (value (g x))"),
+        ("(defvar *x* «(g 1)»)", "(defvar *x* (let ((value (g 1)))"),
+        // The form around is evaluated after another, and the one within it is not.
+        ("(defun f (x) (list (h x) (k 1 «(g x)»)))", "(list (h x) (let ((value (g x)))"),
+    ] {
+        let found = refactored(&[("a.lisp", form)], "extract-variable");
+        assert!(found.contains(expected), "{form}\n{found}");
+    }
+    for (form, reason) in [
+        ("(defun f (x) (or x «(g x)»))", "all of its values"),
+        ("(defun f (x) (list x) «(floor x 2)»)", "all of its values"),
+        ("(defun f (x) (loop while x return «(g x)»))", "all of its values"),
+        ("(defun f (x) (flet ((car (x) (g x))) «(car x)»))", "all of its values"),
+        ("(defun f (x) «\"Doc.\"» x)", "it is no value"),
+        ("(tagbody «again» (go again))", "it is no value"),
+        ("(progn «(defun f (x) x)» 1)", "it is no value"),
+        ("(defgeneric f (x) «(:method (x) 1)»)", "it is an option"),
+        ("(defmacro each (x &body b) `(g ,x ,@b))\n(defun f (x) (each x «(g x)»))", "it is not known how each"),
+        ("(defun f (x) (my-cond ((g «(h x)») 1)))", "it is not known how"),
+    ] {
+        let found = refactored(&[("a.lisp", form)], "extract-variable");
+        assert!(found.contains(&format!("refused: {reason}")), "{form}\n{found}");
+        if reason == "it is an option" {
+            assert!(refactored(&[("a.lisp", form)], "extract-function").contains("refused: it is an option"), "{form}");
+        }
+    }
+}
+
+#[test]
 fn statements_become_a_function_of_what_they_use() {
     for (text, expected) in [
         (
