@@ -13,12 +13,13 @@ use super::mentions::Mentions;
 use super::slots;
 use super::structures::{Maker, Structures};
 use super::symbols::{denotes, is_standard_symbol};
-use super::target::Target;
+use super::target::{Target, Thing, kind_by_operator};
 use super::{Change, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{Packages, Snapshot};
 use crate::ide::named_symbols;
 use crate::image::api::symbols::SymbolPart;
+use crate::text::definitions::is_definer;
 use crate::text::document::Document;
 use crate::text::names;
 use crate::text::position::line_column;
@@ -65,6 +66,11 @@ pub async fn rename<B: Backend>(
         let locked = owner == "COMMON-LISP" || owner.starts_with("SB-");
         let why = if locked { "is locked" } else { "is none of the workspace's" };
         return Refusal::of(format!("{} is a symbol of the package {owner}, which {why}.", named.name));
+    }
+    // Of what a user's macro defined, the image knows the kind.
+    let by_macro = kinds.iter().any(|kind| is_definer(kind));
+    if let Some(facts) = known.facts.filter(|facts| by_macro && facts.package.as_deref() == Some(home.as_str())) {
+        kinds.extend(facts.kinds.into_iter().filter(|kind| Thing::of_kind(kind).is_some()));
     }
     let (mut home, mut name, mut new) = (home, symbol.name.clone(), new.to_owned());
     let mut slot_as_written = None;
@@ -191,6 +197,7 @@ fn kinds(index: &Snapshot, packages: &Packages<'_>, home: &str, name: &str) -> H
                 .is_some_and(|symbol| denotes(&symbol, one.package.as_deref(), packages, home, name))
             {
                 kinds.insert(one.kind().to_owned());
+                kinds.extend(kind_by_operator(one.kind()).map(str::to_owned));
             }
             let slots = one.slots.iter().filter_map(|slot| names::symbol(slot));
             for slot in slots {

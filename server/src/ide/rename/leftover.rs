@@ -3,14 +3,16 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::Options;
 use super::mentions::Mentions;
 use super::symbols::denotes;
 use super::target::Target;
 use crate::ide::context::{Backend, Cursor};
-use crate::ide::index::{Indexed, Packages, Snapshot};
+use crate::ide::index::{FileEntry, Indexed, Packages, Snapshot};
 use crate::image::api::symbols::SymbolPart;
+use crate::text::definitions::{Hint, locate};
 use crate::text::names;
 
 /// Returns true if all of the image's definitions of a name came from files of the workspace, and
@@ -24,17 +26,32 @@ pub(super) async fn is_left_over<B: Backend>(
 ) -> bool {
     let Some(symbol) = names::symbol(written) else { return false };
     let known = cursor.context.symbol(written, Some(home), &[SymbolPart::Definitions]).await.unwrap_or_default();
+    let features = known.features.as_deref().unwrap_or_default();
+    let mut texts = cursor.context.texts().await;
+    // A user's macro may derive the name from another one, which it gets as an argument.
+    let lower = symbol.name.to_lowercase();
+    let makes = |one: &Indexed| one.kind() == one.operator && lower.contains(one.key.as_str());
     for definition in &known.definitions {
         let Some(file) = &definition.place.file else { return false };
         if !is_of_workspace(index, file).await {
             return false;
         }
-    }
-    // A macro of the user may derive the name from another one that it gets as an argument.
-    let lower = symbol.name.to_lowercase();
-    let makes = |one: &Indexed| one.kind() == one.operator && lower.contains(one.key.as_str());
-    if index.files.iter().flat_map(|file| &file.definitions).any(makes) {
-        return false;
+        // The form from which the image has the definition, which another name may stand in by now.
+        let (offset, form) = (definition.place.offset, definition.place.form);
+        let place = match texts.get(file).await {
+            Some(text) if offset.or(form).is_some() => {
+                locate(&text.document, &Hint { offset, form, features, ..Hint::default() }).map(|place| place.form)
+            }
+            _ => None,
+        };
+        let is_there =
+            |one: &Indexed| place.is_none_or(|place| place.start <= one.form.start && one.form.end <= place.end);
+        let real = tokio::fs::canonicalize(file).await.unwrap_or_else(|_| file.clone());
+        let in_file = |one: &&Arc<FileEntry>| place.is_none() || one.path == *file || one.path == real;
+        let of_file = index.files.iter().filter(in_file).flat_map(|file| &file.definitions);
+        if of_file.filter(|one| is_there(one)).any(makes) {
+            return false;
+        }
     }
     !known.definitions.is_empty() && !is_mentioned(cursor, index, packages, home, &symbol.name).await
 }

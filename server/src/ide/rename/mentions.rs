@@ -234,9 +234,12 @@ impl Mentions<'_> {
         }
         let operator = around.operators.last().map(String::as_str).unwrap_or_default();
         let declared = around.operators.iter().any(|one| matches!(one.as_str(), "declaim" | "declare" | "proclaim"));
+        let evaluated = scopes.space_at(node.span);
+        let in_clause = around.operators.iter().rev().nth(1).is_some_and(|outer| outer == "cond");
         let space = match (around.head, node.prefix) {
+            (true, Prefix::None) if in_clause && evaluated == Some(Space::Variable) => evaluated,
             (true, _) | (_, Prefix::Function) => Some(Space::Function),
-            _ => scopes.space_at(node.span),
+            _ => evaluated,
         };
         let in_function = matches!(operator, "function") && !around.head;
         let in_slots = around.operators.iter().any(|one| {

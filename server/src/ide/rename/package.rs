@@ -5,7 +5,6 @@
 
 mod designators;
 
-
 use self::designators::{Mention, Role};
 use super::files::changed_files;
 use super::leftover::is_package_left_over;

@@ -1,5 +1,5 @@
-//! Slots whose symbol also names something else. The slot and its accessors of the same name are one
-//! thing, and the function, variable or class another, which keeps its name.
+//! Slots whose symbol also names something else. The slot and its accessors of the same name are
+//! one thing, and the function, variable or class another, which keeps its name.
 
 use std::collections::HashSet;
 

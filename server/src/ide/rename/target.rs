@@ -63,6 +63,25 @@ impl Thing {
     }
 }
 
+/// The kind of what a user's defining operator makes, by its name: `defun/inline`, `defmacro*`.
+pub(super) fn kind_by_operator(operator: &str) -> Option<&'static str> {
+    const STARTS: [(&str, &str); 9] = [
+        ("defun", "function"),
+        ("defmacro", "macro"),
+        ("defgeneric", "generic function"),
+        ("defmethod", "method"),
+        ("defvar", "variable"),
+        ("defparameter", "variable"),
+        ("defconstant", "constant"),
+        ("define-constant", "constant"),
+        ("defclass", "class"),
+    ];
+    let varies = |start: &str| {
+        operator.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '*', '+', '-']))
+    };
+    STARTS.iter().find(|(start, _)| varies(start)).map(|(_, kind)| *kind)
+}
+
 impl Target {
     pub(super) fn is(&self, thing: Thing) -> bool {
         thing.is_among(&self.kinds)

@@ -308,6 +308,23 @@ fn a_symbol_is_renamed_where_a_package_definition_names_it() {
 }
 
 #[test]
+fn what_a_macro_of_the_workspace_defines_is_renamed_as_what_it_is() {
+    let uses = "(defun g () (f 1) (mapcar #'f l))";
+    let shown = |operator: &str, image: FakeImage| {
+        let text = format!("({operator} f‸ (x) x)\n{uses}");
+        let renaming =
+            run(rename(&cursor(image, &[("a.lisp", &text)]), "new", &FixedExpander(None), Options::default()));
+        applied(&renaming.unwrap())
+    };
+    let expected = |operator| format!("({operator} new (x) x)\n(defun g () (new 1) (mapcar #'new l))\n");
+    assert_eq!(shown("defun/inline", FakeImage::absent()), expected("defun/inline"));
+    let facts = serde_json::json!({"name": "F", "package": "COMMON-LISP-USER", "external": false, "printed": "F",
+        "kinds": ["function"], "documentation": []});
+    let image = FakeImage::empty().symbol("f", serde_json::json!({"found": true, "facts": facts}));
+    assert_eq!(shown("define-thing", image), expected("define-thing"));
+}
+
+#[test]
 fn variables_slots_classes_and_structures() {
     global(
         &[(

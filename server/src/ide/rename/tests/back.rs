@@ -49,7 +49,10 @@ fn a_name_that_only_the_image_has_left_is_free() {
         "(defun helper (x) \"As HELPER.\" x)\n(print '(helper (?helper 1)))\n"
     );
     let refused = "refused: helper is already defined in the image as function, compiler macro.\n";
-    // The definition came from another file, or the name is still used.
+    // A macro may have made the name of another one, in the form that defined it.
+    assert_eq!(renamed("a.lisp", "(defslots help)\n(defun hlp‸ (x) x)"), refused);
+    assert_eq!(renamed("a.lisp", "(defun hlp‸ (x) x)\n(defslots help)"), "(defun helper (x) x)\n(defslots help)\n");
+    // Defined in another file, and still called.
     assert_eq!(renamed("other.lisp", "(defun hlp‸ (x) x)"), refused);
     assert_eq!(renamed("a.lisp", "(defun hlp‸ (x) (helper x))"), refused);
     assert_eq!(renamed("a.lisp", "(defun hlp‸ (x) x)\n(use-it #'helper)"), refused);

@@ -35,6 +35,17 @@ fn types_at_the_heads_of_clauses() {
 }
 
 #[test]
+fn a_variable_at_the_head_of_a_clause() {
+    for text in [
+        "(defvar *x‸* nil)\n(defun f () (cond (*x* 1) ((g) *x*)))",
+        "(defvar *x‸* nil)\n(defmacro m () '(cond (*x* 1)))\n(defmacro n (y) `(cond (*x* ,y)))",
+    ] {
+        let found = renamed(text, "*new*", &FixedExpander(None));
+        assert_eq!(found, format!("variable: {}\n", text.replace('‸', "").replace("*x*", "*new*")));
+    }
+}
+
+#[test]
 fn code_that_macros_return() {
     global(
         &[(

@@ -98,7 +98,11 @@ fn package_definitions_name_both_symbols() {
             ("p.lisp", "(defpackage :pa (:use :cl) (:export #:name))\n(defpackage :pb (:use :cl :pa))"),
         ]
     };
-    global(&texts("(in-package :pb)\n(name 1)"), "title", Options::default(), expect![[r#"
+    global(
+        &texts("(in-package :pb)\n(name 1)"),
+        "title",
+        Options::default(),
+        expect![[r#"
         slot
         (in-package :pa)
         (defclass c () ((title :initarg :name)))
@@ -107,7 +111,8 @@ fn package_definitions_name_both_symbols() {
         (?title 1)
         (defpackage :pa (:use :cl) (:export ?#:name #:title))
         (defpackage :pb (:use :cl :pa))
-    "#]]);
+    "#]],
+    );
     global(
         &texts("(in-package :pb)\n(list (name 1) (slot-value c 'name))"),
         "title",
