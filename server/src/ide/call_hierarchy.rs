@@ -8,7 +8,7 @@ use ropey::Rope;
 use super::context::{Backend, Context, Cursor};
 use super::hierarchy::{Item, Lookup, Named};
 use super::named_symbols::SymbolHere;
-use super::references::{self, Referred};
+use super::references::{self, Referred, Step};
 use super::{enclosing, hyperspec};
 use crate::file_uri::path_of_uri;
 use crate::image::api::symbols::SymbolPart;
@@ -77,11 +77,12 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
     found
 }
 
-/// Returns the definitions and other forms that call a symbol, each with the places, in order.
-pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Calls> {
-    let mut texts = context.texts();
+/// The definitions and other forms that call a symbol, each with the places, in order.
+/// Calls `step` with the numbers of steps that are done and in all.
+pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named, step: Step<'_>) -> Vec<Calls> {
+    let mut texts = context.texts().await;
     let name = super::definition_in_index::symbol_of(&named.name);
-    let found = references::of_name(context, name, named.package.as_deref(), &mut texts).await;
+    let found = references::of_name_in_steps(context, name, named.package.as_deref(), &mut texts, step).await;
     let mut calls: Vec<Referred> = found.references;
     calls.retain(|one| one.called);
     calls.sort_by(|one, other| (&one.text.path, one.span).cmp(&(&other.text.path, other.span)));
@@ -190,7 +191,7 @@ mod tests {
                 };
                 calls.places.iter().map(one).collect::<Vec<_>>().join(", ")
             };
-            for one in run(incoming(&cursor.context, &named)) {
+            for one in run(incoming(&cursor.context, &named, &|_, _| {})) {
                 out += &format!("  <- {} at {}\n", shown(&one.item), places(&one, one.item.text.document.text()));
             }
             let start = item.selection.start;
@@ -256,6 +257,23 @@ mod tests {
                   -> function hidden b.lisp:2 at 1:8 far
             "#]],
         );
+    }
+
+    #[test]
+    fn callers_are_found_in_steps_that_end() {
+        let by = |form: usize| json!({"kind": "calls", "by": format!("f{form}"), "by_kind": "function", "file": "/no/a.lisp", "form": form});
+        let text: String = (0..100).map(|form| format!("(defun f{form} (x) (far x) (far 1))\n")).collect();
+        let references: Vec<_> = (0..100).map(by).collect();
+        let image =
+            FakeImage::empty().symbol("far", json!({"found": true, "definitions": [], "references": references}));
+        let cursor = cursor(image, &[("a.lisp", &format!("{text}‸"))]);
+        let steps = std::sync::Mutex::new(Vec::new());
+        let named = Named { name: "far".into(), package: None };
+        let step = |done, all| steps.lock().expect("no panic").push((done, all));
+        let calls = run(incoming(&cursor.context, &named, &step));
+        assert_eq!(calls.iter().map(|one| one.places.len()).collect::<Vec<_>>(), [2; 100]);
+        let steps = steps.into_inner().expect("no panic");
+        assert!(steps.len() > 8 && steps.is_sorted() && steps.iter().all(|(done, all)| done < all), "{steps:?}");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::text::Span;
 use crate::text::cancellation;
 use crate::text::datum::Form;
 use crate::text::definitions::{self, Hint};
+use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::names;
 use crate::text::position::line_column;
@@ -26,6 +27,13 @@ pub use kinds::{Kind, Use, calls};
 
 /// The number of references after which no further text is searched.
 const MAX_REFERENCES: usize = 10_000;
+
+/// The number of references between two reports of progress, and two moments at which the search
+/// can be given up.
+const STEP: usize = 16;
+
+/// Reports the numbers of steps that are done and in all.
+pub type Step<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// A place that refers to a name.
 #[derive(Debug, Clone)]
@@ -89,9 +97,20 @@ pub async fn of_name<B: Backend>(
     package: Option<&str>,
     texts: &mut Texts,
 ) -> Found {
+    of_name_in_steps(context, written, package, texts, &|_, _| {}).await
+}
+
+/// Acts as [`of_name`]; calls `step` with the numbers of steps that are done and in all.
+pub async fn of_name_in_steps<B: Backend>(
+    context: &Context<B>,
+    written: &str,
+    package: Option<&str>,
+    texts: &mut Texts,
+    step: Step<'_>,
+) -> Found {
     let want = [SymbolPart::References, SymbolPart::Definitions, SymbolPart::Facts];
     let known = context.symbol(written, package, &want).await.unwrap_or_default();
-    let references = all(context, written, package, &known, texts).await;
+    let references = all(context, written, package, &known, texts, step).await;
     let own = places::defined_anywhere(Some(&known), written, package, texts).await;
     Found { references, definitions: own.iter().map(Defined::target).collect() }
 }
@@ -166,7 +185,8 @@ async fn line_of_reference(
 ) -> Option<(std::path::PathBuf, usize)> {
     let file = reference.place.file.as_ref()?;
     let text = texts.get(file).await?;
-    let (place, top) = referrer(reference, &text.document, features)?;
+    let form_at = |span| Arc::new(Form::of(&text.document, span));
+    let (place, top) = referrer(reference, &text.document, features, form_at)?;
     let uses = kinds::named(&Form::of(&text.document, top), key, true);
     let at = uses.iter().find(|one| one.kind != Kind::Defines).map_or(place.name.start, |one| one.span.start);
     Some((file.clone(), line_column(text.document.text(), at).line))
@@ -175,8 +195,9 @@ async fn line_of_reference(
 /// Returns the referring definition, and the span of its top-level form.
 fn referrer(
     reference: &Reference,
-    document: &crate::text::document::Document,
+    document: &Document,
     features: &[String],
+    form_at: impl FnOnce(Span) -> Arc<Form>,
 ) -> Option<(definitions::Place, Span)> {
     let by = reference.by.split(" (").next().unwrap_or_default();
     let hint = Hint {
@@ -187,7 +208,7 @@ fn referrer(
         features,
         ..Hint::default()
     };
-    let place = definitions::locate(document, &hint)?;
+    let place = definitions::locate_in(document, &hint, form_at)?;
     let top = document.scan().form_at(place.form.start).map_or(place.form, |form| form.span);
     Some((place, top))
 }
@@ -200,6 +221,7 @@ async fn all<B: Backend>(
     package: Option<&str>,
     known: &Known,
     texts: &mut Texts,
+    step: Step<'_>,
 ) -> Vec<Referred> {
     let key = definitions::key(written);
     let kinds = known.facts.as_ref().map(|facts| facts.kinds.as_slice()).unwrap_or_default();
@@ -215,7 +237,7 @@ async fn all<B: Backend>(
         };
     let kind_of = |one: &kinds::Use| if is_macro && one.kind == Kind::Calls { Kind::Macroexpands } else { one.kind };
     let mut seen: HashSet<(std::path::PathBuf, Span)> = HashSet::new();
-    let mut found = recorded(known, &key, special, kind_of, texts).await;
+    let mut found = recorded(known, &key, special, kind_of, texts, step).await;
     found.retain(|one| seen.insert((one.text.path.clone(), one.span)));
     // The texts have mentions that the compiler does not record, and some of the files are not
     // loaded. Symbols of COMMON-LISP and of SBCL are searched for in open files only.
@@ -272,16 +294,31 @@ async fn recorded(
     special: bool,
     kind_of: impl Fn(&kinds::Use) -> Kind,
     texts: &mut Texts,
+    step: Step<'_>,
 ) -> Vec<Referred> {
     /// A referring definition, and the kinds of its references.
     type Referrer = (Arc<Text>, Span, Span, Vec<Kind>);
     let features = known.features.as_deref().unwrap_or_default();
     let mut referrers: Vec<Referrer> = Vec::new();
     let mut places: HashMap<(std::path::PathBuf, Span), usize> = HashMap::new();
-    for reference in known.references.as_deref().unwrap_or_default() {
+    let references = known.references.as_deref().unwrap_or_default();
+    // Several references are in one form, and each form is read once.
+    let mut forms: HashMap<(usize, Span), Arc<Form>> = HashMap::new();
+    let mut form_of = |text: &Arc<Text>, span: Span| {
+        forms
+            .entry((Arc::as_ptr(text) as usize, span))
+            .or_insert_with(|| Arc::new(Form::of(&text.document, span)))
+            .clone()
+    };
+    for (done, reference) in references.iter().enumerate() {
+        if done % STEP == 0 {
+            step(done, 2 * references.len());
+            tokio::task::yield_now().await;
+        }
         let Some(file) = &reference.place.file else { continue };
         let Some(text) = texts.get(file).await else { continue };
-        let Some((place, top)) = referrer(reference, &text.document, features) else { continue };
+        let found = referrer(reference, &text.document, features, |span| form_of(&text, span));
+        let Some((place, top)) = found else { continue };
         let at = *places.entry((text.path.clone(), place.name)).or_insert_with(|| {
             referrers.push((text.clone(), place.name, top, Vec::new()));
             referrers.len() - 1
@@ -289,11 +326,16 @@ async fn recorded(
         referrers[at].3.push(Kind::of(&reference.kind));
     }
     let mut found = Vec::new();
-    for (text, name, top, recorded) in referrers {
+    let count = referrers.len();
+    for (done, (text, name, top, recorded)) in referrers.into_iter().enumerate() {
+        if done % STEP == 0 {
+            step(references.len() + done * references.len() / count, 2 * references.len());
+            tokio::task::yield_now().await;
+        }
         let first = recorded.first().copied().unwrap_or(Kind::Mentions);
         let called = |kind: Kind| matches!(kind, Kind::Calls | Kind::Macroexpands);
-        let uses = kinds::named(&Form::of(&text.document, top), key, special);
-        // If a use in the text explains the record, the mentions need not explain it.
+        let uses = kinds::named(&form_of(&text, top), key, special);
+        // If a use in the text explains the record, the mentions do not have to.
         let certain = uses.iter().any(|one| one.called || recorded.contains(&kind_of(one)));
         for one in &uses {
             // A macro may use a name in another way than its position suggests.

@@ -63,7 +63,9 @@ pub(super) fn answer(negotiated: &Negotiated, image: &ImageState) -> InitializeR
             inlay_hint_provider: Some(OneOf::Left(true)),
             implementation_provider: Some(ImplementationProviderCapability::Simple(true)),
             references_provider: Some(OneOf::Left(true)),
-            call_hierarchy_provider: Some(true.into()),
+            call_hierarchy_provider: Some(CallHierarchyServerCapability::Options(CallHierarchyOptions {
+                work_done_progress_options: WorkDoneProgressOptions { work_done_progress: Some(true) },
+            })),
             linked_editing_range_provider: Some(LinkedEditingRangeServerCapabilities::Simple(true)),
             document_link_provider: Some(DocumentLinkOptions {
                 resolve_provider: Some(false),

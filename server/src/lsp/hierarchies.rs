@@ -3,6 +3,7 @@
 
 use lsp_types::*;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::Result;
 
 use super::connection::Connection;
@@ -10,6 +11,7 @@ use super::{from_proto, to_proto};
 use crate::ide::call_hierarchy::{self, Calls};
 use crate::ide::hierarchy::{Item, Named};
 use crate::ide::type_hierarchy;
+use crate::model::image::Progress;
 use crate::text::position::{PositionEncoding, to_offset};
 
 /// Answers `textDocument/prepareCallHierarchy`.
@@ -38,7 +40,20 @@ pub(super) async fn incoming(
         let from_ranges = calls.places.iter().map(|span| to_proto::range(text, *span, encoding)).collect();
         Some(CallHierarchyIncomingCall { from: call_item(&calls.item, encoding)?, from_ranges })
     };
-    Ok(Some(call_hierarchy::incoming(&context, &named).await.iter().filter_map(one).collect()))
+    let title = format!("Finding the callers of {}", named.name);
+    let bar = connection.bars.begin(params.work_done_progress_params.work_done_token, false, &title, true);
+    let (progress, steps) = mpsc::unbounded_channel();
+    let step = |done: usize, all: usize| {
+        let step = Progress {
+            message: "Reading the code that refers to it".into(),
+            done: done as u64,
+            total: Some(all as u64),
+        };
+        // The bar that reads the steps lives until the answer.
+        let _ = progress.send(step);
+    };
+    let calls = bar.follow(steps, call_hierarchy::incoming(&context, &named, &step)).await?;
+    Ok(Some(calls.iter().filter_map(one).collect()))
 }
 
 /// Answers `callHierarchy/outgoingCalls`.

@@ -1,5 +1,7 @@
 //! The search for a definition that the image reports by offset, form number or name.
 
+use std::sync::Arc;
+
 use super::super::Span;
 use super::super::datum::{Form, Kind, Node};
 use super::super::document::Document;
@@ -39,6 +41,12 @@ pub struct Place {
 /// name decides. If no definition has the name, the reported form counts, or else the first form.
 /// Returns `None` if the text has no form.
 pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
+    locate_in(document, hint, |span| Arc::new(Form::of(document, span)))
+}
+
+/// Acts as [`locate`]; `form_at` returns the top-level form at a span, which may have been read
+/// before.
+pub fn locate_in(document: &Document, hint: &Hint<'_>, form_at: impl FnOnce(Span) -> Arc<Form>) -> Option<Place> {
     let forms = document.scan().forms();
     // SBCL's offset may be the place at which the reader began: behind the previous form, and
     // before a form that `#+` skips.
@@ -52,9 +60,10 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
             && (hint.kind != "method" || (one.specializers == hint.specializers && one.qualifiers == hint.qualifiers))
     };
     let place = |one: &Defined| Place { form: one.span, name: one.name };
-    let form = top.map(|span| Form::of(document, span));
+    let form = top.map(form_at);
+    let form = form.as_deref();
     let mut here = Vec::new();
-    if let Some(form) = &form {
+    if let Some(form) = form {
         form.nodes.iter().for_each(|node| everywhere(form, node, |_| true, &mut here));
         if let Some(one) = here.iter().find(|one| exact(one)) {
             return Some(place(one));
@@ -69,13 +78,13 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
     let nearest = |wanted: &dyn Fn(&Defined) -> bool| {
         others.iter().filter(|one| wanted(one)).min_by_key(|one| one.span.start.abs_diff(near)).map(place)
     };
-    let mentioned = form.as_ref().and_then(|form| form.nodes.iter().find_map(|node| mention(form, node, &hint.key)));
+    let mentioned = form.and_then(|form| form.nodes.iter().find_map(|node| mention(form, node, &hint.key)));
     nearest(&exact)
         .or_else(|| here.iter().find(|one| one.key == hint.key).map(place))
         .or_else(|| mentioned.zip(top).map(|(name, form)| Place { form, name }))
         .or_else(|| nearest(&|_| hint.kind != "method"))
         .or_else(|| {
-            let form = form.as_ref()?;
+            let form = form?;
             let node = form.nodes.first()?;
             let name = node.children.get(1).unwrap_or(node);
             let name = if name.kind == Kind::List { name.children.first().unwrap_or(name) } else { name };
