@@ -214,11 +214,12 @@
               (exit-process 0))
     (exit-process 70)))
 
-(define-global *usage-with-room* 0 "The part of the heap that was in use when room was last made for a copy.")
+(define-global *usage-with-room* 0
+  "The part of the heap that was in use when room was last made for a copy.")
 
 (defun make-room-for-copy ()
-  "Collects garbage if little heap is left, so that the copy has some: once, until a tenth of the heap
-  more is in use. A program may have that much data."
+  "Collects garbage if little heap is left, so that the copy has some: once, until a tenth of the
+  heap more is in use. A program may have that much data."
   (when (and (heap-nearly-full-p)
              (> (dynamic-usage) (+ *usage-with-room* (floor (sb-ext:dynamic-space-size) 10))))
     (sb-ext:gc :gen 2)

@@ -1,7 +1,7 @@
-;;;; Encapsulations that the user's code makes of functions of the system (SB-INT:ENCAPSULATE, TRACE).
-;;;; They hold for the user's code and not for the work of Consort, which reads, compiles, evaluates
-;;;; and prints for every session. One that an evaluation makes holds in its session alone; one of a
-;;;; loaded file, and a traced function, in all of the user's code.
+;;;; Encapsulations that the user's code makes of functions of the system (SB-INT:ENCAPSULATE,
+;;;; TRACE). They hold for the user's code and not for the work of Consort, which reads, compiles,
+;;;; evaluates and prints for every session. One that an evaluation makes holds in its session
+;;;; alone; one of a loaded file, and a traced function, in all of the user's code.
 
 (in-package :consort)
 
@@ -29,8 +29,8 @@
          (part-of-core-p (fdefinition name)))))
 
 (defun synchronizes-p (name)
-  "Returns true if NAME is a function of mutexes, semaphores or condition variables. The runtime calls
-  them in all threads, with its locks held."
+  "Returns true if NAME is a function of mutexes, semaphores or condition variables. The runtime
+  calls them in all threads, with its locks held."
   (and (symbolp name)
        (eq (symbol-package name) (load-time-value (find-package "SB-THREAD")))
        (some (lambda (word) (search word (symbol-name name))) '("MUTEX" "SEMAPHORE" "LOCK" "CONDITION" "WAITQUEUE" "FUTEX"))))

@@ -1,8 +1,8 @@
 ;;;; Handlers of signals, timers without a thread and, in older SBCLs, hooks of collections that the
 ;;;; user's code installs. The system calls them in any thread, as a rule the one that serves the
-;;;; host, where they would end the image by an error and hold up all sessions by a loop. In a thread
-;;;; of Consort's that runs none of the user's code they are put off: a thread of the user's calls
-;;;; them.
+;;;; host, where they would end the image by an error and hold up all sessions by a loop. In a
+;;;; thread of Consort's that runs none of the user's code they are put off: a thread of the user's
+;;;; calls them.
 
 (in-package :consort)
 
@@ -13,7 +13,8 @@
   "The calls that are put off, by the number of the signal; of one that comes again, the last. That
   of number 0 calls the hooks of collections.")
 (define-global *put-off-calls* '() "Other functions that are put off, newest first.")
-(define-global *put-off* (sb-thread:make-semaphore :name "consort handlers") "Counts what is put off.")
+(define-global *put-off* (sb-thread:make-semaphore :name "consort handlers")
+  "Counts what is put off.")
 (define-global *handlers-thread* nil "The thread that calls what is put off, if one was started.")
 
 (defun puts-off-p ()
@@ -26,8 +27,8 @@
        (not (and *own-evaluation* (eq (evaluation-state *own-evaluation*) :running)))))
 
 (defun call-reporting-error (function)
-  "Calls FUNCTION. An error that nobody handles is told as that of any thread of the user's, and ends
-  the call alone: a signal that comes while a thread ends may be lost, and its lock with it."
+  "Calls FUNCTION. An error that nobody handles is told as that of any thread of the user's, and
+  ends the call alone, so that the thread is there for the next one."
   (let ((sb-ext:*invoke-debugger-hook* (lambda (condition hook)
                                          (declare (ignore hook))
                                          (user-debugger-hook condition)

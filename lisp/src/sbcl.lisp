@@ -106,7 +106,8 @@ KIND is one of
 (define-internal alarm-handler :function "alarms in a copy of an image whose code has replaced the handler" ("SB-UNIX" "SIGALRM-HANDLER"))
 (define-internal interruption-signal :variable "interrupting after code has replaced the handler" ("SB-UNIX" "SIGURG"))
 
-(defvar *users-code* t "True while the user's code runs, for which its encapsulations of the system's functions hold.")
+(defvar *users-code* t
+  "True while the user's code runs, for which its encapsulations of the system's functions hold.")
 
 (defmacro with-lock ((mutex) &body body)
   "BODY with MUTEX held and interrupts off, so that nobody unwinds out of it. Only for short work

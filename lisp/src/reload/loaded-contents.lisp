@@ -15,8 +15,8 @@
   "From the native true name of a source file to the SHA-256 of what was loaded of it last.")
 
 (defvar *before-loads* nil
-  "While a session evaluates: a list of one element, the snapshot from before it first loaded a file of
-  which another text had been loaded; NIL until it does.")
+  "While a session evaluates: a list of one element, the snapshot from before it first loaded a file
+  of which another text had been loaded; NIL until it does.")
 
 (define-global *compiled-contents* (make-hash-table :test #'equal :synchronized t)
   "From the facts of a fasl that was compiled in this image to the SOURCE-STATE of its source then.")

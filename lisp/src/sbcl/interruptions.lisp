@@ -17,8 +17,8 @@
         (setf (aref octets at) (sb-sys:sap-ref-8 sap at))))))
 
 ;;; Signals that SBCL puts off in no thread, not even where it allocates or begins a thread
-;;; (runtime/interrupt.c, deferrable_sigset): a handler that runs there may hang the process. They are
-;;; blocked in all threads, and a thread waits for those that the program handles.
+;;; (runtime/interrupt.c, deferrable_sigset): a handler that runs there may hang the process. They
+;;; are blocked in all threads, and a thread waits for those that the program handles.
 
 (define-internal start-finalizer-thread :function "signals that programs handle" ("SB-IMPL" "FINALIZER-THREAD-START"))
 
@@ -40,7 +40,8 @@
        0 (vector-sap set) 0))))           ; SIG_BLOCK
 
 (defun await-signal (info)
-  "Waits for one of the *AWAITED-SIGNALS*, and returns its number. INFO, octets, gets the siginfo_t."
+  "Waits for one of the *AWAITED-SIGNALS*, and returns its number. INFO, octets, gets the
+  siginfo_t."
   (let ((set (awaited-set)))
     (loop
       (let ((signal (with-pinned-objects (set info)
