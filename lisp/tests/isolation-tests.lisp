@@ -227,7 +227,10 @@
     (is equal "3" (first-value image "(+ 1 2)" :session "good"))))
 
 (deftest the-state-of-the-process
-  (breaks-nothing "(sb-posix:umask #o777)" "(sb-posix:chdir \"/\")"))
+  (breaks-nothing "(sb-posix:umask #o777)" "(sb-posix:chdir \"/\")"
+                  "(let ((directory (sb-posix:mkdtemp (format nil \"~A/gone-XXXXXX\" (sb-posix:getenv \"TMPDIR\")))))
+                     (sb-posix:chdir directory)
+                     (sb-posix:rmdir directory))"))
 
 (deftest operators-of-the-standard
   (breaks-nothing "(sb-ext:unlock-package :cl) (defun cl:format (&rest arguments) arguments)"

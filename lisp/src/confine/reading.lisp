@@ -119,8 +119,10 @@
   (some (lambda (home) (beneath-p home directory)) (home-directories)))
 
 (defun holds-work-p (directory)
-  "Returns true if the workspace, the current directory of this process, is DIRECTORY or in it."
-  (let ((work (real-name (concatenate 'string (sb-posix:getcwd) "/"))))
+  "Returns true if the workspace, in which this process stands, is DIRECTORY or in it. It may have
+  been removed."
+  (let* ((here (ignore-errors (sb-posix:getcwd)))
+         (work (and here (real-name (concatenate 'string here "/")))))
     (and work (beneath-p work directory))))
 
 (defun names-of-variable (variable)

@@ -21,7 +21,7 @@
 (define-part "process" (omit)
   (summing (add)
     (dolist (entry (sb-ext:posix-environ)) (add (hash-string entry)))
-    (add (hash-string (sb-posix:getcwd)))
+    (add (hash-string (or (ignore-errors (sb-posix:getcwd)) "")))
     (dolist (name (trace)) (add (hash-string (prin1-to-string name))))))
 
 (defun state-digests ()
