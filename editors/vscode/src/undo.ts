@@ -101,7 +101,7 @@ function newest(entries: LogEntry[], nothing: IsOf[]): { entry: LogEntry | undef
 function toldLast({ told, nothing }: Reloads, entries: LogEntry[]): { one: Reload } | { why: string; other: LogEntry | undefined } {
   const other = newest(entries, nothing).entry
   const one = told.at(-1)
-  if (one === undefined) return { why: 'it is none that you were told of', other }
+  if (one === undefined) return { why: 'it was not reported to you', other }
   const at = entries.findIndex(one.isOf)
   const since = newest(entries.slice(at + 1), nothing)
   if (at >= 0 && since.undid === undefined) return since.entry === undefined ? { one } : { why: `it is newer than ${label(one.words, 120)}`, other }
@@ -130,6 +130,6 @@ export async function undoReload(server: Server): Promise<ReloadReport | undefin
   }
   const report = await server.run<ReloadReport>('undoReload', {})
   if (one !== undefined && (one.what === undefined || one.what === report.what)) mine.told = mine.told.filter((other) => other !== one)
-  else if (one !== undefined) void vscode.window.showWarningMessage(`Consort: ${label(report.what)} was undone, which came in the moment before, and not ${label(one.words, 120)}.`)
+  else if (one !== undefined) void vscode.window.showWarningMessage(`Consort: ${label(report.what)} was undone instead of ${label(one.words, 120)}, because it was loaded just before.`)
   return report
 }

@@ -100,7 +100,7 @@ test('a reload that somebody has undone, or of an image of before, is not the la
   server.condition = { state: 'ready', image: '2', pid: 2, lisp: 'SBCL' }
   seen.messages.length = 0
   await (await undo()).end
-  assert.match(seen.messages.join(), /it is none that you were told of/)
+  assert.match(seen.messages.join(), /it was not reported to you/)
 })
 
 test('an allowed change that the person was told of is undone, and one that came in the moment before is named', async () => {
@@ -113,7 +113,7 @@ test('an allowed change that the person was told of is undone, and one that came
   const second = await undo()
   await undone('H')
   await second.end
-  assert.match(seen.messages.join(), /H was undone, which came in the moment before, and not F/)
+  assert.match(seen.messages.join(), /H was undone instead of F.*, because it was loaded just before/)
 })
 
 test('the report of an undo tells what was put back', () => {

@@ -21,9 +21,9 @@
   (let ((unread (unread-file condition)))
     (if unread
         (format nil "~A (Code under check runs confined: it can read the workspace, Lisp's own files, and what check.read names in your own config.toml, and ~
-~A is none of these. If it must, name it there, or load the file's system first.)" message unread)
+~A is none of these. If the code needs this file, add it to check.read, or load the file's system first.)" message unread)
         (format nil "~A (Code under check runs confined: it cannot write files, start programs or threads, or use the network. ~
-If it must, load the file's system first.)" message))))
+If the code needs this, load the file's system first.)" message))))
 
 (defun severity-of (condition)
   "The severity of CONDITION, which the compiler signals."

@@ -36,7 +36,7 @@
             (push breakpoint hit))))))
 
 (defun stop-at-probe (unit site after value values frame breakpoints)
-  (with-simple-restart (continue "Go on.")
+  (with-simple-restart (continue "Continue.")
     (when (eq :abort (wait-at nil (if breakpoints "breakpoint" "step")
                               :moment (make-moment unit site after value values frame breakpoints)))
       (end-aborted *evaluation*))))

@@ -40,7 +40,7 @@
     (when (and evaluation (in-user-code-p) (not *in-copy*) (not *at-probe*) (stops-at-errors-p evaluation)
                (or (null *current-work*) (work-nests *current-work*))
                (watched-p condition))
-      (with-simple-restart (continue "Go on: the handlers of the condition are called.")
+      (with-simple-restart (continue "Continue: call the handlers of the condition.")
         (when (eq :abort (wait-at condition "signal"))
           (end-aborted evaluation)))))
   nil)

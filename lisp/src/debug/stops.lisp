@@ -427,7 +427,7 @@
            (if (and (plusp tries) (every #'form-frame-p (first stack)))
                (again (1- tries))
                (with-interrupts
-                 (with-simple-restart (continue "Go on.")
+                 (with-simple-restart (continue "Continue.")
                    (when (eq (wait-at nil "pause" :stack stack) :abort)
                      (end-aborted evaluation)))))))
         (t (again tries))))))

@@ -11,7 +11,7 @@
 (defun stop-test (condition)
   "A handler that stops at CONDITION if it is an error."
   (when (and (typep condition 'error) (not (member condition *errors-passed-on* :test #'eq)))
-    (with-simple-restart (continue "Go on: the test framework is given the error.")
+    (with-simple-restart (continue "Continue: give the test framework the error.")
       (invoke-debugger condition))
     (push condition *errors-passed-on*)))
 
@@ -34,7 +34,7 @@
              (framework-type-p assertion :rove/core/result "FAILED-ASSERTION")
              (not (rove-error assertion)))
     (let ((facts (rove-failure assertion)))
-      (with-simple-restart (continue "Go on: the check has failed.")
+      (with-simple-restart (continue "Continue: record the check as failed.")
         (invoke-debugger (make-condition 'failed-check :words (format nil "A check failed: ~A~@[ The value is ~A.~]" (field facts "message")
                                                                       (let ((actual (field facts "actual"))) (and (stringp actual) actual)))))))))
 

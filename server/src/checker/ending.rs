@@ -116,18 +116,18 @@ pub(super) fn explain(end: Option<&CopyEnd>, cause: impl FnOnce() -> Option<Stri
 pub(super) fn own_error(findings: &Findings) -> Option<String> {
     let error = findings.failure()?;
     Some(format!(
-        "It met an error that nothing handled: {error} If that goes on, take back what changed the Lisp itself or ASDF, or restart the image."
+        "The check met an unhandled error: {error} If this happens again, undo your changes to SBCL's own definitions and to ASDF, or restart the image."
     ))
 }
 
 /// Describes the end of a copy that exited with `code` and could not send the reason.
 fn gave_up(code: i32, cause: Option<String>) -> String {
     let why = cause.unwrap_or_else(|| {
-        "Code under check, or a method of yours on PRINT-OBJECT or on another function of the Lisp itself, may fail in every copy; \
-         restart the image if that goes on."
+        "Code under check, or a method of yours on PRINT-OBJECT or on another function of SBCL, may fail in every copy; \
+         restart the image if this happens again."
             .into()
     });
-    format!("The copy of the image gave up before it was done (exit code {code}). {why}")
+    format!("The copy of the image exited before it was done (exit code {code}). {why}")
 }
 
 /// Returns a message about a resource that copies need and that is used up now: space in the file

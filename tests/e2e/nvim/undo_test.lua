@@ -120,7 +120,7 @@ T.it('nothing is undone when something comes while the question waits', function
   entry('code_replace_function', { about = 'g' })
   vim.cmd('Consort undo')
   answer_log()
-  has('it is none that you were told of', prompts[1])
+  has('it was not reported to you', prompts[1])
   entry('consort.compileFile', { client = 'Another editor' })
   choose('undo it')
   answer_log(1)
@@ -211,7 +211,7 @@ T.it('a new image has none of the reloads of before', function()
   log = entries
   vim.cmd('Consort undo')
   answer_log()
-  has('it is none that you were told of', prompts[1])
+  has('it was not reported to you', prompts[1])
 end)
 
 T.it('what could not be put back is said, and so is a reload that came in the moment before', function()

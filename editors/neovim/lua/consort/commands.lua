@@ -122,9 +122,9 @@ M.table = {
     run = of_name('compiling', 'compile'),
   },
   callers = { about = 'compile what uses the definition again', run = of_name('views', 'callers') },
-  changed = { about = 'load what changed: evaluate the forms that the image has otherwise', run = lazy('differences', 'load') },
+  changed = { about = 'evaluate the forms that differ from the image', run = lazy('differences', 'load') },
   undefine = { about = 'remove what the name stands for from the image', run = lazy('undefine', 'ask') },
-  undo = { about = 'undo the reload that you were told of last', run = lazy('undo', 'undo') },
+  undo = { about = 'undo the last reload that was reported to you', run = lazy('undo', 'undo') },
   test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
   answer = {
     about = 'answer what an agent asks: in the code, or allow, allow-session, deny',

@@ -160,7 +160,7 @@ end
 ---@return consort.Told?, string?, table?
 local function told_last(here, entries)
   local one = here.told[#here.told]
-  if not one then return nil, 'it is none that you were told of', (newest(entries, 1, here.nothing)) end
+  if not one then return nil, 'it was not reported to you', (newest(entries, 1, here.nothing)) end
   -- Later entries are of other calls.
   local at = vim.iter(ipairs(entries)):find(function(_, entry) return one.is_of(entry) end)
   if at and effect(entries[at]) == 'adds' then

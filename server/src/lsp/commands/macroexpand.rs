@@ -174,7 +174,7 @@ async fn finish(connection: &Connection, argument: &Argument, place: &Place, don
         }
         if !done.writable {
             let message = format!(
-                "The expansion of {} has objects in it that no text stands for, or is too long to be written down.",
+                "The expansion of {} contains objects that have no printed form, or is too long to insert.",
                 done.form
             );
             connection.show(Level::Error, &message);

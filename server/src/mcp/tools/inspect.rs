@@ -424,7 +424,7 @@ async fn with_value(
                 "value",
             ))
         }
-        ValueAction::Show(Show::Parts) => Err(nothing("Its parts are looked at otherwise.")),
+        ValueAction::Show(Show::Parts) => Err(nothing("Leave out `show` to see the parts of the value.")),
     }
 }
 
