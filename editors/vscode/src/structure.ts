@@ -28,7 +28,7 @@ export const ACTIONS = {
   convolute: 'Convolute the Lists',
   select: 'Select the Form, Then the Next Larger',
   selectContract: 'Select the Next Smaller Form',
-  moveForward: 'Go behind the Next Form',
+  moveForward: 'Go after the Next Form',
   moveBackward: 'Go before the Previous Form',
   moveUp: 'Go before the List',
   moveDown: 'Go into the Next List',

@@ -34,7 +34,7 @@ const EXAMPLES: &str = "\
 Each workspace (a directory with .git, an .asd file or consort.toml) has one host, and the host has one SBCL image. Your editor starts \
 `consort lsp`, your agent starts `consort mcp`; both meet in that image. The host starts with the first and leaves after the last.
 
-Is everything there, and what to do if not:
+Check the installation, and say what to do if something is missing:
   consort doctor
 The compiler's diagnostics, as in the editor, in the terminal:
   consort check src/

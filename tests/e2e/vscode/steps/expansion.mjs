@@ -21,7 +21,7 @@ export default async function ({ workbench, page, step }) {
     await workbench.command('Consort: Expand Further')
     await expansion('the next expansion', '(if (oddp 3)')
     await workbench.both('6-expansion')
-    await workbench.command('Consort: Back to the Expansion Before')
+    await workbench.command('Consort: Back to the Previous Expansion')
     await expansion('the expansion before', '(when (oddp 3)')
     await workbench.command('Consort: Put the Expansion in Place')
     await workbench.until('the expansion in place', async () => /\(progn\s+\(print 1\)\s+\(when \(oddp 3\)\s+\(print 1\)\)\)/.test(await workbench.text('scratch.lisp')))

@@ -52,7 +52,7 @@ export default async function ({ workbench, page, step }) {
     await workbench.scratch('(outer 20)')
     await workbench.evaluate('scratch.lisp', '(outer 20)', '41')
     await row(/^\(inner 20\)\s*⇒ 40/).waitFor()
-    await workbench.command('Consort: Trace Nothing Any More')
+    await workbench.command('Consort: Untrace All')
   }, 'tracedCalls')
 
   await step('a breakpoint stops an evaluation without a session, and values stand at the lines', async () => {
