@@ -64,7 +64,7 @@ export class Evaluator {
   async evaluateRange(
     document: vscode.TextDocument, range: vscode.Range, what: What, position: vscode.Position,
   ): Promise<EvalResult | undefined> {
-    const pending = this.results.pending(document.uri, range, () => (this.server.condition.state === 'starting' ? 'waits for the image' : 'waits its turn'))
+    const pending = this.results.pending(document.uri, range, () => (this.server.condition.state === 'starting' ? 'waits for the image' : 'queued'))
     const version = document.version
     try {
       await this.server.settled()

@@ -393,8 +393,8 @@ test('a value leaves the mark of a later evaluation of its form', () => {
   const uri = document.uri as never
   const at = new Range(0, 0, 0, 3) as never
   const text = (): unknown => (results as unknown as { shown: { after: { contentText: string } }[] }).shown.map(({ after }) => after.contentText)
-  const first = results.pending(uri, at, () => 'waits its turn')
-  const second = results.pending(uri, at, () => 'waits its turn')
+  const first = results.pending(uri, at, () => 'queued')
+  const second = results.pending(uri, at, () => 'queued')
   first.end()
   results.show(uri, at, value('1'))
   assert.deepEqual(text(), ['…'])
@@ -402,8 +402,8 @@ test('a value leaves the mark of a later evaluation of its form', () => {
   assert.deepEqual(text(), ['⇒ 1  · cancelled, not evaluated again'])
   // An evaluation that fails without a result leaves the one that came meanwhile.
   for (const isLate of [true, false]) {
-    const third = results.pending(uri, at, () => 'waits its turn')
-    const fourth = results.pending(uri, at, () => 'waits its turn')
+    const third = results.pending(uri, at, () => 'queued')
+    const fourth = results.pending(uri, at, () => 'queued')
     third.end()
     if (isLate) results.show(uri, at, value('3'))
     fourth.failed()
@@ -419,7 +419,7 @@ test('a cancelled form leaves the value of another one that ends in its line', (
   window.visibleTextEditors = []
   const uri = document.uri as never
   results.show(uri, new Range(0, 0, 0, 3) as never, value)
-  results.pending(uri, new Range(0, 4, 0, 7) as never, () => 'waits its turn').cancelled()
+  results.pending(uri, new Range(0, 4, 0, 7) as never, () => 'queued').cancelled()
   const now = (results as unknown as { shown: { after: { contentText: string }; range: Range }[] }).shown
   assert.deepEqual(now.map(({ after, range }) => [after.contentText, range.end.character]), [['⇒ 1', 3]])
   results.dispose()
@@ -435,9 +435,9 @@ test('a form that waits says so, and how long it runs is counted from its beginn
   const pending = results.pending(document.uri as never, new Range(0, 0, 0, 3) as never, () => waits)
   context.mock.timers.tick(1000)
   assert.match(text() ?? '', /^… waits for the image · \S+ \S+ stops$/)
-  waits = 'waits its turn'
+  waits = 'queued'
   context.mock.timers.tick(1000)
-  assert.match(text() ?? '', /^… waits its turn · /)
+  assert.match(text() ?? '', /^… queued · /)
   pending.begun()
   assert.match(text() ?? '', /^… 0 s · /)
   context.mock.timers.tick(3000)

@@ -82,7 +82,7 @@
 (defun cannot-confine (why)
   "The finding that stands for all others where code cannot be confined, and WHY."
   (make-finding :start 0 :end 1 :severity :error :code "cannot-confine"
-                :message (format nil "This system cannot confine what code does while it is checked (~A), so it was not compiled. To check it all the same, set confine = false under [check] in your own config.toml." why)))
+                :message (format nil "This system cannot confine what code does while it is checked (~A), so it was not compiled. To check it without confinement, set confine = false under [check] in your own config.toml." why)))
 
 (defun check-in-copy (params)
   "Does the check in the copy: everything after the fork."

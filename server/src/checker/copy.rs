@@ -152,7 +152,9 @@ impl Runner {
         let mut output = self.run(&job, Queue::Checks).await?;
         let why = match output.answer.map(serde_json::from_value) {
             Some(Ok(answer)) => return Ok(answer),
-            Some(Err(error)) => format!("The copy of the image gave an answer that means nothing: {error}"),
+            Some(Err(error)) => format!(
+                "The copy of the image gave an answer that could not be decoded: {error}. Restart the image if this happens again."
+            ),
             None => match output.reports.pop().map(|(_, report)| report.end) {
                 Some(CheckEnd::Stopped { reason }) => reason,
                 _ => "The copy of the image gave no answer.".into(),

@@ -93,7 +93,7 @@ pub(super) fn is_locked_out(end: Option<&CopyEnd>) -> bool {
 pub(super) fn locked_out(lock: Option<&str>) -> String {
     let lock = lock.map_or("a lock".to_owned(), |name| format!("the lock {name:?}"));
     format!(
-        "The code needs {lock}, which a thread of the image held whenever a copy was made. Have that thread let go of it, or end it."
+        "The code needs {lock}, which a thread of the image held whenever a copy was made. Make that thread release the lock, or end the thread."
     )
 }
 

@@ -97,7 +97,12 @@ pub(super) fn answer_of<A: DeserializeOwned>(mut output: CheckOutput, timeout: f
         None => None,
     };
     Err(Box::new(match (meaningless, report) {
-        (Some(why), _) => ended("COPY-LOST", format!("The copy of the image gave an answer that means nothing: {why}")),
+        (Some(why), _) => ended(
+            "COPY-LOST",
+            format!(
+                "The copy of the image gave an answer that could not be decoded: {why}. Restart the image if this happens again."
+            ),
+        ),
         (None, Some(report)) if report.diagnostics.iter().any(|found| found.code == "out-of-time") => EvalOutcome {
             status: EvalStatus::Timeout,
             ..ended("TIMEOUT", format!("Stopped: the deadline of {timeout} s passed, and the code could not be left."))

@@ -168,7 +168,7 @@ pub(super) async fn ask<O: Operation, A: DeserializeOwned>(
     operation: &O,
 ) -> Result<A, ImageError> {
     let unreadable = |error: serde_json::Error| {
-        ImageError::Unavailable(format!("The answer of the frozen failure means nothing: {error}"))
+        ImageError::Unavailable(format!("The answer of the frozen failure could not be decoded: {error}"))
     };
     let params = serde_json::to_value(operation).map_err(unreadable)?;
     let asks = failures.asks(number).ok_or_else(|| not_found(number))?;

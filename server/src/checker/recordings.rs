@@ -274,7 +274,7 @@ pub(super) async fn ask<Q: RecordingQuestion>(
     question: &Q,
 ) -> Result<Q::Answer, ImageError> {
     let meaningless =
-        |error| ImageError::Unavailable(format!("The recording gave an answer that means nothing: {error}"));
+        |error| ImageError::Unavailable(format!("The answer of the recording could not be decoded: {error}"));
     let question = serde_json::to_vec(question).map_err(meaningless)?;
     let asks = lock(&recordings.kept).iter().find(|kept| kept.number == number).map(|kept| kept.asks.clone());
     if asks.is_none() {

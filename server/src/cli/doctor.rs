@@ -249,7 +249,7 @@ fn answer(place: &Place, request: &Request) -> Result<Value, String> {
 
 fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
     let features = &image["facts"]["features"];
-    let knows = "it knows your init file, the systems loaded through Consort and reloaded code, as their files are now; not what was only evaluated";
+    let knows = "this process has your init file, the systems loaded through Consort and reloaded code, as their files are now; it lacks definitions that were only evaluated";
     match (image["copies"].as_str(), &features["fork"]) {
         (Some("process"), Value::Bool(true)) => {
             let advice = format!("{knows}. check.copies = \"fork\" has checks work in a copy of the live image");
@@ -267,7 +267,7 @@ fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
             Mark::Missing,
             "landlock",
             "not in this kernel",
-            "checks are confined by seccomp and limits alone and can read all that you can; an agent's evaluation in a copy needs the approval of one in the image; Linux 5.13 and later have it",
+            "checks are confined by seccomp and limits alone and can read all of your files, and an agent's evaluation in a copy needs the same approval as one in the image; Linux 5.13 and later have Landlock",
         )?,
         Some(abi) => findings.print(
             Mark::Good,
@@ -280,8 +280,8 @@ fn features(findings: &mut Findings, image: &Value) -> Result<(), Failure> {
     match &features["seccomp"] {
         Value::Bool(true) => findings.print(Mark::Good, "seccomp", "checks cannot connect, signal or execute", ""),
         Value::Bool(false) => {
-            let advice = "code cannot be confined here, so it is not compiled; check.confine = false in your own config.toml has it compiled all the same";
-            findings.print(Mark::Missing, "seccomp", "not here", advice)
+            let advice = "code cannot be confined here, so it is not compiled; check.confine = false in your own config.toml allows compiling it without confinement";
+            findings.print(Mark::Missing, "seccomp", "not available on this system", advice)
         }
         _ => Ok(()),
     }

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     /// Seconds after which it is interrupted [default: eval.timeout_s, 30]
     #[arg(long, short, value_name = "S", value_parser = seconds)]
     timeout: Option<f64>,
-    /// Only the values, for a program: each whole and on its line, strings as their characters
+    /// Print only the values, unabridged, each on its line; strings without quotes
     #[arg(long)]
     raw: bool,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use crate::session::requests::{self, ClientQuota};
 
 /// The largest number of requests in progress. A debugger has a few. Evaluations wait their turn.
 const REQUESTS: usize = 256;
-const PANICKED: &str = "This is a mistake in Consort, please report it with its log; the debugger goes on.";
+const PANICKED: &str = "This is a bug in Consort; please report it with the log. The debugger continues.";
 
 /// The requests in progress.
 pub(super) struct Handlers {
@@ -80,7 +80,7 @@ impl Handlers {
     fn panicked(&self, number: u64, command: &str, panic: &(dyn std::any::Any + Send)) {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        tracing::error!(command, "the handler of a debugger's request panicked: {why}; this is a mistake in Consort");
+        tracing::error!(command, "the handler of a debugger's request panicked: {why}; this is a bug in Consort");
         self.out.send(Message::response(number, command, Err::<Value, _>(PANICKED.into())));
     }
 }
@@ -124,7 +124,7 @@ mod tests {
         for number in [1, 2] {
             let answer = answer(&mut frames).await;
             assert_eq!((&answer["request_seq"], &answer["success"]), (&json!(number), &json!(false)), "{answer}");
-            assert!(answer["message"].to_string().contains("mistake in Consort"), "{answer}");
+            assert!(answer["message"].to_string().contains("bug in Consort"), "{answer}");
         }
         assert!(handlers.is_empty() && handlers.requests.is_empty());
     }

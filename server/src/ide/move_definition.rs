@@ -158,7 +158,7 @@ pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved
     ];
     let note = NEEDED_AT_COMPILE_TIME.contains(&extracted.defined.operator.as_str()).then(|| {
         let defined = shown::line(&extracted.defined.written);
-        format!("What uses {defined} must be compiled behind {name}: see the order of the files in the system.")
+        format!("Code that uses {defined} must be compiled after {name}: check the order of the files in the system.")
     });
     Ok(Moved { name: extracted.defined.written, files, note })
 }

@@ -373,8 +373,8 @@ impl StopAction {
                 }
             },
             StopAction::RestartFrame { frame } => format!("Call again {}", function(backend, &stop, *frame).await?),
-            StopAction::Step(how) => format!("Have the program make a step {how}"),
-            StopAction::Continue => "Have the program go on".into(),
+            StopAction::Step(how) => format!("Step {how}"),
+            StopAction::Continue => "Continue the program".into(),
             StopAction::Abort if stop.started_by.is_some() => "End the thread".into(),
             StopAction::Abort => "Abort the evaluation".into(),
         };

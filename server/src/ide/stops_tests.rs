@@ -72,7 +72,7 @@ fn what_a_person_is_asked_names_stop_condition_and_restart_in_a_line() {
         (StopAction::Restart { restart: 0, code: None }, "Invoke the restart 0, [USE-OTHER] Use another., "),
         (StopAction::Eval { frame: 1, code: "y".into() }, "Evaluate code in frame 1, OUTER, "),
         (StopAction::Return { frame: 1, code: "y".into() }, "Return the values of code from frame 1, OUTER, "),
-        (StopAction::Continue, "Have the program go on "),
+        (StopAction::Continue, "Continue the program "),
         (StopAction::Abort, "Abort the evaluation "),
     ] {
         assert_eq!(described(&action, 3, &[stop(3, None)]).unwrap(), format!("{words}{at}"));

@@ -139,7 +139,7 @@ impl<'a> Broken<'a> {
             }
             Unreadable::DanglingEscape => {
                 let start = self.unterminated_at()?;
-                let message = "The text ends after this `\\`, which takes the character behind it.".to_owned();
+                let message = "The text ends after this `\\`, which needs a character after it.".to_owned();
                 Some(self.diagnostic(
                     "unfinished-escape",
                     self.span(start, start + 1),

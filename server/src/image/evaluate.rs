@@ -309,7 +309,7 @@ async fn turn_or_stop(runtime: &Arc<Runtime>, session: &str) -> Result<Turn, Ima
         turn = turn => Ok(turn),
         stop = stopped => {
             let message = format!(
-                "The evaluation that this would have to wait for is stopped in the debugger (stop {stop}): leave the stop, then try again."
+                "An earlier evaluation of this session is stopped in the debugger (stop {stop}): leave the stop, then try again."
             );
             Err(ImageError::Refused { kind: ErrorKind::BUSY, message })
         }

@@ -456,9 +456,9 @@ fn answer(peer: &Peer, id: Option<Id>, method: &str, response: Option<Response>)
 }
 
 fn answer_panic(peer: &Peer, id: Option<Id>) {
-    tracing::error!("a handler panicked; this is a mistake in Consort");
+    tracing::error!("a handler panicked; this is a bug in Consort");
     if let Some(id) = id {
-        let message = "This is a mistake in Consort, please report it with its log; the session goes on.".into();
+        let message = "This is a bug in Consort; please report it with the log. The session continues.".into();
         peer.send(&Response::from_error(id, Error { message, ..Error::internal_error() }));
     }
 }

@@ -158,7 +158,7 @@ impl Jobs {
                 Some(Ok(done)) => done,
                 Some(Err(error)) => {
                     if error.is_panic() {
-                        tracing::error!("a job panicked; this is a mistake in Consort: {error}");
+                        tracing::error!("a job panicked; this is a bug in Consort: {error}");
                     }
                     (error.id(), (None, None))
                 }

@@ -24,7 +24,7 @@ impl Session {
         };
         match recorded {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(format!("That the workspace is trusted could not be put on record: {error}")),
+            Ok(Err(error)) => return Err(format!("The trust in the workspace could not be recorded: {error}")),
             Err(error) => return Err(error.to_string()),
         }
         self.put_trusted(client, untrusted.granted).await.map_err(|error| error.to_string())

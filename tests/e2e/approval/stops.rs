@@ -148,7 +148,7 @@ async fn a_stop_is_returned_from_continued_or_aborted_and_a_person_may_be_quicke
     let (denied, _) = decided(&mut editor, &mut agent, goes_on.clone(), "Deny").await;
     assert_eq!(denied["isError"], true);
     let (sent, question) = decided(&mut editor, &mut agent, goes_on, "Allow").await;
-    assert!(question.contains("have the program go on at stop") && question.contains("here"), "{question}");
+    assert!(question.contains("continue the program at stop") && question.contains("here"), "{question}");
     assert_eq!(sent["isError"], false, "{sent}");
     let (how, outcome) = program.ended().await;
     assert_eq!((how.as_str(), outcome.values[0].text.as_str()), ("continue", ":WENT-ON"));

@@ -108,7 +108,7 @@ local function keys_everywhere(on)
   local raw = vim.keycode(KEY)
   local taken = vim.iter(vim.api.nvim_get_keymap('n')):any(function(map) return map.lhsraw == raw end)
   if on and not everywhere and not taken and vim.g.consort_maps ~= false then
-    vim.keymap.set('n', KEY, '<Plug>(consort-answer)', { remap = true, desc = 'Consort: answer what an agent asks' })
+    vim.keymap.set('n', KEY, '<Plug>(consort-answer)', { remap = true, desc = 'Consort: answer the question of an agent' })
     everywhere = true
   elseif not on and everywhere then
     pcall(vim.keymap.del, 'n', KEY)

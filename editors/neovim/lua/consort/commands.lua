@@ -75,7 +75,7 @@ M.table = {
   },
   result = { about = 'the whole of the result in this line', run = lazy('eval', 'result') },
   clear = {
-    about = 'take the values in this buffer away',
+    about = 'remove the values in this buffer',
     run = function() require('consort.inline').clear(vim.api.nvim_get_current_buf()) end,
   },
   macroexpand = {
@@ -123,24 +123,24 @@ M.table = {
   },
   callers = { about = 'compile what uses the definition again', run = of_name('views', 'callers') },
   changed = { about = 'evaluate the forms that differ from the image', run = lazy('differences', 'load') },
-  undefine = { about = 'remove what the name stands for from the image', run = lazy('undefine', 'ask') },
+  undefine = { about = 'remove the definitions of a name from the image', run = lazy('undefine', 'ask') },
   undo = { about = 'undo the last reload that was reported to you', run = lazy('undo', 'undo') },
   test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
   answer = {
-    about = 'answer what an agent asks: in the code, or allow, allow-session, deny',
+    about = 'answer an agent\'s question: in its code, or allow, allow-session, deny',
     choices = function() return require('consort.approve').decisions() end,
     run = of_name('approve', 'answer'),
   },
   write = { about = 'put what an agent replaced last into its file', run = lazy('replacing', 'write') },
   breakpoint = {
-    about = 'set a breakpoint in this line or take it away; with a condition; none',
+    about = 'set or remove a breakpoint in this line; a condition; none: remove all',
     choices = { 'none' },
     run = function(rest)
       local breakpoints = require('consort.breakpoints')
       if rest == 'none' then breakpoints.clear() else breakpoints.toggle(rest ~= '' and rest or nil) end
     end,
   },
-  cursor = { about = 'have the newest stop go on to this line', run = lazy('breakpoints', 'run_to_cursor') },
+  cursor = { about = 'continue the newest stop to this line', run = lazy('breakpoints', 'run_to_cursor') },
   debugger = { about = 'the newest stop of a program', run = lazy('debugger', 'open') },
   failure = { about = 'look into a failure whose stack is kept', run = of_name('frozen', 'open') },
   repl = { about = 'the REPL', run = lazy('repl', 'open') },

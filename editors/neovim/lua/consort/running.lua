@@ -43,7 +43,7 @@ end
 
 --- Says what a form waits for.
 ---@return string
-local function waits() return vim.g.consort_image == 'starting' and 'waits for the image' or 'waits its turn' end
+local function waits() return vim.g.consort_image == 'starting' and 'waits for the image' or 'queued' end
 
 --- Marks a line as the one whose form waits, and then runs.
 ---@param buf integer

@@ -93,13 +93,13 @@ impl KeeperProtocol {
     /// # Errors
     /// The reason why the chain is of no use any more.
     pub(super) fn take(&mut self, line: &[u8]) -> Result<Option<ChainAnswer>, String> {
-        let said: Line =
-            serde_json::from_slice(line).map_err(|error| format!("it sent a line without sense: {error}"))?;
+        let said: Line = serde_json::from_slice(line)
+            .map_err(|error| format!("it sent a line that could not be decoded: {error}"))?;
         if let Some(why) = said.failed {
             return Err(format!("it failed: {why}"));
         }
         let Some((number, length)) = self.edit else {
-            return Err("it spoke without being asked".into());
+            return Err("it sent a line although no edit was pending".into());
         };
         if said.diagnostic.is_some() {
             let collected = self.collected.get_or_insert_with(|| empty(length));

@@ -178,7 +178,7 @@ impl Prompt {
                 .print_error(&format!("There is no restart {number}: they are 0 to {last}.\n"), ERROR)?);
         };
         if restart["arguments"] == true && arguments.is_empty() {
-            match repl.read_line("Its values, as Lisp forms (none: empty): ")? {
+            match repl.read_line("Arguments of the restart, as Lisp forms (none: empty): ")? {
                 Entry::Text(line) => arguments = line,
                 _ => return Ok(repl.screen.print("; not invoked\n")?),
             }

@@ -347,7 +347,7 @@ fn watch(shared: &Shared, stdout: &Mutex<File>) {
             continue;
         }
         let why = format!(
-            "{}. This call may still be carried out when it goes on: look before you repeat it.",
+            "{}. This call may still be carried out when the host answers again: check before you repeat it.",
             election::not_answering(Some(pid))
         );
         eprintln!("consort mcp: {}", crate::shown::terminal(&why));
@@ -429,8 +429,8 @@ fn cancelled(line: &[u8]) -> Option<Value> {
 /// The reason given when a host's request is cancelled.
 const ENDED: &str = "the connection to the Consort host ended";
 /// The message about a connection that has ended although the host runs.
-const CUT: &str = "The connection to the Consort host broke while it worked on this; the host and the image go on. The call may have been carried \
-                   out: look before you repeat it. The next call connects again.";
+const CUT: &str = "The connection to the Consort host broke during this call; the host and the image still run. The call may have been carried out: \
+                   check before you repeat it. The next call connects again.";
 
 fn host_lost_message() -> String {
     "The Consort host ended while it worked on this, and the Lisp image with it. Definitions and values that exist only in the image are lost; files \

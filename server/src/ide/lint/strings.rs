@@ -65,13 +65,13 @@ fn unused_strings<'a>(form: &Form, body: &Body<'a>) -> Vec<(&'a Node, bool)> {
 /// Finds the strings in bodies whose values are unused, except misplaced docstrings.
 pub(super) fn unused_string(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let found = bodies(form, list).into_iter().flat_map(|body| unused_strings(form, &body));
-    let message = "The value of this string is thrown away.";
+    let message = "The value of this string is not used.";
     found.filter(|(_, documentation)| !documentation).map(|(one, _)| (one.span, message.to_owned())).collect()
 }
 
 /// Finds strings after the first code of a definition that has no docstring.
 pub(super) fn misplaced_docstring(form: &Form, list: &Node) -> Vec<(Span, String)> {
     let found = bodies(form, list).into_iter().flat_map(|body| unused_strings(form, &body));
-    let message = "This string is no documentation, and its value is thrown away: a docstring stands before the code.";
+    let message = "This string is not documentation, and its value is not used: a docstring must come before the code.";
     found.filter(|(_, documentation)| *documentation).map(|(one, _)| (one.span, message.to_owned())).collect()
 }

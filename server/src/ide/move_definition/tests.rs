@@ -71,7 +71,7 @@ fn the_last_definition_leaves_no_blank_lines() {
             #+x
             (defmacro f (x) x)
             ----
-            What uses f must be compiled behind b.lisp: see the order of the files in the system.
+            Code that uses f must be compiled after b.lisp: check the order of the files in the system.
         "#]],
     );
 }

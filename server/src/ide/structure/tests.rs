@@ -274,7 +274,7 @@ fn a_backslash_at_the_end() {
     assert_snapshot!(shown("(defun a ())\n(f a\\"), @r##"
     | (defun a ())
     | (f a\
-          ^ unfinished-escape: The text ends after this `\`, which takes the character behind it.
+          ^ unfinished-escape: The text ends after this `\`, which needs a character after it.
     withheld: "(f a\\"
     "##);
 }
@@ -284,7 +284,7 @@ fn a_character_cut_off_at_the_end() {
     assert_snapshot!(shown("(defun a ())\n(char= c #\\"), @r##"
     | (defun a ())
     | (char= c #\
-                ^ unfinished-escape: The text ends after this `\`, which takes the character behind it.
+                ^ unfinished-escape: The text ends after this `\`, which needs a character after it.
     withheld: "(char= c #\\"
     "##);
 }

@@ -48,7 +48,7 @@ fn required(
         if limits_reading == Some(true) {
             return None;
         }
-        subject.what += ", in a copy of it, which can read all that you can (no Landlock here)";
+        subject.what += ", in a copy of it, which can read all of your files (this kernel has no Landlock)";
     }
     Some((class, subject))
 }
@@ -63,7 +63,7 @@ mod tests {
         let what = |in_copy, limits| required(in_copy, limits, asked()).map(|(_, subject)| subject.what);
         assert_eq!(what(true, Some(true)), None);
         for limits in [None, Some(false)] {
-            assert!(what(true, limits).is_some_and(|what| what.contains("can read all that you can")));
+            assert!(what(true, limits).is_some_and(|what| what.contains("can read all of your files")));
         }
         assert_eq!(what(false, Some(true)).as_deref(), Some("Evaluate code in the image"));
     }

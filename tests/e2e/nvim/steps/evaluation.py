@@ -87,7 +87,7 @@ def what_runs_shows_so_and_is_stopped(person):
     # A form behind it waits, and says so; it keeps its value when it is cancelled.
     person.go("(total '(:tea :cake))")
     see.type("\\ee")
-    see.see("(total '(:tea :cake))  … waits its turn · \\i stops", " s · \\i stops", "  begun")
+    see.see("(total '(:tea :cake))  … queued · \\i stops", " s · \\i stops", "  begun")
     see.keep("running")
     see.type("\\i")
     see.see("2 interrupted", "⇒ " + OLD + "  · cancelled, not evaluated again", without=["\\i stops"])

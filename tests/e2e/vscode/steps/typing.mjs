@@ -52,7 +52,7 @@ export default async function ({ workbench, page, step }) {
     // An evaluation that waits in the queue, and is cancelled, keeps the earlier value and says so.
     await workbench.cursor('scratch.lisp', /^\(square/)
     await keys('Alt+Enter')
-    await workbench.shows('scratch.lisp', '… waits its turn · Ctrl+Alt+L I stops')
+    await workbench.shows('scratch.lisp', '… queued · Ctrl+Alt+L I stops')
     await workbench.picture('14-running-dark')
     await keys('Control+Alt+l', 'i')
     await workbench.shows('scratch.lisp', 'interrupted')
