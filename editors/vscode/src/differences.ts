@@ -108,7 +108,7 @@ export class DifferenceMarks implements vscode.Disposable {
 const evaluated = (done: number): string => `${done} ${done === 1 ? 'form' : 'forms'} evaluated`
 
 function hover(state: 'changed' | 'new'): vscode.MarkdownString {
-  const says = state === 'new' ? 'The image does not have this yet' : 'The image has another text of this'
+  const says = state === 'new' ? 'The image does not have this form yet' : 'The image has another version of this form'
   const markdown = new vscode.MarkdownString(`${says}  \u00b7  [Load what changed](command:consort.editor.loadChanged)`)
   markdown.isTrusted = { enabledCommands: ['consort.editor.loadChanged'] }
   return markdown

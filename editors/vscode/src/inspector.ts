@@ -126,7 +126,7 @@ export class Inspector extends Tree<Inspecting> {
   /** The row that a command is about: the selected one if the command was given by key. */
   private meant(node: Inspecting | undefined): Inspecting {
     const one = node ?? this.view.selection[0] ?? this.path.at(-1)
-    if (one === undefined) throw new Error('Nothing is inspected yet. "Consort: Inspect" does it.')
+    if (one === undefined) throw new Error('Nothing is inspected yet. Inspect a value with "Consort: Inspect…".')
     return one
   }
 

@@ -97,7 +97,7 @@ export class Recordings {
 
   /** The command: the debugger steps through the newest recording. */
   async stepThroughLast(): Promise<void> {
-    if (this.last === undefined) void vscode.window.showInformationMessage('Consort: nothing was recorded yet. "Consort: Record the Form" does it.')
+    if (this.last === undefined) void vscode.window.showInformationMessage('Consort: nothing was recorded yet. Make a recording with "Consort: Record the Form".')
     else await this.stepThrough(this.last)
   }
 

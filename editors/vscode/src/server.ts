@@ -86,7 +86,7 @@ export class NotRunning extends Refused {
  */
 export class FocusMoved extends Error {
   constructor() {
-    super('You have gone on since you asked. Ask again for the answer.')
+    super('You have moved on since you asked. Ask again for the answer.')
   }
 }
 

@@ -57,7 +57,7 @@ export class StatusBar implements vscode.Disposable {
         this.item.text = { 'not-found': '$(warning) Consort is not installed', untrusted: '$(shield) Lisp: not trusted', stopped: '$(circle-slash) Lisp off' }[condition.why]
         if (condition.why === 'not-found') this.item.backgroundColor = new vscode.ThemeColor('statusBarItem.warningBackground')
     }
-    const alone = this.where() === '' ? '' : '\n\nAll folders of this window share one image, which runs in the first. An agent that is started in any of them meets it.'
+    const alone = this.where() === '' ? '' : '\n\nAll folders of this window share one image, which runs in the first. An agent that is started in any of them uses it.'
     const busy = condition.state === 'ready' && this.server.busy ? '\n\nEvaluating. Click to interrupt.' : ''
     this.item.tooltip = new vscode.MarkdownString('**Consort**: ').appendText(describe(condition)).appendMarkdown(busy + alone)
     this.offerHelp()
@@ -104,12 +104,12 @@ export async function showMenu(server: Server): Promise<void> {
     ...entry('$(terminal) Open the REPL', 'consort.editor.repl', 'In this editor\'s session', ready),
     ...entry('$(package) Load a System', 'consort.editor.loadSystem', 'Of this workspace, or by its name', ready && server.started),
     ...entry('$(debug-restart) Restart Lisp', 'consort.editor.restart', 'End the image and start a new one; systems are loaded again', server.started),
-    ...entry('$(plug) Restart the Connection', 'consort.editor.restartServer', 'Start the language server anew; the image lives on'),
+    ...entry('$(plug) Restart the Connection', 'consort.editor.restartServer', 'Restart the language server; the image keeps running'),
     ...entry('$(output) Show the Log', 'consort.editor.showLog', 'What the extension and the server did'),
     ...entry('$(info) Show the Status', 'consort.editor.status', 'The image, who is connected, what is in progress', server.started),
     ...entry('$(checklist) Doctor', 'consort.editor.doctor', 'Check that everything needed is there', server.found !== undefined),
     ...entry('$(copilot) Set Up an Agent', 'consort.editor.copyAgentConfiguration', 'The configuration for Claude Code, Cursor and others'),
-    ...entry('$(keyboard) Show the Keys', 'consort.editor.keys', 'What is on which key'),
+    ...entry('$(keyboard) Show the Keys', 'consort.editor.keys', 'The keys of all commands'),
     ...entry('$(new-folder) New Project', 'consort.editor.newProject', 'A system with its package and tests'),
     ...entry('$(book) Get Started', 'consort.editor.walkthrough', 'The walkthrough'),
   ]

@@ -81,7 +81,7 @@ export class TracedView extends Tree<Row> {
       for (const number of this.calls.keys()) if (number <= last - PAGE) this.calls.delete(number)
       this.last = last
       this.names = names
-      this.view.message = names.length === 0 ? 'Nothing is traced. "Consort: Trace the Function" does it.' : label(`Traced: ${names.join(', ')}`, 2000)
+      this.view.message = names.length === 0 ? 'Nothing is traced. "Consort: Trace a Function" begins it.' : label(`Traced: ${names.join(', ')}`, 2000)
       if (!same) this.refresh()
     } catch {
       // There is no image now, but perhaps in the next second.

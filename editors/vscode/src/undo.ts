@@ -123,7 +123,7 @@ export async function undoReload(server: Server): Promise<ReloadReport | undefin
   const one = 'one' in found ? found.one : undefined
   // If the log is complete and nothing is left to undo, the server says so.
   if (!('one' in found) && !(found.other === undefined && (entries[0]?.number ?? 1) === 1)) {
-    const which = found.other === undefined ? 'a reload that the log has no more' : described(found.other)
+    const which = found.other === undefined ? 'a reload that is no longer in the log' : described(found.other)
     if ((await vscode.window.showWarningMessage(`Consort: the newest reload is ${which}; ${found.why}.`, UNDO)) !== UNDO) return undefined
     const since = (await server.ask<Log>('log', { since: last })).entries.find((entry) => effect(entry) !== undefined)
     if (since !== undefined) throw new Error(`Nothing was undone: there was ${described(since)} since the question. Undo again to be asked anew.`)

@@ -377,7 +377,7 @@ test('a person who has gone on is asked nothing, and taken nowhere', async () =>
     const { document } = open('(a)')
     let wasAsked = false
     choices.next = () => void (wasAsked = true)
-    const refused = assert.rejects(begin(), /You have gone on/)
+    const refused = assert.rejects(begin(), /You have moved on/)
     document.edit(above, ' ')
     const [question] = asked.questions.splice(0, 1)
     question?.answer(what)
@@ -403,7 +403,7 @@ test('macro steps do not begin in a text that was edited', async () => {
   document.edit(above, ' ')
   await answer(0, 'macrostep', { ...expansion('(b)'), omitted: 0 })
   await done
-  assert.deepEqual([seen.shown, seen.messages], [[], ['Consort: You have gone on since you asked. Ask again for the answer.']])
+  assert.deepEqual([seen.shown, seen.messages], [[], ['Consort: You have moved on since you asked. Ask again for the answer.']])
   stepper.dispose()
 })
 

@@ -41,7 +41,7 @@ beforeEach(() => {
 test('of two symbols that are gone to, the one that was asked for last is shown', async () => {
   open('(a)')
   const place = (line: number): object => ({ definitions: [{ location: { uri: `file:///${line}.lisp`, range: range(line, 0, 1) } }] })
-  const first = assert.rejects(goToSymbol(server, 'one'), /You have gone on/)
+  const first = assert.rejects(goToSymbol(server, 'one'), /You have moved on/)
   const second = goToSymbol(server, 'two')
   await answer(1, 'sourceLocation', place(2))
   await answer(0, 'sourceLocation', place(1))

@@ -129,7 +129,7 @@ test('an expansion that does not end keeps no key of another text waiting, and a
   assert.deepEqual(asked.questions.map(({ argument }) => argument['text']), ['(a)', '(b)'])
   await answer(0, 'macrostep', { expansion: null, expanded: false, error: null })
   await waiting
-  assert.deepEqual(seen.messages, ['No macro is called here', 'Consort: You have gone on since you asked. Ask again for the answer.'])
+  assert.deepEqual(seen.messages, ['No macro is called here', 'Consort: You have moved on since you asked. Ask again for the answer.'])
   steps.dispose()
 })
 

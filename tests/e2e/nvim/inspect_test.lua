@@ -153,7 +153,7 @@ T.it('what fails is said', function()
   vim.cmd('Consort inspect (car 1)')
   T.wait('the error', function() return (last() or ''):find('TYPE-ERROR', 1, true) end, function() return said end)
   vim.cmd('Consort inspect 42')
-  T.wait('that it is all', function() return (last() or ''):find('nothing more to see', 1, true) end, function() return said end)
+  T.wait('that it is all', function() return (last() or ''):find('has no parts', 1, true) end, function() return said end)
 end)
 
 T.it('traced calls are a tree, live, with values to inspect', function()

@@ -112,7 +112,7 @@ T.it('the answer to the earlier request counts when the later one fails, before 
   answer(1, 'sourceLocation', found)
   vim.cmd.new()
   answer(1, 'moveDestinations', nil, no)
-  T.eq(true, last():find('you have gone on', 1, true) ~= nil, last())
+  T.eq(true, last():find('you have moved on', 1, true) ~= nil, last())
 
   window('(a)')
   views.describe('one')
@@ -212,7 +212,7 @@ T.it('what differs is loaded of two texts, and a person who has gone on is told'
   T.eq('Consort: 1 form evaluated', last())
   answer(1, 'differences', found)
   T.eq({}, questions)
-  T.eq(true, last():find('you have gone on', 1, true) ~= nil, last())
+  T.eq(true, last():find('you have moved on', 1, true) ~= nil, last())
 end)
 
 -- Recordings

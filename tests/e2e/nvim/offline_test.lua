@@ -217,7 +217,7 @@ T.it('without the program and without Lisp, health says what to install', functi
   vim.env.PATH = consort
   local text = health()
   vim.env.PATH = path
-  for _, want in ipairs({ 'apt install sbcl', '`consort doctor` found something amiss', 'it is not enabled' }) do
+  for _, want in ipairs({ 'apt install sbcl', '`consort doctor` found a problem', 'the language server is not enabled' }) do
     T.eq(true, text:find(want, 1, true) ~= nil, text)
   end
 end)

@@ -181,7 +181,7 @@ T.it('health says what is well', function()
   vim.cmd('checkhealth consort')
   local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n')
   vim.cmd('bwipeout!')
-  for _, want in ipairs({ 'it is enabled', 'attached, workspace ' .. workspace, 'found nothing amiss' }) do
+  for _, want in ipairs({ 'the language server is enabled', 'attached, workspace ' .. workspace, 'found no problem' }) do
     T.eq(true, text:find(want, 1, true) ~= nil, text)
   end
 end)

@@ -259,7 +259,7 @@ T.it('what differs is not loaded from the lines of another text', function()
   vim.api.nvim_buf_set_lines(buf, 0, 1, false, {})
   answer(1, 'evalRegion', ok('1', { range = range(0, 0, 3) }))
   T.eq({}, questions)
-  T.eq('Consort: you have gone on, or edited the text: 1 form evaluated; `:Consort changed` loads the rest', last())
+  T.eq('Consort: you have moved on, or edited the text: 1 form evaluated; `:Consort changed` loads the rest', last())
 end)
 
 T.it('marks are those of the newest image', function()
@@ -411,7 +411,7 @@ T.it('nobody who has gone on is asked, or taken to another place', function()
     local one = table.remove(questions, 1)
     one.take({ definitions = { { file = '/none.lisp', line = 1 } } })
     T.eq({ buf, win }, { vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win() })
-    T.eq('Consort: you have gone on since you asked; ask again for the answer', last())
+    T.eq('Consort: you have moved on since you asked; ask again for the answer', last())
   end
 end)
 

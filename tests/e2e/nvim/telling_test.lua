@@ -118,7 +118,7 @@ T.it('a line that is typed when the code reads no longer is named', function()
   T.wait('the question', function() return typed end)
   input.on_over(nil, { id = 1 }, { client_id = 1 })
   typed('my line')
-  T.eq('Consort: the code reads no longer; not used: my line', last())
+  T.eq('Consort: the code no longer reads input; not used: my line', last())
 end)
 
 T.it('a scratch buffer that was deleted is made anew', function()

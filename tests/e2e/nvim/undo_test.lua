@@ -247,7 +247,7 @@ T.it('a second undo waits for the first, and a person who has gone on is asked n
   vim.cmd.new()
   answer_log()
   T.eq({}, prompts)
-  has('you have gone on', last())
+  has('you have moved on', last())
   -- The end of the server leaves the command usable.
   vim.cmd('Consort undo')
   S.end_server()

@@ -58,7 +58,7 @@ T.it('an expansion is not lost by the next key, and a key begins where the one b
   vim.cmd.new()
   answer(1, 'macrostep', expansion(6, '(two)'))
   T.eq({}, questions)
-  T.eq(true, last():find('you have gone on', 1, true) ~= nil, last())
+  T.eq(true, last():find('you have moved on', 1, true) ~= nil, last())
   vim.cmd.close()
   T.eq('(one) (two) (m 3)', text())
   -- The server's end is that of the keys too.

@@ -1,6 +1,6 @@
 --- The language client that is attached, and commands through it.
 local M = {}
-M.GONE_ON = 'you have gone on since you asked; ask again for the answer'
+M.GONE_ON = 'you have moved on since you asked; ask again for the answer'
 local start = require('consort.start')
 local NO_FILE = 'no file: `:w NAME.lisp`, or use `:Consort scratch`'
 
@@ -131,7 +131,7 @@ function M.need(buf)
     return client
   end
   if not is_enabled then
-    M.fail("it is not enabled: `vim.lsp.enable('consort')` belongs in your init.lua")
+    M.fail("the server is not enabled: put `vim.lsp.enable('consort')` into your init.lua")
   elseif failed then
     start.say_failed(failed)
   else

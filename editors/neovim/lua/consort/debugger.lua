@@ -179,7 +179,7 @@ end
 local function inspect(stop)
   local inspector, variable, frame = require('consort.inspector'), here(stop).variable, frame_here(stop)
   local function open(name, value, reference, focus, request)
-    if (reference or 0) == 0 then return client_of.say(('%s = %s: there is nothing more to see in it'):format(name, value)) end
+    if (reference or 0) == 0 then return client_of.say(('%s = %s: this value has no parts'):format(name, value)) end
     inspector.open(stop.adapter, name, value, reference, focus, request)
   end
   if variable then return open(variable.name, variable.value, variable.variablesReference, true) end

@@ -246,7 +246,7 @@ function M.to_comment()
   if not client then return end
   client_of.execute('evalToComment', place_of_form(client), function(result)
     if result.applied ~= false then return end
-    local reason = type(result.reason) == 'string' and result.reason or 'the editor did not take the edit'
+    local reason = type(result.reason) == 'string' and result.reason or 'the edit could not be applied'
     client_of.say(('%s. It was not written: %s'):format((inline.summary(result)), reason), vim.log.levels.WARN)
   end)
 end

@@ -20,18 +20,18 @@ function M.check()
   local doctor = vim.system({ command, 'doctor' }, { text = true }):wait()
   for line in vim.gsplit(vim.trim(doctor.stdout .. doctor.stderr), '\n', { plain = true }) do health.info(line) end
   if doctor.code == 0 then
-    health.ok('`consort doctor` found nothing amiss')
+    health.ok('`consort doctor` found no problem')
   else
-    health.error('`consort doctor` found something amiss', { 'Do what it says above' })
+    health.error('`consort doctor` found a problem', { 'Follow the advice in the lines above' })
   end
   if vim.lsp.is_enabled('consort') then
-    health.ok('it is enabled')
+    health.ok('the language server is enabled')
   else
-    health.warn('it is not enabled', { "Put vim.lsp.enable('consort') into your init.lua" })
+    health.warn('the language server is not enabled', { "Put vim.lsp.enable('consort') into your init.lua" })
   end
   local clients = vim.lsp.get_clients({ name = 'consort' })
   if #clients == 0 then
-    health.info('it is attached to no buffer; open a Lisp file')
+    health.info('the language server is attached to no buffer; open a Lisp file')
   end
   for _, client in ipairs(clients) do health.ok(('attached, workspace %s'):format(client.root_dir)) end
 end

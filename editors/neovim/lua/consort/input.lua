@@ -40,7 +40,7 @@ ask = function(wanted)
     if current == wanted then current = nil end
     vim.api.nvim_echo({ { '' } }, false, {}) -- removes the question from the command line
     if wanted.over then
-      if text and text ~= '' then client_of.say('the code reads no longer; not used: ' .. text, vim.log.levels.WARN) end
+      if text and text ~= '' then client_of.say('the code no longer reads input; not used: ' .. text, vim.log.levels.WARN) end
       return vim.schedule(next_question)
     end
     wanted.answer(text and { text = text } or vim.NIL)

@@ -189,7 +189,7 @@ end
 ---@param focus boolean the cursor goes to it
 ---@param number? integer from the inspector's `asked`
 function M.show(buf, name, text, reference, focus, number)
-  if (reference or 0) == 0 then return client_of.say(('%s = %s: there is nothing more to see in it'):format(name, text)) end
+  if (reference or 0) == 0 then return client_of.say(('%s = %s: this value has no parts'):format(name, text)) end
   require('consort.inspector').open(setmetatable({ buf = buf, parts = {} }, Values), name, text, parts_of(reference, 0), focus, number)
 end
 

@@ -97,7 +97,7 @@ local function further(page, value) return vim.list_extend(vim.list_slice(page.p
 local function enter()
   local page, part, i = inspector.shown, part_here()
   if not part then return client_of.say('put the cursor on a part') end
-  if (part.variablesReference or 0) == 0 then return client_of.say('there is nothing more to see in it') end
+  if (part.variablesReference or 0) == 0 then return client_of.say('this value has no parts') end
   if part.name:match('^%[%d+%.%.%.%]$') then
     -- The next page replaces the line that opens it.
     page.adapter:ask('variables', { variablesReference = part.variablesReference }, function(answer)
@@ -149,7 +149,7 @@ end
 --- all.
 local function if_supported(name, run)
   if inspector.shown.adapter[name] then return run() end
-  client_of.say('only values that `:Consort inspect` shows have that; `e` in the debugger evaluates in the frame')
+  client_of.say('this works only for values that `:Consort inspect` shows; in the debugger, `e` evaluates in the frame')
 end
 
 local function evaluate()

@@ -23,7 +23,7 @@ function M.begins(buf) failed[buf] = nil end
 ---@param root string of the workspace
 function M.say_failed(root)
   local refusal = refusals[root]
-  require('consort.client').fail(refusal and 'it did not start: ' .. refusal or 'it ended as it began: `:checkhealth consort`')
+  require('consort.client').fail(refusal and 'the server did not start: ' .. refusal or 'the server ended at its start: `:checkhealth consort`')
 end
 
 --- Ends a server that answers its first request with an error: Neovim would keep it, although it

@@ -33,7 +33,7 @@ end
 ---@return table<integer, table> calls
 function M.lines(answer)
   local lines, calls, depths = {}, {}, {}
-  table.insert(lines, #answer.names == 0 and 'Nothing is traced: `:Consort trace` does it' or 'Traced: ' .. table.concat(answer.names, ', '))
+  table.insert(lines, #answer.names == 0 and 'Nothing is traced: `:Consort trace NAME` begins it' or 'Traced: ' .. table.concat(answer.names, ', '))
   table.insert(lines, '')
   for _, call in ipairs(answer.calls) do
     local parent = type(call.parent) == 'number' and depths[call.parent]

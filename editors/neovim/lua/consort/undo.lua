@@ -239,7 +239,7 @@ function M.undo()
     -- If the log is complete and nothing is left to undo, the server says so.
     if not other and (entries[1] == nil or entries[1].number == 1) then return put_back(client) end
     if not is_here() then return client_of.say(client_of.GONE_ON) end
-    local newest_one = other and described(other) or 'a reload that the log has no more'
+    local newest_one = other and described(other) or 'a reload that is no longer in the log'
     vim.ui.select({ 'no', 'undo it' }, { prompt = ('The newest reload is %s; %s. Undo it? '):format(newest_one, reason), format_item = tostring, kind = 'consort-undo' }, function(choice)
       if choice == 'undo it' then put_back_newest(client, log.last or 0) end
     end)
