@@ -293,7 +293,7 @@ impl Chain {
             let said = serde_json::from_slice(&line).unwrap_or(StartLine { token: None, chain: None });
             match said {
                 StartLine { token: Some(said), .. } if said == token => trusted = true,
-                _ if !trusted => return Err(failed("it did not say the token it was given")),
+                _ if !trusted => return Err(failed("it did not send the token that it was given")),
                 StartLine { chain: Some(Some(_)), .. } => {
                     self.due = None;
                     return Ok(());

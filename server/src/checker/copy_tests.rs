@@ -301,7 +301,7 @@ async fn a_clean_result_needs_more_than_the_word_of_the_copy() {
         ("forged last", "1 of the 2 forms"),
         ("forged exit", "code 70"),
         ("forged hang", "longer than"),
-        ("forged and gone on", "after it had said"),
+        ("forged and gone on", "after it had reported the end"),
     ] {
         let double = Double::new(&[script]);
         let report = double

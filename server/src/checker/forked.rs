@@ -310,7 +310,7 @@ impl ForkedCheck {
                             && now > started + limit
                         {
                             let seconds = limit.as_secs_f64();
-                            return Err(Failed::Unresponsive(format!("The check's copy of the image did not come to its work within {seconds} s.")));
+                            return Err(Failed::Unresponsive(format!("The check's copy of the image did not start the check within {seconds} s.")));
                         }
                         let late = (now > deadline).then_some(within);
                         over = limit_exceeded(job, pid_handle.as_deref(), late, self.baseline_memory, &mut contents).await;

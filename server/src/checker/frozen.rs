@@ -48,7 +48,7 @@ struct Hello {
 fn not_found(number: u64) -> ImageError {
     let message = format!(
         "There is no frozen failure {number} (any more): the newest are kept for {} minutes, and only while there is memory for them. \
-         The action `stops` lists those that there are; evaluate again for a new one.",
+         The action `stops` lists the failures that are kept; evaluate again for a new one.",
         RETENTION_S / 60.0
     );
     ImageError::Refused { kind: ErrorKind::STALE, message }

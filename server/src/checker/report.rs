@@ -209,11 +209,11 @@ impl Findings {
                     self.trusted = true;
                     Ok(CheckEvent::Noted)
                 }
-                _ => Err("it did not say the token it was given".into()),
+                _ => Err("it did not send the token that it was given".into()),
             };
         }
         if self.done {
-            return Err("it went on after it had said that it was done".into());
+            return Err("it sent a line after it had reported the end".into());
         }
         self.begun = true;
         match parsed {
@@ -297,9 +297,9 @@ impl Findings {
         }
         self.texts.push(text);
         let reason = if missed > 0 {
-            format!("the copy of the image said that it was done and had not come to {missed} of the {forms} forms.")
+            format!("the copy of the image reported the end without having reached {missed} of the {forms} forms.")
         } else {
-            format!("the copy of the image said that it was done with {} forms and had come to {seen}.", self.read)
+            format!("the copy of the image reported the end of {} forms and had reached {seen}.", self.read)
         };
         self.stopped(Limit::Other, reason)
     }

@@ -93,7 +93,7 @@ impl Workers {
             .runtime
             .cache
             .lookup(&program)
-            .ok_or_else(|| unavailable("its core is gone; restart the image".into()))?;
+            .ok_or_else(|| unavailable("the saved core of the image is gone; restart the image".into()))?;
         let mut worker = Box::new(WorkerProcess {
             runtime: self.runtime.clone(),
             running: None,

@@ -94,10 +94,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn suggestion(path: &Path) -> String {
     let file = path.with_extension("asd");
     match path.to_str() {
-        Some("-") => "; standard input is not read, write the code into a file".into(),
+        Some("-") => "; `consort check` does not read standard input: write the code into a file".into(),
         _ if path.extension().is_none() && file.is_file() => format!("; did you mean {}?", shown::path(&file)),
         Some(name) if path.extension().is_none() && !name.contains('/') => {
-            format!("; a system is checked by its file, as in `consort check {name}.asd`")
+            format!("; to check a system, name its file, as in `consort check {name}.asd`")
         }
         _ => String::new(),
     }
@@ -303,7 +303,7 @@ fn read(file: &Path) -> Result<(String, PathBuf), String> {
     let path = file.canonicalize().map_err(|error| error.to_string())?;
     // Errors in a text are shown with its lines, so the file that is shown must be Lisp source.
     if files::is_lisp(file) && !files::is_lisp(&path) {
-        return Err(format!("it leads to {}, which is no Lisp source", shown::path(&path)));
+        return Err(format!("it is a link to {}, which is not a Lisp source file", shown::path(&path)));
     }
     let bytes = bounded_file::read(file, SOURCE_LIMIT).map_err(|error| error.to_string())?;
     let text = String::from_utf8(bytes).map_err(|error| {

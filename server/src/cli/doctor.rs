@@ -149,7 +149,7 @@ fn lisp(findings: &mut Findings, settings: &Config, workspace: &Path) -> Result<
             Mark::Bad,
             "init file",
             &format!("{} is missing", file.display()),
-            "make it, or correct lisp.init_file",
+            "create the file, or correct lisp.init_file",
         )?;
     }
     Ok(true)

@@ -296,12 +296,14 @@ fn token(text: &Rope, at: usize) -> Span {
 fn failure_message(outcome: &EvalOutcome) -> String {
     let Some(error) = &outcome.error else {
         return match outcome.status {
-            EvalStatus::Timeout => "stopped: it took longer than its timeout (--timeout S gives it more)\n".into(),
+            EvalStatus::Timeout => {
+                "stopped: the code took longer than its timeout (use --timeout S for a longer one)\n".into()
+            }
             _ => "interrupted\n".into(),
         };
     };
     let frames: String = error.backtrace.iter().map(|frame| format!("  {frame}\n")).collect();
-    let more = if outcome.status == EvalStatus::Timeout { " --timeout S gives it more." } else { "" };
+    let more = if outcome.status == EvalStatus::Timeout { " Use --timeout S for a longer timeout." } else { "" };
     format!("{}: {}{more}\n{frames}", error.kind, error.message)
 }
 

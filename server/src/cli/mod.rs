@@ -99,19 +99,19 @@ MCP over HTTP too, for clients that cannot start a program:
     Serve(serve::Args),
     /// Show the workspace's host: its image, memory, clients and what they are doing
     #[command(
-        after_help = "Exit code: 0 a host runs, 1 none does, 2 it could not be asked. It answers while Lisp code loops."
+        after_help = "Exit code: 0 a host runs, 1 none does, 2 the host gave no answer. The host answers while Lisp code loops."
     )]
     Status(status::Args),
     /// End the workspace's host and its image
     #[command(after_help = "\
-What is defined only in the image is lost; files are not touched. Returns when both have gone. An agent's next call, and most editors by \
-themselves, start a new one. It is no failure when no host runs.")]
+Definitions that exist only in the image are lost; files are not touched. Returns when the host and the image have ended. An agent's next \
+call, and most editors by themselves, start a new host. It is not an error if no host runs.")]
     Stop(stop::Args),
     /// Evaluate code in the workspace's image
     #[command(after_help = "\
 What the code prints goes to standard output and error as it is printed; then each value of the last form, as `=> VALUE`.
-With --raw a value is printed for a pipe: whole (up to 4,000,000 characters) and on its line, a string as its characters. Only where a terminal \
-would act on a character it is escaped.
+With --raw a value is printed for a pipe: whole (up to 4,000,000 characters) and on its line, a string as its characters. Control characters \
+are escaped only if the output goes to a terminal.
 Exit code: 0 values came back, 1 an error, a timeout or an interrupt, 2 it could not run.
 
   consort eval '(expt 2 100)'

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     let Some(untrusted) = config.untrusted else {
         let why = match workspace.join("consort.toml").exists() {
-            true => "what its consort.toml wants is in force, or runs no programs",
+            true => "the settings of its consort.toml are in force already, or run no programs",
             false => "it has no consort.toml",
         };
         print(&format!("Nothing to trust in {shown}: {why}.\n"))?;
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn agreed() -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::cannot(
-            "nobody can be asked, since standard input is no terminal: run it in one, or with --yes if this is what you trust",
+            "nobody can be asked, since standard input is not a terminal: run the command in a terminal, or with --yes if you trust these settings",
         ));
     }
     print("Do you trust it? [y/N] ")?;
@@ -128,7 +128,7 @@ fn notify_host(workspace: &Path) -> Result<(), Failure> {
         }
         Err(ConnectError::Absent) => Ok(()),
         Err(error) => Err(Failure::cannot(format!(
-            "the running host could not be told of the change: {error}; `consort stop` ends it, and the next start applies it"
+            "the running host could not be informed of the change: {error}; `consort stop` ends it, and the next start applies it"
         ))),
     }
 }

@@ -150,5 +150,5 @@ pub(super) fn path(uri: &Url) -> Option<PathBuf> {
 
 /// Returns the error of a request for a document that is neither open nor a readable Lisp file.
 pub(super) fn no_document(uri: &Url) -> Error {
-    Error::invalid_params(format!("{uri} is not open, and is no Common Lisp file that could be read."))
+    Error::invalid_params(format!("{uri} is not open, and is not a Common Lisp file that can be read."))
 }

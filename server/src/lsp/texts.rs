@@ -29,8 +29,8 @@ pub(super) struct Feature {
 /// The outline, with the size limit of its texts.
 const OUTLINE: Feature = Feature { name: "its outline", most: 32 << 20 };
 const HIGHLIGHTS: Feature = Feature { name: "the occurrences of a symbol", most: 4 << 20 };
-const FOLDING: Feature = Feature { name: "what can be folded", most: 4 << 20 };
-const SELECTIONS: Feature = Feature { name: "what is around a place", most: 4 << 20 };
+const FOLDING: Feature = Feature { name: "its folding ranges", most: 4 << 20 };
+const SELECTIONS: Feature = Feature { name: "its selection ranges", most: 4 << 20 };
 /// The maximum number of results of one kind. An editor shows far fewer.
 const MAX_RESULTS: usize = 10_000;
 
@@ -61,7 +61,7 @@ impl Source {
         let size = self.document.text().len_bytes();
         if size > most {
             let (size, most) = (size >> 20, most >> 20);
-            let why = format!("is of {size} MB: {name} is not told of texts larger than {most} MB");
+            let why = format!("has {size} MB: {name} is not computed, since the limit is {most} MB");
             connection.limited(&self.uri, name, &why);
             return T::default();
         }
@@ -73,7 +73,8 @@ impl Source {
         let found = found.await;
         if found.ended {
             let seconds = requests::MAX_TIME.as_secs();
-            let why = format!("has a form or a size that nobody writes: {name} was given up after {seconds} seconds");
+            let why =
+                format!("is too large or too deeply nested: computing {name} was stopped after {seconds} seconds");
             connection.limited(&self.uri, name, &why);
         }
         found.value

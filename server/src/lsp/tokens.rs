@@ -56,7 +56,7 @@ pub(super) async fn range(
     Ok(Some(SemanticTokens { result_id: None, data: tokens }.into()))
 }
 
-const COLOURS: Feature = Feature { name: "what each word is", most: 4 << 20 };
+const COLOURS: Feature = Feature { name: "its semantic tokens", most: 4 << 20 };
 
 async fn tokens(connection: &Connection, uri: &Url, range: Option<Range>) -> Result<Vec<SemanticToken>> {
     let source = Source::of(connection, uri).await?;
@@ -76,8 +76,8 @@ async fn tokens(connection: &Connection, uri: &Url, range: Option<Range>) -> Res
     });
     let (tokens, cut) = tokens.await;
     if cut {
-        let why = format!("has more than {} words to tell of: the first ones are told", semantic::MAX_TOKENS);
-        connection.limited(uri, "the words at its end", &why);
+        let why = format!("has more than {} semantic tokens: only the first ones are sent", semantic::MAX_TOKENS);
+        connection.limited(uri, "the semantic tokens at its end", &why);
     }
     Ok(tokens)
 }

@@ -87,7 +87,7 @@ async fn woken() {
 /// The error of a request that took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "This was given up after {} seconds of computing: a text has a form or a size that nobody writes. Ask about a smaller part of it, or split the form.",
+    "The request was stopped after {} seconds of computing: a text is too large, or a form in it too deeply nested. Ask about a smaller part of the text, or split the form.",
     MAX_TIME.as_secs()
 )]
 pub struct TooLong;
@@ -104,7 +104,7 @@ pub async fn limit_total_time<F: Future>(handler: F) -> Result<F::Output, TooLon
 /// The error of a request that does more than read, and of which a step took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "This was given up after {} seconds of computing on a text, and gives no report; what it had done before is kept. Ask about a smaller part of the text, or split the form.",
+    "The request was stopped after {} seconds of computing on a text, and gives no report; its earlier changes are kept. Ask about a smaller part of the text, or split the form.",
     MAX_TIME.as_secs()
 )]
 pub struct GivenUp;

@@ -92,8 +92,8 @@ impl Files {
 /// Returns the report that replaces one about a file that is not among the files of the check. That
 /// file is not read.
 fn not_of_this_check(path: &Path) -> CheckReport {
-    let reason = format!("it told of {}, which is none of the files of this check.", path.display());
-    let message = format!("The findings of the copy of the image are not believed: {reason}");
+    let reason = format!("it reported on {}, which is none of the files of this check.", path.display());
+    let message = format!("The findings of the copy of the image were discarded: {reason}");
     let diagnostic = Diagnostic::new(Span { start: 0, end: 0 }, Severity::Error, "check-stopped", message);
     CheckReport { diagnostics: vec![diagnostic], forms: 0, unloaded_system: None, end: CheckEnd::Stopped { reason } }
 }

@@ -122,8 +122,8 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
     for (wrong, wanted) in [
         ("missing.lisp", "consort check: missing.lisp: No such file or directory\n"),
         ("shop", "shop: No such file or directory; did you mean shop.asd?\n"),
-        ("other", "a system is checked by its file, as in `consort check other.asd`\n"),
-        ("-", "standard input is not read, write the code into a file\n"),
+        ("other", "to check a system, name its file, as in `consort check other.asd`\n"),
+        ("-", "`consort check` does not read standard input: write the code into a file\n"),
     ] {
         let output = fixture.run(&["check", wrong]);
         assert!(err(&output).ends_with(wanted), "{}", err(&output));

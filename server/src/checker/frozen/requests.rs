@@ -188,16 +188,16 @@ async fn serve(
 
 /// Returns the reason why there is no answer.
 fn refused(ended: &EndLine, seconds: f64, memory: u64) -> ImageError {
-    let same = "The frozen failure is as it was.";
+    let same = "The frozen failure is unchanged.";
     let (kind, message) = match (ended.why.as_deref(), ended.signal, ended.exit) {
-        (Some("timeout"), ..) => ("timeout", format!("It took longer than {seconds} s and was ended. {same}")),
+        (Some("timeout"), ..) => ("timeout", format!("The attempt took longer than {seconds} s and was ended. {same}")),
         (Some("memory"), ..) => {
-            ("memory", format!("It took more than the {} MB of memory that it may take. {same}", memory >> 20))
+            ("memory", format!("The attempt used more than its limit of {} MB of memory. {same}", memory >> 20))
         }
-        (Some(why), ..) => ("failed", format!("Nothing came of it: {}. {same}", crate::shown::line(why))),
-        (None, Some(signal), _) => ("failed", format!("It was killed by {}. {same}", describe_signal(signal))),
+        (Some(why), ..) => ("failed", format!("The attempt failed: {}. {same}", crate::shown::line(why))),
+        (None, Some(signal), _) => ("failed", format!("The attempt was killed by {}. {same}", describe_signal(signal))),
         (None, None, code) => {
-            ("failed", format!("It ended without an answer (exit code {}). {same}", code.unwrap_or_default()))
+            ("failed", format!("The attempt ended without an answer (exit code {}). {same}", code.unwrap_or_default()))
         }
     };
     ImageError::Refused { kind: kind.into(), message }

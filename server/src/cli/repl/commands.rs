@@ -85,7 +85,7 @@ fn fitted(table: &str, width: usize) -> String {
 }
 
 /// The message before the program ends because of [`is_quit`].
-pub(super) const IMAGE_STAYS: &str = "; the image stays, for editors and agents: `consort stop` ends it\n";
+pub(super) const IMAGE_STAYS: &str = "; the image keeps running for editors and agents: `consort stop` ends it\n";
 
 /// Returns true if a line is a call such as `(quit)`, which ends the Lisp process in other REPLs.
 pub(super) fn is_quit(line: &str) -> bool {

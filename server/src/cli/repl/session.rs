@@ -142,7 +142,7 @@ impl Repl {
         self.at_stops.clear();
         CL_USER.clone_into(&mut self.package);
         self.screen.print_error(
-            "The Consort host has ended, and with it what was defined in its image only. An evaluation starts another.\n",
+            "The Consort host has ended; definitions that existed only in its image are lost. The next evaluation starts a new host.\n",
             ERROR,
         )
     }
@@ -194,10 +194,13 @@ impl Repl {
 
     fn interrupt(&mut self, number: u64, times: u32) -> Result<(), ReplError> {
         if times >= INSISTING {
-            return Err(ReplError::Io(io::Error::new(io::ErrorKind::Interrupted, "left while Lisp did not answer")));
+            return Err(ReplError::Io(io::Error::new(
+                io::ErrorKind::Interrupted,
+                "left the REPL: Lisp did not answer the interrupt",
+            )));
         }
         if times > 1 {
-            self.screen.print_error("Waiting for Lisp to be interrupted; once more leaves.\n", "33")?;
+            self.screen.print_error("Waiting for Lisp to be interrupted; Ctrl-C again leaves.\n", "33")?;
         }
         // The answer to a cancellation is of no use.
         self.link.borrow_mut().send("cancel", json!({"requestId": number}))?;

@@ -88,7 +88,9 @@ pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> 
     let refused = |reason: &str| connection.show(Level::Warning, &format!("{}: {reason}", action.title));
     let Some(cursor) = Cursor::new(context, uri.as_str(), |_| start).filter(|one| one.document.revision() == revision)
     else {
-        refused("the text has changed since. Nothing was done: ask again for what can be done there.");
+        refused(
+            "the text has changed since the action was offered. Nothing was changed: ask for the code actions again.",
+        );
         return action;
     };
     let compiler = InCopy { session: connection.session.clone(), client: connection.client };
@@ -122,6 +124,8 @@ impl Compiler for Uncompiled {
     }
 
     async fn compile(&self, _: Option<std::path::PathBuf>, _: String) -> Result<CheckReport, ImageError> {
-        Err(ImageError::Unavailable("The editor takes the edits of code actions only at once.".into()))
+        Err(ImageError::Unavailable(
+            "The editor needs the edits of code actions at once, before they can be compiled.".into(),
+        ))
     }
 }

@@ -141,7 +141,7 @@ impl Place {
     }
 
     fn of_document(document: Document, uri: &Url, argument: &Argument, encoding: PositionEncoding) -> Result<Place> {
-        let Some(position) = argument.position else { return Err(wrong("with a `uri` goes a `position`")) };
+        let Some(position) = argument.position else { return Err(wrong("a `uri` needs a `position`")) };
         let Some(at) = FormAt::of(&document, uri, position, encoding) else {
             return Err(wrong("the document has no form there"));
         };
