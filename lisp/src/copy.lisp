@@ -28,7 +28,7 @@
    "A lock of the runtime stays held, so that no copy could be made in time. Making one may be tried
    again. OBSTACLE: a string that names the holders, or NIL.")
   (:report (lambda (condition stream)
-             (format stream "The image is busy and could not be copied yet~@[: ~A~]. It is tried again; if that thread never lets go, interrupt ~
+             (format stream "The image is busy and could not be copied yet~@[: ~A~]. Consort tries again; if that thread does not finish, interrupt ~
                              what it runs, end it, or restart the image."
                      (copy-busy-obstacle condition)))))
 
@@ -53,7 +53,7 @@
   "A string that describes the current obstacles to a copy of the image; NIL when there are none any
   more. A thread that waits for a lock may itself hold another, so all holders are named."
   (let* ((thread (thread-inhibiting-gc))
-         (all (remove-duplicates (append (and thread (list (format nil "~A keeps the collector off" (thread-words thread))))
+         (all (remove-duplicates (append (and thread (list (format nil "~A prevents garbage collection" (thread-words thread))))
                                          (mapcar #'holding-words (held-runtime-locks)))
                                  :test #'string= :from-end t)))
     (and all (format nil "~{~A~^; ~}" (subseq all 0 (min +max-obstacles+ (length all)))))))

@@ -114,7 +114,7 @@
 (defun report-busy (id obstacle)
   "Answers the request ID, for which no thread can be made because of OBSTACLE. Called in the thread
   that makes threads, which may wait for the host."
-  (send-error id "busy" (format nil "Nothing can be begun now: ~A. If it never lets go, interrupt what it runs, end it, or restart the image."
+  (send-error id "busy" (format nil "No work can begin now: ~A. If that thread does not finish, interrupt what it runs, end it, or restart the image."
                                 obstacle)))
 
 (defun start-answering (id operation params)

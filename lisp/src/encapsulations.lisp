@@ -44,7 +44,7 @@
 
 (defun warn-of-encapsulation (name session)
   "Warns that the encapsulation of NAME, which SESSION makes, does not hold for Consort."
-  (warn "The encapsulation of ~S holds for the code of this session alone: the work of Consort and other sessions go past it." name)
+  (warn "The encapsulation of ~S applies only to the code of this session: Consort and other sessions bypass it." name)
   session)
 
 (defun limit-encapsulations ()

@@ -214,7 +214,7 @@
 (define-condition package-loss-refused (package-error)
   ((operator :initarg :operator :reader package-loss-refused-operator))
   (:report (lambda (condition stream)
-             (format stream "~A of the package ~A is refused: every session of the image that editor and agents share stands on it. ~
+             (format stream "~A of the package ~A is refused: every session of the image that editor and agents share depends on it. ~
                              Unintern the symbols that are in the way, or restart the image."
                      (package-loss-refused-operator condition) (package-error-package condition)))))
 

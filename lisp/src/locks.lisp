@@ -39,5 +39,5 @@
     (when (lock-held-p lock)
       (if (sb-thread:grab-mutex lock :timeout +look-patience+)
           (sb-thread:release-mutex lock)
-          (refuse "busy" "Names cannot be looked up now: ~A. If it never lets go, interrupt what it runs, end it, or restart the image."
+          (refuse "busy" "Names cannot be looked up now: ~A. If that thread does not finish, interrupt what it runs, end it, or restart the image."
                   (holding-words lock))))))

@@ -10,7 +10,7 @@
                                                       consort::*runtime-locks*))
                (hold))"
      "ackage")
-    (:collector "(sb-sys:without-gcing (hold))" "keeps the collector off")
+    (:collector "(sb-sys:without-gcing (hold))" "prevents garbage collection")
     (:scheduler "(sb-sys:without-interrupts (sb-thread:with-mutex (sb-impl::*scheduler-lock*) (sb-sys:allow-with-interrupts (hold))))" "cheduler")
     (:session "(sb-thread:with-recursive-lock ((sb-thread::session-lock sb-thread::*session*)) (hold))" "session lock")
     (:deadline "(sb-sys:with-deadline (:seconds 3600) (sb-kernel::with-world-lock () (hold)))" "compiler's lock"))

@@ -49,7 +49,7 @@ If the code needs this, load the file's system first.)" message))))
         (observe-at check condition form (or span (form-span check)) cons))
     (error (problem)
       (report-finding check (new-finding check (check-form-start check) (check-form-end check) (severity-of condition) "compiler"
-                                         (format nil "~A (Its place could not be told: ~A)" (condition-report condition) (condition-report problem)))))))
+                                         (format nil "~A (The place could not be found: ~A)" (condition-report condition) (condition-report problem)))))))
 
 (defun observe-at (check condition form span cons)
   "Reports CONDITION at a place within FORM, which was read at SPAN: the part that CONDITION is

@@ -261,7 +261,7 @@
 (defun report-not-generated (state component why)
   (report-system-problem state (system-check-definition state)
                          (format nil "The code of ~A is generated when the system ~S is loaded, and a check, which runs no programs, does not generate it~@[ (~A)~]. ~
-                                      Load the system once. Until then it is not told what later files lack."
+                                      Load the system once. Until then, names that later files lack are not reported."
                                  (file-namestring (asdf:component-pathname component)) (asdf:component-name (asdf:component-system component))
                                  (and why (string-right-trim "." why)))
                          "system-not-loaded"))

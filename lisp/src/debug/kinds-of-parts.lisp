@@ -194,7 +194,7 @@
       (map-pieces (lambda (from to)
                     (when (= count number)
                       (unless (and (stringp value) (= (length value) (- to from)))
-                        (refuse-setting "The piece has ~D characters: it is set to a string of as many" (- to from)))
+                        (refuse-setting "The piece has ~D characters: the new string must have as many" (- to from)))
                       (replace string value :start1 from)
                       (return-from found))
                     (incf count))

@@ -52,5 +52,5 @@
           "reference" (refer object stop)))
 
 (defun gone-message (number)
-  (format nil "The value ~D is not there any more: nothing holds it, its stop was left, or ~D values were shown since. Look at it anew from where it came"
+  (format nil "The value ~D is no longer kept: nothing refers to it, its stop was left, or ~D values were shown since. Inspect it again from its origin"
           number +references-limit+))

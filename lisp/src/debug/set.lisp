@@ -21,7 +21,7 @@
 
 (defun set-part (object number value)
   "Sets the part NUMBER of OBJECT, as PARTS-OF counts them, to VALUE."
-  (when (obsolete-p object) (refuse-setting "The instance is of a class that was redefined: it is not set before its program uses it"))
+  (when (obsolete-p object) (refuse-setting "The class of the instance was redefined: its slots cannot be set before the program uses the instance"))
   (when (parts-of-kind object) (refuse-setting "Parts of this kind of value cannot be set"))
   (typecase object
     (string (set-piece object number value))
@@ -36,7 +36,7 @@
     (hash-table (let ((key (third (first (page-of-table object number (1+ number))))))
                   (unless key (refuse-setting "The table has no entry ~D any more" number))
                   (setf (gethash (first key) object) value)))
-    (package (refuse-setting "Parts of a package are not set"))
+    (package (refuse-setting "Parts of a package cannot be set"))
     ((or standard-object condition structure-object)
      (let ((slot (let ((index (- number (facts-before-slots object)))) (and (not (minusp index)) (nth index (slots-of object))))))
        (unless slot (refuse-setting "There is no such slot"))
@@ -45,5 +45,5 @@
        (setf (slot-value object (sb-mop:slot-definition-name slot)) value)))
     (symbol (case number
               (2 (set object value))
-              (t (refuse-setting "Of a symbol only the value is set here"))))
+              (t (refuse-setting "Only the value of a symbol can be set here"))))
     (t (refuse-setting "Parts of this kind of value cannot be set"))))

@@ -105,7 +105,7 @@
   (answer-work-by work #'send-error kind message))
 
 (defun stale-message (stop)
-  (format nil "The stop ~D was left (~A): nothing of it is there any more. Ask for the stops that there are" (stopped-id stop) (stopped-how stop)))
+  (format nil "The stop ~D was left (~A): its frames and values are gone. List the present stops" (stopped-id stop) (stopped-how stop)))
 
 (defun give-work (stop id function &key nests)
   "Has FUNCTION serve request ID in the thread of STOP. Refuses when the stop was left, or another

@@ -346,7 +346,7 @@
   "The unit of the definition at PIECE of TEXT, the text of FILE; it is put in place. Called with
   *PROBES-LOCK* held. Signals a refusal if the definition can have no probes."
   (unless (can-probe-p)
-    (refuse-probe "This SBCL lacks what breakpoints take"))
+    (refuse-probe "This SBCL lacks internals that breakpoints need"))
   (free-recorded-methods)
   (let* ((package (package-before text pieces piece))
          (known (find-if (lambda (unit)

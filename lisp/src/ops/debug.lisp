@@ -58,7 +58,7 @@
   "The stop that PARAMS name; refuses when it was left."
   (let ((id (param params "stop" 'integer)))
     (or (find id *stops* :key #'stopped-id)
-        (refuse "stale" "There is no stop ~D (any more). Ask for the stops that there are" id))))
+        (refuse "stale" "There is no stop ~D (any more). List the present stops" id))))
 
 (defun frame-of (stop params)
   "The frame of STOP that PARAMS name, and its number."

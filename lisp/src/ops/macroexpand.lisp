@@ -18,7 +18,7 @@
       (let ((found (or found
                        ;; In what a macro took apart, or in data: only the outermost form is known
                        ;; to be code.
-                       (error 'no-form-at-place :message "What stands here is not evaluated as it stands: it is data, or part of a macro call that keeps none of it."))))
+                       (error 'no-form-at-place :message "This form is not evaluated as it is written: it is data, or an argument that its macro does not put into the expansion."))))
         (values found environment (find found candidates :key #'place-list :test #'eq))))))
 
 (defun form-meant (form places params)
@@ -56,7 +56,7 @@
                              when there collect there))
            (found (and candidates (multiple-value-list (environments-of candidates form environment)))))
       (unless (first found)
-        (error 'no-form-at-place :message "There is no form at this place of the expansion that is evaluated as it stands."))
+        (error 'no-form-at-place :message "There is no form at this place of the expansion that is evaluated as it is written."))
       (replaced (first found) (expand-once (first found) (second found)) form))))
 
 (defun column-of (text offset first-column)

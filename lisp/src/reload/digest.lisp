@@ -117,13 +117,13 @@
                                    (adjoin name (list (sb-ext:native-namestring (translate-logical-pathname pathname))) :test #'string=))))
         (cond (digest
                (unless (equal digest (digest-of-file true))
-                 (fail-reload "FILE_CHANGED" "~A was changed since it was allowed. Call again to have it decided anew" name)))
+                 (fail-reload "FILE_CHANGED" "~A was changed since it was allowed. Call again for a new decision" name)))
               ((null names))
               (asked
                (unless (ignore-errors (every (lambda (name) (untouched-since-p name within asked)) names))
-                 (fail-reload "FILE_CHANGED" "~A was changed, moved or made since a person was asked. Call again to have it decided anew" name)))
+                 (fail-reload "FILE_CHANGED" "~A was changed, moved or made since a person was asked. Call again for a new decision" name)))
               (t
-               (fail-reload "FILE_CHANGED" "~A was not among the files that were allowed: it is new, or of another system, which load-system loads first. Call again to have it decided anew"
+               (fail-reload "FILE_CHANGED" "~A was not among the files that were allowed: it is new, or of another system, which load-system loads first. Call again for a new decision"
                             name)))))))
 
 (defun call-allowing (allowed function)

@@ -74,7 +74,7 @@
   the type that the compiler relies on, as far as that can be told from the old value."
   (let ((old (debug-variable-value variable frame)))
     (unless (alike-p old value)
-      (refuse-setting "~A is of type ~A now, and the compiler may rely on that: it is set to nothing else" (debug-variable-symbol variable)
+      (refuse-setting "~A is of type ~A now, and the compiler may rely on that: set it to a value of this type" (debug-variable-symbol variable)
                       (present (class-name (class-of old)) (user-package))))
     (cond ((not (internal-p 'place-in-parent)) (missing-internal "SB-DI:COMPILED-DEBUG-VAR-INDIRECT-SC+OFFSET" "setting locals"))
           ((place-in-parent variable) (set-in-parent variable frame value))

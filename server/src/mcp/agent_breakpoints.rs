@@ -253,7 +253,7 @@ impl AgentBreakpoints {
             self.lock().restoring = Some(restoring);
         }
         if let Err(error) = self.record().await {
-            tracing::warn!(%error, "an agent's breakpoints were taken over, and are not on record");
+            tracing::warn!(%error, "an agent's breakpoints were taken over, but could not be recorded");
         }
         self.notice()
     }

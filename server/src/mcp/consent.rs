@@ -169,7 +169,7 @@ fn form(question: &Question) -> ElicitRequestParams {
         "required": ["decision"],
     });
     let requested_schema = serde_json::from_value(schema).unwrap_or_else(|error| {
-        tracing::error!(%error, "the form of a question is not as rmcp would have it");
+        tracing::error!(%error, "the form of a question does not fit rmcp's schema type");
         ElicitationSchema::new(Default::default())
     });
     ElicitRequestParams::FormElicitationParams { meta: None, message: question.message.clone(), requested_schema }

@@ -100,7 +100,7 @@ fn form(wanted: &InputWanted) -> ElicitRequestParams {
         "required": ["text"],
     });
     let requested_schema = serde_json::from_value(schema).unwrap_or_else(|error| {
-        tracing::error!(%error, "the form of a question is not as rmcp would have it");
+        tracing::error!(%error, "the form of a question does not fit rmcp's schema type");
         ElicitationSchema::new(Default::default())
     });
     ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema }

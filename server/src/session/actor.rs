@@ -418,8 +418,8 @@ impl Actor {
             if !kept.is_empty() {
                 let kept: Vec<String> = kept.iter().map(|class| format!("`approval.{}`", class.key())).collect();
                 let text = format!(
-                    "Looser settings of {} are not taken while the editor is connected, since an agent may have written them. If \
-                     it was you, restart the editor.",
+                    "Looser settings of {} are not applied while the editor is connected, since an agent may have changed them. If \
+                     you changed them, restart the editor.",
                     kept.join(", ")
                 );
                 client.notify(Feedback::Message { level: Level::Warning, text });

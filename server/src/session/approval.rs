@@ -145,7 +145,7 @@ impl Session {
             return Ok(());
         }
         let why = "the package or the readtable in which the code is read changed since it was allowed; nothing was \
-                   done. Call again to have it decided anew";
+                   done. Call again for a new decision";
         let changed = Err(why.to_owned());
         self.note_if_broken(grant, &changed);
         changed

@@ -51,7 +51,7 @@ impl BoundFile {
         let (path, identity) = resolve(&self.named)?;
         if path != self.path {
             return Err(format!(
-                "{} now leads to {}, and not to {}, which was allowed; nothing was done. Call again to have it decided anew",
+                "{} now leads to {}, and not to {}, which was allowed; nothing was done. Call again for a new decision",
                 self.named.display(),
                 path.display(),
                 self.path.display()

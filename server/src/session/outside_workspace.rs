@@ -9,7 +9,7 @@ pub(crate) fn message(named: &Path, real: &Path, workspace: &Path) -> String {
         Ok(root) => root,
         Err(why) => {
             return format!(
-                "The workspace {} cannot be read ({why}): it was removed, renamed or closed to you. Bring it back, or stop this host \
+                "The workspace {} cannot be read ({why}): it was removed, renamed or made inaccessible. Restore it, or stop this host \
                  (`consort stop`) and start in the directory that you mean.",
                 workspace.display()
             );

@@ -121,7 +121,7 @@ impl SourceFile {
     /// know.
     fn unknown(&self) -> FileError {
         let message = format!(
-            "{} has changes in an editor that it did not send as Consort could follow them. \
+            "{} has changes in an editor that Consort could not follow. \
              Have the file closed and opened again there.",
             self.relative
         );

@@ -77,7 +77,7 @@ impl Sources {
                 Ok(_) => "was changed or replaced since it was allowed".to_owned(),
                 Err(error) => format!("was allowed and cannot be read now ({error})"),
             };
-            return Err(format!("{} {why}; nothing was done. Call again to have it decided anew", file.display()));
+            return Err(format!("{} {why}; nothing was done. Call again for a new decision", file.display()));
         }
         Ok(())
     }

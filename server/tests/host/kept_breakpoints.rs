@@ -74,7 +74,7 @@ fn breakpoints_that_the_settings_deny_by_now_are_dropped() {
     rule(&fixture, "deny");
     let loaded = eval_in_the_next(&mut agent, "(load \"shop.lisp\")");
     let dropped =
-        "Breakpoints of yours were dropped, for approval.modify-running-code is \"deny\" now: shop.lisp, line 2.";
+        "Your breakpoints were removed, since approval.modify-running-code is \"deny\" now: shop.lisp, line 2.";
     assert!(loaded.contains(dropped) && !loaded.contains("were kept"), "{loaded}");
     assert_eq!(agent.eval("(cl-user::price 1)"), "=> 2");
 }

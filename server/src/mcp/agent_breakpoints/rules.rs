@@ -43,7 +43,7 @@ impl Rules {
         };
         (!refused.is_empty()).then(|| {
             format!(
-                "Breakpoints of yours were dropped, for approval.{} is \"{}\" now: {}.",
+                "Your breakpoints were removed, since approval.{} is \"{}\" now: {}.",
                 class.key(),
                 found.name(),
                 listed(refused)

@@ -96,7 +96,10 @@ impl Input {
             (Some(stop), None) => Stack::Stop(stop),
             (None, Some(failure)) => Stack::Failure(failure),
             (None, None) => {
-                return Err(missing("stop", "a number that the action `stops` gives, or `failure` the number of one"));
+                return Err(missing(
+                    "stop",
+                    "the number of a stop, which the action `stops` lists; or give `failure`, the number of a failure",
+                ));
             }
             (Some(_), Some(_)) => {
                 return Err(Failure {
@@ -221,7 +224,7 @@ pub(super) async fn approved_stop(call: &Call, number: u64, action: &StopAction)
     let (stop, told) = action.at(&call.session, number).await.map_err(failed)?;
     let own = call.breakpoints.waits_in(number);
     if !own && call.permit.as_ref().is_none_or(|permit| permit.description() != told) {
-        let message = format!("Stop {number} is not the one that approval was asked for any more; look at it again.");
+        let message = format!("Stop {number} is no longer the one for which approval was requested; inspect it again.");
         return Err(Failure { kind: ErrorKind::STALE, message });
     }
     Ok(stop)

@@ -278,7 +278,7 @@ async fn check_unchanged(call: &Call, value: u64, work: Work<'_>) -> Result<(), 
     if permit.description() == subject.what {
         return Ok(());
     }
-    let message = format!("The value {value} is not the one that approval was asked for any more; look at it again.");
+    let message = format!("The value {value} is no longer the one for which approval was requested; inspect it again.");
     Err(Failure { kind: ErrorKind::STALE, message })
 }
 
@@ -385,7 +385,7 @@ async fn with_value(
     let last = if matches!(doing, ValueAction::Set(_)) { path.pop() } else { None };
     let reference = if path.is_empty() { value } else { inspect_one(call, value, &path).await?.value.reference };
     if reference == 0 {
-        return Err(nothing("That part has no parts of its own: look at what it is a part of."));
+        return Err(nothing("The part has no parts of its own: inspect the value that contains it."));
     }
     let (start, count) = input.page();
     match doing {

@@ -95,7 +95,7 @@ impl Tool for SetBreakpoints {
         let (recorded, set) = call.breakpoints.set((&call.session, call.client), &path, points).await;
         let unrecorded = recorded.err().map_or_else(String::new, |error| {
             let why = line(&error.to_string());
-            format!("\nNot on record, so they go with the host if it is killed: {why}.")
+            format!("\nThese breakpoints could not be recorded, so they are lost if the host is killed: {why}.")
         });
         let set = match set {
             Ok(set) => set.breakpoints,

@@ -136,7 +136,7 @@ impl ApprovalRequest {
     /// Returns the reason why no person can be asked, if the request is too long to review.
     pub(super) fn unreadable(&self) -> Option<String> {
         let characters = self.written.1;
-        let why = "its arguments have {n} characters, which nobody can judge; send at most {most}, or save the code to a file and load that";
+        let why = "its arguments have {n} characters, too many for a person to judge; send at most {most}, or save the code to a file and load that";
         (characters > READABLE)
             .then(|| why.replace("{n}", &characters.to_string()).replace("{most}", &READABLE.to_string()))
     }

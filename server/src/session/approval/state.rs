@@ -225,7 +225,7 @@ impl ApprovalState {
             _ => "there is no such question, or it was answered before",
         };
         self.note(&request, false, "the binding", Some(why));
-        let text = format!("Refused: {why}. Make the call again without `requestState` to have it decided.");
+        let text = format!("Refused: {why}. Call again without `requestState` for a new decision.");
         give(reply, Verdict::Refused(text));
     }
 
