@@ -203,7 +203,7 @@ fn a_second_process_finds_the_same_and_says_that_it_is_one() {
     assert!(!loaded(&second).contains(&"shop".to_owned()), "the image itself was changed");
     assert_eq!(second.status()["image"]["copies"], "process");
     let page = stdout(&second.run(&["status"]));
-    assert!(page.contains("second process") && page.contains("not what was only evaluated"), "{page}");
+    assert!(page.contains("second process") && page.contains("no definitions that were only evaluated"), "{page}");
     let doctor = stdout(&second.run(&["doctor"]));
     assert!(doctor.contains("second SBCL process") && doctor.contains("an undefined function was found"), "{doctor}");
     world.finish();

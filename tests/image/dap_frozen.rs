@@ -85,7 +85,7 @@ async fn a_frozen_failure_in_an_editors_debugger() {
     assert!(client.ask("consort/return", back).await["tried"]["result"].as_str().unwrap().ends_with("=> :MINE"));
     for request in ["continue", "next", "pause", "consort/evaluate"] {
         let why = client.refused(request, json!({"threadId": thread, "code": "1"})).await;
-        assert!(why.contains("the program has gone on"), "{why}");
+        assert!(why.contains("the program itself has continued"), "{why}");
     }
     client.leave().await;
 

@@ -142,7 +142,7 @@ class Terminal implements vscode.Pseudoterminal {
   }
   private interrupt(): void {
     if (this.running === undefined) return
-    if (this.sent.length > 0) this.editor.above(color(33, '; What was sent meanwhile is not evaluated.'))
+    if (this.sent.length > 0) this.editor.above(color(33, '; The input that was sent meanwhile is not evaluated.'))
     this.sent = []
     this.running.cancel()
     this.server.ask('interrupt', {}).catch((error: unknown) => this.editor.above(color(31, `; Not interrupted: ${error instanceof Error ? error.message : String(error)}`)))

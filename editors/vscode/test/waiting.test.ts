@@ -166,7 +166,7 @@ test('a text that is sent to the REPL while it evaluates is evaluated afterwards
 test('an interrupt ends what was sent to the REPL too, and says so', async () => {
   const { repl: one, write, written } = repl()
   write('\x03')
-  assert.match(written(), /What was sent meanwhile is not evaluated/)
+  assert.match(written(), /The input that was sent meanwhile is not evaluated/)
   await answer(1, 'interrupt', {})
   await answer(0, 'eval', evaluated)
   assert.deepEqual(asked.questions, [])

@@ -81,7 +81,7 @@ fn page(status: &Value) -> String {
     if status["image"]["copies"] == "process" {
         row(
             "checks",
-            "in a second process: they know the systems loaded through Consort, not what was only evaluated".into(),
+            "in a second process: they know the systems loaded through Consort, but no definitions that were only evaluated".into(),
         );
     }
     let clients = status["clients"].as_array().map(Vec::as_slice).unwrap_or_default();

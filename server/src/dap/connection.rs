@@ -303,7 +303,7 @@ impl Connection {
         let answer = crate::steady::timeout(LIST_TIMEOUT, self.session.at_stop(DebugStops {})).await;
         if missed > 0 {
             self.print_in_console(&format!(
-                "{missed} events came faster than they could be told: messages of breakpoints are among them. A condition or a hit condition on the breakpoint makes them fewer.\n"
+                "{missed} events came too fast to be reported, messages of breakpoints among them. A condition or a hit condition on the breakpoint makes them fewer.\n"
             ));
         }
         let Ok(Ok(answer)) = answer else {
@@ -440,7 +440,7 @@ impl Connection {
     pub(super) fn frame_of(&self, number: u64) -> Result<(u64, usize), String> {
         match lock(&self.handles).get(number) {
             Some(Handle::Frame { stop, frame }) => Ok((stop, frame)),
-            _ => Err("That frame is not there any more.".into()),
+            _ => Err("The frame is no longer available.".into()),
         }
     }
 

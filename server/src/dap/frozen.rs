@@ -107,7 +107,7 @@ async fn answer_at(connection: &Connection, number: u64, request: &Request) -> A
         }
         "initialize" | "configurationDone" | "setExceptionBreakpoints" | "cancel" => Ok(json!({})),
         other => Err(format!(
-            "This is the frozen failure {number}: the program has gone on, and nothing goes on here (`{other}`). Look at the frames, \
+            "This is the frozen failure {number}: the program itself has continued, and nothing can continue here (`{other}`). Look at the frames, \
              evaluate in one, or try a restart and see what would have come; disconnecting leaves it as it is."
         )),
     }
@@ -127,7 +127,7 @@ async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> 
         }
         Some(Handle::Restarts { .. }) => shown_restarts(&kept_failure(connection, number)?.restarts),
         Some(Handle::Frame { .. } | Handle::Parts { .. }) | None => {
-            return Err("That value is not there any more.".into());
+            return Err("The value is no longer available.".into());
         }
     };
     Ok(json!({ "variables": shown }))

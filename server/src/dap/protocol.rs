@@ -257,13 +257,13 @@ fn exception_filters() -> Value {
     json!([
         {
             "filter": "error", "label": "All errors", "default": false,
-            "description": "Stop where an error is signalled, also when it is handled. Those that nothing handles stop anyway.",
+            "description": "Stop where an error is signalled, also when it is handled. Unhandled errors stop anyway.",
         },
         {"filter": "warning", "label": "Warnings", "default": false, "description": "Stop where a warning is signalled."},
         {
             "filter": "condition", "label": "Conditions of a type", "default": false, "supportsCondition": true,
             "description": "Stop where a condition of a type is signalled.",
-            "conditionDescription": "A type, such as shop::sold-out or (or file-error stream-error); of none, all conditions",
+            "conditionDescription": "A type, such as shop::sold-out or (or file-error stream-error); without a type, all conditions",
         },
     ])
 }

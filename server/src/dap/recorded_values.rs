@@ -13,7 +13,7 @@ use crate::session::recordings::{ReplayEvaluate, ReplayFrames, ReplayText, Repla
 
 /// The maximum number of frames or values in one query.
 const PAGE: u64 = 200;
-const NO_FRAME: &str = "That frame is not there any more.";
+const NO_FRAME: &str = "The frame is no longer available.";
 
 async fn event(replay: &Replay) -> Result<u64, String> {
     let at = replay.at.lock().await;
@@ -88,7 +88,7 @@ pub(super) fn scopes(replay: &Replay, wanted: &InFrame) -> Answer {
 pub(super) async fn variables(connection: &Connection, replay: &Replay, wanted: Variables) -> Answer {
     let handle = lock(&replay.handles).get(wanted.variables_reference);
     let Some(RecordedHandle::Values { event, frame, scope, path }) = handle else {
-        return Err("That value is not there any more.".into());
+        return Err("The value is no longer available.".into());
     };
     let mut shown = Vec::new();
     let mut start = wanted.start as u64;

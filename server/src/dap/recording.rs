@@ -72,7 +72,7 @@ pub(super) async fn answer(connection: &Connection, replay: &Replay, request: &R
             Ok(json!({}))
         }
         other => Err(format!(
-            "A recording is looked at and stepped through, it does not run: there is no `{other}`. Evaluate the form with the debugger for that."
+            "A recording can be stepped through, but does not run: there is no `{other}`. Evaluate the form with the debugger for that."
         )),
     }
 }

@@ -236,7 +236,7 @@ async fn variables(connection: &Connection, wanted: Variables) -> Answer {
             }
             parts
         }
-        Some(Handle::Frame { .. }) | None => return Err("That value is not there any more.".into()),
+        Some(Handle::Frame { .. }) | None => return Err("The value is no longer available.".into()),
     };
     Ok(json!({ "variables": shown }))
 }

@@ -31,7 +31,7 @@ pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer 
             session.at_stop(InspectSet { reference, part, code, timeout: None }).await
         }
         Some(Handle::Frame { .. } | Handle::Restarts { .. }) => return Err("That cannot be set.".into()),
-        None => return Err("That value is not there any more.".into()),
+        None => return Err("The value is no longer available.".into()),
     };
     let done = done.map_err(text)?;
     let Some(value) = done.values.first().filter(|_| done.status == ActionStatus::Ok) else {

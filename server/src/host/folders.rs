@@ -84,8 +84,8 @@ pub(super) fn hosts_of_folders_message(folders: &[PathBuf]) -> Option<String> {
     match own.as_slice() {
         [] => None,
         own => Some(format!(
-            "Agents that are started in a folder with a Consort host of its own meet that image, and not this editor's: {}. \
-             `consort stop` there lets them meet this one.",
+            "Agents that are started in a folder with a Consort host of its own use that image, and not this editor's: {}. \
+             Run `consort stop` there to let them use this one.",
             own.join(", ")
         )),
     }

@@ -138,8 +138,8 @@ fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Descript
         kinds.push("package".into());
     }
     let note = kinds.is_empty().then(|| match known.elsewhere.as_slice() {
-        [] => format!("{asked} means nothing in the image. Is its system loaded? apropos finds names."),
-        others => format!("{asked} means nothing there. Did you mean {}?", others.join(", ")),
+        [] => format!("{asked} names nothing in the image. Is its system loaded? The tool apropos finds names."),
+        others => format!("{asked} names nothing there. Did you mean {}?", others.join(", ")),
     });
     Description {
         lambda_list: facts.and_then(|facts| facts.lambda_list.as_ref()).map(|list| described::signature(&symbol, list)),
@@ -363,7 +363,7 @@ mod tests {
             FakeImage::empty(),
             "nowhere",
             expect![[r#"
-            nowhere means nothing in the image. Is its system loaded? apropos finds names.
+            nowhere names nothing in the image. Is its system loaded? The tool apropos finds names.
         "#]],
         );
         let elsewhere = json!({"found": false, "elsewhere": ["lib:scan"]});
@@ -371,7 +371,7 @@ mod tests {
             FakeImage::empty().symbol("scan", elsewhere),
             "scan",
             expect![[r#"
-            scan means nothing there. Did you mean lib:scan?
+            scan names nothing there. Did you mean lib:scan?
         "#]],
         );
         check(

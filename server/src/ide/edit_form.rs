@@ -86,7 +86,7 @@ pub fn edit_as_written(
         return refusal(
             "form-broken",
             format!(
-                "`{}` on line {} is not balanced, so nobody can tell where it ends. Nothing was changed. Repair its parentheses first.",
+                "`{}` on line {} is not balanced, so its end is not known. Nothing was changed. Repair its parentheses first.",
                 target.title(),
                 line(text, outer.start)
             ),
@@ -154,8 +154,8 @@ fn fault_text(fault: Option<crate::text::toplevel::Unreadable>) -> &'static str 
         Some(Unreadable::UnterminatedString) => "a string is never closed",
         Some(Unreadable::UnterminatedBar) => "a `|` is never closed",
         Some(Unreadable::UnterminatedComment) => "a `#|` is never closed",
-        Some(Unreadable::DanglingEscape) => "it ends behind a `\\`",
-        Some(Unreadable::DanglingPrefix) => "a `'`, `#'`, `#+` or the like has nothing behind it",
+        Some(Unreadable::DanglingEscape) => "it ends after a `\\`",
+        Some(Unreadable::DanglingPrefix) => "a `'`, `#'`, `#+` or the like has nothing after it",
         None => "it is whole",
     }
 }
@@ -182,7 +182,7 @@ fn unreadable(tree: &Tree) -> Option<String> {
             Kind::Prefixed if text.starts_with(',') && backquotes.last().is_some_and(|depth| *depth < 0) => {
                 return at("there is a comma outside of any backquote");
             }
-            Kind::Prefixed | Kind::Guarded if !node.whole => return at("a prefix has nothing behind it"),
+            Kind::Prefixed | Kind::Guarded if !node.whole => return at("a prefix has nothing after it"),
             Kind::Atom if !text.is_empty() && text.bytes().all(|byte| byte == b'.') && !is_dot_of_pair(tree, id) => {
                 return at("there is a dot that makes no pair");
             }

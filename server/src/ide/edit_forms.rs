@@ -164,7 +164,7 @@ fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
         several => refusal(
             "old-ambiguous",
             format!(
-                "The form has the text of `old` {} times. Nothing was changed. Give more of what is around it.",
+                "The form has the text of `old` {} times. Nothing was changed. Give more of the surrounding text.",
                 several.len()
             ),
         ),

@@ -282,7 +282,7 @@ pub fn matching_parts(found: &MatchingParts, start: usize) -> (String, MatchesPa
 
 /// Returns the page for a value that has no parts: a number, a character, NIL or T.
 pub fn plain(value: &LispValue) -> (String, PlainValue) {
-    let text = format!("=> {}\n; There is nothing to look into.", long_line(&value.text));
+    let text = format!("=> {}\n; The value has no parts.", long_line(&value.text));
     (text, PlainValue { text: value.text.clone(), class: value.kind.clone(), total: 0 })
 }
 

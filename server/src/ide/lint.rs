@@ -248,7 +248,7 @@ fn eq_literal(form: &Form, list: &Node) -> Vec<(Span, String)> {
         _ if form.written(literal).starts_with('#') => ("characters", "EQL or CHAR="),
         _ => ("numbers", "EQL or ="),
     };
-    vec![(head.span, format!("EQ need not find equal {kind} the same; use {instead}."))]
+    vec![(head.span, format!("EQ may be false for equal {kind}; use {instead}."))]
 }
 
 /// Finds `(if x t nil)` and `(if x nil t)`.
@@ -259,11 +259,14 @@ fn boolean_if(form: &Form, list: &Node) -> Vec<(Span, String)> {
         return Vec::new();
     }
     if is(yes, "nil") && is(no, "t") {
-        vec![(head.span, "This is NOT of the condition.".into())]
+        vec![(head.span, "This form is equivalent to NOT of the condition.".into())]
     } else if is(yes, "t") && is(no, "nil") && is_predicate(form, condition) {
-        vec![(head.span, "The condition says the same.".into())]
+        vec![(head.span, "This form is equivalent to its condition.".into())]
     } else if is(yes, "t") && is(no, "nil") {
-        vec![(head.span, "The condition says the same, or (AND condition T) where T itself is needed.".into())]
+        vec![(
+            head.span,
+            "This form is equivalent to its condition, or to (AND condition T) where T itself is needed.".into(),
+        )]
     } else {
         Vec::new()
     }
@@ -288,7 +291,7 @@ fn negated_when(form: &Form, list: &Node) -> Vec<(Span, String)> {
         };
     if negated {
         let negation = form.operator(condition).unwrap_or_default().to_uppercase();
-        vec![(head.span, format!("{other} says it without {negation}."))]
+        vec![(head.span, format!("{other} expresses this without {negation}."))]
     } else {
         Vec::new()
     }

@@ -124,7 +124,7 @@ impl Plan {
                 Step::Replay(fatal) => self.reloads.retain(|known| known.as_ref() != Some(fatal)),
                 Step::File(..) => {}
             }
-            self.fatal.push((step, format!("the image died of it: {reason}")));
+            self.fatal.push((step, format!("the image ended during it: {reason}")));
         }
     }
 
@@ -187,7 +187,7 @@ impl Restoration {
         if let Some(more) = self.failed.len().checked_sub(NAMED).filter(|more| *more > 0) {
             text += &format!(" {more} more were not loaded again.");
         }
-        text + " What was defined or set by evaluation only is lost."
+        text + " Definitions and values that were only evaluated are lost."
     }
 }
 

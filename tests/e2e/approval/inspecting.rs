@@ -80,7 +80,7 @@ async fn values_are_looked_into_by_pages() {
     assert!(shown.ends_with("\n1 of 1 parts contain it\n0: \"k\" => (1 2)"), "{shown}");
     let (again, _) = seen(&mut agent, &mut editor, json!({"code": "*printed*"})).await;
     assert_eq!(again, printed, "no print-object has run for what was looked at");
-    assert!(printed.ends_with("\n; There is nothing to look into."), "{printed}");
+    assert!(printed.ends_with("\n; The value has no parts."), "{printed}");
 
     // Code on a value, a part that is set, a comparison, a description.
     let (shown, _) = seen(&mut agent, &mut editor, json!({"value": goods, "code": "(map 'list #'type-of *)"})).await;

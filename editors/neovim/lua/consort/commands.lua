@@ -73,7 +73,7 @@ M.table = {
       end
     end,
   },
-  result = { about = 'the whole of the result in this line', run = lazy('eval', 'result') },
+  result = { about = 'show the whole result in this line', run = lazy('eval', 'result') },
   clear = {
     about = 'remove the values in this buffer',
     run = function() require('consort.inline').clear(vim.api.nvim_get_current_buf()) end,
@@ -85,8 +85,8 @@ M.table = {
     run = of_name('views', 'expand'),
   },
   macrostep = { about = 'expand the form in place, in a copy; again', run = lazy('macrostep', 'step') },
-  apropos = { about = 'symbols by a part of their names; one is described', run = of_name('names', 'apropos') },
-  call = { about = 'a call of the function at the cursor, in the REPL', run = lazy('repl', 'call') },
+  apropos = { about = 'find symbols by a part of their names, and describe one', run = of_name('names', 'apropos') },
+  call = { about = 'type a call of the function at the cursor into the REPL', run = lazy('repl', 'call') },
   move = { about = 'move the definition to another file of its package', run = lazy('moving', 'ask') },
   scratch = { about = 'a buffer to try code in', run = lazy('scratch', 'open') },
   describe = { about = 'describe a symbol', run = of_name('views', 'describe') },

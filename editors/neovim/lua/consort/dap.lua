@@ -105,7 +105,7 @@ function M.setup()
     if session.config.recording then
       client_of.say(what)
     else
-      client_of.say(what .. "  (`:lua require('consort.dap').restarts()` goes on)", vim.log.levels.WARN)
+      client_of.say(what .. "  (`:lua require('consort.dap').restarts()` continues)", vim.log.levels.WARN)
     end
   end
   return true

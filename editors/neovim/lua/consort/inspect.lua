@@ -57,7 +57,7 @@ end
 function Values:set(arguments, callback)
   local reference = arguments.variablesReference.reference
   local part = (self.parts[reference] or {})[arguments.name]
-  if not part then return callback('that part is not there any more') end
+  if not part then return callback('the part is no longer there') end
   client_of.execute('inspectSet', { reference = reference, part = part, code = arguments.value }, function(answer)
     local value = first(answer)
     if value then callback(nil, { value = value.text, variablesReference = parts_of(value.reference, 0) }) end

@@ -86,7 +86,7 @@ local function await(root, is_over)
   awaited[root] = true
   vim.wait(200, is_over, 20)
   if not is_over() then
-    vim.api.nvim_echo({ { 'Consort: starting ... (CTRL-C goes on without it)' } }, false, {})
+    vim.api.nvim_echo({ { 'Consort: starting ... (CTRL-C continues without it)' } }, false, {})
     vim.cmd.redraw()
     vim.wait(PATIENCE, is_over, 20)
     vim.api.nvim_echo({ { '' } }, false, {})

@@ -50,7 +50,8 @@ const ANSWERED: Duration = Duration::from_secs(4);
 const MAX_RESTARTS: usize = 3;
 const RESTART_PERIOD: Duration = Duration::from_secs(60);
 
-const LOST: &str = "The Consort host ended, and the Lisp image with it. What was defined only in the image is lost.";
+const LOST: &str =
+    "The Consort host ended, and the Lisp image with it. Definitions that existed only in the image are lost.";
 const CUT: &str = "The connection to the Consort host broke; the host and the image still run. Your request may have been carried out: check before you repeat it.";
 const RESTART: &str = "Your editor starts Consort again; if it does not, restart its language server.";
 const LEFT: &str = "The Consort host was stopped, and the Lisp image with it. Your editor starts Consort again; if it does not, restart its language server.";

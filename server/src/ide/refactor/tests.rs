@@ -137,7 +137,7 @@ fn what_the_compiler_newly_finds_is_a_refusal() {
         refused: the result would not compile as before: undefined: (SETF B)
     "#]];
     refused.assert_eq(&refactored_with(&text, "if-to-when", &other));
-    let style = finds(&[("when", "lint-negated-when: UNLESS says it without NOT")]);
+    let style = finds(&[("when", "lint-negated-when: UNLESS expresses this without NOT")]);
     fine.assert_eq(&refactored_with(&text, "if-to-when", &style));
     let (cursor, selection) = place(&text);
     let done = run(apply(&cursor, selection, "if-to-when", &FakeCompiler(None))).unwrap();

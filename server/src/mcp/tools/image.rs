@@ -43,7 +43,7 @@ interrupt, restart (last resort).";
     const HAS_QUOTA: bool = false;
 
     fn required_approval(input: &Input) -> Option<(Class, Subject)> {
-        let what = "restart the Lisp image: what was only evaluated is lost".into();
+        let what = "restart the Lisp image: definitions that were only evaluated are lost".into();
         (input.action == Action::Restart).then(|| (Class::RestartImage, Subject { what, ..Subject::default() }))
     }
 
@@ -78,7 +78,7 @@ interrupt, restart (last resort).";
             Action::Restart => match progress.during(session.restart_image(client), None).await {
                 Ok(()) => {
                     let state = describe_image(&session.image_state());
-                    let what = "A new image is running. What was only evaluated or set is lost; systems that were loaded through \
+                    let what = "A new image is running. Definitions and values that were only evaluated are lost; systems that were loaded through \
                                 Consort, and code that was compiled into the old image, were loaded again.";
                     done(what.into(), json!({"image": state}))
                 }
