@@ -220,7 +220,10 @@ async fn an_approval_is_for_the_stop_that_was_shown_not_for_its_number() {
     let third = Program::stopped(&guarded, "(error \"a third\")").await;
     editor.reply(&question, json!({"title": "Allow"})).await;
     let stale = agent.result(call).await;
-    assert!(stale["isError"] == true && text(&stale).contains("no longer the one for which approval was requested"), "{stale}");
+    assert!(
+        stale["isError"] == true && text(&stale).contains("no longer the one for which approval was requested"),
+        "{stale}"
+    );
     // The program still waits.
     let listed = agent.call("debug", json!({})).await;
     assert!(text(&listed).contains("SIMPLE-ERROR: a third"), "{}", text(&listed));

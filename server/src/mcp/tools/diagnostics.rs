@@ -43,7 +43,7 @@ pub(crate) struct Input {
     /// Files, directories; default: the workspace
     #[serde(default)]
     path: Option<Vec<String>>,
-    /// Least shown. Default: warning
+    /// Lowest severity. Default: warning
     #[serde(default)]
     severity: Option<MinSeverity>,
 }

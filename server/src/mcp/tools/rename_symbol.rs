@@ -33,7 +33,7 @@ pub(crate) struct Input {
     symbol: String,
     /// Without a package
     new_name: String,
-    /// Of a local name
+    /// A local name's line
     #[serde(default)]
     line: Option<usize>,
     /// Also data, comments, strings

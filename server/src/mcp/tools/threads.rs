@@ -32,7 +32,7 @@ pub(crate) struct Input {
     /// Default: list
     #[serde(default)]
     action: Option<Action>,
-    /// The thread's, from list
+    /// Number from list
     #[serde(default)]
     number: Option<u64>,
 }

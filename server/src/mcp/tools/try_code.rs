@@ -34,7 +34,7 @@ pub(crate) struct Input {
     /// Run after each
     #[serde(default)]
     code: Option<String>,
-    /// Or: the package whose tests are run
+    /// Or: package of the tests to run
     #[serde(default)]
     tests: Option<String>,
     /// Package of `code`

@@ -37,7 +37,7 @@ pub(crate) struct Input {
     /// A number from an answer; `*` in code
     #[serde(default)]
     pub(super) value: Option<u64>,
-    /// Numbers of parts, inwards
+    /// Part numbers, outer to inner
     #[serde(default)]
     pub(super) path: Option<Vec<usize>>,
     /// Default: parts
