@@ -127,11 +127,11 @@ M.table = {
   undo = { about = 'undo the last reload that was reported to you', run = lazy('undo', 'undo') },
   test = { about = 'run the test at the cursor, or those of a system', choices = systems, run = of_name('tests', 'run') },
   answer = {
-    about = 'answer an agent\'s question: in its code, or allow, allow-session, deny',
+    about = "answer an agent's question: in its code, or allow, allow-session, deny",
     choices = function() return require('consort.approve').decisions() end,
     run = of_name('approve', 'answer'),
   },
-  write = { about = 'write an agent\'s last replacement into its file', run = lazy('replacing', 'write') },
+  write = { about = "write an agent's last replacement into its file", run = lazy('replacing', 'write') },
   breakpoint = {
     about = 'set or remove a breakpoint in this line; a condition; none: remove all',
     choices = { 'none' },
