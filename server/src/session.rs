@@ -267,7 +267,7 @@ impl Session {
     /// Starts the image if nothing has needed it yet. Resolves when the image is ready, also again
     /// after it was lost, or cannot be.
     pub async fn image_started(&self) {
-        self.inner.image.started().await;
+        self.inner.image.wait_until_started().await;
     }
 
     /// Acts as [`Session::image_started`]. The image's state is then that of the image that

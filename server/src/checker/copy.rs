@@ -51,13 +51,13 @@ impl Default for Waits {
 
 /// The checks that are expected to follow a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Priority {
+pub(super) enum CheckSeries {
     /// No further check is expected.
-    None,
+    Single,
     /// Similar checks are expected, so a copy is kept ready for the next.
-    More,
+    Repeated,
     /// Checks of the same text are expected as it is edited, and the user waits for them. As
-    /// [`Priority::More`], and ahead of the checks of others.
+    /// [`CheckSeries::Repeated`], and ahead of the checks of others.
     Edited,
 }
 
@@ -85,9 +85,9 @@ impl Runner {
     }
 
     /// Runs `check`; see [`super::Checker::check`].
-    pub(super) async fn check(&self, mut params: CheckParams, priority: Priority) -> Result<CheckReport, ImageError> {
-        let more = priority != Priority::None;
-        let queue = if priority == Priority::Edited { Queue::Edited } else { Queue::Checks };
+    pub(super) async fn check(&self, mut params: CheckParams, series: CheckSeries) -> Result<CheckReport, ImageError> {
+        let more = series != CheckSeries::Single;
+        let queue = if series == CheckSeries::Edited { Queue::Edited } else { Queue::Checks };
         let job = CheckJob {
             op: "check",
             what: "a check",

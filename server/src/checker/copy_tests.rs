@@ -26,8 +26,8 @@ use crate::model::check::{CheckEnd, CheckMode, CheckReport};
 use crate::patience::{AMPLE, PATIENCE, comes, soon};
 use crate::steady::timeout;
 
-/// Simulates a copy with the behaviour that `CONSORT_TEST_SCRIPT` names. Started by [`Double`]
-/// only.
+/// Simulates a copy with the behaviour that `CONSORT_TEST_SCRIPT` names. Started by
+/// [`SimulatedImage`] only.
 #[test]
 #[ignore = "this is the copy of the other tests, not a test"]
 fn act_as_copy() {
@@ -104,16 +104,16 @@ fn act_as_copy() {
 
 /// A simulated image. Each request for a check gets the next of the given reactions. The last one
 /// is repeated.
-struct Double {
+struct SimulatedImage {
     runner: Arc<Runner>,
-    seen: Arc<Seen>,
+    seen: Arc<Observed>,
     _private: TempDir,
     /// The other ends of the image's descriptors 1 and 2.
     _printed: [std::io::PipeWriter; 2],
 }
 
 #[derive(Default)]
-struct Seen {
+struct Observed {
     /// The number of copies that run now.
     now: AtomicUsize,
     /// The greatest number of copies that ran at once.
@@ -127,12 +127,12 @@ struct Seen {
 /// the first copy hangs before it connects.
 const CONNECT: [Duration; 2] = [Duration::from_millis(200), PATIENCE];
 
-impl Double {
-    fn new(scripts: &[&'static str]) -> Double {
-        Double::waiting(scripts, [PATIENCE; 2])
+impl SimulatedImage {
+    fn new(scripts: &[&'static str]) -> SimulatedImage {
+        SimulatedImage::waiting(scripts, [PATIENCE; 2])
     }
 
-    fn waiting(scripts: &[&'static str], connect: [Duration; 2]) -> Double {
+    fn waiting(scripts: &[&'static str], connect: [Duration; 2]) -> SimulatedImage {
         let private = tempfile::tempdir().unwrap();
         let config = LispConfig { command: Vec::new(), init_file: InitFile::None, ..Config::default().lisp };
         let (events, _) = mpsc::unbounded_channel();
@@ -152,23 +152,23 @@ impl Double {
             features: Features::default(),
         };
         runner.forker.runtime.phase.send_replace(Phase::Ready(Arc::new(Instance::new(1, link, pipes, ready))));
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(Observed::default());
         let (scripts, seen_) = (scripts.to_vec(), seen.clone());
         std::thread::spawn(move || play(theirs, &scripts, &seen_));
-        Double { runner, seen, _private: private, _printed: [out_writer, err_writer] }
+        SimulatedImage { runner, seen, _private: private, _printed: [out_writer, err_writer] }
     }
 
     async fn check(&self, change: impl FnOnce(&mut CheckParams)) -> Result<CheckReport, ImageError> {
-        self.check_as(Priority::None, change).await
+        self.check_as(CheckSeries::Single, change).await
     }
 
     async fn check_edited(&self) -> Result<CheckReport, ImageError> {
-        self.check_as(Priority::Edited, |_| {}).await
+        self.check_as(CheckSeries::Edited, |_| {}).await
     }
 
     async fn check_as(
         &self,
-        priority: Priority,
+        priority: CheckSeries,
         change: impl FnOnce(&mut CheckParams),
     ) -> Result<CheckReport, ImageError> {
         let mut params = CheckParams {
@@ -207,7 +207,7 @@ impl Double {
     }
 }
 
-fn play(stream: StdUnixStream, scripts: &[&'static str], seen: &Arc<Seen>) {
+fn play(stream: StdUnixStream, scripts: &[&'static str], seen: &Arc<Observed>) {
     let writer = Arc::new(Mutex::new(stream.try_clone().unwrap()));
     let mut scripts = scripts.iter();
     let mut script = *scripts.next().unwrap();
@@ -259,7 +259,7 @@ fn impersonate(params: &Value) {
     let _ = writeln!(stream, "{}\n{}", json!({"token": params["token"]}), json!({"done": {"forms": 9}})); // may be closed already
 }
 
-fn reap(mut child: Child, id: &Value, writer: &Mutex<StdUnixStream>, seen: &Seen) {
+fn reap(mut child: Child, id: &Value, writer: &Mutex<StdUnixStream>, seen: &Observed) {
     let status = child.wait().unwrap();
     lock(&seen.ends).push((status.code(), status.signal()));
     seen.now.fetch_sub(1, Ordering::SeqCst);
@@ -280,15 +280,15 @@ fn reason(report: &CheckReport) -> &str {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_good_copy_gives_its_findings_and_an_image_that_was_busy_is_asked_again() {
-    let double = Double::new(&["busy", "busy", "good"]);
+    let double = SimulatedImage::new(&["busy", "busy", "good"]);
     let report = double.check(|_| {}).await.unwrap();
     assert_eq!((report.end.clone(), report.forms, codes(&report)), (CheckEnd::Complete, 2, vec!["found"]));
     double.nothing_left().await;
-    let double = Double::new(&["busy"]);
+    let double = SimulatedImage::new(&["busy"]);
     assert!(matches!(double.check(|_| {}).await, Err(ImageError::Busy(message)) if message == "compiling"));
     double.nothing_left().await;
     // A check of an edited text fails at once, so that the user is told the reason.
-    let double = Double::new(&["busy", "good"]);
+    let double = SimulatedImage::new(&["busy", "good"]);
     assert!(matches!(double.check_edited().await, Err(ImageError::Busy(message)) if message == "compiling"));
     assert_eq!(double.check_edited().await.unwrap().end, CheckEnd::Complete);
     double.nothing_left().await;
@@ -303,7 +303,7 @@ async fn a_clean_result_needs_more_than_the_word_of_the_copy() {
         ("forged hang", "longer than"),
         ("forged and gone on", "after it had reported the end"),
     ] {
-        let double = Double::new(&[script]);
+        let double = SimulatedImage::new(&[script]);
         let report = double
             .check(|params| {
                 params.expected = Expected { plain: vec![0, 4], ..Expected::default() };
@@ -319,7 +319,7 @@ async fn a_clean_result_needs_more_than_the_word_of_the_copy() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_edited_does_not_wait_for_what_others_asked() {
-    let double = Arc::new(Double::new(&["hang", "hang", "good"]));
+    let double = Arc::new(SimulatedImage::new(&["hang", "hang", "good"]));
     let other = || {
         let double = double.clone();
         tokio::spawn(async move { double.check(|_| {}).await })
@@ -334,7 +334,7 @@ async fn what_is_edited_does_not_wait_for_what_others_asked() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agents_work_leaves_a_copy_for_checks() {
-    let double = Arc::new(Double::new(&["hang", "good"]));
+    let double = Arc::new(SimulatedImage::new(&["hang", "good"]));
     let work = || {
         let double = double.clone();
         tokio::spawn(async move {
@@ -353,7 +353,7 @@ async fn agents_work_leaves_a_copy_for_checks() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_image_that_cannot_fork_is_not_asked_again_but_a_second_process() {
-    let double = Double::new(&["cannot fork"]);
+    let double = SimulatedImage::new(&["cannot fork"]);
     let refused = double.check(|_| {}).await;
     // The test has no program with which to start a second process.
     assert!(
@@ -375,7 +375,7 @@ async fn a_copy_that_passes_a_limit_is_killed_and_told_at_the_form_it_was_at() {
         ("abort", "check-stopped", "signal 6 (ABRT)"),
         ("exit", "check-stopped", "code 70"),
     ] {
-        let double = Double::new(&[script]);
+        let double = SimulatedImage::new(&[script]);
         let change = |params: &mut CheckParams| match script {
             "hang" => params.deadline = 2.0,
             "hog" => params.memory = 64 << 20,
@@ -391,7 +391,7 @@ async fn a_copy_that_passes_a_limit_is_killed_and_told_at_the_form_it_was_at() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_without_its_token_is_not_believed() {
-    let double = Double::new(&["liar"]);
+    let double = SimulatedImage::new(&["liar"]);
     let report = double.check(|_| {}).await.unwrap();
     assert_eq!(codes(&report), ["check-stopped"]);
     assert!(reason(&report).contains("token"), "{}", reason(&report));
@@ -401,12 +401,12 @@ async fn a_copy_without_its_token_is_not_believed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_hangs_before_it_connects_is_killed_and_made_once_more() {
-    let double = Double::waiting(&["mute", "good"], CONNECT);
+    let double = SimulatedImage::waiting(&["mute", "good"], CONNECT);
     let report = double.check(|_| {}).await.unwrap();
     assert_eq!((reason(&report), report.forms), ("complete", 2), "another process's words do not count");
     double.nothing_left().await;
     assert_eq!(double.ends(), [(None, Some(9)), (Some(0), None)]);
-    let double = Double::waiting(&["mute"], [CONNECT[0]; 2]);
+    let double = SimulatedImage::waiting(&["mute"], [CONNECT[0]; 2]);
     let report = double.check(|_| {}).await.unwrap();
     assert!(reason(&report).contains("did not begin"), "{}", reason(&report));
     double.nothing_left().await;
@@ -415,13 +415,13 @@ async fn a_copy_that_hangs_before_it_connects_is_killed_and_made_once_more() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_hangs_before_its_work_is_killed_and_made_once_more() {
-    let double = Double::waiting(&["idle", "good"], CONNECT);
+    let double = SimulatedImage::waiting(&["idle", "good"], CONNECT);
     let report = double.check(|_| {}).await.unwrap();
     assert_eq!((reason(&report), report.forms), ("complete", 2));
     double.nothing_left().await;
     assert_eq!(double.ends()[0], (None, Some(9)));
     // The second copy has the whole deadline of a check to begin.
-    let double = Double::waiting(&["idle"], CONNECT);
+    let double = SimulatedImage::waiting(&["idle"], CONNECT);
     let report = double.check(|params| params.deadline = 1.0).await.unwrap();
     assert_eq!(codes(&report), ["out-of-time"]);
     double.nothing_left().await;
@@ -430,11 +430,11 @@ async fn a_copy_that_hangs_before_its_work_is_killed_and_made_once_more() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_inherited_a_held_lock_is_made_again_until_it_has_not() {
-    let double = Double::new(&["locked out", "locked out", "good"]);
+    let double = SimulatedImage::new(&["locked out", "locked out", "good"]);
     let report = double.check(|_| {}).await.unwrap();
     assert_eq!((reason(&report), report.forms), ("complete", 2));
     double.nothing_left().await;
-    let double = Double::new(&["locked out"]);
+    let double = SimulatedImage::new(&["locked out"]);
     let report = double.check(|_| {}).await.unwrap();
     assert_eq!(codes(&report), ["check-stopped"]);
     assert!(reason(&report).contains("needs the lock \"a lock of theirs\""), "{}", reason(&report));
@@ -446,7 +446,7 @@ async fn a_copy_that_inherited_a_held_lock_is_made_again_until_it_has_not() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dropped_check_kills_its_copy_at_any_time() {
     for wait in [0, 1, 20, 500] {
-        let double = Double::new(&["hang"]);
+        let double = SimulatedImage::new(&["hang"]);
         assert!(timeout(Duration::from_millis(wait), double.check(|_| {})).await.is_err());
         double.nothing_left().await;
         assert!(lock(&double.seen.ends).iter().all(|end| *end == (None, Some(9))), "{wait} ms");
@@ -455,7 +455,7 @@ async fn a_dropped_check_kills_its_copy_at_any_time() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_copies_run_at_once_and_no_more() {
-    let double = Double::new(&["hang"]);
+    let double = SimulatedImage::new(&["hang"]);
     let short = |params: &mut CheckParams| params.deadline = 1.5;
     let (a, b, c, d) = tokio::join!(double.check(short), double.check(short), double.check(short), double.check(short));
     for report in [a, b, c, d] {
@@ -467,7 +467,7 @@ async fn two_copies_run_at_once_and_no_more() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_image_that_dies_is_told_after_one_more_try() {
-    let double = Double::new(&["die"]);
+    let double = SimulatedImage::new(&["die"]);
     let failed = async {
         comes("the check", async || (double.seen.asked.load(Ordering::SeqCst) > 0).then_some(())).await;
         double.runner.forker.runtime.phase.send_replace(Phase::Dead("It fell over.".into(), true));

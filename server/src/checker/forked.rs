@@ -35,7 +35,7 @@ use crate::model::image::ImageError;
 use crate::steady::{sleep, timeout};
 
 /// The time limit of a fork by the image, which has a shorter limit of its own.
-const FORK: Duration = Duration::from_secs(15);
+const FORK_TIMEOUT: Duration = Duration::from_secs(15);
 /// The upper bound of a deadline, so that it can be added to an [`Instant`].
 const MAX_DEADLINE: Duration = Duration::from_secs(365 * 86_400);
 /// The interval between checks of the limits.
@@ -215,8 +215,8 @@ impl ForkedCheck {
             biased;
             Ok(pid) = copied => Ok(pid),
             end = child.end() => Err(early(end, &self.instance)),
-            () = sleep(FORK) => {
-                let message = format!("The image could not be copied within {} s: a thread of it cannot be stopped.", FORK.as_secs());
+            () = sleep(FORK_TIMEOUT) => {
+                let message = format!("The image could not be copied within {} s: a thread of it cannot be stopped.", FORK_TIMEOUT.as_secs());
                 return Err(Failed::Unforkable(message)); // a copy that still comes is killed
             }
         };

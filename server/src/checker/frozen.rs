@@ -34,9 +34,9 @@ use crate::steady::{sleep, timeout};
 /// The time for which a frozen failure is kept, in seconds.
 const RETENTION_S: f64 = 600.0;
 /// The time limit of one operation on a frozen failure, in seconds.
-const ATTEMPT: f64 = 20.0;
+const OPERATION_TIMEOUT_S: f64 = 20.0;
 /// The pause before connections are accepted again after an error.
-const AGAIN: Duration = Duration::from_secs(1);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The first line that a frozen failure sends.
 #[derive(Deserialize)]
@@ -93,7 +93,7 @@ async fn accept(failures: Weak<Failures>, scratch: Arc<Scratch>) {
             Ok((stream, pid)) => drop(tokio::spawn(greet(failures.clone(), scratch.token.clone(), stream, pid))),
             Err(error) => {
                 tracing::warn!(%error, "a frozen failure could not connect");
-                sleep(AGAIN).await;
+                sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
@@ -173,7 +173,9 @@ pub(super) async fn ask<O: Operation, A: DeserializeOwned>(
     let params = serde_json::to_value(operation).map_err(unreadable)?;
     let asks = failures.asks(number).ok_or_else(|| not_found(number))?;
     let (reply, answer) = oneshot::channel();
-    asks.send(Request { op: O::NAME, params, seconds: ATTEMPT, reply }).await.map_err(|_| not_found(number))?;
+    asks.send(Request { op: O::NAME, params, seconds: OPERATION_TIMEOUT_S, reply })
+        .await
+        .map_err(|_| not_found(number))?;
     let answer = answer.await.map_err(|_| not_found(number))??;
     if !numbers_are_bounded(&answer) {
         return Err(ImageError::Unavailable("A number in the answer of the frozen failure is out of range.".into()));

@@ -10,10 +10,10 @@ pub(super) fn exceeds(pid: Pid, limit: u64) -> Option<bool> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
     // This sum is at least the private memory, except for pages of files, which the system can drop
     // or write back. The sum is cheap to read; a walk of the page tables of a large heap is not.
-    if sum(&status, RESIDENT)?.saturating_add(sum(&status, BESIDE)?) <= limit {
+    if sum(&status, RESIDENT)?.saturating_add(sum(&status, SWAP_AND_PAGE_TABLES)?) <= limit {
         return Some(false);
     }
-    Some(private(pid)?.saturating_add(sum(&status, BESIDE)?) > limit)
+    Some(private(pid)?.saturating_add(sum(&status, SWAP_AND_PAGE_TABLES)?) > limit)
 }
 
 /// Returns the bytes of resident memory that no other process shares. `None` as above.
@@ -28,21 +28,21 @@ pub(super) fn private(pid: Pid) -> Option<u64> {
 const RESIDENT: &[&str] = &["RssAnon:", "RssShmem:"];
 /// Lines of /proc/PID/status: swapped memory, and page tables.
 #[cfg(target_os = "linux")]
-const BESIDE: &[&str] = &["VmSwap:", "VmPTE:"];
+const SWAP_AND_PAGE_TABLES: &[&str] = &["VmSwap:", "VmPTE:"];
 
 /// Returns the bytes of resident memory that no file on a disk backs, private or shared, plus the
 /// bytes that [`inherited`] returns. `None` as above.
 #[cfg(target_os = "linux")]
 pub(super) fn resident(pid: Pid) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?;
-    Some(sum(&status, RESIDENT)?.saturating_add(sum(&status, BESIDE)?))
+    Some(sum(&status, RESIDENT)?.saturating_add(sum(&status, SWAP_AND_PAGE_TABLES)?))
 }
 
 /// Returns the bytes of swapped memory and of page tables. A copy begins with as many as the image
 /// has. `None` as above.
 #[cfg(target_os = "linux")]
 pub(super) fn inherited(pid: Pid) -> Option<u64> {
-    sum(&std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?, BESIDE)
+    sum(&std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).ok()?, SWAP_AND_PAGE_TABLES)
 }
 
 /// Returns the bytes of page tables, which each process has for itself. `None` as above.
@@ -54,7 +54,7 @@ pub(super) fn tables(pid: Pid) -> Option<u64> {
 /// Returns the bytes of resident memory, and the proportional set size: each shared page divided by
 /// the number of processes that have it. `None` as above.
 #[cfg(target_os = "linux")]
-pub(super) fn shared(pid: Pid) -> Option<(u64, u64)> {
+pub(super) fn rss_and_pss(pid: Pid) -> Option<(u64, u64)> {
     let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", pid.as_raw_nonzero())).ok()?;
     Some((sum(&rollup, &["Rss:"])?, sum(&rollup, &["Pss:"])?))
 }
@@ -94,7 +94,7 @@ pub(super) fn tables(_pid: Pid) -> Option<u64> {
 
 /// See the Linux version.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn shared(_pid: Pid) -> Option<(u64, u64)> {
+pub(super) fn rss_and_pss(_pid: Pid) -> Option<(u64, u64)> {
     None
 }
 
@@ -127,7 +127,7 @@ mod tests {
     fn page_tables_and_swapped_memory_count() {
         let status = "Name:\tx\nRssAnon:\t     100 kB\nRssShmem:\t  1 kB\nVmPTE:\t   2000 kB\nVmSwap:\t   30000 kB\n";
         assert_eq!(super::sum(status, super::RESIDENT), Some(101 << 10));
-        assert_eq!(super::sum(status, super::BESIDE), Some(32_000 << 10));
-        assert_eq!(super::sum("Name:\tx\n", super::BESIDE), None);
+        assert_eq!(super::sum(status, super::SWAP_AND_PAGE_TABLES), Some(32_000 << 10));
+        assert_eq!(super::sum("Name:\tx\n", super::SWAP_AND_PAGE_TABLES), None);
     }
 }

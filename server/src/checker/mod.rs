@@ -45,7 +45,7 @@ use crate::model::image::{ImageError, Progress};
 use crate::model::recording::Recording;
 use crate::model::trial::Trial;
 pub use chain::{Chain, ChainAnswer, ChainEdit, ChainEnd};
-use copy::{Priority, Runner, Waits};
+use copy::{CheckSeries, Runner, Waits};
 use frozen::Failures;
 pub use job::FileLookup;
 pub use recordings::ExpectedRecording;
@@ -103,7 +103,7 @@ impl Checker {
     /// # Errors
     /// There is no image, or no copy can be made of it.
     pub async fn check(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        self.runner.check(params, Priority::None).await
+        self.runner.check(params, CheckSeries::Single).await
     }
 
     /// Checks a text as [`Checker::check`] does, and keeps a copy ready for the next check, which
@@ -112,7 +112,7 @@ impl Checker {
     /// # Errors
     /// As [`Checker::check`].
     pub async fn check_repeated(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        self.runner.check(params, Priority::More).await
+        self.runner.check(params, CheckSeries::Repeated).await
     }
 
     /// Checks a text that is being edited, as [`Checker::check_repeated`] does. The check does not
@@ -121,7 +121,7 @@ impl Checker {
     /// # Errors
     /// As [`Checker::check`].
     pub async fn check_edited(&self, params: CheckParams) -> Result<CheckReport, ImageError> {
-        self.runner.check(params, Priority::Edited).await
+        self.runner.check(params, CheckSeries::Edited).await
     }
 
     /// Checks a text in a copy that leaves a chain behind: processes that check later edits of the

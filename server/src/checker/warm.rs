@@ -24,11 +24,11 @@ use crate::image::runtime::Phase;
 /// The time for which a warm copy is kept without a check.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for a copy to become ready for its text, and to accept it.
-const READY: Duration = Duration::from_secs(5);
+const READY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The approximate memory that compilation takes, in bytes per byte of text.
-const ROOM: u64 = 1400;
+const MEMORY_PER_TEXT_BYTE: u64 = 1400;
 /// The least and the greatest memory that is prepared, in bytes.
-const ROOM_BOUNDS: (u64, u64) = (16 << 20, 96 << 20);
+const PREPARED_MEMORY_BOUNDS: (u64, u64) = (16 << 20, 96 << 20);
 
 /// The channel to the warm copy that is kept ready. A request is the sender through which the copy
 /// is handed over.
@@ -86,7 +86,7 @@ struct StartLine {
 /// Returns the state of the image, as a number that changes with it. Returns `None` if the image is
 /// not at rest, has no such package, or does not answer.
 pub(super) async fn world(instance: &Instance, package: Option<&str>) -> Option<u64> {
-    let asked = timeout(READY, instance.link.ask::<World>("world", &WorldParams { package })).await;
+    let asked = timeout(READY_TIMEOUT, instance.link.ask::<World>("world", &WorldParams { package })).await;
     asked.ok()?.ok()?.world
 }
 
@@ -121,14 +121,15 @@ impl WarmCopies {
         }
         let mut job = serde_json::to_vec(params).ok()?;
         job.push(b'\n');
-        timeout(READY, answers.write_all(&job)).await.ok()?.ok()?;
+        timeout(READY_TIMEOUT, answers.write_all(&job)).await.ok()?.ok()?;
         forked.hold(permit.clone());
         Some((forked, lines, answers))
     }
 
     /// Returns a guard that prepares the warm copy for the check after one with these parameters.
     pub(super) fn after(&self, params: &CheckParams) -> Next {
-        let room = (params.text.len() as u64 * ROOM).clamp(ROOM_BOUNDS.0, ROOM_BOUNDS.1);
+        let room =
+            (params.text.len() as u64 * MEMORY_PER_TEXT_BYTE).clamp(PREPARED_MEMORY_BOUNDS.0, PREPARED_MEMORY_BOUNDS.1);
         let room = (room * 2 <= params.memory).then_some(room);
         Next { copies: self.clone(), confine: params.confine, room }
     }
@@ -169,7 +170,7 @@ impl WarmCopies {
         let instance = self.forker.runtime.instance().await.ok()?;
         world(&instance, None).await?;
         let mut forked = self.forker.start(job, None, false).await.ok()?;
-        let (read, answers) = forked.connection(READY).await.ok()?.into_split();
+        let (read, answers) = forked.connection(READY_TIMEOUT).await.ok()?.into_split();
         let mut lines = Lines::new(read, LINE_LIMIT);
         let said = async {
             let mut trusted = false;
@@ -183,7 +184,7 @@ impl WarmCopies {
                 }
             }
         };
-        let world = timeout(READY, said).await.ok()??;
+        let world = timeout(READY_TIMEOUT, said).await.ok()??;
         let confined = job.params.confine;
         Some(WarmCopy { forked, lines, answers, world, confined })
     }

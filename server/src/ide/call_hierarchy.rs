@@ -80,7 +80,7 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
 /// The definitions and other forms that call a symbol, each with the places, in order.
 /// Calls `step` with the numbers of steps that are done and in all.
 pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named, step: Step<'_>) -> Vec<Calls> {
-    let mut texts = context.texts().await;
+    let mut texts = context.texts();
     let name = super::definition_in_index::symbol_of(&named.name);
     let found = references::of_name_in_steps(context, name, named.package.as_deref(), &mut texts, step).await;
     let mut calls: Vec<Referred> = found.references;

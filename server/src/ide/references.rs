@@ -266,7 +266,7 @@ async fn all<B: Backend>(
             let designators: HashSet<Span> = designated.iter().map(|one| one.whole).collect();
             let elsewhere = |one: &kinds::Use| !designators.contains(&one.span);
             for one in kinds::named(&form, &key, special).into_iter().filter(elsewhere) {
-                cancellation::point();
+                cancellation::unwind_if_cancelled();
                 let prefix = names::symbol(&one.written).and_then(|symbol| symbol.package);
                 let meant = match &prefix {
                     Some(prefix) => packages.package_name(prefix, &reader),

@@ -33,11 +33,11 @@ const COLLECTION_GRACE: Duration = Duration::from_secs(10);
 /// The pause before each repeated interrupt of a request that was not found running.
 const INTERRUPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// The time limit of the last wait for an answer, which may already be on its way.
-const LATE: Duration = Duration::from_millis(500);
+const FINAL_ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A request that runs the user's code. Dropping it before its answer interrupts the code, and ends
 /// the image if the code does not stop.
-struct Work {
+struct RunningRequest {
     runtime: Arc<Runtime>,
     instance: Arc<Instance>,
     call: Option<Call>,
@@ -48,10 +48,10 @@ struct Work {
     answered: bool,
 }
 
-impl Work {
+impl RunningRequest {
     /// Creates the work of a request that captures no output and takes no turn.
-    fn new(runtime: &Arc<Runtime>, instance: &Arc<Instance>, call: Call) -> Work {
-        Work {
+    fn new(runtime: &Arc<Runtime>, instance: &Arc<Instance>, call: Call) -> RunningRequest {
+        RunningRequest {
             runtime: runtime.clone(),
             instance: instance.clone(),
             call: Some(call),
@@ -112,7 +112,7 @@ async fn end_unless_answered<T: DeserializeOwned>(
         answer = call.result() => return answer,
         _ = instance.answers(COLLECTION_GRACE) => {}
     }
-    match crate::steady::timeout(LATE, call.result()).await {
+    match crate::steady::timeout(FINAL_ANSWER_TIMEOUT, call.result()).await {
         Ok(answer) => answer,
         Err(_) => {
             instance.end(reason);
@@ -132,7 +132,7 @@ async fn interrupt_until_running(instance: &Instance, id: u64) {
     }
 }
 
-impl Drop for Work {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         let Some(mut call) = self.call.take() else { return };
         if self.answered {
@@ -219,7 +219,7 @@ pub(crate) async fn eval(
     }
     let capture = Capture::begin(&instance, id, output);
     let call = instance.link.call_asking(id, "eval", &params, Some(&params.session), listener, input.as_ref())?;
-    let mut work = Work::new(runtime, &instance, call);
+    let mut work = RunningRequest::new(runtime, &instance, call);
     (work.grace, work.capture, work.turn) = (GRACE, Some(capture), Some(turn));
     let answer = {
         let answer = work.answer::<EvalOutcome>(Some((within, stops)));
@@ -268,7 +268,7 @@ pub(crate) async fn load_system(
     let listener = progress.map_or(Listener::None, Listener::Progress);
     let call =
         instance.link.call_asking(instance.link.number(), "load-system", &params, None, listener, input.as_ref())?;
-    let mut work = Work::new(runtime, &instance, call);
+    let mut work = RunningRequest::new(runtime, &instance, call);
     match work.answer::<LoadSystemOutcome>(None).await {
         Ok(outcome) => {
             if outcome.loaded {
@@ -290,7 +290,7 @@ async fn turn_or_stop(runtime: &Arc<Runtime>, session: &str) -> Result<Turn, Ima
     // The search for a stop begins only if the turn is not free at once.
     let stopped = async {
         let mut events = runtime.stops.subscribe();
-        let mut stop = stop_of(runtime, session).await;
+        let mut stop = current_stop_number(runtime, session).await;
         loop {
             if let Some(stop) = stop {
                 return stop;
@@ -298,7 +298,7 @@ async fn turn_or_stop(runtime: &Arc<Runtime>, session: &str) -> Result<Turn, Ima
             stop = match events.recv().await {
                 Ok(StopEvent::Stopped(event)) => (event.session.as_deref() == Some(session)).then_some(event.number),
                 Ok(_) => None,
-                Err(broadcast::error::RecvError::Lagged(_)) => stop_of(runtime, session).await,
+                Err(broadcast::error::RecvError::Lagged(_)) => current_stop_number(runtime, session).await,
                 // The sender lives as long as the image's runtime.
                 Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
             };
@@ -318,7 +318,7 @@ async fn turn_or_stop(runtime: &Arc<Runtime>, session: &str) -> Result<Turn, Ima
 
 /// Returns the number of the stop at which the session's evaluation is. Returns `None` if it is at
 /// none, or if the image does not answer.
-async fn stop_of(runtime: &Arc<Runtime>, session: &str) -> Option<u64> {
+async fn current_stop_number(runtime: &Arc<Runtime>, session: &str) -> Option<u64> {
     let instance = runtime.instance().await.ok()?;
     let call = instance.link.call(DebugStops::NAME, &DebugStops {}, None, Listener::None);
     let stops = call.ok()?.result::<Stops>().await.ok()?.stops;
@@ -343,7 +343,7 @@ pub(crate) async fn run<O: Operation>(
     let within = within.map(|within| (within, runtime.stops.subscribe()));
     let call =
         instance.link.call_asking(instance.link.number(), O::NAME, operation, session, listener, input.as_ref())?;
-    let mut work = Work::new(runtime, &instance, call);
+    let mut work = RunningRequest::new(runtime, &instance, call);
     work.turn = turn;
     match work.answer::<O::Answer>(within).await {
         Ok(answer) => Ok(answer),

@@ -61,7 +61,7 @@ impl Image {
         cache: PathBuf,
     ) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
         let (image, events) = Image::prepare_with_cache(config, workspace, private, cache);
-        image.need();
+        image.start_if_idle();
         (image, events)
     }
 
@@ -80,13 +80,13 @@ impl Image {
     }
 
     /// Starts the image, if nothing has needed it yet.
-    pub fn need(&self) {
-        self.runtime.need();
+    pub fn start_if_idle(&self) {
+        self.runtime.start_if_idle();
     }
 
     /// Starts the image, if nothing has needed it yet. Resolves when the image is ready, when it
     /// cannot start, or when the time to wait for it is over.
-    pub async fn started(&self) {
+    pub async fn wait_until_started(&self) {
         // A call that needs the image reports why there is none.
         let _ = self.runtime.instance().await;
     }
@@ -173,7 +173,7 @@ impl Image {
     /// not answer within 10 s, or within 0.25 s if it sends nothing at all. The image ends
     /// meanwhile: this error is returned once the next image runs.
     pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
-        self.runtime.need();
+        self.runtime.start_if_idle();
         let instance = match &*self.runtime.phase.borrow() {
             Phase::Ready(instance) => instance.clone(),
             Phase::Idle => return Err(ImageError::Unavailable("The Lisp image has not been started.".into())),

@@ -118,7 +118,7 @@ impl Runtime {
     }
 
     /// Starts the image, if nothing has needed it yet.
-    pub(crate) fn need(&self) {
+    pub(crate) fn start_if_idle(&self) {
         self.needed.send_if_modified(|needed| {
             // The phase is entered before receivers see `needed`: the supervisor then continues at
             // once, and may enter the next phase.
@@ -168,7 +168,7 @@ impl Runtime {
         if let Phase::Ready(instance) = &*self.phase.borrow() {
             return Ok(instance.clone());
         }
-        self.need();
+        self.start_if_idle();
         let mut phase = self.phase.subscribe();
         loop {
             let busy = |what: &str, wait: Duration| {
@@ -262,7 +262,7 @@ mod tests {
                 waiting.note_needed().await;
                 waiting.enter(Phase::Dead("No Lisp.".into(), true));
             });
-            runtime.need();
+            runtime.start_if_idle();
             supervisor.await.unwrap();
             assert_eq!(state(&runtime), ImageState::Dead { reason: "No Lisp.".into(), is_final: true });
         }
@@ -272,7 +272,7 @@ mod tests {
     async fn an_image_that_was_ended_before_it_was_needed_is_not_starting() {
         let runtime = runtime();
         runtime.enter(Phase::Dead("Consort is leaving.".into(), true));
-        runtime.need();
+        runtime.start_if_idle();
         assert!(matches!(state(&runtime), ImageState::Dead { .. }));
     }
 }

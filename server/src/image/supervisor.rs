@@ -108,7 +108,7 @@ impl Supervisor {
             };
             match command {
                 Some(Command::Restart(reply)) => {
-                    self.runtime.need();
+                    self.runtime.start_if_idle();
                     self.waiting.push(reply);
                     self.why = Some(RESTARTED.into());
                     (self.pause, self.failures) = (BACK_OFF.0, 0);

@@ -381,7 +381,7 @@ mod tests {
     /// A step that is endless unless it is cancelled.
     fn endless_step() -> u8 {
         loop {
-            cancellation::point();
+            cancellation::unwind_if_cancelled();
         }
     }
 
@@ -390,7 +390,7 @@ mod tests {
         loop {
             tokio::task::yield_now().await;
             for _ in 0..1_000_000 {
-                cancellation::point();
+                cancellation::unwind_if_cancelled();
             }
         }
     }

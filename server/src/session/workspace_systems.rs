@@ -54,7 +54,7 @@ impl RegisteredSystems {
             return;
         }
         // The evaluation that follows waits for the image as well.
-        image.need();
+        image.start_if_idle();
         let mut state = image.watch();
         let settled = state.wait_for(|state| !matches!(state, ImageState::Starting { .. }));
         let _ = crate::steady::timeout(STARTING, settled).await;

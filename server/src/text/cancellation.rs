@@ -2,8 +2,8 @@
 //! passed. A computation polls for its cancellation in its loops.
 //!
 //! A computation whose partial result is of use polls [`should_stop`] and returns that result.
-//! Every loop over a text polls [`point`], which unwinds from a computation whose partial result is
-//! of no use.
+//! Every loop over a text polls [`unwind_if_cancelled`], which unwinds from a computation whose
+//! partial result is of no use.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -30,7 +30,7 @@ impl Cancellation {
     }
 
     /// Returns a token without a deadline for a computation whose partial result is of no use.
-    /// [`point`] unwinds from that computation.
+    /// [`unwind_if_cancelled`] unwinds from that computation.
     pub fn all_or_nothing() -> Cancellation {
         Cancellation { all_or_nothing: true, ..Cancellation::new(None) }
     }
@@ -51,7 +51,8 @@ impl Cancellation {
     }
 }
 
-/// The number of calls of [`should_stop`] and [`point`] for each check of the token and the clock.
+/// The number of calls of [`should_stop`] and [`unwind_if_cancelled`] for each check of the token
+/// and the clock.
 const POLLS_PER_CLOCK_READ: u32 = 64;
 
 thread_local! {
@@ -60,7 +61,7 @@ thread_local! {
 }
 
 /// Runs `compute` on this thread, with `cancellation` as the token that [`should_stop`] and
-/// [`point`] poll.
+/// [`unwind_if_cancelled`] poll.
 pub fn run<T>(cancellation: &Cancellation, compute: impl FnOnce() -> T) -> T {
     struct Before(Option<Cancellation>);
     impl Drop for Before {
@@ -72,8 +73,8 @@ pub fn run<T>(cancellation: &Cancellation, compute: impl FnOnce() -> T) -> T {
     compute()
 }
 
-/// The payload with which [`point`] unwinds.
-struct Left;
+/// The payload with which [`unwind_if_cancelled`] unwinds.
+struct CancellationUnwind;
 
 /// Runs `compute` with a token of [`Cancellation::all_or_nothing`]. Returns `None` if it was
 /// cancelled, even if `compute` returned a value.
@@ -82,7 +83,7 @@ pub fn run_all_or_nothing<T>(cancellation: &Cancellation, compute: impl FnOnce()
     // such state.
     match catch_unwind(AssertUnwindSafe(|| run(cancellation, compute))) {
         Ok(value) => (!cancellation.is_cancelled()).then_some(value),
-        Err(payload) if payload.is::<Left>() => None,
+        Err(payload) if payload.is::<CancellationUnwind>() => None,
         Err(panic) => resume_unwind(panic),
     }
 }
@@ -101,12 +102,12 @@ pub fn should_stop() -> bool {
 /// Unwinds from the computation on this thread if it must end now and its token is one of
 /// [`Cancellation::all_or_nothing`]. As cheap as [`should_stop`].
 #[inline]
-pub fn point() {
+pub fn unwind_if_cancelled() {
     POLLS.with(|polls| {
         let next = polls.get().wrapping_add(1);
         polls.set(next);
         if next % POLLS_PER_CLOCK_READ == 0 && poll() == Some(true) {
-            resume_unwind(Box::new(Left));
+            resume_unwind(Box::new(CancellationUnwind));
         }
     });
 }
@@ -158,11 +159,11 @@ mod tests {
             let late = outer.with_deadline(Some(Limit::after(Duration::ZERO)));
             assert!(
                 run_all_or_nothing(&late, || loop {
-                    point();
+                    unwind_if_cancelled();
                 })
                 .is_none()
             );
-            (0..1_000).inspect(|_| point()).count()
+            (0..1_000).inspect(|_| unwind_if_cancelled()).count()
         });
         assert_eq!(done, Some(1_000));
         outer.cancel();
@@ -172,17 +173,19 @@ mod tests {
     #[test]
     fn a_computation_that_is_wanted_as_a_whole_is_left() {
         let endless = || loop {
-            point();
+            unwind_if_cancelled();
         };
         let late = Cancellation::all_or_nothing().with_deadline(Some(Limit::after(Duration::ZERO)));
         assert!(run_all_or_nothing(&late, endless).is_none());
         assert!(run_all_or_nothing(&late, || ()).is_none(), "what others returned early is not used");
         assert_eq!(
-            run_all_or_nothing(&Cancellation::all_or_nothing(), || (0..1_000).inspect(|_| point()).count()),
+            run_all_or_nothing(&Cancellation::all_or_nothing(), || (0..1_000)
+                .inspect(|_| unwind_if_cancelled())
+                .count()),
             Some(1_000)
         );
         // A computation with another token is not unwound.
-        run(&Cancellation::new(Some(Limit::after(Duration::ZERO))), || (0..1_000).for_each(|_| point()));
+        run(&Cancellation::new(Some(Limit::after(Duration::ZERO))), || (0..1_000).for_each(|_| unwind_if_cancelled()));
         assert!(
             std::panic::catch_unwind(|| run_all_or_nothing(&Cancellation::all_or_nothing(), || resume_unwind(
                 Box::new(())

@@ -272,7 +272,7 @@ impl View<'_> {
     /// Returns a datum without its prefixes and guards, which are recorded in its fields. Returns
     /// `None` for a node that is no datum, or that is too deep.
     fn datum(&mut self, outer: NodeId, depth: usize) -> Option<Node> {
-        cancellation::point();
+        cancellation::unwind_if_cancelled();
         let (mut prefix, mut guarded, mut id) = (Prefix::None, false, outer);
         loop {
             let node = self.tree.node(id);

@@ -186,7 +186,7 @@ impl<'a> Walk<'a> {
 /// Returns the 0-based line, and the 0-based column in characters, clamped to the line's content.
 fn line_and_chars(text: &Rope, offset: usize) -> (usize, usize) {
     // An answer may need a position for each word of a text, so a cancelled request ends here.
-    cancellation::point();
+    cancellation::unwind_if_cancelled();
     let line = line_of(text, offset);
     let column = offset.min(text.len_chars()) - text.line_to_char(line);
     (line, column.min(line_content(text, line).len_chars()))

@@ -364,7 +364,7 @@ impl Iterator for Scanner<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Token> {
-        cancellation::point();
+        cancellation::unwind_if_cancelled();
         let mut at = self.position;
         let byte = loop {
             let byte = *self.text.get(at)?;

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use rustix::process::Pid;
 
-use crate::checker::memory::{exceeds, private, resident, shared, tables};
+use crate::checker::memory::{exceeds, private, resident, rss_and_pss, tables};
 
 /// The maximum number of processes that are listed. A chain has at most 48 checkpoints, a keeper
 /// and two more.
 const PROCESSES: usize = 64;
 /// The highest memory pressure of a machine with memory to spare: the percentage of the last ten
 /// seconds during which some process waited for memory.
-const STALLED: f64 = 10.0;
+const MAX_PRESSURE_PERCENT: f64 = 10.0;
 /// The least memory that must be available, in bytes.
-const AVAILABLE: u64 = 256 << 20;
-/// The least memory that must be available, as a part of all memory: one `SHARE`th.
-const SHARE: u64 = 16;
+const MIN_AVAILABLE: u64 = 256 << 20;
+/// The least memory that must be available, as a part of all memory: the divisor of all memory.
+const MIN_AVAILABLE_DIVISOR: u64 = 16;
 
 /// Returns the processes of the chain that begins with `head`, `head` first. If a process ends
 /// meanwhile, that process and its descendants may be missing.
@@ -49,8 +49,8 @@ pub(super) fn memory_beyond_image(head: Pid, image: Pid) -> u64 {
     let sum = |of: fn(Pid) -> Option<u64>| all.iter().filter_map(|pid| of(*pid)).sum::<u64>();
     let most = all.iter().filter_map(|pid| resident(*pid)).max().unwrap_or(0);
     let grown = sum(private) + most.saturating_sub(resident(image).unwrap_or(0));
-    let apart = shared(image)
-        .map_or(0, |(whole, part)| (sum(|pid| shared(pid).map(|(_, part)| part)) + part).saturating_sub(whole));
+    let apart = rss_and_pss(image)
+        .map_or(0, |(whole, part)| (sum(|pid| rss_and_pss(pid).map(|(_, part)| part)) + part).saturating_sub(whole));
     sum(tables) + grown.max(apart)
 }
 
@@ -73,7 +73,7 @@ fn short(pressure: &str, memory: &str, image: u64) -> Option<String> {
     let some = pressure.lines().find_map(|line| line.strip_prefix("some "));
     let stalled =
         some.and_then(|line| line.split_whitespace().find_map(|word| word.strip_prefix("avg10=")?.parse().ok()));
-    if let Some(stalled) = stalled.filter(|stalled: &f64| *stalled > STALLED) {
+    if let Some(stalled) = stalled.filter(|stalled: &f64| *stalled > MAX_PRESSURE_PERCENT) {
         return Some(format!("processes of this machine wait for memory {stalled} % of the time"));
     }
     let kilobytes = |name: &str| {
@@ -81,7 +81,9 @@ fn short(pressure: &str, memory: &str, image: u64) -> Option<String> {
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
     let available = kilobytes("MemAvailable:")?.saturating_mul(1024);
-    let least = AVAILABLE.max(kilobytes("MemTotal:")?.saturating_mul(1024) / SHARE).max(image.saturating_mul(2));
+    let least = MIN_AVAILABLE
+        .max(kilobytes("MemTotal:")?.saturating_mul(1024) / MIN_AVAILABLE_DIVISOR)
+        .max(image.saturating_mul(2));
     (available < least)
         .then(|| format!("{} MB of memory are available, and {} MB are needed", available >> 20, least >> 20))
 }

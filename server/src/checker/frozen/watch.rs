@@ -9,7 +9,7 @@ use rustix::process::Pid;
 
 use super::kept::{Failures, pid_of};
 use crate::checker::chain::memory::shortage;
-use crate::checker::memory::shared as shares;
+use crate::checker::memory::rss_and_pss;
 use crate::image::runtime::Phase;
 use crate::steady::sleep;
 
@@ -51,8 +51,8 @@ fn excess(image: Pid, copies: &[Pid]) -> Excess {
         tracing::info!(why, "frozen failures are ended");
         return Excess::All;
     }
-    let Some(of_image) = shares(image) else { return Excess::None };
-    let of_copies: Vec<(u64, u64)> = copies.iter().filter_map(|copy| shares(*copy)).collect();
+    let Some(of_image) = rss_and_pss(image) else { return Excess::None };
+    let of_copies: Vec<(u64, u64)> = copies.iter().filter_map(|copy| rss_and_pss(*copy)).collect();
     if beyond(of_image, &of_copies) > MEMORY { Excess::Oldest } else { Excess::None }
 }
 

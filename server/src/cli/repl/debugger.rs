@@ -15,14 +15,14 @@ use super::session::{AtStop, Awaited, Repl, ReplError};
 use super::stop;
 
 /// The number of frames that are shown with a stop.
-const FIRST: usize = 5;
+const FRAMES_AT_STOP: usize = 5;
 /// The number of frames that `:frames` lists.
-const PAGE: usize = 20;
-const LEFT: &str = "The program is not stopped there any more.\n";
+const FRAMES_PER_PAGE: usize = 20;
+const NO_LONGER_STOPPED: &str = "The program is not stopped there any more.\n";
 
 /// Ends an evaluation whose own code could not be read, and returns true if it did. A stop in the
 /// reader offers nothing to inspect and no way to go on.
-pub(super) fn left_the_reader(repl: &mut Repl) -> Result<bool, ReplError> {
+pub(super) fn end_unreadable_evaluation(repl: &mut Repl) -> Result<bool, ReplError> {
     let Some(thread) = repl.stop.as_ref().filter(|stop| stop.level == 1).map(|stop| stop.thread) else {
         return Ok(false);
     };
@@ -55,7 +55,7 @@ pub(super) fn at_stop(repl: &mut Repl) -> Result<(), ReplError> {
         if !repl.is_still_stopped() {
             // Another client has left the stop. The entry is not evaluated, because it may be the
             // number of a restart.
-            repl.screen.print_error(LEFT, ERROR)?;
+            repl.screen.print_error(NO_LONGER_STOPPED, ERROR)?;
             break;
         }
         match entry {
@@ -125,7 +125,7 @@ impl Prompt {
         let mut prompt =
             Prompt { thread, frame: 0, number: None, package: None, restarts: elements(&listed["restarts"]).to_vec() };
         prompt.go_to(repl, 0)?;
-        prompt.list(repl, 0, FIRST)?;
+        prompt.list(repl, 0, FRAMES_AT_STOP)?;
         Ok(Some(prompt))
     }
 
@@ -144,7 +144,7 @@ impl Prompt {
                 Ok(repl.screen.print_error("The program is stopped: :abort ends it, then :quit leaves.\n", ERROR)?)
             }
             Command::Restart(number, arguments) => self.restart(repl, number, arguments),
-            Command::Frames(count) => self.list(repl, self.frame, count.unwrap_or(PAGE)),
+            Command::Frames(count) => self.list(repl, self.frame, count.unwrap_or(FRAMES_PER_PAGE)),
             Command::Frame(Some(frame)) => self.show_frame(repl, frame),
             Command::Frame(None) => self.show_frame(repl, self.frame),
             Command::Up if !self.go_to(repl, self.frame + 1)? => {

@@ -70,7 +70,7 @@ impl Repl {
                     return Ok(self.show_end(within, answer)?);
                 }
                 Awaited::Stopped => {
-                    is_unread = stops && debugger::left_the_reader(self)?;
+                    is_unread = stops && debugger::end_unreadable_evaluation(self)?;
                     if !is_unread {
                         debugger::at_stop(self)?;
                     }

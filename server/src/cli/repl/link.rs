@@ -15,7 +15,7 @@ use super::interrupts;
 
 /// A message of the host, or an interrupt.
 #[derive(Debug)]
-pub(super) enum Arrived {
+pub(super) enum Incoming {
     /// A message of the host.
     Message(Value),
     /// Ctrl-C.
@@ -23,7 +23,7 @@ pub(super) enum Arrived {
 }
 
 /// An item in the channel of a link.
-enum Any {
+enum QueueItem {
     /// A message on the connection of this number. `None` is the end of the connection.
     Host(u64, Option<Value>),
     Interrupt,
@@ -45,10 +45,10 @@ pub(super) struct Link {
     client: Option<Client>,
     /// The number of the connection.
     number: u64,
-    sender: Sender<Any>,
-    receiver: Receiver<Any>,
+    sender: Sender<QueueItem>,
+    receiver: Receiver<QueueItem>,
     /// Items that arrived while an answer was awaited.
-    waiting: VecDeque<Arrived>,
+    waiting: VecDeque<Incoming>,
 }
 
 impl Link {
@@ -58,12 +58,12 @@ impl Link {
         Link { place, client: None, number: 0, sender, receiver, waiting: VecDeque::new() }
     }
 
-    /// Makes Ctrl-C arrive as [`Arrived::Interrupt`] from now on, instead of ending the program.
+    /// Makes Ctrl-C arrive as [`Incoming::Interrupt`] from now on, instead of ending the program.
     pub(super) fn catch_interrupts(&self) -> Result<(), Failure> {
         let interrupts = self.sender.clone();
         interrupts::catch(move || {
             // A failure is ignored: nobody receives once the program ends.
-            let _ = interrupts.send(Any::Interrupt);
+            let _ = interrupts.send(QueueItem::Interrupt);
         })?;
         Ok(())
     }
@@ -86,7 +86,7 @@ impl Link {
         let (number, sender) = (self.number, self.sender.clone());
         self.client = Some(Client::new(connected.stream, move |message| {
             // A failure is ignored: nobody receives once the program ends.
-            let _ = sender.send(Any::Host(number, message));
+            let _ = sender.send(QueueItem::Host(number, message));
         })?);
         let client = json!({
             "adapterID": "consort", "clientName": "consort repl", "linesStartAt1": true, "columnsStartAt1": true,
@@ -115,7 +115,7 @@ impl Link {
     }
 
     /// Waits for the next message or interrupt.
-    pub(super) fn next(&mut self) -> Result<Arrived, HostEnded> {
+    pub(super) fn next(&mut self) -> Result<Incoming, HostEnded> {
         if let Some(arrived) = self.waiting.pop_front() {
             return Ok(arrived);
         }
@@ -128,7 +128,7 @@ impl Link {
     }
 
     /// Returns the next message or interrupt, if one has arrived.
-    pub(super) fn next_if_any(&mut self) -> Result<Option<Arrived>, HostEnded> {
+    pub(super) fn next_if_any(&mut self) -> Result<Option<Incoming>, HostEnded> {
         if let Some(arrived) = self.waiting.pop_front() {
             return Ok(Some(arrived));
         }
@@ -142,12 +142,12 @@ impl Link {
 
     /// Returns the message or interrupt of an item, or `None` for a message on an earlier
     /// connection.
-    fn current(&mut self, any: Any) -> Result<Option<Arrived>, HostEnded> {
+    fn current(&mut self, any: QueueItem) -> Result<Option<Incoming>, HostEnded> {
         match any {
-            Any::Interrupt => Ok(Some(Arrived::Interrupt)),
-            Any::Host(number, _) if number != self.number => Ok(None),
-            Any::Host(_, Some(message)) => Ok(Some(Arrived::Message(message))),
-            Any::Host(_, None) => {
+            QueueItem::Interrupt => Ok(Some(Incoming::Interrupt)),
+            QueueItem::Host(number, _) if number != self.number => Ok(None),
+            QueueItem::Host(_, Some(message)) => Ok(Some(Incoming::Message(message))),
+            QueueItem::Host(_, None) => {
                 self.client = None;
                 Err(HostEnded)
             }
@@ -162,7 +162,7 @@ impl Link {
         loop {
             let arrived = self.next();
             match arrived {
-                Ok(Arrived::Message(message)) if is_answer(&message, number) => {
+                Ok(Incoming::Message(message)) if is_answer(&message, number) => {
                     others.append(&mut self.waiting);
                     self.waiting = others;
                     return Ok(answer(&message));
@@ -184,7 +184,7 @@ impl Link {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
             };
             match self.current(any).ok()? {
-                Some(Arrived::Message(message)) if is_answer(&message, number) => return answer(&message).ok(),
+                Some(Incoming::Message(message)) if is_answer(&message, number) => return answer(&message).ok(),
                 Some(other) => self.waiting.push_back(other),
                 None => {}
             }

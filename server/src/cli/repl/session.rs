@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::output::Failure;
 use super::entry::{Entry, Kind};
 use super::fields::{elements, text};
-use super::link::{Arrived, HostEnded, Link, answer, is_answer};
+use super::link::{HostEnded, Incoming, Link, answer, is_answer};
 use super::prompt;
 use super::read::Reader;
 use super::screen::{ERROR, Screen};
@@ -179,11 +179,11 @@ impl Repl {
             }
             let arrived = self.link.borrow_mut().next()?;
             match arrived {
-                Arrived::Message(message) if !self.is_filed(number) && is_answer(&message, number) => {
+                Incoming::Message(message) if !self.is_filed(number) && is_answer(&message, number) => {
                     return Ok(Awaited::Answer(answer(&message)));
                 }
-                Arrived::Message(message) => self.take(&message)?,
-                Arrived::Interrupt => {
+                Incoming::Message(message) => self.take(&message)?,
+                Incoming::Interrupt => {
                     interrupts += 1;
                     self.screen.interrupted();
                     self.interrupt(number, interrupts)?;
@@ -213,9 +213,9 @@ impl Repl {
             let arrived = self.link.borrow_mut().next_if_any();
             match arrived {
                 Ok(None) => return Ok(()),
-                Ok(Some(Arrived::Message(message))) => self.take(&message)?,
+                Ok(Some(Incoming::Message(message))) => self.take(&message)?,
                 // No evaluation runs that Ctrl-C could interrupt.
-                Ok(Some(Arrived::Interrupt)) => {}
+                Ok(Some(Incoming::Interrupt)) => {}
                 // If the host ended while nothing ran, the next evaluation starts another.
                 Err(HostEnded) if self.running.is_none() => return Ok(()),
                 Err(HostEnded) => return Err(ReplError::Host),
@@ -246,7 +246,7 @@ impl Repl {
     fn take_while(&mut self, holds: impl Fn(&Repl) -> bool) -> Result<(), ReplError> {
         while holds(self) {
             let arrived = self.link.borrow_mut().next()?;
-            if let Arrived::Message(message) = arrived {
+            if let Incoming::Message(message) = arrived {
                 self.take(&message)?;
             }
         }

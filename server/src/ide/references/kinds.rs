@@ -142,7 +142,7 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn node(&mut self, node: &'a Node, reading: Reading, wanted: &impl Fn(&str) -> bool, found: &mut impl FnMut(Use)) {
-        cancellation::point();
+        cancellation::unwind_if_cancelled();
         let reading = match node.prefix {
             _ if reading == Reading::Skipped || node.guarded && is_skipped(self.form.written(node)) => Reading::Skipped,
             Prefix::Quote => Reading::Data,

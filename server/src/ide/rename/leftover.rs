@@ -27,7 +27,7 @@ pub(super) async fn is_left_over<B: Backend>(
     let Some(symbol) = names::symbol(written) else { return false };
     let known = cursor.context.symbol(written, Some(home), &[SymbolPart::Definitions]).await.unwrap_or_default();
     let features = known.features.as_deref().unwrap_or_default();
-    let mut texts = cursor.context.texts().await;
+    let mut texts = cursor.context.texts();
     // A user's macro may derive the name from another one, which it gets as an argument.
     let lower = symbol.name.to_lowercase();
     let makes = |one: &Indexed| one.kind() == one.operator && lower.contains(one.key.as_str());

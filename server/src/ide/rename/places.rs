@@ -78,7 +78,7 @@ impl Places {
     }
 
     fn visit(&mut self, form: &Form, node: &Node, quoted: bool) {
-        cancellation::point();
+        cancellation::unwind_if_cancelled();
         let quoted = match node.prefix {
             Prefix::Quote | Prefix::Backquote => !self.expansions.contains(&node.span),
             Prefix::Comma => false,
@@ -249,7 +249,7 @@ impl Places {
     /// true.
     fn result(&mut self, form: &Form, body: &[Node], types: bool) {
         let Some(last) = body.last() else { return };
-        cancellation::point();
+        cancellation::unwind_if_cancelled();
         match last.prefix {
             Prefix::Quote | Prefix::Backquote => {
                 if types { &mut self.types } else { &mut self.expansions }.insert(last.span);

@@ -17,7 +17,7 @@ use crate::session::debug::InspectDescribe;
 /// The argument of both commands: the reference of a value in the inspector.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Of {
+pub(super) struct ValueArgument {
     reference: u64,
 }
 
@@ -25,12 +25,16 @@ pub(super) struct Of {
 pub(super) struct Definition;
 
 impl Command for Definition {
-    type Argument = Of;
+    type Argument = ValueArgument;
     const NAME: &'static str = "consort.inspectDefinition";
     const RUNS_CODE: bool = false;
     const EXPECTS: &'static str = r#"[{"reference": number}]"#;
 
-    async fn execute(connection: &Connection, Of { reference }: Of, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        connection: &Connection,
+        ValueArgument { reference }: ValueArgument,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
         let context = connection.session.context(connection.client).await;
         let found = value_definition::of(&context, reference).await.map_err(|error| to_proto::error(&error))?;
         let encoding = connection.negotiated().encoding;
@@ -46,12 +50,16 @@ impl Command for Definition {
 pub(super) struct Describe;
 
 impl Command for Describe {
-    type Argument = Of;
+    type Argument = ValueArgument;
     const NAME: &'static str = "consort.inspectDescribe";
     const RUNS_CODE: bool = true;
     const EXPECTS: &'static str = Definition::EXPECTS;
 
-    async fn execute(connection: &Connection, Of { reference }: Of, _: Option<ProgressToken>) -> Result<Value> {
+    async fn execute(
+        connection: &Connection,
+        ValueArgument { reference }: ValueArgument,
+        _: Option<ProgressToken>,
+    ) -> Result<Value> {
         let outcome = connection.session.at_stop(InspectDescribe { reference }).await;
         let Printed { text, error } = Printed::from(outcome.map_err(|error| to_proto::error(&error))?);
         Ok(json!({"text": clip(&text, LIMIT).text, "error": error}))

@@ -24,7 +24,7 @@ impl Actor {
         let document = in_place(text.len(), || Document::new(text, version));
         self.documents.open(key, document);
         // The document's diagnostics come from the image.
-        self.image.need();
+        self.image.start_if_idle();
     }
 
     pub(super) fn change(&mut self, key: Key, version: i32, mut edits: Vec<Edit>) {

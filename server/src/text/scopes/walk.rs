@@ -149,7 +149,7 @@ impl Walk<'_> {
 
     /// Walks a form that is evaluated.
     pub(super) fn expression(&mut self, node: &Node) {
-        cancellation::point();
+        cancellation::unwind_if_cancelled();
         match node.prefix {
             Prefix::Quote => return,
             Prefix::Backquote => return self.backquoted(node),
@@ -176,7 +176,7 @@ impl Walk<'_> {
 
     /// Walks a backquoted datum, of which only the unquoted parts are evaluated.
     fn backquoted(&mut self, node: &Node) {
-        cancellation::point();
+        cancellation::unwind_if_cancelled();
         for child in &node.children {
             match child.prefix {
                 Prefix::Comma => self.expression(child),
