@@ -26,6 +26,7 @@ mod image_threads;
 mod in_copy;
 mod jobs;
 pub mod kept_definitions;
+mod lint_rules;
 mod loaded_texts;
 pub mod log;
 mod meant;
@@ -286,6 +287,11 @@ impl Session {
     /// Returns the image's state.
     pub fn image_state(&self) -> ImageState {
         self.inner.image.state()
+    }
+
+    /// Returns the reason why a check waits for a copy of the image, if one does.
+    pub fn copy_obstacle(&self) -> Option<String> {
+        self.inner.image.obstacle()
     }
 
     /// `textDocument/didOpen`.

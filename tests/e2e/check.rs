@@ -2,8 +2,9 @@
 //! are never loaded into the image itself.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Instant;
 
 use consort_tests::installation::Installation;
@@ -54,6 +55,46 @@ fn loaded(world: &Installation) -> Vec<String> {
     found("the image's systems in the status", || {
         serde_json::from_value(world.status()["image"]["facts"]["systems"].clone()).ok()
     })
+}
+
+#[test]
+fn lint_rules_hold_in_a_system_that_is_not_loaded() {
+    let world = Installation::new();
+    world.write("consort.toml", "[lint]\nrules = [\"negated-when\"]\n");
+    world.write("s.asd", "(asdf:defsystem \"s\" :components ((:file \"a\")))\n");
+    world.write("a.lisp", "(defpackage :s (:use :cl)) (in-package :s)\n(defun f (x) (when (not x) 1))\n");
+    for args in [["--json", "a.lisp"], ["--json", "s.asd"]] {
+        let output = check(&world, &args);
+        assert_eq!(told(&output), ["a.lisp:2 lint-negated-when"], "{output:?}");
+    }
+    world.finish();
+}
+
+#[test]
+fn a_check_that_waits_says_for_whom() {
+    let world = Installation::new();
+    world.write("a.lisp", "(defun f () 1)\n");
+    let go = world.path("go");
+    let code = format!(
+        "(let ((held (sb-thread:make-semaphore)))
+           (sb-thread:make-thread (lambda ()
+                                    (sb-kernel::with-world-lock ()
+                                      (sb-thread:signal-semaphore held)
+                                      (loop until (probe-file {go:?}) do (sleep 0.01))))
+                                  :name \"holder\")
+           (sb-thread:wait-on-semaphore held))"
+    );
+    let output = world.run(&["eval", &code]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let mut command = world.consort(&["check", "--timeout", "900", "a.lisp"]);
+    let mut check = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+    let stderr = check.stderr.take().expect("a pipe");
+    let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("the thread \"holder\"")), "it says which thread it waits for");
+    fs::write(&go, "").expect("a file");
+    let output = check.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    world.finish();
 }
 
 #[test]

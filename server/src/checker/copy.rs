@@ -208,8 +208,13 @@ impl Runner {
             let reports = job.findings().stopped(Limit::Other, reason);
             Ok((CheckOutput { reports, answer: None, stopped: Some(Limit::Other) }, None))
         };
+        let _told = Told(&self.forker.runtime);
         loop {
-            match self.attempt(job, deadline, unresponsive, permit.clone(), by_process).await {
+            let attempt = self.attempt(job, deadline, unresponsive, permit.clone(), by_process).await;
+            if let Err(failed) = &attempt {
+                self.forker.runtime.set_obstacle(failed.obstacle());
+            }
+            match attempt {
                 Ok((output, running)) => return Ok((output, Some(running))),
                 Err(Failed::Busy(_)) if busy < busy_tries => {
                     sleep(self.waits.busy * 2_u32.pow(busy)).await;
@@ -254,6 +259,15 @@ impl Runner {
         let output = forked.follow(lines, answers, job.findings(), job, deadline, begin).await?;
         forked.finish_if_ended();
         Ok((output, running))
+    }
+}
+
+/// Takes the reason for a wait back when the wait is over.
+struct Told<'r>(&'r Runtime);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        self.0.set_obstacle(None);
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use super::changed_process;
 use super::memory;
 use super::report::{Findings, Limit};
 use crate::image::frames::CopyEnd;
@@ -38,10 +39,17 @@ pub(super) enum Failed {
     Error(ImageError),
 }
 
-/// Returns the limit that a copy has passed, with the reason for the user. `late` is true if the
-/// time limit `within` is over. The memory limit is `memory` bytes, plus the `had` bytes that the
-/// copy had at its start, less the `files` bytes that it takes outside its process. `what`
-/// describes the job, such as `a check`.
+impl Failed {
+    /// Returns the reason of a failure after which the copy is asked for again.
+    pub(super) fn obstacle(&self) -> Option<String> {
+        match self {
+            Failed::Busy(why) | Failed::Locked(why) | Failed::Unresponsive(why) => Some(why.clone()),
+            Failed::Unforkable(_) | Failed::Gone(_) | Failed::Error(_) => None,
+        }
+    }
+}
+
+/// Returns the limit that a copy has passed, if any.
 pub(super) fn passed_limit(
     pid_handle: Option<&PidHandle>,
     late: bool,
@@ -130,9 +138,12 @@ fn gave_up(code: i32, cause: Option<String>) -> String {
     format!("The copy of the image exited before it was done (exit code {code}). {why}")
 }
 
-/// Returns a message about a resource that copies need and that is used up now: space in the file
-/// system of the directory `private`, if given, or descriptors of the image's process.
+/// Returns a message about what copies need and do not have now: the user of the host, space in the
+/// file system of the directory `private`, if given, or descriptors of the image's process.
 pub(super) fn resource_shortage(private: Option<&Path>, instance: &Instance) -> Option<String> {
+    if let Some(change) = changed_process::change_of(instance.ready.pid) {
+        return Some(change);
+    }
     if let Some(private) = private
         && let Ok(facts) = rustix::fs::statvfs(private)
         && (facts.f_bavail == 0 || (facts.f_files > 0 && facts.f_favail == 0))

@@ -4,6 +4,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may fail"))]
 
 mod chain;
+mod changed_process;
 mod copy;
 mod coverage;
 mod ending;

@@ -34,8 +34,11 @@ const MAX_REQUEST: usize = 64 << 20;
 /// The silence after which the command line checks whether the host answers at all.
 const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 
-/// The interval at which the command line is informed that a request waits for the image.
-const STARTING: Duration = Duration::from_secs(3);
+/// The interval at which a request is told that it waits for the image.
+const WAITING: Duration = Duration::from_secs(2);
+
+/// The interval at which it is looked for what a request waits for.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// A request of the command line.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -121,6 +124,11 @@ pub enum Reply {
         done: u64,
         /// The number of all steps, when known.
         total: Option<u64>,
+    },
+    /// The reason why the request waits: what the user's code does in the image.
+    Waiting {
+        /// A sentence for a person.
+        why: String,
     },
     /// The answer.
     Result(Value),
@@ -223,6 +231,7 @@ pub async fn serve(session: Session, connection: Connection, lifetime: Arc<Lifet
         return lifetime.stop();
     }
     let answers = matches!(request, Request::Eval { input: true, .. });
+    let is_check = matches!(request, Request::Check { .. } | Request::CheckSystem(_));
     let (replies, mut outgoing) = mpsc::unbounded_channel();
     let mut work = std::pin::pin!(perform(&session, request, replies));
     let last = loop {
@@ -230,9 +239,9 @@ pub async fn serve(session: Session, connection: Connection, lifetime: Arc<Lifet
             biased;
             Some(reply) = outgoing.recv() => if send(&mut write, &reply).await.is_err() { return },
             reply = &mut work => break reply,
-            reply = while_starting(&session) => if send(&mut write, &reply).await.is_err() { return },
-            // The end of file, or input that is not an answer, means that the client has left. The
-            // request is dropped and thus cancelled.
+            reply = while_waiting(&session, is_check) => if send(&mut write, &reply).await.is_err() { return },
+            // The end of file, or input that is no answer, means that the client has left; its
+            // request is dropped and so cancelled.
             line = lines.next() => match line.ok().flatten().and_then(input_line) {
                 Some(InputLine { question, text }) if answers => {
                     let end = || InputAnswer::End("standard input has ended".into());
@@ -304,14 +313,18 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
     }
 }
 
-/// Resolves with the progress of the image's start if the image is still starting at the end of an
-/// interval of [`STARTING`].
-async fn while_starting(session: &Session) -> Reply {
+/// Resolves with the progress of the image's start, or for a check with what keeps the image from
+/// being copied, when the request may have waited for it for some seconds.
+async fn while_waiting(session: &Session, is_check: bool) -> Reply {
+    crate::steady::sleep(WAITING).await;
     loop {
-        crate::steady::sleep(STARTING).await;
+        if let Some(why) = session.copy_obstacle().filter(|_| is_check) {
+            return Reply::Waiting { why };
+        }
         if let ImageState::Starting { what } = session.image_state() {
             return Reply::Progress { message: format!("waiting for the image: {what}"), done: 0, total: None };
         }
+        crate::steady::sleep(LOOK).await;
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use super::claim::{self, Claim};
 use super::departure;
 use super::folders;
+use super::runtime_base::with_path;
 use super::runtime_dir::{HostFile, Lock, RuntimeDir};
 use crate::fault::{self, Call};
 
@@ -114,7 +115,7 @@ fn bind(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
     remove_if_there(&path)?;
     // Other users cannot enter the directory, so none can connect before the mode is set.
     let listener =
-        fault::point(Call::Bind).and_then(|()| UnixListener::bind(&path)).map_err(|error| with_path(&error, &path))?;
+        fault::point(Call::Bind).and_then(|()| UnixListener::bind(&path)).map_err(|error| with_path(error, &path))?;
     std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;
     let socket = identity(&path).ok_or(io::ErrorKind::NotFound)?;
@@ -123,19 +124,15 @@ fn bind(runtime: &RuntimeDir) -> io::Result<(UnixListener, (u64, u64))> {
 
 fn make_work(runtime: &RuntimeDir) -> io::Result<()> {
     let work = runtime.work();
-    fault::point(Call::Open).and_then(|()| std::fs::create_dir(&work)).map_err(|error| with_path(&error, &work))?;
+    fault::point(Call::Open).and_then(|()| std::fs::create_dir(&work)).map_err(|error| with_path(error, &work))?;
     std::fs::set_permissions(&work, Permissions::from_mode(0o700))
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(with_path(&error, path)),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(with_path(error, path)),
         _ => Ok(()),
     }
-}
-
-fn with_path(error: &io::Error, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {

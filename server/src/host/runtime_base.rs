@@ -109,8 +109,20 @@ pub(super) fn check_private(dir: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
 }
 
+/// Returns the error with the path of the file that it is about, and the next step where there is
+/// one.
 pub(super) fn with_path(error: io::Error, path: &Path) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let advice = match error.kind() {
+        StorageFull | QuotaExceeded => {
+            "; free some space there, or set XDG_RUNTIME_DIR to a directory of yours that has some"
+        }
+        PermissionDenied | ReadOnlyFilesystem => {
+            "; have it writable for you alone, or set XDG_RUNTIME_DIR to such a directory"
+        }
+        _ => "",
+    };
+    io::Error::new(error.kind(), format!("{}: {error}{advice}", path.display()))
 }
 
 #[cfg(test)]
@@ -118,6 +130,18 @@ pub(super) fn with_path(error: io::Error, path: &Path) -> io::Error {
 mod tests {
     use super::*;
     use crate::host::runtime_dir::RuntimeDir;
+
+    #[test]
+    fn an_error_about_a_file_names_the_next_step() {
+        let told = |error: rustix::io::Errno| with_path(error.into(), Path::new("/run/x/host.json")).to_string();
+        assert!(told(rustix::io::Errno::NOSPC).starts_with("/run/x/host.json: No space left on device"));
+        for error in
+            [rustix::io::Errno::NOSPC, rustix::io::Errno::DQUOT, rustix::io::Errno::ACCESS, rustix::io::Errno::ROFS]
+        {
+            assert!(told(error).contains("set XDG_RUNTIME_DIR to "), "{}", told(error));
+        }
+        assert!(!told(rustix::io::Errno::NOENT).contains(';'));
+    }
 
     #[test]
     fn a_squatted_directory_is_left_for_one_in_the_state_directory() {

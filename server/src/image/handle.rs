@@ -101,6 +101,11 @@ impl Image {
         self.runtime.state.borrow().clone()
     }
 
+    /// Returns the reason why a copy of the image is waited for, if one is.
+    pub fn obstacle(&self) -> Option<String> {
+        self.runtime.obstacle()
+    }
+
     /// Returns the shared state of the image, for the checker.
     pub(crate) fn runtime(&self) -> Arc<Runtime> {
         self.runtime.clone()

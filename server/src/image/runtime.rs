@@ -78,6 +78,8 @@ pub(crate) struct Runtime {
     pub(crate) turns: Turns,
     /// The stops of programs.
     pub(crate) stops: broadcast::Sender<StopEvent>,
+    /// The reason why a copy of the image is waited for.
+    obstacle: Mutex<Option<String>>,
 }
 
 impl Runtime {
@@ -104,7 +106,18 @@ impl Runtime {
             tasks: TaskTracker::new(),
             turns: Turns::default(),
             stops: broadcast::channel(BEHIND).0,
+            obstacle: Mutex::default(),
         }
+    }
+
+    /// Notes why a copy of the image cannot be made yet; `None`: one was made, or is not wanted.
+    pub(crate) fn set_obstacle(&self, why: Option<String>) {
+        *lock(&self.obstacle) = why;
+    }
+
+    /// Returns the reason why a copy of the image is waited for.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        lock(&self.obstacle).clone()
     }
 
     /// Returns the configuration of the next start.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
+use super::lint_rules::{Rules, RulesOfTexts};
 use super::reportable_files::ReportableFiles;
 use super::requests::compute_all;
 use super::{CheckSystemRequest, SystemReport};
@@ -64,7 +65,7 @@ impl Files {
         Some(facts)
     }
 
-    fn merge(&self, path: &Path, report: &mut CheckReport) {
+    fn merge(&self, path: &Path, report: &mut CheckReport, rules: &RulesOfTexts) {
         let Some(FileStructure { structure, head }) = self.lock().remove(path) else { return };
         let mut found = std::mem::take(&mut report.diagnostics);
         let around = |diagnostic: &Diagnostic| [SYSTEM_FAILED, LOAD_FAILED].contains(&&*diagnostic.code);
@@ -75,10 +76,11 @@ impl Files {
         for diagnostic in found.iter_mut().filter(|diagnostic| around(diagnostic)) {
             diagnostic.span = head;
         }
-        if undefined_variables::are_among(&found)
+        if (undefined_variables::are_among(&found) || !rules.is_empty())
             && let Some(document) = self.document(path)
         {
             undefined_variables::mark_uses(&document, &mut found);
+            found.extend(rules.check(&document, Some(path)));
         }
         report.diagnostics = merge(structure, found);
     }
@@ -104,7 +106,7 @@ pub(super) async fn check(
     workspace: PathBuf,
     config: Config,
     asd: Arc<AsdFiles>,
-    request: CheckSystemRequest,
+    (request, rules): (CheckSystemRequest, Rules),
     progress: Option<mpsc::UnboundedSender<Progress>>,
 ) -> Result<SystemReport, ImageError> {
     let near = request.only.first().or(request.asd.as_ref()).cloned();
@@ -134,9 +136,10 @@ pub(super) async fn check(
     let reader = files.clone();
     let mut reports = checker.check_system(params, Arc::new(move |path| reader.facts_of(path)), progress).await?;
     let merged = move || {
+        let rules = rules.of_texts();
         for (path, report) in &mut reports {
-            files.merge(path, report);
-            // A system definition may name files that do not exist. The reports on these are kept.
+            files.merge(path, report, &rules);
+            // A system definition may name files that do not exist: their reports are kept.
             if !files.texts.contains_key(path) && !files.reportable.has(path) && path.exists() {
                 *report = not_of_this_check(path);
                 path.clone_from(&about);

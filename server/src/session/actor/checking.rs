@@ -1,6 +1,5 @@
 //! Checks: of open documents when they are due, and of texts and systems on request.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
@@ -9,7 +8,6 @@ use super::{Actor, first_line};
 use crate::config::Config;
 use crate::ide::asd::AsdFiles;
 use crate::ide::diagnostics::merge;
-use crate::ide::index::Store;
 use crate::ide::texts::OpenText;
 use crate::ide::{lint, structure, undefined_variables};
 use crate::image::api::CheckParams;
@@ -25,6 +23,7 @@ use crate::session::documents::{Key, Running, first_package};
 use crate::session::event::Reply;
 use crate::session::in_copy::{Limits, bounded};
 use crate::session::jobs::{Job, Kind, Report};
+use crate::session::lint_rules::{Rules, wanted_rules, with_rules};
 use crate::session::requests::{compute_all, in_place};
 use crate::session::{
     CheckRequest, CheckSystemRequest, ClientId, EvalRequest, Feedback, Frontend, OpenDocument, SystemReport, systems,
@@ -275,6 +274,7 @@ impl Actor {
         reply: Reply<SystemReport>,
     ) {
         request.timeout = request.timeout.map(|wanted| self.deadline(client, Some(wanted)));
+        let rules = self.rules(wanted_rules(self.config(client)));
         let named = request.system.clone().or_else(|| Some(request.asd.as_ref()?.display().to_string()));
         let what = format!("checking the system {}", named.unwrap_or_default());
         let work = systems::check(
@@ -282,7 +282,7 @@ impl Actor {
             self.workspace.clone(),
             self.config(client).clone(),
             self.asd.clone(),
-            request,
+            (request, rules),
             progress,
         );
         self.jobs.start_stoppable(Job::new(client, Kind::Other, what), reply, work);
@@ -301,39 +301,8 @@ pub(super) async fn with_uses_marked(document: Document, mut report: CheckReport
     .await
 }
 
-/// The lint rules of a check, with the workspace's texts, which they need.
-#[derive(Debug, Default)]
-struct Rules {
-    wanted: lint::EnabledRules,
-    index: Store,
-    workspace: PathBuf,
-    open: Vec<OpenText>,
-}
-
-fn wanted_rules(config: &Config) -> lint::EnabledRules {
-    lint::EnabledRules { names: config.lint_rules.clone(), own: config.lint_own.clone() }
-}
-
-/// Returns the report with the findings of the lint rules added.
-async fn with_rules(document: Document, path: Option<PathBuf>, mut report: CheckReport, rules: Rules) -> CheckReport {
-    if rules.wanted.is_empty() {
-        return report;
-    }
-    // The index has paths with links resolved.
-    let path = match path {
-        Some(path) => Some(tokio::fs::canonicalize(&path).await.unwrap_or(path)),
-        None => None,
-    };
-    compute_all(move || {
-        let index = rules.index.refreshed(&rules.workspace, rules.open);
-        report.diagnostics.extend(lint::check(&document, path.as_deref(), &rules.wanted, &index));
-        report
-    })
-    .await
-}
-
-/// Returns the forms that a complete check reaches. Returns none if a part of the text is withheld,
-/// since the structure's diagnostics are then sufficient.
+/// Returns the forms that a complete check reaches; none where a part of the text is withheld,
+/// since the structure's diagnostics are sufficient.
 fn expected(document: &Document, withheld: &[crate::text::Span]) -> Expected {
     if withheld.is_empty() { Expected::of(document) } else { Expected::default() }
 }
