@@ -141,7 +141,7 @@ fn slot_of_accessor(
     new: &str,
 ) -> Result<Target, Refusal> {
     let (structure, prefix, slot) = match maker {
-        Maker::Slot { structure, prefix, slot } => (structure, prefix, slot),
+        Maker::Slot { structure, prefix, slot } => (structure, prefix, *slot),
         Maker::Structure(structure) => {
             return Refusal::of(format!(
                 "{accessor} gets its name from the structure {structure}: rename that, or name it in the definition."

@@ -33,10 +33,9 @@ pub(super) struct Structures<'a> {
 
 /// The kind of definition that makes a function without writing the function's name.
 pub(super) enum Maker {
-    /// The slot that the function accesses, with its structure and the prefix of the structure's
-    /// accessors.
-    Slot { structure: String, prefix: String, slot: Target },
-    /// The structure of which the function is the constructor, copier or predicate.
+    /// A slot, whose accessor it is: the structure, the prefix of its accessors, and the slot.
+    Slot { structure: String, prefix: String, slot: Box<Target> },
+    /// The constructor, copier or predicate of a structure.
     Structure(String),
 }
 
@@ -147,7 +146,7 @@ impl<'a> Structures<'a> {
             // Accessors of included slots are not among `functions`.
             if let Some((home, name)) = slot {
                 let prefix = naming.prefix.clone();
-                let slot = Target { home, name, ..Target::default() };
+                let slot = Box::new(Target { home, name, ..Target::default() });
                 return Some(Maker::Slot { structure, prefix, slot });
             }
             let lower = name.to_lowercase();
