@@ -222,7 +222,7 @@
   heap more is in use. A program may have that much data."
   (when (and (heap-nearly-full-p)
              (> (dynamic-usage) (+ *usage-with-room* (floor (sb-ext:dynamic-space-size) 10))))
-    (sb-ext:gc :gen 2)
+    (sb-ext:gc :full t)
     (setf *usage-with-room* (dynamic-usage))))
 
 (defun fork-image (patience in-copy)

@@ -247,7 +247,8 @@ KIND is one of
                                       (funcall refuse name (package-name lost))
                                       (apply function arguments))))))))))
 
-;;; Refusing to define a condition of the standard anew (code/target-error.lisp): it changes in place.
+;;; Refusing to define a condition of the standard anew (code/target-error.lisp): it changes in
+;;; place.
 
 (define-internal define-condition-name :symbol "keeping the standard's conditions" ("SB-KERNEL" "%DEFINE-CONDITION"))
 

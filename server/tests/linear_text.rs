@@ -11,6 +11,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use consort::ide::diagnostics::Findings;
+use consort::ide::edit_form::Operation;
+use consort::ide::edit_forms::FormEdit;
 use consort::ide::format::rules::Bodies;
 use consort::ide::format::{self, IndentRange, Options};
 use consort::ide::index::Snapshot;
@@ -18,7 +20,7 @@ use consort::ide::initargs;
 use consort::ide::places::Target;
 use consort::ide::texts::{OpenText, Texts};
 use consort::ide::{
-    edit_form, enclosing, evaluate_part, fixes, hints, hyperspec, linked_names, lint, outline, partial_name, places,
+    edit_forms, enclosing, evaluate_part, fixes, hints, hyperspec, linked_names, lint, outline, partial_name, places,
     ranges, read_file, references, semantic, signature, structural, structure, symbols, testing, types,
 };
 use consort::model::diagnostic::{Diagnostic, Severity};
@@ -140,6 +142,11 @@ fn texts(document: &Document) -> Texts {
     Texts::of(vec![OpenText { uri, own: true, path, document: document.clone() }])
 }
 
+fn form_edit(name: &str, operation: Operation, content: &str) -> FormEdit {
+    let (form_type, form_name) = ("defun".into(), name.into());
+    FormEdit { form_type, form_name, operation: Some(operation), content: Some(content.into()), ..FormEdit::default() }
+}
+
 type Feature = (&'static str, fn(&Document, &str));
 
 /// Each measured function is given the document that a client opened, and its text.
@@ -178,9 +185,30 @@ const FEATURES: &[Feature] = &[
     ("looking for a name", |_, text| assert!(!read_file::names_any(text, "no*such$"))),
     ("editing a form", |_, text| {
         for name in ["f", "f7", "nothing"] {
-            let _ = edit_form::edit(text, "defun", name, edit_form::Operation::InsertBefore, "(defun g () 1)");
+            let _ = edit_forms::edit_all(text, &[form_edit(name, Operation::InsertBefore, "(defun g () 1)")]);
         }
-        let _ = edit_form::edit("(defun f () 1)", "defun", "f", edit_form::Operation::Replace, text);
+        let _ = edit_forms::edit_all("(defun f () 1)", &[form_edit("f", Operation::Replace, text)]);
+    }),
+    ("editing all forms", |_, text| {
+        let tree = Tree::parse(text);
+        let all = outline::definitions(&tree);
+        let selectors = outline::selectors(&all, &tree);
+        let edits: Vec<FormEdit> = all
+            .iter()
+            .zip(selectors)
+            .map(|(one, form_name)| FormEdit {
+                form_type: one.operator.clone(),
+                form_name,
+                content: Some(tree.text_of(one.node).to_owned()),
+                ..FormEdit::default()
+            })
+            .collect();
+        let _ = edit_forms::edit_all(text, &edits);
+        let patches: Vec<FormEdit> = edits
+            .into_iter()
+            .map(|one| FormEdit { content: None, old: Some(")".into()), new: Some(") ".into()), ..one })
+            .collect();
+        let _ = edit_forms::edit_all(text, &patches);
     }),
     ("selectors", |_, text| {
         let tree = Tree::parse(text);

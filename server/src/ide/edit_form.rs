@@ -1,10 +1,10 @@
-//! `lisp-edit-form` on a text: replaces one top-level form, or inserts a form before or after it.
-//! All other bytes are unchanged.
+//! One edit of `lisp-edit-form`: replaces a top-level form, or inserts a form before or behind it,
+//! and keeps every other byte.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::outline::{Definition, DefinitionSelector, definitions, operator_of, selectors};
+use super::outline::{Definition, DefinitionSelector, DefinitionsByKey, operator_of, selectors};
 use crate::text::names;
 use crate::text::toplevel::Scan;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
@@ -31,89 +31,90 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// An edit of a text. Offsets are bytes.
+/// An edit of a text, in bytes of the text that the edits before it left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// The start of the replaced range.
     pub start: usize,
-    /// The end of the replaced range.
-    pub end: usize,
+    /// The replaced text.
+    pub old: String,
     /// The replacement text.
     pub by: String,
-    /// The text after the edit.
-    pub text: String,
     /// The selected form, as `form_type form_name`.
     pub title: String,
     /// The first and the last line of the content in the new text, 1-based.
     pub lines: (usize, usize),
+    /// The package in force at the form.
+    pub package: String,
 }
 
 fn refusal<T>(kind: &'static str, message: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal { kind, message: message.into() })
 }
 
-/// Edits `text` at the one form that `operator` and `name` select.
-///
-/// The content is not one form. No form, or more than one, is selected. The surrounding text is not
-/// balanced.
-pub fn edit(text: &str, operator: &str, name: &str, operation: Operation, content: &str) -> Result<Edit, Refusal> {
-    let content = one_form(content)?;
-    edit_as_written(text, operator, name, operation, with_line_breaks_of(text, content))
+/// A parsed text whose forms are edited.
+pub(super) struct Source<'t> {
+    scan: &'t Scan,
+    pub(super) tree: &'t Tree<'t>,
+    pub(super) all: &'t [Definition],
+    keys: DefinitionsByKey<'t>,
+    /// True if most lines end in CRLF.
+    crlf: bool,
 }
 
-/// Edits as [`edit`] does, but keeps the line breaks of `content`.
-///
-/// # Errors
-/// As [`edit`].
-pub fn edit_as_written(
-    text: &str,
-    operator: &str,
-    name: &str,
-    operation: Operation,
-    content: String,
-) -> Result<Edit, Refusal> {
-    one_form(&content)?;
-    let scan = Scan::of(text);
-    let tree = Tree::of(text, &scan);
-    let all = definitions(&tree);
-    let target = target(&all, operator, name, &tree)?;
-    let outer = tree.node(target.outer);
-    if scan
-        .forms()
-        .iter()
-        .any(|form| form.fault.is_some() && form.bytes.start <= outer.start && outer.start < form.bytes.end)
-    {
-        return refusal(
-            "form-broken",
-            format!(
-                "`{}` on line {} is not balanced, so its end is not known. Nothing was changed. Repair its parentheses first.",
-                target.title(),
-                line(text, outer.start)
-            ),
-        );
+impl<'t> Source<'t> {
+    /// Creates the source of a text from its parts.
+    pub(super) fn new(scan: &'t Scan, tree: &'t Tree<'t>, all: &'t [Definition]) -> Source<'t> {
+        Source { scan, tree, all, keys: DefinitionsByKey::new(all, tree), crlf: is_crlf(tree.text) }
     }
-    let (start, end, by, skip) = match operation {
-        Operation::Replace => replacement(&tree, target.node, content),
-        Operation::InsertBefore => before(&tree, target.outer, &content),
-        Operation::InsertAfter => after(&tree, target.outer, &content),
-    };
-    let edited = [&text[..start], &by, &text[end..]].concat();
-    check_rest_unchanged(&scan, text, &edited, operation, target)?;
-    let first = start + skip.0;
-    let last = (start + by.len()).saturating_sub(skip.1).max(first);
-    let lines = (line(&edited, first), line(&edited, last));
-    Ok(Edit { start, end, by, text: edited, title: target.title(), lines })
-}
 
-/// Returns the text of the one form that `operator` and `name` select.
-///
-/// # Errors
-/// No form, or more than one, is selected.
-pub fn form_text(text: &str, operator: &str, name: &str) -> Result<String, Refusal> {
-    let scan = Scan::of(text);
-    let tree = Tree::of(text, &scan);
-    let all = definitions(&tree);
-    Ok(tree.text_of(target(&all, operator, name, &tree)?.node).to_owned())
+    /// The index of the one definition that `operator` and `selector` select.
+    ///
+    /// # Errors
+    /// No form, or more than one, is selected.
+    pub(super) fn target(&self, operator: &str, selector: &DefinitionSelector, name: &str) -> Result<usize, Refusal> {
+        let found = self.keys.found(selector, operator);
+        match found.as_slice() {
+            [one] => Ok(*one),
+            found => Err(self.not_alone(found, operator, name)),
+        }
+    }
+
+    /// Returns true if the form of a definition balances.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(super) fn is_whole(&self, target: &Definition) -> Result<(), Refusal> {
+        let start = self.tree.node(target.outer).start;
+        let forms = self.scan.forms();
+        let after = forms.partition_point(|form| form.bytes.start <= start);
+        match forms[..after].last() {
+            Some(form) if form.fault.is_some() && start < form.bytes.end => refusal(
+                "form-broken",
+                format!(
+                    "`{}` on line {} is not balanced, so nobody can tell where it ends. Nothing was changed. Repair its parentheses first.",
+                    target.title(),
+                    line(self.tree.text, start)
+                ),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// The change that an operation with a content makes at a definition.
+    pub(super) fn change(&self, operation: Operation, target: &Definition, content: String) -> Change {
+        match operation {
+            Operation::Replace => self.replacement(target.node, content),
+            Operation::InsertBefore => self.before(target.outer, &content),
+            Operation::InsertAfter => self.after(target.outer, &content),
+        }
+    }
+
+    /// The content with the line breaks that most lines of the text have.
+    pub(super) fn with_line_breaks(&self, content: &str) -> String {
+        let plain = content.replace("\r\n", "\n");
+        if self.crlf { plain.replace('\n', "\r\n") } else { plain }
+    }
 }
 
 /// Returns the 1-based line of the byte at `at`.
@@ -121,8 +122,11 @@ pub fn line(text: &str, at: usize) -> usize {
     text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// Returns the one form in `content`, with the comments around it.
-fn one_form(content: &str) -> Result<&str, Refusal> {
+/// The one form in `content`, with the comments around it.
+///
+/// # Errors
+/// The content is not one form that can be read.
+pub(super) fn one_form(content: &str) -> Result<&str, Refusal> {
     let scan = Scan::of(content);
     let tree = Tree::of(content, &scan);
     let problem = match scan.forms() {
@@ -218,11 +222,11 @@ fn is_dot_of_pair(tree: &Tree, id: NodeId) -> bool {
     list && tree.text_of(id) == "." && place > 0 && place + 2 <= elements.len()
 }
 
-fn target<'a>(all: &'a [Definition], operator: &str, name: &str, tree: &Tree) -> Result<&'a Definition, Refusal> {
-    let found = DefinitionSelector::new(name).among(all, operator, tree);
-    match found.as_slice() {
-        [one] => Ok(one),
-        [] => {
+impl Source<'_> {
+    /// The refusal where none or several definitions are `found`.
+    fn not_alone(&self, found: &[usize], operator: &str, name: &str) -> Refusal {
+        let (all, tree) = (self.all, self.tree);
+        if found.is_empty() {
             let wanted = operator_of(all, operator);
             let same = |definition: &&Definition| definition.operator == wanted;
             let bare = name.trim().rsplit(':').next().unwrap_or_default().to_lowercase();
@@ -236,20 +240,17 @@ fn target<'a>(all: &'a [Definition], operator: &str, name: &str, tree: &Tree) ->
             } else {
                 format!("There are:\n{}", listed(&near, all, tree))
             };
-            refusal(
-                "form-not-found",
-                format!("The file has no `{operator} {}`. Nothing was changed. {hint}", name.trim()),
-            )
+            let message = format!("The file has no `{operator} {}`. Nothing was changed. {hint}", name.trim());
+            return Refusal { kind: "form-not-found", message };
         }
-        several => refusal(
-            "form-ambiguous",
-            format!(
-                "{} forms are called `{operator} {}`. Nothing was changed. Say which, by form_name:\n{}",
-                several.len(),
-                name.trim(),
-                listed(several, all, tree)
-            ),
-        ),
+        let several: Vec<&Definition> = found.iter().map(|index| &all[*index]).collect();
+        let message = format!(
+            "{} forms are called `{operator} {}`. Nothing was changed. Say which, by form_name:\n{}",
+            several.len(),
+            name.trim(),
+            listed(&several, all, tree)
+        );
+        Refusal { kind: "form-ambiguous", message }
     }
 }
 
@@ -284,38 +285,104 @@ fn is_crlf(text: &str) -> bool {
     crlf > 0 && crlf * 2 > all
 }
 
-/// Returns the content with the kind of line breaks that most lines of the text have.
-pub fn with_line_breaks_of(text: &str, content: &str) -> String {
-    let plain = content.replace("\r\n", "\n");
-    if is_crlf(text) { plain.replace('\n', "\r\n") } else { plain }
+/// The change of a text: the replaced bytes, and what takes their place.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) range: std::ops::Range<usize>,
+    pub(super) by: String,
+    /// The numbers of bytes at its start and end that are not content.
+    pub(super) around: (usize, usize),
 }
 
-/// The start and the end of the replaced bytes, the new text, and the numbers of bytes at the start
-/// and the end of the new text that are not content.
-type Change = (usize, usize, String, (usize, usize));
-
-fn replacement(tree: &Tree, target: NodeId, content: String) -> Change {
-    let node = tree.node(target);
-    let old = tree.text_of(target);
-    if old == content || old.replace("\r\n", "\n") == content.replace("\r\n", "\n") {
-        // The content differs at most in line breaks, of which a file may have both kinds.
-        return (node.start, node.end, old.to_owned(), (0, 0));
+impl Source<'_> {
+    fn replacement(&self, target: NodeId, content: String) -> Change {
+        let node = self.tree.node(target);
+        let old = self.tree.text_of(target);
+        // The content may differ in line breaks, of which a file may have both kinds.
+        let same = old == content || old.replace("\r\n", "\n") == content.replace("\r\n", "\n");
+        let by = if same { old.to_owned() } else { self.guarded_end(content, node.end) };
+        Change { range: node.start..node.end, by, around: (0, 0) }
     }
-    let content = guarded_end(tree, content, node.end);
-    (node.start, node.end, content, (0, 0))
-}
 
-/// Returns the content. If the content ends in a comment that would include the following text, a
-/// line break is appended.
-fn guarded_end(tree: &Tree, content: String, at: usize) -> String {
-    let parsed = Tree::parse(&content);
-    let ends_in_comment = parsed.children(ROOT).last().is_some_and(|last| parsed.node(*last).kind == Kind::LineComment);
-    let rest = tree.text[at..].split('\n').next().unwrap_or_default();
-    if ends_in_comment && !rest.trim().is_empty() { content + line_break(tree.text) } else { content }
-}
+    /// The content, with a line break appended if it ends in a comment that would include the
+    /// following text.
+    fn guarded_end(&self, content: String, at: usize) -> String {
+        let parsed = Tree::parse(&content);
+        let last = parsed.children(ROOT).last();
+        let ends_in_comment = last.is_some_and(|last| parsed.node(*last).kind == Kind::LineComment);
+        if !ends_in_comment {
+            return content;
+        }
+        let rest = self.tree.text[at..].split('\n').next().unwrap_or_default();
+        if rest.trim().is_empty() { content } else { content + self.line_break() }
+    }
 
-fn line_break(text: &str) -> &'static str {
-    if is_crlf(text) { "\r\n" } else { "\n" }
+    fn line_break(&self) -> &'static str {
+        if self.crlf { "\r\n" } else { "\n" }
+    }
+
+    /// The nodes beside one, comments too, and its index among them.
+    fn siblings(&self, id: NodeId) -> (&[NodeId], usize) {
+        let start = self.tree.node(id).start;
+        let siblings = self.tree.children(self.tree.node(id).parent);
+        (siblings, siblings.partition_point(|sibling| self.tree.node(*sibling).start < start))
+    }
+
+    fn before(&self, outer: NodeId, content: &str) -> Change {
+        let (tree, text) = (self.tree, self.tree.text);
+        let mut at = tree.node(outer).start;
+        let (siblings, place) = self.siblings(outer);
+        for comment in siblings[..place].iter().rev() {
+            let node = tree.node(*comment);
+            let between = &text[node.end..at];
+            let own_line = node.start == 0 || text[..node.start].trim_end_matches([' ', '\t']).ends_with('\n');
+            let attached = tree.is_comment(*comment)
+                && between.trim().is_empty()
+                && between.matches('\n').count() == 1
+                && own_line;
+            if !attached || tree.text_of(*comment).starts_with(";;;;") {
+                break;
+            }
+            at = node.start;
+        }
+        let gap = self.line_break().repeat(2) + indentation(text, at);
+        Change { range: at..at, by: format!("{content}{gap}"), around: (0, gap.len()) }
+    }
+
+    fn after(&self, outer: NodeId, content: &str) -> Change {
+        let (tree, text) = (self.tree, self.tree.text);
+        let node = tree.node(outer);
+        let gap = self.line_break().repeat(2) + indentation(text, node.start);
+        let mut at = node.end;
+        let (siblings, place) = self.siblings(outer);
+        if let Some(comment) = siblings.get(place + 1).map(|next| tree.node(*next))
+            && comment.kind == Kind::LineComment
+            && !text[at..comment.start].contains('\n')
+        {
+            at = comment.end;
+        }
+        let content = self.guarded_end(content.to_owned(), at);
+        Change { range: at..at, by: format!("{gap}{content}"), around: (gap.len(), 0) }
+    }
+
+    /// The range that an operation at a form depends on: edits with disjoint ranges may be made in
+    /// any order.
+    pub(super) fn touched(&self, operation: Operation, outer: NodeId) -> std::ops::Range<usize> {
+        let node = self.tree.node(outer);
+        let (siblings, place) = self.siblings(outer);
+        let form = |id: &&NodeId| !self.tree.is_comment(**id);
+        match operation {
+            Operation::Replace => node.start..node.end,
+            Operation::InsertBefore => {
+                let before = siblings[..place].iter().rev().find(form);
+                before.map_or(0, |before| self.tree.node(*before).end)..node.end
+            }
+            Operation::InsertAfter => {
+                let after = siblings[place..].iter().skip(1).find(form);
+                node.start..after.map_or(self.tree.text.len(), |after| self.tree.node(*after).start)
+            }
+        }
+    }
 }
 
 /// Returns the white space between the start of a line and a place in it, or nothing if code
@@ -326,78 +393,23 @@ fn indentation(text: &str, at: usize) -> &str {
     if before.trim().is_empty() { before } else { "" }
 }
 
-fn before(tree: &Tree, outer: NodeId, content: &str) -> Change {
-    let text = tree.text;
-    let mut at = tree.node(outer).start;
-    let siblings = tree.children(tree.node(outer).parent);
-    let place = siblings.iter().position(|sibling| *sibling == outer).unwrap_or(0);
-    for comment in siblings[..place].iter().rev() {
-        let node = tree.node(*comment);
-        let between = &text[node.end..at];
-        let own_line = node.start == 0 || text[..node.start].trim_end_matches([' ', '\t']).ends_with('\n');
-        let attached =
-            tree.is_comment(*comment) && between.trim().is_empty() && between.matches('\n').count() == 1 && own_line;
-        if !attached || tree.text_of(*comment).starts_with(";;;;") {
-            break;
-        }
-        at = node.start;
-    }
-    let gap = line_break(text).repeat(2) + indentation(text, at);
-    (at, at, format!("{content}{gap}"), (0, gap.len()))
-}
-
-fn after(tree: &Tree, outer: NodeId, content: &str) -> Change {
-    let text = tree.text;
-    let node = tree.node(outer);
-    let gap = line_break(text).repeat(2) + indentation(text, node.start);
-    let mut at = node.end;
-    let siblings = tree.children(node.parent);
-    let place = siblings.iter().position(|sibling| *sibling == outer).unwrap_or(0);
-    if let Some(comment) = siblings.get(place + 1).map(|next| tree.node(*next))
-        && comment.kind == Kind::LineComment
-        && !text[at..comment.start].contains('\n')
-    {
-        at = comment.end;
-    }
-    let content = guarded_end(tree, content.to_owned(), at);
-    (at, at, format!("{gap}{content}"), (gap.len(), 0))
-}
-
-/// Checks that the new text has all other forms unchanged and is as balanced as the old text.
-fn check_rest_unchanged(
-    scan: &Scan,
-    old: &str,
-    new: &str,
-    operation: Operation,
-    target: &Definition,
-) -> Result<(), Refusal> {
-    fn forms<'a>(scan: &Scan, text: &'a str) -> Vec<&'a str> {
-        scan.forms().iter().map(|form| &text[form.bytes.start..form.bytes.end]).collect()
-    }
-    let after = Scan::of(new);
-    let (old_forms, new_forms) = (forms(scan, old), forms(&after, new));
-    let more = usize::from(operation != Operation::Replace && target.depth == 0);
-    let head = old_forms.iter().zip(&new_forms).take_while(|(a, b)| a == b).count();
-    let tail = old_forms.iter().rev().zip(new_forms.iter().rev()).take_while(|(a, b)| a == b).count();
-    let kept = new_forms.len() == old_forms.len() + more && head + tail + 1 >= old_forms.len() + more.min(1);
-    if kept && after.broken().count() == scan.broken().count() {
-        return Ok(());
-    }
-    refusal(
-        "content-unreadable",
-        "With this content in its place the rest of the file would be read differently. Nothing was changed. Check the content's strings, `|` and comments.",
-    )
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::ide::edit_forms::{FormEdit, edit_all};
 
     const TEXT: &str = ";;;; A file.\n\n(in-package :a)\n\n;; About f.\n(defun f (x)\n  x) ; trailing\n\n(defmethod m ((x a)) 1)\n(defmethod m ((x b)) 2)\n#+sbcl (defun g () 1) #-sbcl (defun g () 2)\n(progn\n  (defun h () 1))\n";
 
+    fn edit(text: &str, operator: &str, name: &str, operation: Operation, content: &str) -> Result<String, Refusal> {
+        let (form_type, form_name) = (operator.into(), name.into());
+        let (operation, content) = (Some(operation), Some(content.into()));
+        let one = FormEdit { form_type, form_name, operation, content, ..FormEdit::default() };
+        Ok(edit_all(text, &[one])?.text)
+    }
+
     fn edited(text: &str, operator: &str, name: &str, operation: Operation, content: &str) -> String {
-        edit(text, operator, name, operation, content).unwrap().text
+        edit(text, operator, name, operation, content).unwrap()
     }
 
     #[test]
@@ -437,8 +449,8 @@ mod tests {
     #[test]
     fn what_is_no_single_form_is_refused() {
         for content in [
-            "", "; only", "(a) (b)", "(a", "(a))", "\"a", "(a '|b)", "(a ')", "(a . )", "(. a)", "(a ,b)", "(a:::b)",
-            "(a:b:c)", "#<x>", "(foo: 1)",
+            "", "; only", "(a) (b)", "\"a", "(a '|b)", "(a ')", "(a . )", "(. a)", "(a ,b)", "(a:::b)", "(a:b:c)",
+            "#<x>", "(foo: 1)",
         ] {
             let refused = edit(TEXT, "defun", "f", Operation::Replace, content).unwrap_err();
             assert_eq!(refused.kind, "content-unreadable", "{content}: {refused}");

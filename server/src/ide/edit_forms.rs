@@ -1,7 +1,10 @@
 //! Several edits of one text, each of a form or of a piece of text within a form. Missing or extra
 //! parentheses of the new text are repaired.
 
-use super::edit_form::{Edit, Operation, Refusal, edit, edit_as_written, form_text, with_line_breaks_of};
+mod batch;
+
+use self::batch::Batch;
+use super::edit_form::{Edit, Operation, Refusal};
 use super::{fixes, structure};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
@@ -57,26 +60,35 @@ impl Edits {
     }
 }
 
-/// Makes the edits in order, or none of them on an error.
+/// Makes the edits in order; on an error, none of them. Edits that do not depend on each other are
+/// made together, so that the text is parsed once for them.
 ///
 /// # Errors
-/// As [`edit`]. A patch also fails if its old text is not in the form, or is in it more than once.
+/// A content is not one form; no form, or more than one, is selected; a form does not balance; for
+/// a patch also that its old text is not in the form, or more than once.
 pub fn edit_all(text: &str, edits: &[FormEdit]) -> Result<Edits, Refusal> {
     let mut done = Edits { each: Vec::new(), text: text.to_owned(), contents: Vec::new(), repairs: Vec::new() };
-    for (index, wanted) in edits.iter().enumerate() {
-        let one = edit_one(&done.text, wanted).map_err(|mut refusal| {
+    let mut together = usize::MAX;
+    while done.each.len() < edits.len() {
+        let first = done.each.len();
+        let numbered = |mut refusal: Refusal| {
             if edits.len() > 1 {
-                refusal.message = format!("Edit {} of {}: {}", index + 1, edits.len(), refusal.message);
+                refusal.message = format!("Edit {} of {}: {}", first + 1, edits.len(), refusal.message);
             }
             refusal
-        })?;
-        let (edit, content, repair) = one;
-        if let Some(repair) = repair {
-            done.repairs.push(format!("{}: {repair}", edit.title));
+        };
+        let batch = Batch::plan(&done.text, &edits[first..], together).map_err(numbered)?;
+        match batch.apply() {
+            Ok(batch) => {
+                done.text = batch.text;
+                done.each.extend(batch.each);
+                done.contents.extend(batch.contents);
+                done.repairs.extend(batch.repairs);
+            }
+            // One of them is refused: it is found by making them one after another.
+            Err(_) if batch.len() > 1 => together = 1,
+            Err(refusal) => return Err(numbered(refusal)),
         }
-        done.text.clone_from(&edit.text);
-        done.contents.push(content);
-        done.each.push(edit);
     }
     Ok(done)
 }
@@ -85,60 +97,8 @@ fn refusal<T>(kind: &'static str, message: String) -> Result<T, Refusal> {
     Err(Refusal { kind, message })
 }
 
-fn edit_one(text: &str, wanted: &FormEdit) -> Result<(Edit, String, Option<String>), Refusal> {
-    let (kind, name) = (wanted.form_type.as_str(), wanted.form_name.as_str());
-    match (&wanted.content, &wanted.old, &wanted.new) {
-        (Some(content), None, None) => {
-            let operation = wanted.operation.unwrap_or(Operation::Replace);
-            with_repairs(content, "content", |content| edit(text, kind, name, operation, content))
-        }
-        (None, Some(old), Some(new)) => {
-            if !matches!(wanted.operation, None | Some(Operation::Replace)) {
-                return refusal(
-                    "bad-arguments",
-                    "`old` and `new` replace text within the form; leave `operation` out.".into(),
-                );
-            }
-            let content = patched(&form_text(text, kind, name)?, old, &with_line_breaks_of(text, new))?;
-            let patch = |content: &str| edit_as_written(text, kind, name, Operation::Replace, content.to_owned());
-            with_repairs(&content, "form", patch).map_err(|mut refused| {
-                refused.message = refused.message.replace(
-                    "`content` must be exactly one form, and",
-                    "With `new` in the place of `old` the form would not be exactly one form:",
-                );
-                refused
-            })
-        }
-        _ => refusal(
-            "bad-arguments",
-            "Give either `content`, the new form, or `old` and `new`, a piece of the form's text and what takes its place.".into(),
-        ),
-    }
-}
-
-/// Makes an edit, with repaired parentheses if it cannot be made with the content as it is. Also
-/// returns the content of the edit, and a description of the repair. `of` is the word for the text
-/// whose lines the description counts.
-fn with_repairs(
-    content: &str,
-    of: &str,
-    edit: impl Fn(&str) -> Result<Edit, Refusal>,
-) -> Result<(Edit, String, Option<String>), Refusal> {
-    match edit(content) {
-        Err(refused) if refused.kind == "content-unreadable" => match repair(content, of) {
-            Some((repaired, words)) => {
-                let edit = edit(&repaired).map_err(|_| refused)?;
-                Ok((edit, repaired, Some(words)))
-            }
-            None => Err(refused),
-        },
-        Err(refused) => Err(refused),
-        Ok(edit) => Ok((edit, content.to_owned(), None)),
-    }
-}
-
-/// Returns the form with `new` in the one place where it has `old`. Every other byte is kept. CRLF
-/// and LF are the same in `old`, because an agent does not see a file's line breaks.
+/// The form with `new` in the one place where it has `old`; every other byte is kept. CRLF and LF
+/// are the same in `old`, as an agent does not see a file's line breaks.
 fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
     let plain = form.replace("\r\n", "\n");
     let old = old.replace("\r\n", "\n");

@@ -3,25 +3,16 @@
 use super::context::Backend;
 use super::edit_forms::Edits;
 use crate::image::api::symbols::SymbolPart;
-use crate::text::document::Document;
-use crate::text::forms::package_at;
 use crate::text::recorded_definitions;
 
-/// Returns the package in force at a line of a text, 1-based.
-pub fn package_of(text: &str, line: usize) -> String {
-    let document = Document::new(text, 0);
-    let at = document.text().line_to_char((line - 1).min(document.text().len_lines().saturating_sub(1)));
-    package_at(&document, at).unwrap_or_else(|| "COMMON-LISP-USER".into())
-}
-
-/// Returns sentences that say whether the image has the file's current definitions, each after a
-/// space. Returns an empty text if that is unknown.
+/// Sentences that say whether the image has the file's current definitions, each after a space;
+/// empty if unknown.
 pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut old, mut same, mut none) = (Vec::new(), Vec::new(), Vec::new());
     let mut wanted: Vec<(String, recorded_definitions::Definition)> = Vec::new();
     for (edit, content) in edits.each.iter().zip(&edits.contents) {
-        let package = package_of(&edit.text, edit.lines.0);
+        let package = edit.package.clone();
         let Some(made) = recorded_definitions::definitions(content).into_iter().next() else { continue };
         // The last of two edits of one form counts.
         wanted.retain(|(_, other)| (&other.kind, &other.name, &other.method) != (&made.kind, &made.name, &made.method));

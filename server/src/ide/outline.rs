@@ -4,7 +4,7 @@
 
 mod selector;
 
-pub use selector::{DefinitionSelector, operator_of, selectors};
+pub use selector::{DefinitionSelector, DefinitionsByKey, operator_of, selectors};
 
 use crate::text::definitions::is_definer;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
@@ -200,6 +200,12 @@ mod tests {
 (foo 1)
 ";
 
+    /// The definitions that an operator and a name select.
+    fn found<'a>(all: &'a [Definition], tree: &Tree, operator: &str, name: &str) -> Vec<&'a Definition> {
+        let found = DefinitionsByKey::new(all, tree).found(&DefinitionSelector::new(name), operator);
+        found.into_iter().map(|index| &all[index]).collect()
+    }
+
     #[test]
     fn a_form_without_an_operator_is_found_by_its_text_with_colons() {
         let text = "#.(loop for mode in (crypto:modes) collect `(rtest:deftest ,mode))\n\
@@ -207,8 +213,7 @@ mod tests {
         let tree = Tree::parse(text);
         let all = definitions(&tree);
         for (definition, name) in all.iter().zip(selectors(&all, &tree)) {
-            let found = DefinitionSelector::new(&name).among(&all, &definition.operator, &tree);
-            assert_eq!(found.iter().map(|one| one.node).collect::<Vec<_>>(), [definition.node], "{name}");
+            assert_eq!(found(&all, &tree, &definition.operator, &name), [definition], "{name}");
         }
     }
 
@@ -263,7 +268,7 @@ mod tests {
             ("let", "((x 1))", 1),
             ("defmacro", "foo", 0),
         ] {
-            assert_eq!(DefinitionSelector::new(name).among(&all, operator, &tree).len(), found, "{operator} {name}");
+            assert_eq!(self::found(&all, &tree, operator, name).len(), found, "{operator} {name}");
         }
     }
 
@@ -272,8 +277,7 @@ mod tests {
         let tree = Tree::parse(TEXT);
         let all = definitions(&tree);
         for (definition, selector) in all.iter().zip(selectors(&all, &tree)) {
-            let found = DefinitionSelector::new(&selector).among(&all, &definition.operator, &tree);
-            assert_eq!(found, [definition], "{selector}");
+            assert_eq!(found(&all, &tree, &definition.operator, &selector), [definition], "{selector}");
         }
     }
 }

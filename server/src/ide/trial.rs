@@ -5,7 +5,6 @@ use serde::Serialize;
 use super::backtrace;
 use super::clip::clip;
 use super::edit_forms::Edits;
-use super::edited_in_image::package_of;
 use super::evaluate::Evaluation;
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
@@ -60,7 +59,7 @@ pub struct Tried {
 pub fn forms_of(edits: &Edits) -> Vec<TriedForm> {
     let form = |(edit, content): (&super::edit_form::Edit, &String)| TriedForm {
         code: content.clone(),
-        package: package_of(&edit.text, edit.lines.0),
+        package: edit.package.clone(),
         functions: functions(content),
     };
     edits.each.iter().zip(&edits.contents).map(form).collect()

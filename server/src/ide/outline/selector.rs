@@ -19,9 +19,14 @@ pub struct DefinitionSelector {
 }
 
 impl DefinitionSelector {
-    /// Parses `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`, `area :after
-    /// (square)` or `:after area (square)`. Each may be followed by a number, such as `[2]` for the
-    /// second match.
+    /// The name alone; empty if any is selected.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Parses `area`, `(setf area)`, `area (square t)`, `area ((shape square) x)`,
+    /// `area :after (square)`, `:after area (square)`, each with an optional `[2]` behind it for
+    /// the second match.
     pub fn new(written: &str) -> DefinitionSelector {
         let trimmed = written.trim();
         let numbered = trimmed.strip_suffix(']').and_then(|rest| rest.rsplit_once('['));
@@ -51,33 +56,6 @@ impl DefinitionSelector {
         let qualifiers = (!qualifiers.is_empty() || specializers.is_some()).then_some(qualifiers);
         DefinitionSelector { name, qualifiers, specializers, number }
     }
-
-    fn accepts(&self, definition: &Definition, tree: &Tree) -> bool {
-        if self.name.is_empty() {
-            return true;
-        }
-        let qualifiers = self.qualifiers.as_ref().is_none_or(|wanted| *wanted == definition.qualifiers);
-        let specializers = self.specializers.is_none() || self.specializers == definition.specializers;
-        if qualifiers && specializers && definition.name == self.name {
-            return true;
-        }
-        let written = definition.name_node.map(|id| normal(tree.text_of(id)));
-        self.specializers.is_none() && self.qualifiers.is_none() && written.is_some_and(|written| written == self.name)
-    }
-
-    /// Returns the matching definitions with an operator. The operator is in any case, with or
-    /// without package.
-    pub fn among<'a>(&self, definitions: &'a [Definition], operator: &str, tree: &Tree) -> Vec<&'a Definition> {
-        let operator = operator_of(definitions, operator);
-        let mut found: Vec<&Definition> = definitions
-            .iter()
-            .filter(|definition| definition.operator == operator && self.accepts(definition, tree))
-            .collect();
-        if let Some(number) = self.number {
-            found = found.get(number.wrapping_sub(1)).copied().into_iter().collect();
-        }
-        found
-    }
 }
 
 /// Returns [`Definition::operator`] for an operator as written. This is a symbol in any case, with
@@ -104,7 +82,7 @@ fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
 type Method<'a> = (&'a str, &'a str, &'a [String], &'a [String]);
 
 /// Definitions by their search keys.
-struct DefinitionsByKey<'a> {
+pub struct DefinitionsByKey<'a> {
     definitions: &'a [Definition],
     /// The indices of the definitions, by operator.
     all: HashMap<&'a str, Vec<usize>>,
@@ -117,7 +95,8 @@ struct DefinitionsByKey<'a> {
 }
 
 impl<'a> DefinitionsByKey<'a> {
-    fn new(definitions: &'a [Definition], tree: &Tree) -> DefinitionsByKey<'a> {
+    /// Creates the index of the definitions of a tree.
+    pub fn new(definitions: &'a [Definition], tree: &Tree) -> DefinitionsByKey<'a> {
         let (mut all, mut named): (HashMap<_, Vec<usize>>, HashMap<_, Vec<usize>>) = Default::default();
         let (mut qualified, mut specialized): (HashMap<_, Vec<usize>>, HashMap<_, Vec<usize>>) = Default::default();
         for (index, one) in definitions.iter().enumerate() {
@@ -136,7 +115,20 @@ impl<'a> DefinitionsByKey<'a> {
         DefinitionsByKey { definitions, all, named, qualified, specialized }
     }
 
-    /// Returns the indices of the matches of [`DefinitionSelector::among`], regardless of a number.
+    /// The indices of the definitions of an operator (in any case, with or without package) that a
+    /// name selects.
+    pub fn found(&self, wanted: &DefinitionSelector, operator: &str) -> Vec<usize> {
+        let whole = normal(operator);
+        let bare = whole.rsplit(':').next().unwrap_or(&whole);
+        let operator = if self.all.contains_key(whole.as_str()) { whole.as_str() } else { bare };
+        let found = self.by(wanted, operator);
+        match wanted.number {
+            None => found.to_vec(),
+            Some(number) => found.get(number.wrapping_sub(1)).copied().into_iter().collect(),
+        }
+    }
+
+    /// The indices of the definitions of an operator that a name selects, ignoring a number.
     fn by<'s>(&'s self, wanted: &'s DefinitionSelector, operator: &'s str) -> &'s [usize] {
         let found = match (&wanted.qualifiers, &wanted.specializers) {
             _ if wanted.name.is_empty() => self.all.get(operator),

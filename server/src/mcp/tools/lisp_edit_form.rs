@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::edit_form::Operation;
 use crate::ide::edit_forms::{Edits, FormEdit, edit_all};
-use crate::ide::edited_in_image::{image_has, package_of};
+use crate::ide::edited_in_image::image_has;
 use crate::ide::reload;
 use crate::model::compile_options::CompileOptions;
 use crate::session::approval::{Class, Subject};
@@ -234,16 +234,15 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
         let shown: Vec<String> = edits
             .each
             .iter()
-            .scan(file.text.as_str(), |text, edit| {
-                let old = text[edit.start..edit.end].replace("\r\n", "\n");
-                *text = edit.text.as_str();
+            .map(|edit| {
+                let old = edit.old.replace("\r\n", "\n");
                 let by = edit.by.replace("\r\n", "\n");
                 let what = if old.is_empty() {
                     format!("Inserted would be:\n{by}")
                 } else {
                     format!("Replaced would be:\n{old}\n\nBy:\n{by}")
                 };
-                Some(format!("{}, line {}, at {}.\n\n{what}", file.relative, edit.lines.0, edit.title))
+                format!("{}, line {}, at {}.\n\n{what}", file.relative, edit.lines.0, edit.title)
             })
             .collect();
         let text = format!("Dry run, nothing was changed. {}{mended}", shown.join("\n\n"));
@@ -300,7 +299,7 @@ async fn edit(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     for (edit, content) in edits.each.iter().zip(&edits.contents) {
         let what = Reload::Code {
             code: content.clone(),
-            package: Some(package_of(&edit.text, edit.lines.0)),
+            package: Some(edit.package.clone()),
             file: Some(file.path.clone()),
             line: edit.lines.0,
             options: CompileOptions::default(),
