@@ -64,7 +64,7 @@ impl LoneImage {
         let (image, events) =
             Image::start_with_cache(config, &dir.path().join("work"), dir.path().join("private"), cores());
         // A call waits for the image for a limited time, which a busy machine may use up.
-        image.need();
+        image.start_if_idle();
         let settled = |state: &ImageState| matches!(state, ImageState::Ready { .. } | ImageState::Dead { .. });
         soon(image.watch().wait_for(settled)).await.expect("a state of the image");
         LoneImage { checker: Checker::new(&image), image, events, dir }
