@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use consort::ide::edit_form::{self, Operation};
+use consort::ide::edit_form::Operation;
+use consort::ide::edit_forms::{FormEdit, edit_all};
 use consort::ide::format::rules::Bodies;
 use consort::ide::format::{IndentRange, Options, format};
 use consort::ide::index::Snapshot;
@@ -115,22 +116,30 @@ fn edited(file: &Path, text: &str, step: usize) -> Result<usize> {
     for (definition, name) in all.iter().zip(&names).step_by(step) {
         let at = || format!("{}: {} {name}", file.display(), definition.operator);
         let own = tree.text_of(definition.node);
-        let edit = |operation, content: &str| {
-            edit_form::edit(text, &definition.operator, name, operation, content).with_context(at)
+        let edit = |operation, content: &str| -> Result<(std::ops::Range<usize>, String)> {
+            let edit = FormEdit {
+                form_type: definition.operator.clone(),
+                form_name: name.to_string(),
+                operation: Some(operation),
+                content: Some(content.into()),
+                ..FormEdit::default()
+            };
+            let done = edit_all(text, &[edit]).with_context(at)?;
+            let one = &done.each[0];
+            Ok((one.start..one.start + one.by.len(), done.text))
         };
-        let replaced = edit(Operation::Replace, own)?;
-        ensure!(replaced.text == text, "{}: replaced by itself, the text is another", at());
+        let (_, replaced) = edit(Operation::Replace, own)?;
+        ensure!(replaced == text, "{}: replaced by itself, the text is another", at());
         let content = "(defun consort-was-here ()\n  \"(\" #\\))";
         for operation in [Operation::InsertBefore, Operation::InsertAfter] {
-            let inserted = edit(operation, content)?;
-            let end = inserted.start + inserted.by.len();
-            ensure!(inserted.start == inserted.end && inserted.by.contains("consort-was-here"), "{}", at());
-            let without = [&inserted.text[..inserted.start], &inserted.text[end..]].concat();
+            let (new, inserted) = edit(operation, content)?;
+            ensure!(inserted[new.start..new.end].contains("consort-was-here"), "{}", at());
+            let without = [&inserted[..new.start], &inserted[new.end..]].concat();
             ensure!(without == text, "{}: taken away again", at());
         }
         if forms % 7 == 0 {
-            let other = edit(Operation::Replace, content)?;
-            let back = [&other.text[..other.start], own, &other.text[other.start + other.by.len()..]].concat();
+            let (new, other) = edit(Operation::Replace, content)?;
+            let back = [&other[..new.start], own, &other[new.end..]].concat();
             ensure!(back == text, "{}: put back", at());
         }
         forms += 1;
