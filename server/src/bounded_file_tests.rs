@@ -7,6 +7,7 @@ const READERS: &[&str] = &["fs::read(", "read_to_string(", "read_to_end(", "File
 
 /// The lines that may have one, each by its file and a part of the line, with the reason.
 const ALLOWED: &Allowed = &[
+    ("checker/changed_process.rs", "/proc/{pid}/status", "the kernel's file"),
     ("checker/chain/memory.rs", "/proc/{pid}/task/{pid}/children", "the kernel's file"),
     ("checker/chain/memory.rs", "root.join(name)", "a file of /proc"),
     ("checker/ending.rs", "/proc/{pid}/limits", "the kernel's file"),

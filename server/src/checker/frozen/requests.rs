@@ -212,7 +212,7 @@ mod tests {
     fn what_became_of_an_attempt_is_told() {
         for (line, kind, words) in [
             (json!({"id": 1, "answered": false, "why": "timeout"}), "timeout", "longer than 2 s"),
-            (json!({"id": 1, "answered": false, "why": "memory"}), "memory", "the 64 MB"),
+            (json!({"id": 1, "answered": false, "why": "memory"}), "memory", "limit of 64 MB"),
             (json!({"id": 1, "answered": false, "why": "this \u{1b}system"}), "failed", "this"),
             (json!({"id": 1, "answered": false, "why": null, "signal": 11}), "failed", "signal 11"),
             (json!({"id": 1, "answered": false, "exit": 72}), "failed", "exit code 72"),

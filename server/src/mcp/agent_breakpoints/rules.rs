@@ -43,7 +43,7 @@ impl Rules {
         };
         (!refused.is_empty()).then(|| {
             format!(
-                "Your breakpoints were removed, since approval.{} is \"{}\" now: {}.",
+                "Some of your breakpoints were removed, because approval.{} is \"{}\" now: {}.",
                 class.key(),
                 found.name(),
                 listed(refused)

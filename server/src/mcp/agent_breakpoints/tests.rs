@@ -93,7 +93,7 @@ async fn a_condition_is_dropped_when_code_may_run_only_in_a_copy() {
         host.editor(eval);
         let notice = host.take_over().await.unwrap();
         assert_eq!(host.lines("/w/a.lisp"), lines, "{eval}");
-        let dropped = format!("were dropped, for approval.eval is {eval:?} now: /w/a.lisp, line 3.");
+        let dropped = format!("were removed, because approval.eval is {eval:?} now: /w/a.lisp, line 3.");
         assert_eq!(notice.contains(&dropped), lines == [2], "{notice}");
         let on_record = host.record().connect(BRIDGE).1;
         let on_record: Vec<usize> = on_record.values().flatten().map(|point| point.line).collect();

@@ -18,7 +18,7 @@ pub(crate) struct Input {
     /// Its name: pkg:name or name
     #[schemars(length(min = 1))]
     symbol: String,
-    /// Package for reading the name
+    /// Read in it
     #[serde(default)]
     package: Option<String>,
     /// Also who uses it; slower

@@ -176,7 +176,7 @@ pub(crate) struct LoadFasl;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoadFaslInput {
-    /// FASL file in the workspace
+    /// In the workspace
     #[schemars(length(min = 1))]
     path: String,
 }
@@ -312,7 +312,7 @@ pub(crate) struct ReplaceFunctionInput {
     function: String,
     /// New function definition
     new_code: String,
-    /// Package it is read in
+    /// Read in it
     #[serde(default)]
     package: Option<String>,
 }

@@ -44,7 +44,7 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
-    /// Image or throw-away copy
+    /// Where
     #[serde(default, rename = "in")]
     place: Option<EvalPlace>,
 }

@@ -17,7 +17,7 @@ pub(crate) struct Input {
     /// pkg:name, name, (setf name), a package
     #[schemars(length(min = 1))]
     symbol: String,
-    /// Package for reading the name
+    /// Read in it
     #[serde(default)]
     package: Option<String>,
     #[schemars(
