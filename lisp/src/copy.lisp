@@ -220,10 +220,12 @@
 (defun make-room-for-copy ()
   "Collects garbage if little heap is left, so that the copy has some: once, until a tenth of the
   heap more is in use. A program may have that much data."
-  (when (and (heap-nearly-full-p)
-             (> (dynamic-usage) (+ *usage-with-room* (floor (sb-ext:dynamic-space-size) 10))))
-    (sb-ext:gc :full t)
-    (setf *usage-with-room* (dynamic-usage))))
+  (cond ((not (heap-nearly-full-p)) (setf *usage-with-room* 0))
+        ((and (> (dynamic-usage) (+ *usage-with-room* (floor (sb-ext:dynamic-space-size) 10)))
+              ;; A collection that finds no room for its copies ends the process.
+              (< (movable-bytes 5) (- (sb-ext:dynamic-space-size) (dynamic-usage))))
+         (let ((*makes-room* t)) (sb-ext:gc :full t))
+         (setf *usage-with-room* (dynamic-usage)))))
 
 (defun fork-image (patience in-copy)
   "Copies the image: the process id of the copy. In the copy IN-COPY is called with interrupts off;

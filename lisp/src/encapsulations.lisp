@@ -47,6 +47,10 @@
   (warn "The encapsulation of ~S applies only to the code of this session: Consort and other sessions bypass it." name)
   session)
 
+(defun installed-by-user-p (function)
+  "Returns true if the user's code, which may be a macro or what the reader calls, installs FUNCTION."
+  (and *serves-host* (or *users-code* (in-user-code-p)) (functionp function) (not (part-of-core-p function))))
+
 (defun limit-encapsulations ()
   "From now on, what the user's code encapsulates of the system's holds for the user's code. The
   compiler, when it is called to evaluate, is Consort's."
@@ -54,9 +58,9 @@
     (encapsulate encapsulate-name 'consort
                  (lambda (encapsulate name type function &rest more)
                    (declare (function encapsulate))
-                   (when (and *serves-host* *users-code* (synchronizes-p name))
-                     (error "The encapsulation of ~S is refused: the runtime calls it with its locks held." name))
-                   (if (not (and *serves-host* *users-code* (functionp function) (function-of-system-p name)))
+                   (when (and *serves-host* (or *users-code* (in-user-code-p)) (synchronizes-p name))
+                     (error "The encapsulation of ~S is refused: the runtime calls it with its locks held. Encapsulate a function of your own that calls it." name))
+                   (if (not (and (installed-by-user-p function) (function-of-system-p name)))
                        (apply encapsulate name type function more)
                        (let ((session (encapsulating-session type)) (function function))
                          (prog1 (apply encapsulate name type

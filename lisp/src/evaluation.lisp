@@ -449,13 +449,15 @@
              ;; for their copies, and as much a third time for what is wasted.
              (> (+ (movable-bytes) (* 3 (sb-ext:bytes-consed-between-gcs))) (- size usage))))))
 
+(defvar *makes-room* nil "True while this thread collects to have room for a copy, which stops nothing.")
+
 (defun guard-heap ()
   "Called after each collection, in the thread that collected: stops evaluations when little heap is
   left. Conses next to nothing, and takes no lock under which anything is allocated while interrupts
   may come."
   (world-changed)
   (handler-case
-      (when (and *running* (not *in-copy*) (heap-nearly-full-p))
+      (when (and *running* (not *in-copy*) (not *makes-room*) (heap-nearly-full-p))
         ;; Evaluations that wait allocate nothing.
         (let ((all (not (find-if-not #'evaluation-waiting-p *running*))))
           ;; With interrupts off this thread leaves its own evaluation when all others are told.

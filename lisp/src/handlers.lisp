@@ -143,7 +143,7 @@
     (encapsulate install-handler 'consort
                  (lambda (install signal handler &rest more)
                    (declare (function install))
-                   (let ((users (and *serves-host* *users-code* (functionp handler) (not (part-of-core-p handler))))
+                   (let ((users (installed-by-user-p handler))
                          (awaited (and *serves-host* (not *in-copy*) (member signal *awaited-signals*))))
                      (when awaited
                        (if users (await-signals signal handler) (setf (svref *awaited-handlers* signal) nil)))

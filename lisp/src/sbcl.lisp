@@ -229,13 +229,16 @@ KIND is one of
                       (some (lambda (symbol) (and (symbolp symbol) (eq symbol (find-symbol (symbol-name symbol) common-lisp))))
                             (elements symbols))
                       package)))
+             ;; NIL is a symbol to UNINTERN, and no list.
+             (loses-own-symbol-p (symbol &optional (designator *package*))
+               (loses-own-symbols-p (list symbol) designator))
              (loses-itself-p (designator &rest more)
                (let ((package (kept-package designator)))
                  ;; The package's own name is no nickname.
                  (and package (not (and more (equal (string (first more)) (package-name package))))
                       package))))
       (loop for (name . loss) in (list (cons 'delete-package #'loses-itself-p) (cons 'rename-package #'loses-itself-p)
-                                       (cons 'unuse-package #'loses-use-p) (cons 'unintern #'loses-own-symbols-p) (cons 'unexport #'loses-own-symbols-p)
+                                       (cons 'unuse-package #'loses-use-p) (cons 'unintern #'loses-own-symbol-p) (cons 'unexport #'loses-own-symbols-p)
                                        (cons 'shadow #'loses-symbols-p) (cons 'shadowing-import #'loses-definitions-p))
             do (let ((name name) (loss loss))
                  (declare (function loss))
@@ -446,10 +449,10 @@ KIND is one of
 (define-internal free-pointer :function "having memory ready for a check" ("SB-KERNEL" "DYNAMIC-SPACE-FREE-POINTER"))
 (define-internal page-bytes :variable "stopping evaluations before the heap is full" ("SB-VM" "GENCGC-PAGE-BYTES") ("SB-VM" "GENCGC-CARD-BYTES"))
 
-(defun movable-bytes ()
-  "About how many bytes the next few collections may have to copy: small objects of the three
-  youngest generations."
-  (declare (optimize speed (safety 0)))
+(defun movable-bytes (&optional (oldest 2))
+  "About how many bytes collections of the generations up to OLDEST may have to copy: small objects.
+  The next few collections take the three youngest generations."
+  (declare (optimize speed (safety 0)) (type (signed-byte 8) oldest))
   ;; An array of (start u32, words u16, type u8, generation s8).
   (let ((table (sb-alien:extern-alien "page_table" sb-sys:system-area-pointer))
         (pages 0))
@@ -458,7 +461,7 @@ KIND is one of
       (let ((type (sb-sys:sap-ref-8 table (+ (* 8 page) 6)))
             (generation (sb-sys:signed-sap-ref-8 table (+ (* 8 page) 7))))
         (when (and (<= 1 (logand type 31) 15) ; in use, and not one object of its own
-                   (<= 0 generation 2))
+                   (<= 0 generation oldest))
           (incf pages))))
     (the fixnum (* pages (the (unsigned-byte 20) page-bytes)))))
 
@@ -470,8 +473,9 @@ KIND is one of
 
 (defun hooks-in-collections-p ()
   "Returns true if this SBCL calls the hooks of collections in the thread that collected."
-  (let ((called nil) (hooks sb-ext:*after-gc-hooks*))
-    (setf sb-ext:*after-gc-hooks* (list (lambda () (setf called t))))
+  (let ((called nil) (hooks sb-ext:*after-gc-hooks*) (here sb-thread:*current-thread*))
+    ;; Newer SBCLs call it in another thread, which may be in time.
+    (setf sb-ext:*after-gc-hooks* (list (lambda () (when (eq sb-thread:*current-thread* here) (setf called t)))))
     (unwind-protect (funcall post-gc)
       (setf sb-ext:*after-gc-hooks* hooks))
     called))

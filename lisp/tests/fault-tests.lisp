@@ -48,7 +48,18 @@
 (deftest a-check-after-a-thread-has-filled-the-heap
   (with-image (image :command (core-command 512))
     (evaluated image "(sb-thread:join-thread (sb-thread:make-thread (lambda () (let (l) (loop (push (make-array 100000) l))))) :default nil)")
+    ;; Right after the end of the thread a check was seen to fail on 2.5.2 now and then; why is not
+    ;; known.
+    (is equal "1" (first-value image "1"))
     (is equal '() (codes-of image *sound-text*))))
+
+(deftest a-check-beside-small-data-that-fills-the-heap
+  ;; To collect all of it would take as much room again, which ends the process.
+  (with-image (image :command (core-command 512))
+    (evaluated image "(defvar *kept* '())")
+    (evaluated image "(loop (push (list 1 2 3) *kept*))")
+    (codes-of image *sound-text*)
+    (is equal "T" (first-value image "(consp *kept*)"))))
 
 (deftest exhaustion-whatever-the-hooks-of-collections
   ;; Newer SBCLs call the hooks in a thread of their own, which may be late; a program may take them

@@ -248,6 +248,9 @@
     (apply #'breaks-nothing
            "(dolist (name '(sb-thread:release-mutex sb-thread:wait-on-semaphore sb-thread:signal-semaphore))
               (sb-int:encapsulate name 'bad (lambda (&rest all) (declare (ignore all)) (error \"no\"))))"
+           ;; By what the reader and the compiler call, which is the user's too.
+           (format nil "#.~A" (failing "read"))
+           (format nil "(macrolet ((m () ~A nil)) (m))" (failing "find-package"))
            "(trace read :report (error \"no\"))" "(sb-int:encapsulate 'equal 'bad (lambda (&rest all) (declare (ignore all)) (loop)))"
            (mapcar #'failing '("read" "read-from-string" "prin1" "format" "princ-to-string" "write-string" "eval" "compile" "find-package" "intern" "error"
                                "sb-impl::output-object" "sb-c:compile-in-lexenv" "sb-impl::%simple-eval" "macroexpand-1" "sb-thread:make-thread")))

@@ -65,7 +65,7 @@ async fn a_stop_is_looked_at_and_left_by_a_restart() {
                 .await
                 .unwrap();
         assert_eq!((inside.total, inside.parts[0].value.text.as_str()), (3, "2"));
-        let code = DebugEval { stop: number, frame: 1, code: "(* 2 y)".into(), debug: false };
+        let code = DebugEval { stop: number, frame: 1, code: "(* 2 y)".into(), debug: false, warnings: false };
         assert_eq!(soon(fixture.image.at_stop(&code)).await.unwrap().values[0].text, "14");
         // Everybody else goes on.
         let other = soon(fixture.image.eval(params("other", "(+ 1 2)", AMPLE), None)).await.unwrap();

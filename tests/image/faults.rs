@@ -249,7 +249,10 @@ async fn a_system_that_the_image_dies_of_is_left_out() {
     assert!(restart.is_ok(), "{restart:?}");
     let (_, loaded, failed) = restored(&mut fixture).await;
     assert_eq!(loaded, ["good"]);
-    assert!(failed.len() == 1 && failed[0].0 == "bad" && failed[0].1.contains("the image ended during it"), "{failed:?}");
+    assert!(
+        failed.len() == 1 && failed[0].0 == "bad" && failed[0].1.contains("the image ended during it"),
+        "{failed:?}"
+    );
     assert_eq!(fixture.values("*good*").await, ["T"]);
     fixture.close().await;
 }

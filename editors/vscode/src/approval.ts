@@ -208,7 +208,7 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     if (before !== undefined) {
       const code = approval.code ?? ''
       // Notes about the call stand above its code as comments, and are no part of the change.
-      const notes = /^(?:;; .*\n)*/.exec(code)?.[0] ?? ''
+      const notes = /^(?:;; (?:Tried in a copy of the image:|Package:|THE READTABLE IS|With \S+:) ?.*\n)*/.exec(code)?.[0] ?? ''
       const left = this.documents.set(name.replace('approval/', 'before/'), `${notes}${before.text}\n`)
       const right = this.documents.set(name, `${code}\n`)
       const options: vscode.TextDocumentShowOptions = { viewColumn: vscode.ViewColumn.Beside, preserveFocus: true, preview: true }

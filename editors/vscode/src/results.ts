@@ -222,7 +222,7 @@ export class Results implements vscode.Disposable {
       const range = rangeAfter(shown.range, change)
       if (shown.before !== undefined) {
         const earlier = rangeAfter(shown.before.range, change)
-        shown.before = earlier === undefined ? undefined : { ...shown.before, range: toRange(earlier) }
+        shown.before = earlier === undefined ? { result: undefined, package: undefined, range: shown.range } : { ...shown.before, range: toRange(earlier) }
       }
       if (range === undefined) this.forget((other) => other === shown)
       else {

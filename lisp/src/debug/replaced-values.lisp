@@ -10,8 +10,12 @@
          (value (and name (symbolp name) (not (keywordp name))
                      (or (definer-p list) (eq (first list) 'setf))
                      (ignore-errors (global-value name)))))
-    (when (and (functionp value) (member unit (function-constants value) :test #'eq))
-      (make-made-definition name (lambda () (ignore-errors (global-value name))) value span))))
+    (flet ((of-unit-p (value) (and (functionp value) (member unit (function-constants value) :test #'eq))))
+      (when (of-unit-p value)
+        ;; The code of the form may set the variable to another of its functions.
+        (make-made-definition name (lambda ()
+                                     (let ((now (ignore-errors (global-value name)))) (if (of-unit-p now) value now)))
+                              value span)))))
 
 (defun finder-of-test (unit list)
   "For LIST, in the form of UNIT, that defines a test of FiveAM, Parachute or Rove: a function that

@@ -226,9 +226,9 @@
                  (serious-condition #'invoke-debugger))
     (funcall function)))
 
-(defun call-for-work (stop work seconds function)
+(defun call-for-work (stop work seconds function &optional (tells (and (work-back work) t)))
   "Calls FUNCTION in the thread of STOP for WORK, for SECONDS at most, which begin anew whenever a
-  stop in FUNCTION was left. They do not count while it waits in one."
+  stop in FUNCTION was left. They do not count while it waits in one. TELLS: its warnings are printed."
   (let ((timer nil))
     (labels ((end () (when timer (cancel *deadlines* (shiftf timer nil))))
              (begin ()
@@ -241,7 +241,7 @@
                        timer this))))
       (setf (work-begin-time work) #'begin)
       (begin)
-      (unwind-protect (let ((*tell-warnings* (work-back work))) (call-past-handlers function))
+      (unwind-protect (let ((*tell-warnings* tells)) (call-past-handlers function))
         (setf (work-begin-time work) nil)
         (end)))))
 
@@ -282,14 +282,16 @@
     (values stop (lambda () (eval-text-at-stop code frame moment)))))
 
 (define-operation "debug-eval" :dispatcher (id params)
-  (let ((nests (param params "debug" 'boolean :default nil))
-        (timeout (param params "timeout" '(real (0)) :default +stop-work-time+)))
+  (let* ((nests (param params "debug" 'boolean :default nil))
+         (tells (param params "warnings" 'boolean :default nests))
+         (timeout (param params "timeout" '(real (0)) :default +stop-work-time+)))
     (multiple-value-bind (stop code) (code-at-stop params)
       (give-work stop id
                  (lambda (work)
                    (flet ((evaluate ()
                             (call-for-work stop work timeout
-                                           (lambda () (answer-work work (values-and-output-json stop code))))))
+                                           (lambda () (answer-work work (values-and-output-json stop code)))
+                                           tells)))
                      (if nests (call-going-back stop work #'evaluate) (evaluate))))
                  :nests nests))))
 

@@ -7,9 +7,9 @@
 (defconstant +compared-name+ 60 "Characters of the longest name that is compared with others.")
 (defconstant +suggested-names+ 3 "Names that are suggested.")
 
-(defun spelling-distance (from to)
+(defun spelling-distance (from to limit)
   "The number of characters to insert, remove, replace or exchange with their neighbours that make TO
-  of FROM. The case does not count."
+  of FROM; any greater number than LIMIT if it is greater. The case does not count."
   (let* ((width (1+ (length to)))
          (row (let ((row (make-array width))) (dotimes (j width row) (setf (svref row j) j))))
          (above (make-array width))
@@ -25,6 +25,8 @@
                      (if (and (plusp i) (plusp j) (same i (1- j)) (same (1- i) j))
                          (1+ (svref above (1- j)))
                          width))))
+        (when (and (> (reduce #'min next) limit) (> (reduce #'min row) limit))
+          (return (1+ limit)))
         (rotatef above row next)))))
 
 (defun similar-symbols (symbol fits)
@@ -44,7 +46,7 @@
                       (string/= name its)
                       (eq (find-symbol its package) other)
                       (funcall fits other))
-             (let ((distance (spelling-distance name its)))
+             (let ((distance (spelling-distance name its least)))
                (when (< distance least)
                  (setf least distance
                        found '()))
@@ -64,6 +66,8 @@
              (symbol (if writer (second name) name))
              (meant (and symbol
                          (symbolp symbol)
+                         ;; A macro or special operator that is called as a function is no misspelt name.
+                         (or writer (typep condition 'unbound-variable) (not (function-kind symbol)))
                          (similar-symbols symbol (cond (writer (lambda (other) (fboundp (list 'setf other))))
                                                        ((typep condition 'unbound-variable) #'variable-kind-name)
                                                        (t #'function-kind))))))

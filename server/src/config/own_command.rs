@@ -15,7 +15,7 @@ use crate::bounded_file;
 /// The files of a workspace that `qlot exec` loads or follows.
 const QLOT: [&str; 2] = [".qlot/setup.lisp", "qlfile.lock"];
 /// The limit of the directories in which the words of a command are looked up.
-const DIRECTORIES: usize = 16;
+const DIRECTORIES: usize = 256;
 /// The size limit of a file that is trusted by its contents, in bytes: a core may be large.
 const LIMIT: u64 = 1 << 30;
 

@@ -84,7 +84,8 @@ async fn at_frame(
         let inside = lock(&connection.handles).parts(&value);
         return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": inside}));
     }
-    let code = DebugEval { stop, frame, code: wanted.expression.clone(), debug: wanted.context == "repl" };
+    let is_typed = wanted.context == "repl";
+    let code = DebugEval { stop, frame, code: wanted.expression.clone(), debug: is_typed, warnings: is_typed };
     let cancel = connection.cancellable(number);
     let done = tokio::select! {
         done = connection.session.at_stop(code) => done?,

@@ -141,7 +141,7 @@ async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Ans
         let value = variable(&at, stop, frame, &wanted.expression).await?;
         return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": 0}));
     }
-    let code = DebugEval { stop, frame, code: wanted.expression, debug: false };
+    let code = DebugEval { stop, frame, code: wanted.expression, debug: false, warnings: false };
     let done = connection.session.try_at_failure(number, code).await.map_err(text)?.action;
     for (category, output) in [("stdout", &done.stdout.text), ("stderr", &done.stderr.text)] {
         if !output.is_empty() {

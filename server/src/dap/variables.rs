@@ -64,18 +64,16 @@ impl Handles {
         variable
     }
 
-    /// The variables of a frame. Of several of one name, which have numbers behind it, the first is
-    /// the innermost: the name alone means that one in code.
+    /// The variables of a frame. Several of one name have numbers after it, and no code means one of
+    /// them: SBCL refuses the name.
     pub(super) fn locals(&mut self, locals: &[Local]) -> Vec<Json> {
         let stem = |at: usize| numbered(&locals[at].name).unwrap_or(&locals[at].name);
-        let shadowed =
-            |at: usize| numbered(&locals[at].name).is_some_and(|stem_at| (0..at).any(|before| stem(before) == stem_at));
         let is_one_of_several = |at: usize| {
             let others = (0..locals.len()).filter(|other| *other != at);
             others.map(stem).any(|other| other == stem(at))
         };
         let in_code = |at: usize| match numbered(&locals[at].name) {
-            Some(stem) if is_one_of_several(at) => (!shadowed(at)).then(|| stem.to_owned()),
+            Some(_) if is_one_of_several(at) => None,
             _ => Some(locals[at].name.clone()),
         };
         (0..locals.len()).map(|at| self.local(&locals[at], in_code(at))).collect()
@@ -133,12 +131,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_means_the_innermost_of_several_variables_of_a_name() {
+    fn no_code_means_one_of_several_variables_of_a_name() {
         let local = |name: &str| json!({"name": name, "value": {"text": "1", "type": "FIXNUM", "reference": 0}});
         let locals: Vec<Local> =
             serde_json::from_value(json!([local("X#2"), local("Y#1"), local("X#1"), local("Z")])).unwrap();
         let shown = Handles::default().locals(&locals);
         let names: Vec<&Json> = shown.iter().map(|one| &one["evaluateName"]).collect();
-        assert_eq!(names, [&json!("X"), &json!("Y#1"), &Json::Null, &json!("Z")]);
+        assert_eq!(names, [&Json::Null, &json!("Y#1"), &Json::Null, &json!("Z")]);
     }
 }

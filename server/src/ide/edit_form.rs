@@ -80,7 +80,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// Returns true if the form of a definition balances.
+    /// Checks that the form of a definition balances.
     ///
     /// # Errors
     /// It does not.
@@ -92,7 +92,7 @@ impl<'t> Source<'t> {
             Some(form) if form.fault.is_some() && start < form.bytes.end => refusal(
                 "form-broken",
                 format!(
-                    "`{}` on line {} is not balanced, so nobody can tell where it ends. Nothing was changed. Repair its parentheses first.",
+                    "`{}` on line {} is not balanced, and its end is not known. Nothing was changed. Repair its parentheses first.",
                     target.title(),
                     line(self.tree.text, start)
                 ),
@@ -379,7 +379,9 @@ impl Source<'_> {
             }
             Operation::InsertAfter => {
                 let after = siblings[place..].iter().skip(1).find(form);
-                node.start..after.map_or(self.tree.text.len(), |after| self.tree.node(*after).start)
+                // One byte more than the form: an insertion before the next form is at the same place.
+                let end = after.map_or(self.tree.text.len(), |after| self.tree.node(*after).start);
+                node.start..end.max(node.end + 1)
             }
         }
     }

@@ -61,7 +61,7 @@ impl Source {
         let size = self.document.text().len_bytes();
         if size > most {
             let (size, most) = (size >> 20, most >> 20);
-            let why = format!("has {size} MB: {name} is not computed, since the limit is {most} MB");
+            let why = format!("has {size} MB: {name} are not computed, since the limit is {most} MB");
             connection.limited(&self.uri, name, &why);
             return T::default();
         }

@@ -27,13 +27,14 @@ end
 local function keep_focus(session, refused, _, arguments)
   local thread = refused and thread_of(session, arguments or {})
   if not thread then return end
+  local is_here = require('consort.client').here()
   session:request('consort/restarts', { threadId = thread.id }, function(gone)
     if gone then return end
     thread.stopped = true
     if session.stopped_thread_id then return end
     session.stopped_thread_id = thread.id
-    -- The sign at the frame was removed, too.
-    if session.current_frame and session._frame_set then session:_frame_set(session.current_frame) end
+    -- The sign at the frame was removed, too. nvim-dap goes to the frame to set it.
+    if is_here() and session.current_frame and session._frame_set then session:_frame_set(session.current_frame) end
   end)
 end
 

@@ -154,7 +154,7 @@ end
 ---@param win integer
 local function follow(stop, win)
   local frame = stop.frames[1]
-  if not stop.is_stepped or vim.api.nvim_get_current_win() ~= win then return end
+  if not stop.is_stepped or vim.api.nvim_get_current_win() ~= win or vim.api.nvim_get_mode().mode ~= 'n' then return end
   -- A form that its file has no longer is shown when it is asked for.
   if not frame or not frame.source or frame.line == 0 or frame.source.origin then return end
   source(stop, frame, function()

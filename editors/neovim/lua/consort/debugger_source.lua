@@ -54,10 +54,18 @@ function M.show(adapter, frame, options)
   local own, is_here = vim.api.nvim_get_current_win(), client_of.here()
   requested = frame
   local function other(text)
-    vim.cmd.wincmd('p')
-    if vim.api.nvim_get_current_win() == own then vim.cmd('aboveleft split') end
+    -- A window that shows the file is taken. A REPL, a terminal or a list keeps its window.
+    if text or vim.fn.bufwinid(vim.fn.bufadd(frame.source.path)) == -1 then
+      vim.cmd.wincmd('p')
+      local is_kept = vim.bo.buftype ~= '' and not vim.b.consort_source or vim.wo.winfixbuf
+      if vim.api.nvim_get_current_win() == own or is_kept then
+        vim.api.nvim_set_current_win(own)
+        vim.cmd('aboveleft split')
+      end
+    end
     if text then
       local buf = vim.api.nvim_create_buf(false, true)
+      vim.b[buf].consort_source = true
       vim.api.nvim_buf_set_lines(buf, 0, -1, false, shown.lines(text))
       vim.bo[buf].bufhidden = 'wipe'
       vim.bo[buf].syntax = 'lisp'

@@ -214,7 +214,6 @@ fn plan_one(source: &Source, wanted: &FormEdit, selector: &DefinitionSelector) -
             match repair(&content, of).and_then(|(mended, words)| Some((written(&mended).ok()?, mended, words))) {
                 Some((by, mended, words)) => (mended, by, Some(words)),
                 None => {
-                    // A form that is not there comes before a content that cannot be read.
                     if is_patch {
                         refused.message = refused.message.replace(
                             "`content` must be exactly one form, and",

@@ -89,8 +89,7 @@ pub(super) fn steps_within<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a 
 pub(super) fn takes_all_values(site: &Site, step: &Step) -> bool {
     const ALL: [&str; 7] = ["return", "return-from", "the", "truly-the", "throw", "nth-value", ""];
     let operator = site.form.operator(step.list).unwrap_or_default();
-    let of_values =
-        || step.list.children.get(1).is_some_and(|place| site.form.operator(place).as_deref() == Some("values"));
+    let of_values = || step.list.children.iter().any(|place| site.form.operator(place).as_deref() == Some("values"));
     let all =
         ALL.contains(&operator.as_str()) || operator.starts_with("multiple-value") || operator == "setf" && of_values();
     all || match step.place {

@@ -5,9 +5,11 @@ use super::site::Site;
 use crate::text::datum::{Kind, Node, Prefix};
 
 /// Standard functions that may have several values, or none.
-const SEVERAL: [&str; 62] = [
+const SEVERAL: [&str; 65] = [
     "apply",
+    "apropos",
     "array-displacement",
+    "call-next-method",
     "ceiling",
     "compile",
     "compile-file",
@@ -23,6 +25,7 @@ const SEVERAL: [&str; 62] = [
     "fround",
     "ftruncate",
     "funcall",
+    "function-keywords",
     "function-lambda-expression",
     "get-decoded-time",
     "get-macro-character",

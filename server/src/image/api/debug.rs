@@ -69,6 +69,8 @@ operation!(
         code: String,
         /// True to stop at an error of the code, too.
         debug: bool,
+        /// True to have the warnings of the code printed.
+        warnings: bool,
     },
     "debug-eval",
     ActionOutcome

@@ -263,7 +263,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
     let stop = STOP;
     let tried = match action {
         StopAction::Eval { frame, code } => {
-            session.try_at_failure(failure, DebugEval { stop, frame, code, debug: false }).await?
+            session.try_at_failure(failure, DebugEval { stop, frame, code, debug: false, warnings: false }).await?
         }
         StopAction::Return { frame, code } => {
             session.try_at_failure(failure, DebugReturn { stop, frame, code }).await?
@@ -331,7 +331,9 @@ async fn act(call: &Call, number: u64, action: StopAction) -> Result<Reply<Facts
 async fn perform(session: &Session, at: &Stop, action: StopAction) -> Result<ActionOutcome, ImageError> {
     let stop = at.number;
     match action {
-        StopAction::Eval { frame, code } => session.at_stop(DebugEval { stop, frame, code, debug: false }).await,
+        StopAction::Eval { frame, code } => {
+            session.at_stop(DebugEval { stop, frame, code, debug: false, warnings: true }).await
+        }
         StopAction::Return { frame, code } => session.at_stop(DebugReturn { stop, frame, code }).await,
         StopAction::Restart { restart, code } => {
             let name = at.restarts.get(restart).and_then(|restart| restart.name.clone());

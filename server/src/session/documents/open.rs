@@ -106,7 +106,9 @@ impl Open {
     /// Returns true for a source of the Lisp implementation, to which definitions and hovers lead:
     /// compiled in a running image, it is full of errors.
     pub(in crate::session) fn is_of_implementation(&self, workspace: &Path) -> bool {
-        let is_outside = self.path.as_deref().is_some_and(|path| !path.starts_with(workspace));
+        // A library, too, may have packages whose names begin with `SB-`.
+        let is_sbcl = |path: &Path| path.iter().any(|part| part.to_string_lossy().starts_with("sbcl"));
+        let is_outside = self.path.as_deref().is_some_and(|path| !path.starts_with(workspace) && is_sbcl(path));
         let last = self.document.text().len_chars();
         is_outside && package_at(&self.document, last).is_some_and(|package| package.starts_with("SB-"))
     }
