@@ -220,12 +220,16 @@
 (defun make-room-for-copy ()
   "Collects garbage if little heap is left, so that the copy has some: once, until a tenth of the
   heap more is in use. A program may have that much data."
-  (cond ((not (heap-nearly-full-p)) (setf *usage-with-room* 0))
-        ((and (> (dynamic-usage) (+ *usage-with-room* (floor (sb-ext:dynamic-space-size) 10)))
-              ;; A collection that finds no room for its copies ends the process.
-              (< (movable-bytes 5) (- (sb-ext:dynamic-space-size) (dynamic-usage))))
-         (let ((*makes-room* t)) (sb-ext:gc :full t))
-         (setf *usage-with-room* (dynamic-usage)))))
+  (flet ((free () (- (sb-ext:dynamic-space-size) (dynamic-usage))))
+    (cond ((not (heap-nearly-full-p)) (setf *usage-with-room* 0))
+          ((> (dynamic-usage) (+ *usage-with-room* (floor (sb-ext:dynamic-space-size) 10)))
+           (let ((*makes-room* t))
+             ;; A collection that finds no room for its copies ends the process. One of fewer
+             ;; generations makes room for the next.
+             (loop for generations from 1 to 6
+                   while (and (heap-nearly-full-p) (< (movable-bytes (1- generations)) (free)))
+                   do (sb-ext:gc :gen generations)))
+           (setf *usage-with-room* (dynamic-usage))))))
 
 (defun fork-image (patience in-copy)
   "Copies the image: the process id of the copy. In the copy IN-COPY is called with interrupts off;
