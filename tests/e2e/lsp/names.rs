@@ -69,8 +69,12 @@ async fn hierarchies_are_told_with_and_without_an_image_and_while_it_loops() {
     let world = World::with(&files).await;
     let mut editor = Editor::connect(&world.session);
     let agreed = editor.initialize(json!({"capabilities": {}})).await;
-    for name in ["callHierarchyProvider", "typeHierarchyProvider", "linkedEditingRangeProvider"] {
-        assert_eq!(agreed["capabilities"][name], true, "{name}: {agreed}");
+    for (name, options) in [
+        ("callHierarchyProvider", json!({"workDoneProgress": true})),
+        ("typeHierarchyProvider", json!(true)),
+        ("linkedEditingRangeProvider", json!(true)),
+    ] {
+        assert_eq!(agreed["capabilities"][name], options, "{name}: {agreed}");
     }
     for (name, text) in [("lib.lisp", LIB), ("user.lisp", USER)] {
         editor.open(&world.uri(name), text).await;
