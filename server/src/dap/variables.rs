@@ -64,8 +64,8 @@ impl Handles {
         variable
     }
 
-    /// The variables of a frame. Several of one name have numbers after it, and no code means one of
-    /// them: SBCL refuses the name.
+    /// The variables of a frame. Several of one name have numbers after it, and no code means one
+    /// of them: SBCL refuses the name.
     pub(super) fn locals(&mut self, locals: &[Local]) -> Vec<Json> {
         let stem = |at: usize| numbered(&locals[at].name).unwrap_or(&locals[at].name);
         let is_one_of_several = |at: usize| {

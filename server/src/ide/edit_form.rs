@@ -379,7 +379,8 @@ impl Source<'_> {
             }
             Operation::InsertAfter => {
                 let after = siblings[place..].iter().skip(1).find(form);
-                // One byte more than the form: an insertion before the next form is at the same place.
+                // One byte more than the form: an insertion before the next form is at the same
+                // place.
                 let end = after.map_or(self.tree.text.len(), |after| self.tree.node(*after).start);
                 node.start..end.max(node.end + 1)
             }
