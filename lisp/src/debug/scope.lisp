@@ -107,7 +107,7 @@
   (handler-case
       (let* ((variables (variables-of-frame frame))
              (kept (loop for variable in variables
-                         when (or (variable-kept-p variable frame) (misread-p variable frame)) collect (debug-variable-symbol variable))))
+                         when (variable-live-p variable frame) collect (debug-variable-symbol variable))))
         (remove-duplicates
          (loop for variable in variables
                for symbol = (debug-variable-symbol variable)

@@ -62,11 +62,16 @@
     (and (typep value '(complex double-float))
          (not (eq value (debug-variable-value variable frame))))))
 
-(defun variable-kept-p (variable frame)
-  "Returns true if VARIABLE of FRAME has its value. A register that a call may have used since has
-  not, which SBCL gives a keyword for."
+(defun variable-live-p (variable frame)
+  "Returns true if VARIABLE of FRAME has its value at its place. A register that a call may have used
+  since has not, which SBCL gives a keyword for. To read a variable that is not valid may take any
+  word for an object."
   (and (eq (debug-variable-validity variable (frame-location frame)) :valid)
-       (not (eq (debug-variable-value variable frame) :invalid-value-for-unescaped-register-storage))
+       (not (eq (debug-variable-value variable frame) :invalid-value-for-unescaped-register-storage))))
+
+(defun variable-kept-p (variable frame)
+  "Returns true if VARIABLE of FRAME has its value, and SBCL reads it."
+  (and (variable-live-p variable frame)
        (not (misread-p variable frame))))
 
 (defun set-variable (variable frame value)
@@ -176,7 +181,7 @@
           for name = (debug-variable-symbol variable)
           when (and (symbol-package name)
                     (= 1 (count name present :key #'debug-variable-symbol))
-                    (or (variable-kept-p variable frame) (misread-p variable frame))
+                    (variable-live-p variable frame)
                     (not (member (sb-cltl2:variable-information name) '(:special :constant :global))))
             collect (list name (make-seen-variable variable frame)))))
 
