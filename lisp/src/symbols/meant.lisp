@@ -66,7 +66,7 @@
              (symbol (if writer (second name) name))
              (meant (and symbol
                          (symbolp symbol)
-                         ;; A macro or special operator that is called as a function is not misspelt.
+                         ;; A macro that is called as a function is not misspelt.
                          (or writer (typep condition 'unbound-variable) (not (function-kind symbol)))
                          (similar-symbols symbol (cond (writer (lambda (other) (fboundp (list 'setf other))))
                                                        ((typep condition 'unbound-variable) #'variable-kind-name)
