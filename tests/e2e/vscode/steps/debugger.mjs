@@ -96,10 +96,13 @@ export default async function ({ workbench, page, step }) {
     await workbench.scratch('(restart-case (error "No view.") (go-on () :report "Go on." (list :went :on)))')
     await page.keyboard.press('Alt+Enter')
     await workbench.told('SIMPLE-ERROR: No view.')
-    const row = page.locator('.pane', { hasText: 'Restarts' }).locator('.monaco-list-row', { hasText: '0: GO-ON' })
-    await workbench.until('the restarts in their view', async () => {
+    // It takes the focus when the editor has come to the frame.
+    await page.locator('.exception-widget').waitFor()
+    const view = page.locator('.pane', { hasText: 'Restarts' })
+    const row = view.locator('.monaco-list-row', { hasText: '0: GO-ON' })
+    await workbench.until('the restarts in their view, with the focus', async () => {
       await workbench.probe.execute('consort.restarts.focus')
-      return workbench.soon(() => row.first().isVisible())
+      return workbench.soon(async () => (await row.first().isVisible()) && (await view.locator(':focus').count()) > 0)
     })
     await page.keyboard.press('0')
     await over()
