@@ -9,6 +9,7 @@ use crate::path_tests::{named, parts};
 
 /// The layers, with the layers that each may import. `main.rs` and `lib.rs` are above all layers.
 const LAYERS: &[(&str, &[&str])] = &[
+    ("blocking", &[]),
     ("bounded_file", &[]),
     ("fault", &[]),
     ("file_stamp", &[]),
@@ -37,6 +38,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 
 /// Helpers without product-specific code, which every layer may import.
 const HELPERS: &[&str] = &[
+    "blocking",
     "bounded_file",
     "fault",
     "file_stamp",

@@ -7,6 +7,7 @@
 //! calls nothing else. Lower layers never call upward; events of the image are sent to the session.
 //! See docs/architecture.md.
 
+mod blocking;
 pub mod bounded_file;
 pub mod checker;
 pub mod config;

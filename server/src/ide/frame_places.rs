@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::texts::{Text, Texts};
+use crate::blocking;
 use crate::model::stop::{Frame, FrameDefinition, Frames};
 use crate::text::Span;
 use crate::text::definitions::{self, Hint};
@@ -36,17 +37,12 @@ pub async fn places(page: &Frames, texts: &mut Texts) -> Vec<Option<FramePlace>>
         });
     }
     let page = page.clone();
-    let found = tokio::task::spawn_blocking(move || {
+    blocking::run(move || {
         let mut searches = Searches::default();
         let frames = page.frames.iter().zip(of_frames);
         frames.map(|(frame, text)| place(frame, &page, text, &mut searches)).collect()
-    });
-    match found.await {
-        Ok(places) => places,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // Only the end of the runtime cancels the task.
-        Err(_) => Vec::new(),
-    }
+    })
+    .await
 }
 
 /// Finds the place of a frame of a page, whose file has `text`.

@@ -45,6 +45,7 @@ use super::context::{Backend, Cursor};
 use super::format::rules::Bodies;
 use super::index::Snapshot;
 use super::rename::{FileChanges, Refusal};
+use crate::blocking;
 use crate::text::Span;
 use crate::text::datum::{Form, Node};
 use crate::text::document::Document;
@@ -152,7 +153,7 @@ fn code_refactorings(site: &Site) -> Vec<Refactoring> {
 /// Returns the refactorings at the cursor, which is the start of `selection`.
 pub async fn offers<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Vec<Offer> {
     let Some(facts) = Facts::gather(cursor, selection).await else { return Vec::new() };
-    compute_blocking(move || {
+    blocking::run(move || {
         let site = facts.site();
         let offer = |Refactoring { id, title, group, result, .. }: Refactoring| {
             let refused = result.and_then(|edits| finish::check_comments(&site, &edits, &facts.bodies)).err();
@@ -178,7 +179,7 @@ pub async fn apply<B: Backend>(
     let facts = Facts::gather(cursor, selection).await.ok_or_else(outdated)?;
     let wanted = id.to_owned();
     let (others, open, uri) = (facts.others.clone(), facts.open, cursor.uri.clone());
-    let (finished, accepted) = compute_blocking(move || {
+    let (finished, accepted) = blocking::run(move || {
         let site = facts.site();
         let refactoring = refactorings_at(&site).into_iter().find(|refactoring| refactoring.id == wanted)?;
         let finished = refactoring.result.and_then(|edits| finish::finish(&site, &edits, &facts.bodies));
@@ -290,16 +291,6 @@ impl<'a> EvaluationSites<'a> {
         let Some(list) = path.last() else { return false };
         let local = list.children.first().is_some_and(|head| self.site.scopes.resolve(head.span.start).is_some());
         !local && nested_code::is_code(&self.site, path)
-    }
-}
-
-/// Runs a computation on a thread for blocking work.
-async fn compute_blocking<T: Send + Default + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(value) => value,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // Only the end of the runtime cancels the task.
-        Err(_) => T::default(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use crate::blocking;
 use crate::bounded_file;
 use crate::file_stamp::FileStamp;
 use crate::file_uri::uri_of_path;
@@ -60,7 +61,7 @@ impl Texts {
     pub async fn known(&mut self) -> impl Iterator<Item = &Arc<Text>> {
         if !self.open.is_empty() {
             let open = std::mem::take(&mut self.open);
-            self.known.extend(blocking(|| resolve(open)).await);
+            self.known.extend(blocking::run(|| resolve(open)).await);
         }
         self.known.values().flatten()
     }
@@ -73,7 +74,7 @@ impl Texts {
         // A single thread does all file system queries: switching threads takes longer than most
         // queries.
         let (wanted, open) = (path.to_owned(), std::mem::take(&mut self.open));
-        let (opened, real, document) = blocking(move || {
+        let (opened, real, document) = blocking::run(move || {
             let opened = resolve(open);
             let real = std::fs::canonicalize(&wanted).unwrap_or(wanted);
             let document = if opened.contains_key(&real) { None } else { read(&real) };
@@ -100,16 +101,6 @@ fn resolve(open: Vec<OpenText>) -> HashMap<PathBuf, Option<Arc<Text>>> {
         known.insert(real, Some(Arc::new(Text { uri, path, document })));
     }
     known
-}
-
-/// Runs `work` on a thread that may wait for the disk.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(value) => value,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // Only the end of the runtime cancels the task, and this one with it.
-        Err(_) => std::future::pending().await,
-    }
 }
 
 /// A cache of files, as lookups of names read the same files again. The last one read is the last.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use super::names::Names;
 use super::site::{self, MacroBodies, Macros, Site};
-use super::{MAX_FORM_BYTES, MAX_TEXT_BYTES, compute_blocking, exports, operators, prefix, threading, unused_imports};
+use super::{MAX_FORM_BYTES, MAX_TEXT_BYTES, exports, operators, prefix, threading, unused_imports};
+use crate::blocking;
 use crate::file_uri::uri_of_path;
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::fixes::packages;
@@ -66,19 +67,18 @@ impl Facts {
         let closed_definers = closed_definers(cursor, &index, &document, selection).await;
         let names_index = index.clone();
         let (known, _) = cursor.context.names();
-        let (form, mut bodies, unknown_operators, mut names, variable_candidates, foreign) =
-            compute_blocking(move || {
-                let form = Form::of(&for_thread, span);
-                let foreign = operators::Foreign::of(&form, &names_index, &known, package.as_deref());
-                let names = Names::of(&names_index, &for_thread, &form, package.as_deref());
-                let variables = SymbolsByPackage::from([(package.clone(), names_to_look_up(&form))]);
-                let text = for_thread.text().to_string();
-                let bodies = Bodies::of(&Tree::of(&text, for_thread.scan()));
-                let mut unknown = bodies.unknown(&Tree::of_form(&form.source));
-                unknown.extend(threading::ARROWS.map(str::to_owned));
-                (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]), names, variables, foreign)
-            })
-            .await;
+        let (form, mut bodies, unknown_operators, mut names, variable_candidates, foreign) = blocking::run(move || {
+            let form = Form::of(&for_thread, span);
+            let foreign = operators::Foreign::of(&form, &names_index, &known, package.as_deref());
+            let names = Names::of(&names_index, &for_thread, &form, package.as_deref());
+            let variables = SymbolsByPackage::from([(package.clone(), names_to_look_up(&form))]);
+            let text = for_thread.text().to_string();
+            let bodies = Bodies::of(&Tree::of(&text, for_thread.scan()));
+            let mut unknown = bodies.unknown(&Tree::of_form(&form.source));
+            unknown.extend(threading::ARROWS.map(str::to_owned));
+            (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]), names, variables, foreign)
+        })
+        .await;
         let form = form.filter(|form| form.balanced)?;
         let mut macros = Macros::default();
         foreign.undefined.iter().for_each(|name| macros.add_undefined(name));
@@ -126,7 +126,7 @@ impl Facts {
             index,
             users: None,
         };
-        let (facts, names) = compute_blocking(move || {
+        let (facts, names) = blocking::run(move || {
             let names = names_used_elsewhere(&facts.site());
             (Some(facts), names)
         })
@@ -196,7 +196,7 @@ async fn macros_of_others<B: Backend>(
     /// The maximum number of files that are read.
     const MAX_FILES: usize = 16;
     let for_thread = document.clone();
-    let heads: HashSet<String> = compute_blocking(move || {
+    let heads: HashSet<String> = blocking::run(move || {
         let form = Form::of(&for_thread, span);
         crate::ide::references::calls(&form).iter().map(|call| definitions::key(&call.written)).collect()
     })
@@ -218,7 +218,7 @@ async fn macros_of_others<B: Backend>(
         let text = if files <= MAX_FILES { texts.get(&file.path).await } else { None };
         let bodies: MacroBodies = match text {
             Some(text) => {
-                compute_blocking(move || {
+                blocking::run(move || {
                     let string = text.document.text().to_string();
                     let bodies = Bodies::of(&Tree::of(&string, text.document.scan()));
                     bodies.own().map(|(name, body)| (name.to_owned(), body)).collect()

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::compute_blocking;
+use crate::blocking;
 use crate::ide::package_uses::Definition;
 use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
@@ -142,7 +142,7 @@ pub(super) async fn verify(
         Ok(Ok(mut after)) => {
             after.retain(|one| one.span.start >= from);
             let (old, accepted) = (old.clone(), accepted.to_vec());
-            let found = compute_blocking(move || {
+            let found = blocking::run(move || {
                 let old = old.text().to_string();
                 first_new((&old, &before), (&text, &after), &accepted)
             });

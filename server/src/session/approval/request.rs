@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::blocking;
 use crate::config::approval::Class;
 use crate::image::api::reading::Reading;
 use crate::session::bound_file::BoundFile;
@@ -83,15 +84,7 @@ impl ApprovalRequest {
             return ApprovalRequest::new(workspace, client, tool, operation, arguments, lasting);
         }
         let workspace = workspace.to_owned();
-        let made = tokio::task::spawn_blocking(move || {
-            ApprovalRequest::new(&workspace, client, tool, operation, arguments, lasting)
-        });
-        match made.await {
-            Ok(request) => request,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The task is cancelled only at the end of the runtime, which ends this future too.
-            Err(_) => std::future::pending().await,
-        }
+        blocking::run(move || ApprovalRequest::new(&workspace, client, tool, operation, arguments, lasting)).await
     }
 
     /// Creates a request, and resolves its file at once, as it is shown to a person. `lasting` is
