@@ -1,7 +1,7 @@
 ;;; The files of src/, without their type, in the order in which they are compiled and loaded.
 ;;; boot.lisp and consort.asd both read this list.
 ("package"
- "sbcl" "sbcl/encapsulation" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile" "sbcl/debug" "sbcl/probes" "sbcl/chain" "sbcl/interruptions"
+ "sbcl" "sbcl/encapsulation" "sbcl/collections" "sbcl/fingerprint" "sbcl/check" "sbcl/copy" "sbcl/symbols" "sbcl/reload" "sbcl/profile" "sbcl/debug" "sbcl/probes" "sbcl/chain" "sbcl/interruptions"
  "json" "settings" "programs" "wire" "timers" "interruptions" "streams" "pristine" "backtrace" "stack-frames" "blanks" "regular-file" "evaluation" "encapsulations" "workers" "handlers" "own-threads" "locks" "dispatch" "input" "debug/stops" "user-package"
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "find-system" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names" "ops/manual"
  "profile/stacks" "profile/sampler" "ops/profile"
