@@ -13,6 +13,7 @@ mod evaluating;
 mod exceptions;
 mod frozen;
 mod handlers;
+mod image_start;
 mod input;
 mod launching;
 mod new_image;

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, END_TIMEOUT};
 use super::handlers::Handlers;
+use super::image_start::ImageStart;
 use super::protocol::Request;
 use super::{breakpoints, exceptions, frozen, input, launching, new_image, outgoing, recording, requests};
 use crate::framing::json::{Frame, Frames};
@@ -40,7 +41,8 @@ where
     // The tasks that set breakpoints again.
     let mut again = JoinSet::new();
     let mut image = connection.session.watch_image();
-    image.mark_unchanged();
+    let mut start = ImageStart::default();
+    start.note(&image.borrow_and_update());
     connection.catch_up().await;
     let mut frames = Frames::new(read);
     loop {
@@ -69,10 +71,19 @@ where
                 connection.on_stop_event(event).await;
             }
             Ok(()) = image.changed() => {
-                let is_ready = matches!(*image.borrow_and_update(), ImageState::Ready { .. });
+                let state = image.borrow_and_update().clone();
+                let is_ready = matches!(state, ImageState::Ready { .. });
+                if let Some(message) = start.note(&state) {
+                    connection.print_in_console(&message);
+                }
                 connection.image_changed().await;
                 if is_ready {
                     connection.set_all_again(false, &mut again);
+                }
+            }
+            () = start.overdue() => {
+                if let Some(message) = start.report() {
+                    connection.print_in_console(&message);
                 }
             }
             Some(feedback) = feedback.recv() => input::forward(&connection, feedback).await,

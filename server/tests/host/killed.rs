@@ -106,6 +106,14 @@ fn an_agent_does_not_read_the_disk_before_an_editor_has_opened_its_documents_aga
     an_agent_reads_what_the_editor_has(&fixture, &editor, || {});
 }
 
+/// Waits until the editor is shown a message that contains this text. Other messages may come
+/// first: a host that looks after its runtime directory at that moment reports what it found.
+fn await_message(editor: &mut Process, text: &str) {
+    editor.next(&format!("the message {text:?}"), |told| {
+        told["method"] == "window/showMessage" && told["params"]["message"].to_string().contains(text)
+    });
+}
+
 /// Removes all runtime directories of the fixture.
 fn remove_the_runtime_directory(fixture: &Fixture) {
     let base = fixture.place().path().parent().map(Path::to_owned).expect("a parent");
@@ -122,17 +130,14 @@ fn a_host_that_is_killed_when_its_directory_was_removed_is_replaced_too() {
     let fixture = Fixture::new();
     let mut editor = editor_with_unsaved_changes(&fixture);
     an_agent_reads_what_the_editor_has(&fixture, &editor, || remove_the_runtime_directory(&fixture));
-    let told = editor.told("window/showMessage");
-    let message = told["params"]["message"].as_str().expect("a message");
-    assert!(message.contains("A new one is running, and has your open documents"), "{message}");
+    await_message(&mut editor, "A new one is running, and has your open documents");
     let eval = json!({"command": "consort.eval", "arguments": [{"code": "(+ 40 2)"}]});
     assert_eq!(editor.request("workspace/executeCommand", eval)["result"]["values"], json!(["42"]));
     // And the next, which nobody but the editor starts.
     let before = fixture.host_pid();
     remove_the_runtime_directory(&fixture);
     kill(before);
-    let told = editor.told("window/showMessage");
-    assert!(told["params"]["message"].to_string().contains("A new one is running"), "{told}");
+    await_message(&mut editor, "A new one is running");
     assert_ne!(fixture.host_pid(), before);
 }
 
@@ -143,8 +148,7 @@ fn a_host_that_is_interrupted_when_its_directory_was_removed_is_not_replaced() {
     let host = fixture.host_pid();
     remove_the_runtime_directory(&fixture);
     signal(i32::try_from(host).expect("a number"), rustix::process::Signal::INT);
-    let told = editor.told("window/showMessage");
-    assert!(told["params"]["message"].to_string().contains("was stopped"), "{told}");
+    await_message(&mut editor, "was stopped");
     wait_until_gone(host);
     assert!(!fixture.place().path().exists(), "nothing is left, and no other was started");
 }
@@ -169,7 +173,7 @@ fn a_host_that_gets_a_signal_to_end_is_replaced_with_the_documents() {
         let before = fixture.host_pid();
         signal(i32::try_from(before).expect("a number"), signal_to_end);
         // The host that leaves may say so before it ends.
-        while !editor.told("window/showMessage")["params"]["message"].to_string().contains("A new one is running") {}
+        await_message(&mut editor, "A new one is running");
         assert_ne!(fixture.host_pid(), before);
         let read = of_file(&mut agent, "lisp-read-file", &json!({"path": "x.lisp"}));
         assert_eq!(read["structuredContent"]["unsaved"], true, "{read}");
