@@ -62,7 +62,8 @@
     (prepare image *ten-functions*)
     (prepare image "(defun waits () (sleep 0.1) 1)")
     (let ((cpu (profiled image "(dotimes (i 5) (waits))")) (time (profiled image "(sampled 100 'waits)" :mode "time")))
-      (is = 0 (samples cpu (anywhere "WAITS")))
+      ;; What is not waiting may be met by one timer.
+      (ok (< (samples cpu (anywhere "WAITS")) 5))
       (ok (>= (samples time (anywhere "WAITS")) 50))
       (ok (> (share time (anywhere "WAITS")) 80)))))
 

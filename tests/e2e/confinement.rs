@@ -312,7 +312,7 @@ async fn limits_end_the_copy_alone_there(copies: Copies) {
     ] {
         let text = format!("{before}{runaway}\n(runaway)\n");
         let mut params = lone.params(&text, Some(&lone.workspace().join("checked.lisp")));
-        params.deadline = 3.0;
+        params.deadline = 5.0;
         params.memory = 512 << 20;
         let report = lone.checker.check(params).await.expect("a check answers");
         let told = report.diagnostics.iter().any(|d| d.code == "undefined-function");

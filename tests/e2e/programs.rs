@@ -44,8 +44,8 @@ fn they_are_listed_and_end_with_the_host() {
     assert!(page.contains("programs") && page.contains("sleep 91004 (process"), "{page}");
     drop(frontend);
     assert!(world.run(&["stop"]).status.success());
-    let left: Vec<String> = world.processes().into_iter().filter(|line| line.contains("9100")).collect();
-    assert!(left.is_empty(), "left after `consort stop`: {left:?}");
+    // A busy machine may take a while to end a process that was killed.
+    until("the programs to end", || !world.processes().iter().any(|line| line.contains("9100")));
     world.finish();
 }
 
@@ -57,7 +57,7 @@ fn they_end_with_an_image_that_is_restarted_or_killed() {
     let restarted =
         frontend.rpc().call("workspace/executeCommand", json!({"command": "consort.restartImage", "arguments": []}));
     assert!(restarted.get("error").is_none(), "{restarted}");
-    assert_eq!(world.status()["programs"], json!([]), "after a restart");
+    until("the programs of a restarted image to end", || world.status()["programs"] == json!([]));
     started(&world, &mut frontend);
     let image = world.status()["image"]["pid"].as_u64().and_then(|pid| pid.try_into().ok()).expect("an image");
     signal(image, Signal::KILL);

@@ -82,9 +82,9 @@ async fn a_check_that_does_not_end_or_takes_too_much_is_told_at_its_form() {
     let pid = fixture.ready().await;
     let code = "(defun fine () 1)\n(defmacro endless () (sb-sys:without-interrupts (loop)))\n(defun f () (endless))\n(defun after () 2)";
     let mut endless = text(code);
-    endless.deadline = 1.0;
+    endless.deadline = 4.0;
     let report = soon(fixture.checker.check(endless)).await.unwrap();
-    assert!(reason(&report).contains("longer than the 1 s"), "{report:?}");
+    assert!(reason(&report).contains("longer than the 4 s"), "{report:?}");
     let start = code.find("(defun f ").unwrap();
     assert!(codes(&report).contains(&("out-of-time", start, start + "(defun f () (endless))".len())), "{report:?}");
     let code =
@@ -172,7 +172,8 @@ async fn a_copy_kept_ready_is_used_only_while_the_image_is_the_same() {
     // A check that leaves, or is killed, costs nothing.
     let third = kept_ready(pid, &[first, second]).await;
     let killed = rustix::process::Pid::from_raw(third.cast_signed()).unwrap();
-    rustix::process::kill_process(killed, rustix::process::Signal::KILL).unwrap();
+    // It may be the one of the check before, which is just ending.
+    let _ = rustix::process::kill_process(killed, rustix::process::Signal::KILL);
     assert_eq!(codes(&edited(&fixture, code).await), []);
     // Also after one that was given up.
     let fourth = kept_ready(pid, &[first, second, third]).await;

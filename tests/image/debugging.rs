@@ -95,10 +95,10 @@ async fn only_the_time_that_it_runs_counts_for_the_host_too() {
     let pid = fixture.ready().await;
     let mut events = fixture.image.stop_events();
     // Far beyond the deadline and the host's grace.
-    let work = fixture.image.eval(debugged("(progn (break \"here\") :went-on)", 0.5), None);
+    let work = fixture.image.eval(debugged("(progn (break \"here\") :went-on)", 2.0), None);
     let look = async {
         let stop = stopped(&mut events).await;
-        soon(fixture.image.eval(params("other", "(sleep 4)", AMPLE), None)).await.unwrap();
+        soon(fixture.image.eval(params("other", "(sleep 8)", AMPLE), None)).await.unwrap();
         soon(fixture.image.at_stop(&DebugContinue { stop: stop.number })).await.unwrap();
     };
     let (outcome, ()) = soon(async { tokio::join!(work, look) }).await;

@@ -212,8 +212,9 @@ mod tests {
         let place = tempfile::Builder::new().prefix("c").tempdir_in("/tmp").unwrap();
         let runtime = RuntimeDir::within(place.path().join("consort"), Path::new("/some/workspace")).unwrap();
         let address = linux::address(&runtime).unwrap();
-        let squatter = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM, None);
-        let squatter = squatter.unwrap();
+        // Programs that other tests start do not inherit it.
+        let (family, stream) = (rustix::net::AddressFamily::UNIX, rustix::net::SocketType::STREAM);
+        let squatter = rustix::net::socket_with(family, stream, rustix::net::SocketFlags::CLOEXEC, None).unwrap();
         let name = rustix::net::SocketAddrUnix::new_abstract_name(linux::name(&runtime).as_bytes()).unwrap();
         rustix::net::bind(&squatter, &name).unwrap();
         rustix::net::listen(&squatter, 0).unwrap();

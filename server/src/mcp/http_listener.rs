@@ -297,7 +297,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_does_not_show_the_token_in_time_is_disconnected_and_who_did_stays() {
-        let (address, open) = listening(Duration::from_millis(300)).await;
+        let (address, open) = listening(Duration::from_secs(2)).await;
         let mut known = TcpStream::connect(address).await.unwrap();
         assert!(ask(&mut known, "/known").await.ends_with("yes"));
         let mut idle = TcpStream::connect(address).await.unwrap();

@@ -86,7 +86,7 @@ fn a_folder_that_the_editor_has_closed_has_a_host_of_its_own_again() {
     let stopped = first.command(&["stop"]).current_dir(second.workspace()).output().unwrap();
     assert!(stopped.status.success(), "{stopped:?}");
     // The same agent goes on in the editor's image.
-    assert_eq!(agent.eval("(boundp 'cl-user::*mine*)"), "=> NIL");
+    assert_eq!(agent.eval_in_the_next("(boundp 'cl-user::*mine*)"), "=> NIL");
     agent.eval("(defvar cl-user::*both* 2)");
     let answer = editor.request(
         "workspace/executeCommand",

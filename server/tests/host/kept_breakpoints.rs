@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::support::{Fixture, Process, agent_params, kill, wait_until, wait_until_gone};
+use crate::support::{Fixture, Process, agent_params, kill, remove_at_once, wait_until, wait_until_gone};
 
 /// Sets the person's rule for breakpoints, for hosts that start from now on.
 fn rule(fixture: &Fixture, rule: &str) {
@@ -33,12 +33,6 @@ fn agent_with_a_breakpoint_and(fixture: &Fixture, variables: &[(&str, &str)]) ->
     agent
 }
 
-/// The answer of the next host; the bridge may notice the end of the old one only at a first call.
-fn eval_in_the_next(agent: &mut Process, code: &str) -> String {
-    let answer = agent.eval(code);
-    if answer.starts_with("The Consort host ended") { agent.eval(code) } else { answer }
-}
-
 #[test]
 fn breakpoints_of_an_agent_outlive_a_killed_host() {
     let fixture = Fixture::new();
@@ -48,13 +42,13 @@ fn breakpoints_of_an_agent_outlive_a_killed_host() {
     assert_eq!(mode & 0o777, 0o600);
     // The record is there again when the directory was removed and made again.
     let base = fixture.place().path().parent().map(Path::to_owned).expect("a parent");
-    std::fs::remove_dir_all(base).expect("removed");
+    remove_at_once(&base);
     wait_until("the record is written again", || record.exists());
 
     let host = fixture.host_pid();
     kill(host);
     wait_until_gone(host);
-    let loaded = eval_in_the_next(&mut agent, "(load \"shop.lisp\")");
+    let loaded = agent.eval_in_the_next("(load \"shop.lisp\")");
     let kept = "Your breakpoints were kept when the connection to the Consort host ended: shop.lisp, line 2.";
     assert!(loaded.contains(kept), "{loaded}");
     let stopped = agent.eval("(cl-user::price 1)");
@@ -72,7 +66,7 @@ fn breakpoints_that_the_settings_deny_by_now_are_dropped() {
     kill(host);
     wait_until_gone(host);
     rule(&fixture, "deny");
-    let loaded = eval_in_the_next(&mut agent, "(load \"shop.lisp\")");
+    let loaded = agent.eval_in_the_next("(load \"shop.lisp\")");
     let dropped = "Some of your breakpoints were removed, because approval.modify-running-code is \"deny\" now: shop.lisp, line 2.";
     assert!(loaded.contains(dropped) && !loaded.contains("were kept"), "{loaded}");
     assert_eq!(agent.eval("(cl-user::price 1)"), "=> 2");

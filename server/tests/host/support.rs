@@ -133,6 +133,14 @@ pub(crate) fn pids(status: &Value) -> Vec<u64> {
     [&status["host_pid"], &status["image"]["pid"]].into_iter().filter_map(Value::as_u64).collect()
 }
 
+/// Removes a directory of a living host, and not piece by piece: the host makes again what is
+/// missing.
+pub(crate) fn remove_at_once(directory: &Path) {
+    let removed = directory.with_extension("removed");
+    std::fs::rename(directory, &removed).expect("renamed");
+    std::fs::remove_dir_all(removed).expect("removed");
+}
+
 /// A process that has ended, if only its entry in the table is left until its parent has looked.
 pub(crate) fn is_gone(pid: u64) -> bool {
     let pid = rustix::process::Pid::from_raw(pid.try_into().unwrap()).unwrap();
@@ -318,6 +326,13 @@ impl Process {
     pub(crate) fn eval(&mut self, code: &str) -> String {
         let id = self.ask_eval(code);
         self.answer(id)["result"]["content"][0]["text"].as_str().unwrap().trim().into()
+    }
+
+    /// The first text of `evaluate-lisp`'s result from the next host. The bridge may notice the end
+    /// of the old host only at a first call.
+    pub(crate) fn eval_in_the_next(&mut self, code: &str) -> String {
+        let answer = self.eval(code);
+        if answer.starts_with("The Consort host ended") { self.eval(code) } else { answer }
     }
 
     /// Close standard input and wait; the exit code and what came on standard error.

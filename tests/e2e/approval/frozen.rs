@@ -204,7 +204,9 @@ async fn an_error_that_ends_a_thread_is_frozen() {
         (!guarded.world.session.failures().is_empty()).then_some(())
     })
     .await;
-    kept_are(&guarded, &[1]).await;
+    // A slow machine may have frozen that of a second call, too.
+    let first = || guarded.world.session.failures().first().map(|one| one.number);
+    comes("failure 1", async || (first() == Some(1)).then_some(())).await;
     let told = |params: &Value| {
         params["message"].as_str().is_some_and(|text| {
             text.contains("ended the Lisp thread \"till\"") && text.ends_with("(its stack is kept as failure 1)")

@@ -115,7 +115,9 @@ impl People {
         let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let log = files.map(|file| file.path()).find(|path| path.display().to_string().ends_with(".audit.jsonl"));
         let text = log.and_then(|log| std::fs::read_to_string(log).ok()).unwrap_or_default();
-        let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+        // The last line may be half written.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let entries = whole.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
         let decided = entries.filter(|entry| entry["class"] != "eval");
         let words = |entry: Value| [&entry["tool"], &entry["decision"]].map(|word| word.as_str().map(str::to_owned));
         decided.map(|entry| words(entry).map(Option::unwrap_or_default).join(" ")).collect()

@@ -98,8 +98,8 @@ async fn an_editor_that_vanishes_stops_what_it_evaluates() {
     let mut editor = Editor::start(&world.session, json!({})).await;
     comes("the end of what the editor that has gone evaluated", async || {
         let status = editor.command("consort.status", json!({})).await.unwrap();
-        assert_eq!(status["clients"].as_array().unwrap().len(), 1, "{status}");
-        status["image"]["facts"]["running"].as_array().is_some_and(Vec::is_empty).then_some(())
+        let alone = status["clients"].as_array().is_some_and(|clients| clients.len() == 1);
+        (alone && status["image"]["facts"]["running"].as_array().is_some_and(Vec::is_empty)).then_some(())
     })
     .await;
     world.end().await;

@@ -43,7 +43,8 @@ def audit():
     for name in glob.glob(os.path.join(HERE, "state/consort/*.audit.jsonl")):
         assert os.stat(name).st_mode & 0o777 == 0o600, name
         with open(name) as lines:
-            entries += [json.loads(line) for line in lines]
+            # The last line may be half written.
+            entries += [json.loads(line) for line in lines if line.endswith("\n")]
     return entries
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 
-from contract import check, eventually, facts, same, text
+from contract import PATIENCE, check, eventually, facts, same, text
 from hot_reload import WORKSPACE, write
 
 
@@ -187,7 +187,7 @@ async def forms_are_edited_by_pieces_several_at_once_and_into_the_image(agent):
 async def what_people_did_is_told(agent):
     await agent.call("evaluate-lisp", {"code": "(defun wa-discount (x) x)", "package": "cl-user"})
     command = [os.environ["CONSORT_BIN"], "eval", "--workspace", WORKSPACE, "(defun cl-user::wa-discount (x) (* 2 x))"]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
     seen = await agent.call("describe-symbol", {"symbol": "cl-user::wa-discount"})
     assert "; Note: the command line redefined COMMON-LISP-USER::WA-DISCOUNT" in text(seen), text(seen)
     again = await agent.call("evaluate-lisp", {"code": "1"})

@@ -69,13 +69,20 @@ pub(super) fn wait_for_reader_to_leave(file: &File) -> io::Result<()> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use std::io::Write;
+    use std::os::fd::OwnedFd;
 
     use super::*;
 
+    /// A pipe that programs do not inherit which other tests start.
+    fn pipe() -> (File, File) {
+        let (read, write) = io::pipe().unwrap();
+        (OwnedFd::from(read).into(), OwnedFd::from(write).into())
+    }
+
     #[test]
     fn lines_come_whole_late_or_not_at_all() {
-        let (read, write) = rustix::pipe::pipe().unwrap();
-        let (mut lines, mut write) = (Lines::new(File::from(read)), File::from(write));
+        let (read, mut write) = pipe();
+        let mut lines = Lines::new(read);
         assert_eq!(lines.next(Some(Duration::from_millis(1))).unwrap(), Line::Late);
         write.write_all(b"a\nb\nc").unwrap();
         assert_eq!(lines.next(None).unwrap(), Line::Some(b"a\n".to_vec()));
@@ -91,8 +98,8 @@ mod tests {
 
     #[test]
     fn a_reader_that_left_is_noticed() {
-        let (read, write) = rustix::pipe::pipe().unwrap();
+        let (read, write) = pipe();
         drop(read);
-        wait_for_reader_to_leave(&File::from(write)).unwrap();
+        wait_for_reader_to_leave(&write).unwrap();
     }
 }

@@ -111,8 +111,7 @@ def code_that_reads_asks(person):
     see.type("Go(list (progn (princ \"How many? \") (read)) :asked)")
     see.press("Escape")
     # Keys typed before the question is shown are no answer.
-    see.type("\\ee")
-    see.type("kj0")
+    see.type("\\eekj0")
     see.see("\nHow many?")
     see.keep("input")
     see.type("42")
