@@ -15,6 +15,26 @@
       (on-stop image "debug-restart" stop "index" 0 "name" "USE-VALUE" "arguments" (vector "42"))
       (is string= "(:READ 42)" (outcome-text image id)))))
 
+(deftest restarts-of-a-stop-that-is-left-meanwhile
+  ;; A request may find the stop, and read its restarts when the thread has left it and uses their
+  ;; place on the stack for something else.
+  (with-image (image)
+    (prepare image *debugged-functions*)
+    (multiple-value-bind (stop id) (stopped-at image "(outer 5)")
+      (evaluated image "(defvar *stop* (first consort::*stops*))" :session "other")
+      (on-stop image "debug-abort" stop)
+      (answer image id)
+      (evaluated image "(labels ((deep (n)
+                                   (let ((values (make-array 100 :initial-element n)))
+                                     (declare (dynamic-extent values))
+                                     (if (plusp n) (+ (aref values 0) (deep (1- n))) 0))))
+                          (deep 200))")
+      (is string= "(:FOUND NIL)"
+          (first-value image (format nil "(list (and (consort::restart-of *stop* (consort::object \"index\" ~D \"name\" \"USE-OTHER\")) :found)
+                                                (consort::own-continue *stop*))"
+                                     (restart-index stop "USE-OTHER"))
+                       :session "other")))))
+
 (deftest a-stop-while-a-macro-is-expanded
   (with-image (image)
     (prepare image "(defmacro of-kind (kind) (if (eq kind :bad) (restart-case (error \"no kind ~A\" kind) (use-value (value) value)) `(list ,kind)))")

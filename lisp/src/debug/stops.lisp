@@ -9,7 +9,8 @@
 
 
 (defstruct (stop (:conc-name stopped-) (:constructor make-stop (id thread evaluation parent reason condition restarts frames more moment
-                                                               &optional back)))
+                                                               &optional back
+                                                               &aux (restart-names (mapcar #'restart-name restarts)))))
   "A thread that waits in EVALUATION. PARENT is the stop around it on the same stack, BACK the
   restart that goes back to it, or NIL. STATE is
   :STARTING, :WAITING exactly while the thread waits and runs nothing of the user's, :BUSY while it
@@ -17,7 +18,8 @@
   what left it. READING is held by others while they read the stack. MOMENT tells of the probe that
   it is at. DESCRIBING are the evaluations that describe values of it, each (EVALUATION . MUTEX),
   the mutex being held as long; LEAVING is true once it is to be left. PACKAGE is the one that was
-  current."
+  current. RESTARTS are on the thread's stack: no other thread may look into them, since the stop
+  may be left meanwhile. RESTART-NAMES are theirs."
   (id 0 :type fixnum :read-only t)
   (thread nil :read-only t)
   (evaluation nil :read-only t)
@@ -25,6 +27,7 @@
   (reason "" :type string :read-only t)
   (condition nil :read-only t)
   (restarts '() :type list :read-only t)
+  (restart-names '() :type list :read-only t)
   (frames '() :type list :read-only t)
   (more nil :read-only t)
   (moment nil :read-only t)

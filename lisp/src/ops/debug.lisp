@@ -349,8 +349,9 @@
   "The restart of STOP that PARAMS name by index and name; refuses when these are not of one."
   (let* ((index (param params "index" '(integer 0)))
          (name (param params "name" 'string :default nil))
-         (restart (nth index (stopped-restarts stop))))
-    (unless (and restart (equal name (let ((given (restart-name restart))) (and given (present given (user-package) :case :upcase)))))
+         (restart (nth index (stopped-restarts stop)))
+         (own-name (nth index (stopped-restart-names stop))))
+    (unless (and restart (equal name (and own-name (present own-name (user-package) :case :upcase))))
       (refuse "stale" "The stop ~D has no restart ~D of the name ~A. Ask for its restarts" (stopped-id stop) index name))
     restart))
 
@@ -451,8 +452,10 @@
 
 (defun own-continue (stop)
   "The restart CONTINUE of STOP, not one of the stops around it; NIL if it has none."
-  (let ((restarts (stopped-restarts stop)))
-    (find 'continue (ldiff restarts (member (stopped-back stop) restarts :test #'eq)) :key #'restart-name)))
+  (loop for restart in (stopped-restarts stop)
+        for name in (stopped-restart-names stop)
+        until (eq restart (stopped-back stop))
+        when (eq name 'continue) return restart))
 
 (define-operation "debug-continue" :dispatcher (id params)
   (let* ((stop (stop-of params))
