@@ -36,26 +36,45 @@
                                          (throw 'call-reporting-error nil))))
     (catch 'call-reporting-error (funcall (the function function)))))
 
+(defun keep-calling (place function)
+  "Has a thread call FUNCTION, which waits for something to do, again and again. PLACE, a symbol,
+  has that thread, or :STARTING. When the user's code has ended it, another takes over. Waits for
+  nothing."
+  (let ((thread (symbol-value place)))
+    (when (and (not (eq thread :starting))
+               (not (and thread (sb-thread:thread-alive-p thread)))
+               (eq thread (sb-ext:compare-and-swap (symbol-value place) thread :starting)))
+      (flet ((keep-on ()
+               (let ((*own-thread* nil) (*users-code* t))
+                 (unwind-protect (progn (setf (symbol-value place) sb-thread:*current-thread*)
+                                        (loop (funcall (the function function))))
+                   (setf (symbol-value place) nil)
+                   (keep-calling place function)))))
+        (handler-case (start-thread-soon "handlers" #'keep-on)
+          (error (condition)            ; the system has no room for it now
+            (setf (symbol-value place) nil)
+            (report-own-error "No thread could be made for handlers of signals" condition)))))))
+
+(defun take-oldest-call ()
+  "Takes the oldest of the *PUT-OFF-CALLS*, or returns NIL."
+  (loop for calls = *put-off-calls*
+        while calls
+        when (eq calls (sb-ext:compare-and-swap (symbol-value '*put-off-calls*) calls (butlast calls)))
+          return (first (last calls))))
+
 (defun call-put-off ()
-  "Calls what is put off, for ever."
-  (let ((*own-thread* nil) (*users-code* t))
-    (loop
-      (sb-thread:wait-on-semaphore *put-off*)
-      (loop for signal from 0 below +signals+
-            for call = (shiftf (svref *put-off-signals* signal) nil)
-            when call do (call-reporting-error call))
-      (loop for calls = *put-off-calls*
-            until (eq calls (sb-ext:compare-and-swap (symbol-value '*put-off-calls*) calls '()))
-            finally (mapc #'call-reporting-error (reverse calls))))))
+  "Calls what is put off, and waits for more. A call that ends the thread leaves the others to the
+  next one."
+  (loop for signal from 0 below +signals+
+        for call = (shiftf (svref *put-off-signals* signal) nil)
+        when call do (call-reporting-error call))
+  (loop for call = (take-oldest-call)
+        while call do (call-reporting-error call))
+  (sb-thread:wait-on-semaphore *put-off*))
 
 (defun call-soon ()
   "Has what was put off called, by the thread for it or a new one. Waits for nothing."
-  (let ((thread *handlers-thread*))
-    (unless (and thread (or (eq thread :starting) (sb-thread:thread-alive-p thread)))
-      (setf *handlers-thread* :starting)
-      (start-thread-soon "handlers" (lambda ()
-                                      (setf *handlers-thread* sb-thread:*current-thread*)
-                                      (call-put-off)))))
+  (keep-calling '*handlers-thread* #'call-put-off)
   (sb-thread:signal-semaphore *put-off*))
 
 (defun call-or-put-off (function)
@@ -80,25 +99,20 @@
   "The user's handlers of the *AWAITED-SIGNALS*, by number.")
 (define-global *signals-thread* nil "The thread that waits for these signals, if one was started.")
 
-(defun serve-signals ()
-  "Waits for signals, and calls their handlers, for ever."
-  (let ((*own-thread* nil) (*users-code* t) (info (make-array +siginfo+ :element-type '(unsigned-byte 8))))
-    (loop
-      (let* ((signal (await-signal info)) (handler (svref *awaited-handlers* signal)))
-        (when handler
-          (call-reporting-error (lambda ()
-                                  (with-pinned-objects (info)
-                                    (funcall (the function handler) signal (vector-sap info) (int-sap 0))))))))))
+(defun handle-next-signal ()
+  "Waits for a signal, and calls its handler."
+  (let* ((info (make-array +siginfo+ :element-type '(unsigned-byte 8)))
+         (signal (await-signal info))
+         (handler (svref *awaited-handlers* signal)))
+    (when handler
+      (call-reporting-error (lambda ()
+                              (with-pinned-objects (info)
+                                (funcall (the function handler) signal (vector-sap info) (int-sap 0))))))))
 
 (defun await-signals (signal handler)
   "Has HANDLER called, by a thread that waits, when SIGNAL comes."
   (setf (svref *awaited-handlers* signal) handler)
-  (let ((thread *signals-thread*))
-    (unless (and thread (or (eq thread :starting) (sb-thread:thread-alive-p thread)))
-      (setf *signals-thread* :starting)
-      (start-thread-soon "handlers" (lambda ()
-                                      (setf *signals-thread* sb-thread:*current-thread*)
-                                      (serve-signals))))))
+  (keep-calling '*signals-thread* #'handle-next-signal))
 
 (defun users-handler (handler)
   "HANDLER, a function that the user's code has for a signal, so that it is put off where it must."
@@ -147,9 +161,8 @@
                          (awaited (and *serves-host* (not *in-copy*) (member signal *awaited-signals*))))
                      (when awaited
                        (if users (await-signals signal handler) (setf (svref *awaited-handlers* signal) nil)))
-                     ;; A blocked signal that is ignored is waited for all the same.
-                     (apply install signal
-                            (cond ((and users awaited) :ignore) (users (users-handler handler)) (t handler))
-                            more)))))
+                     ;; Also for an awaited signal, which is blocked: programs that the image starts
+                     ;; inherit ignored signals, but no handlers.
+                     (apply install signal (if users (users-handler handler) handler) more)))))
   (when (every #'internal-p '(run-timer users-timer-thread users-timer-function))
     (encapsulate run-timer 'consort #'run-timer-safely)))

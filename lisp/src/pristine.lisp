@@ -97,7 +97,8 @@
     (let ((watcher (make-instance 'method-watcher)))
       (dolist (function *system-functions*)
         (sb-mop:add-dependent function watcher))))
-  (setf *changed-functions* '()))
+  (setf *before-adding-method* 'refuse-method-of-protocol
+        *changed-functions* '()))
 
 (defun system-class-p (specializer)
   "Returns true if SPECIALIZER is a class that came with the system."
@@ -127,6 +128,27 @@
                             (not (part-of-core-p method))
                             (not (member method *print-methods* :test #'eq)))))
                    (sb-mop:generic-function-methods function))))
+
+(defparameter *functions-of-the-protocol*
+  '(class-name compute-applicable-methods method-qualifiers remove-method
+    sb-mop:class-direct-subclasses sb-mop:class-finalized-p sb-mop:class-precedence-list sb-mop:class-prototype
+    sb-mop:compute-discriminating-function sb-mop:compute-effective-method sb-mop:generic-function-method-class
+    sb-mop:generic-function-method-combination sb-mop:generic-function-methods (setf sb-mop:generic-function-methods)
+    sb-mop:generic-function-name sb-mop:map-dependents sb-mop:method-generic-function (setf sb-mop:method-generic-function)
+    sb-mop:method-specializers sb-mop:remove-direct-method sb-mop:slot-boundp-using-class sb-mop:slot-definition-location
+    sb-mop:slot-definition-name sb-mop:slot-value-using-class (setf sb-mop:slot-value-using-class))
+  "Generic functions without which no method can be added or removed: one on these that fails could
+  not be taken back.")
+
+(defun refuse-method-of-protocol (function method)
+  "Signals an error if METHOD, which is to be added to FUNCTION, is a user's on one of the
+  *FUNCTIONS-OF-THE-PROTOCOL*, and for none of the user's classes."
+  (when (and *serves-host*
+             (not *in-copy*)
+             (member (sb-mop:generic-function-name function) *functions-of-the-protocol* :test #'equal)
+             (every #'system-class-p (sb-mop:method-specializers method)))
+    (error "The method on ~A for ~{~A~^ and ~} is refused: every session's generic functions go through it. Specialize one of its parameters on a class of your own."
+           (sb-mop:generic-function-name function) (mapcar #'class-name (sb-mop:method-specializers method)))))
 
 (defun method-words (function method)
   "Returns the name of FUNCTION and the first class of METHOD, for a person."

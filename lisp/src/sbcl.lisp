@@ -464,7 +464,8 @@ KIND is one of
   "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image
   that the host owns."
   (enable-interrupt sb-posix:sigterm :default)
-  (enable-interrupt sb-posix:sigint :ignore)
+  ;; Not :IGNORE, which programs that the image starts would inherit.
+  (enable-interrupt sb-posix:sigint (lambda (signal info context) (declare (ignore signal info context))))
   #+linux (block-awaited-signals)
   ;; The finalizers' thread began before.
   #+linux (when (and (internal-p 'stop-finalizer-thread) (internal-p 'start-finalizer-thread))

@@ -193,6 +193,23 @@
       (ok (text-contains "methods on MAKE-INSTANCE for T were taken back" (path outcome "warnings" (1- (length (path outcome "warnings"))) "message"))))
     (is equal "(2 \"words\")" (first-value image "(list (slot-value (make-instance 'mine :a 1) 'a) (documentation 3 'nothing))"))))
 
+(deftest methods-without-which-no-method-is-removed
+  (with-image (image)
+    (dolist (code '("(defmethod sb-mop:compute-discriminating-function :around ((gf t)) (error \"no\"))"
+                    "(defmethod sb-mop:compute-effective-method :around ((gf standard-generic-function) combination methods) (error \"no\"))"
+                    "(defmethod method-qualifiers :around ((m t)) (error \"no\"))"
+                    "(defmethod class-name :before ((c t)) (error \"no\"))"
+                    "(defmethod (setf sb-mop:generic-function-methods) :around (new (gf t)) (error \"no\"))"))
+      (let ((outcome (evaluated image code :session "bad")))
+        (is-when code equal "error" (path outcome "status"))
+        (ok (text-contains "every session's generic functions" (path outcome "error" "message")))))
+    (everything-works image "methods of the protocol")
+    ;; One for a class of the user's.
+    (is equal "1" (first-value image "(defclass mine (standard-generic-function) () (:metaclass sb-mop:funcallable-standard-class))
+                                      (defmethod sb-mop:compute-discriminating-function :around ((gf mine)) (call-next-method))
+                                      (defgeneric own (x) (:generic-function-class mine) (:method ((x integer)) x))
+                                      (own 1)"))))
+
 (deftest classes-of-the-standard
   (breaks-nothing "(sb-ext:without-package-locks (setf (find-class 'error) nil))" "(sb-ext:without-package-locks (setf (find-class 'hash-table) nil))"
                   "(sb-ext:without-package-locks (setf (find-class 'standard-object) (find-class 'cons)))"
@@ -296,6 +313,34 @@
     (prepare image "(sb-sys:enable-interrupt sb-posix:sigusr1 (lambda (&rest all) (declare (ignore all)) (setf *came* :again)))
                     (sb-posix:kill (sb-posix:getpid) sb-posix:sigusr1)")
     (ok (eventually (equal ":AGAIN" (first-value image "*came*"))))))
+
+#+linux
+(deftest handlers-that-end-their-thread
+  ;; SIGUSR1 is waited for, SIGWINCH put off: a further one finds a thread each time.
+  (with-image (image)
+    (prepare image "(defvar *came* 0)")
+    (let ((count 0))
+      (dolist (signal '("sb-posix:sigusr1" "sb-posix:sigwinch"))
+        (prepare image (format nil "(sb-sys:enable-interrupt ~A (lambda (&rest all) (declare (ignore all)) (incf *came*) (sb-thread:abort-thread)))" signal))
+        (loop repeat 3
+              do (incf count)
+                 (prepare image (format nil "(sb-posix:kill (sb-posix:getpid) ~A)" signal))
+                 (ok (eventually (equal (prin1-to-string count) (first-value image "*came*")))))))
+    ;; Ended by other code while they wait.
+    (prepare image "(mapc #'sb-thread:terminate-thread (remove sb-thread:*current-thread* (sb-thread:list-all-threads)))")
+    (prepare image "(sb-posix:kill (sb-posix:getpid) sb-posix:sigusr1)")
+    (ok (eventually (equal "7" (first-value image "*came*"))))))
+
+#+linux
+(deftest programs-have-the-signals-of-a-plain-sbcl
+  (let* ((code "(with-output-to-string (out) (sb-ext:run-program \"/bin/grep\" '(\"-E\" \"Sig(Blk|Ign)\" \"/proc/self/status\") :output out))")
+         (plain (with-output-to-string (out)
+                  (sb-ext:run-program *sbcl* (list "--noinform" "--no-sysinit" "--no-userinit" "--disable-debugger" "--eval" (format nil "(prin1 ~A)" code) "--quit")
+                                      :output out))))
+    (with-image (image)
+      (is equal plain (first-value image code))
+      (prepare image "(dolist (signal '(10 28 34)) (sb-sys:enable-interrupt signal (lambda (&rest all) (declare (ignore all)))))")
+      (is equal plain (first-value image code)))))
 
 (deftest what-a-session-sets-stays-in-it
   (with-image (image)

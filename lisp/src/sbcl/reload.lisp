@@ -84,6 +84,10 @@
   "A function that is called when this thread is about to replace a method in one store; a non-local
   exit of it keeps that method.")
 
+(define-global *before-adding-method* nil
+  "A function that is called with the generic function and the method before a method is added, or
+  NIL.")
+
 (defun replace-methods-in-place (wanted-p)
   "From now on, where WANTED-P returns true, a method that replaces another does so in one store: at
   no moment is there neither."
@@ -93,6 +97,7 @@
 ;;; of ADD-METHOD's one method (pcl/boot.lisp, *!GENERIC-FUNCTION-FIXUPS*), so nothing calls it by
 ;;; its name.
 (defmethod add-method :around ((generic-function standard-generic-function) (method standard-method))
+  (when *before-adding-method* (funcall *before-adding-method* generic-function method))
   (when (and (funcall *replace-in-place-p*) (null (sb-mop:method-generic-function method))
              (internal-p 'generic-function-lock) (internal-p 'set-methods) (internal-p 'set-method-function))
     (let ((old (find-method generic-function (method-qualifiers method) (sb-mop:method-specializers method) nil)))
