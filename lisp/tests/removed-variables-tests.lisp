@@ -51,6 +51,41 @@
           (on-stop image "debug-abort" stop)
           (answer image id))))))
 
+(defparameter *scopes-text* "(defmacro binding ((name) &body body) `(let ((,name (list 1))) ,@body))
+(defun scoped (a)
+  (let* ((early (list a))
+         (at (progn (let ((ended (list a))) (print ended (make-broadcast-stream)) (setf (car ended) 2))
+                    (fails (car early))))
+         (later (list at)))
+    (flet ((within (parameter) (list (length parameter) parameter)))
+      (list (within later) (let ((a (list 8))) (nreverse a)) later))))
+(defun through-macro ()
+  (list (binding (bound) (print bound (make-broadcast-stream)) (list (fails (car bound))))
+        (let ((bound (list 2))) (nreverse bound))))
+")
+
+(deftest variables-that-are-not-bound-at-the-place-are-not-listed
+  (with-debugged (image)
+    (let ((file (write-file "scopes.lisp" *scopes-text*)))
+      (prepare image (format nil "(load (compile-file ~S))" file))
+      (flet ((names-at (stop frame)
+               (map 'list (lambda (local) (path local "name")) (path (on-stop image "debug-locals" stop "frame" frame) "result" "locals"))))
+        (multiple-value-bind (stop id) (stopped-at image "(list (scoped 1))")
+          (let ((frame (frame-number image stop "SCOPED")))
+            (is equal '("A" "EARLY") (sort (names-at stop frame) #'string<))
+            (dolist (name '("LATER" "ENDED"))
+              (ok (text-contains "is not bound at this place"
+                                 (path (on-stop image "debug-eval" stop "frame" frame "code" (format nil "(list ~A)" name)) "result" "error" "message")))
+              (ok (text-contains "is not bound at this place"
+                                 (path (on-stop image "debug-set" stop "frame" frame "name" name "code" "1") "error" "message")))))
+          (on-stop image "debug-abort" stop)
+          (answer image id))
+        ;; What a macro binds there cannot be told by the text.
+        (multiple-value-bind (stop id) (stopped-at image "(list (through-macro))")
+          (is equal '("BOUND") (names-at stop (frame-number image stop "THROUGH-MACRO")))
+          (on-stop image "debug-abort" stop)
+          (answer image id))))))
+
 (deftest text-that-is-evaluated-for-debugging-keeps-what-debug-2-keeps
   (with-debugged (image)
     (let* ((stop (stopped-at image "(defun summed (items) (let ((sum 0)) (dolist (item items sum) (incf sum (length (fails item))))))

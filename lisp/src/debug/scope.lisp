@@ -57,34 +57,133 @@
                               "MAXIMIZE" "MAXIMIZING" "MINIMIZE" "MINIMIZING" "WHEN" "IF" "UNLESS" "RETURN" "ALWAYS" "NEVER" "THEREIS"))
         when (and (named-p word '("FOR" "AS" "WITH" "AND")) (or (stringp name) (symbolp name))) collect name))
 
-(defun names-bound (form position)
-  "The variables that FORM binds around what is at POSITION in it, as its text has them."
-  (flet ((behind (at names) (and (> position at) names)))
-    (let ((second (second form)) (operator (list (part-name (first form)))))
-      (cond ((named-p "LET" operator) (behind 1 (names-of-bindings second)))
-            ((some (lambda (name) (named-p name operator)) '("LET*" "DO" "DO*" "PROG" "PROG*")) (behind 1 (names-of-bindings second)))
-            ((some (lambda (name) (named-p name operator)) '("LAMBDA" "MULTIPLE-VALUE-BIND" "DESTRUCTURING-BIND" "NAMED-LAMBDA"))
-             (behind 1 (names-of-parameters (if (named-p "NAMED-LAMBDA" operator) (third form) second))))
-            ((some (lambda (name) (named-p name operator)) '("DOLIST" "DOTIMES" "WITH-OPEN-FILE" "WITH-OUTPUT-TO-STRING" "WITH-INPUT-FROM-STRING"))
+(defun names-of-function (definition position &optional inner)
+  "The parameters of DEFINITION, (NAME LAMBDA-LIST . BODY), that are bound around what is at POSITION
+  in it. INNER: the positions in what is there."
+  (names-bound (list* "named-lambda" definition) (1+ position) inner))
+
+(defun names-bound (form position &optional inner)
+  "The variables that FORM binds around what is at POSITION in it, as its text has them. INNER: the
+  positions in what is there."
+  (let ((second (second form)) (operator (list (part-name (first form)))))
+    (labels ((operator-p (names) (named-p (first operator) names))
+             (behind (at names) (and (> position at) names))
+             ;; The items of a list at AT are bound one after another.
+             (one-by-one (at items names)
+               (cond ((> position at) (funcall names items))
+                     ((and (= position at) inner (proper-list-p items))
+                      (funcall names (subseq items 0 (min (first inner) (length items)))))))
+             (parameters (at) (one-by-one at (nth at form) #'names-of-parameters)))
+      (cond ((operator-p '("LET" "PROG")) (behind 1 (names-of-bindings second)))
+            ((operator-p '("LET*" "PROG*")) (one-by-one 1 second #'names-of-bindings))
+            ((operator-p '("DO" "DO*"))
+             (cond ((eql 2 (second inner)) (names-of-bindings second)) ; the step of a variable
+                   ((operator-p '("DO")) (behind 1 (names-of-bindings second)))
+                   (t (one-by-one 1 second #'names-of-bindings))))
+            ((operator-p '("LAMBDA" "DESTRUCTURING-BIND")) (parameters 1))
+            ((operator-p '("MULTIPLE-VALUE-BIND")) (behind 1 (names-of-bindings second)))
+            ((operator-p '("NAMED-LAMBDA")) (parameters 2))
+            ((operator-p '("DOLIST" "DOTIMES" "WITH-OPEN-FILE" "WITH-OUTPUT-TO-STRING" "WITH-INPUT-FROM-STRING"))
              (behind 1 (and (consp second) (list (first second)))))
-            ((some (lambda (name) (named-p name operator)) '("DEFUN" "DEFMETHOD" "DEFMACRO"))
+            ((operator-p '("DEFUN" "DEFMETHOD" "DEFMACRO"))
              (let ((at (position-if #'listp form :start (min 2 (length form)))))
-               (and at (behind at (names-of-parameters (nth at form))))))
-            ((named-p "LOOP" operator) (names-of-loop form))))))
+               (and at (parameters at))))
+            ((operator-p '("LOOP")) (names-of-loop form))))))
 
 (defun names-in-scope (frame)
   "The variables in whose scope FRAME is, as its text has them."
   (when (form-frame-p frame) (return-from names-in-scope '()))
   (let ((names '()) (functions 0))
-    (loop for (form . position) in (forms-around frame)
+    (loop for ((form . position) . inner) on (forms-around frame)
           when (and (proper-list-p form) form)
             do (cond ((= 1 functions)   ; (NAME LAMBDA-LIST . BODY) of FLET
-                      (when (> position 1) (setf names (append (names-of-parameters (second form)) names))))
-                     ((zerop functions) (setf names (append (names-bound form position) names))))
+                      (setf names (append (names-of-function form position (mapcar #'cdr inner)) names)))
+                     ((zerop functions) (setf names (append (names-bound form position (mapcar #'cdr inner)) names))))
                (setf functions (cond ((plusp functions) (1- functions))
                                      ((and (named-p (first form) '("FLET" "LABELS")) (= position 1)) 2)
                                      (t 0))))
     names))
+
+;;; SBCL names a variable for the whole of its function, also where it is not bound.
+
+(defparameter *binding-operators*
+  '("LOOP" "DESTRUCTURING-BIND" "HANDLER-CASE" "RESTART-CASE" "MACROLET" "SYMBOL-MACROLET" "WITH-SLOTS" "WITH-ACCESSORS" "DO-SYMBOLS"
+    "DO-EXTERNAL-SYMBOLS" "DO-ALL-SYMBOLS" "WITH-OPEN-STREAM" "WITH-HASH-TABLE-ITERATOR" "WITH-PACKAGE-ITERATOR" "DEFGENERIC" "PPRINT-LOGICAL-BLOCK")
+  "The standard's operators that bind variables which NAMES-BOUND may not know.")
+
+(defun part-symbol (part package)
+  "The symbol that PART, of a form or of a shape that was read in PACKAGE, stands for; or NIL."
+  (typecase part
+    (string (ignore-errors (parse-symbol part package)))
+    (symbol part)))
+
+(defun may-bind-p (form package)
+  "Returns true if FORM may bind variables otherwise than NAMES-BOUND knows."
+  (or (named-p (first form) *binding-operators*)
+      (let ((symbol (part-symbol (first form) package)))
+        (and symbol (macro-function symbol) (not (standard-symbol-p symbol))))))
+
+(defun standard-symbol-p (symbol)
+  (eq (symbol-package symbol) (load-time-value (find-package "COMMON-LISP"))))
+
+(defun call-with-parts (function form)
+  "Calls FUNCTION with each part of FORM, lists and atoms. Returns NIL if there are too many."
+  (let ((count 0))
+    (labels ((look (part depth)
+               (when (or (> (incf count) +placed-conses+) (> depth +shape-depth+)) (return-from call-with-parts nil))
+               (funcall function part)
+               (loop for tail = part then (cdr tail)
+                     while (consp tail)
+                     do (when (> (incf count) +placed-conses+) (return-from call-with-parts nil))
+                        (look (without-comma (car tail)) (1+ depth)))))
+      (look form 0)
+      t)))
+
+(defun may-mention-p (form symbol)
+  "Returns true if FORM may have SYMBOL in it."
+  (not (call-with-parts (lambda (part)
+                          (when (and part (atom part) (equal (part-name part) (symbol-name symbol)))
+                            (return-from may-mention-p t)))
+                        form)))
+
+(defun names-bound-within (form)
+  "The variables that known operators bind in FORM, as its text has them."
+  (let ((names '()))
+    (call-with-parts (lambda (part)
+                       (when (and (consp part) (proper-list-p part))
+                         (setf names (append (names-bound part most-positive-fixnum) names))
+                         (when (and (named-p (first part) '("FLET" "LABELS")) (proper-list-p (second part)))
+                           (dolist (function (second part))
+                             (when (and (consp function) (proper-list-p function))
+                               (setf names (append (names-of-function function most-positive-fixnum) names)))))))
+                     form)
+    names))
+
+(defun unbound-variables (frame)
+  "The symbols of the variables that the compiler has named for the function of FRAME, and in whose
+  scope FRAME is not: it has not begun, or has ended, or is that of a local function. Only those of
+  which the text shows it."
+  (handler-case
+      (let ((around (forms-around frame)) (package (package-of-frame frame)) (candidates (unkept-variables frame)))
+        (when (and around candidates)
+          (flet ((among-p (symbol names) (find symbol names :key (lambda (name) (part-symbol name package)))))
+            (let* ((in-scope (names-in-scope frame))
+                   (bound (names-bound-within (car (first around))))
+                   (last (first (last around)))
+                   (innermost (without-comma (nth (cdr last) (car last)))))
+              (remove-if (lambda (symbol)
+                           (or (among-p symbol in-scope)
+                               (not (among-p symbol bound))
+                               ;; Code that a macro has made is at the place of its call.
+                               (and (consp innermost) (may-mention-p innermost symbol))
+                               (loop for (form . position) in around
+                                     thereis (and (proper-list-p form)
+                                                  (may-bind-p form package)
+                                                  (loop for part in form
+                                                        for at from 0
+                                                        thereis (and (/= at position) (may-mention-p part symbol)))))))
+                         candidates)))))
+    (error () '())))
 
 (defun removed-variables (frame)
   "The symbols of the variables in whose scope FRAME is and of which the compiler kept nothing."
@@ -118,3 +217,6 @@
 
 (defun refuse-removed (name)
   (refuse-setting "The variable ~A was not kept by the compiler: nothing of it is left at this place. Compile the function with (debug 3), and call it again" name))
+
+(defun refuse-unbound (name)
+  (refuse-setting "The variable ~A is not bound at this place: its scope has not begun yet, or has ended" name))

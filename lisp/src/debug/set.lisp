@@ -16,6 +16,7 @@
           (several (refuse-setting "There are several variables ~A in this frame. Say which: ~{~A~^, ~}" name several))
           ((and (null found) (find name (removed-variables frame) :key #'variable-label :test #'string=)) (refuse-removed name))
           ((null found) (refuse-setting "There is no variable ~A in this frame" name))
+          ((and (null (cdr found)) (member (first found) (unbound-variables frame))) (refuse-unbound name))
           ((null (cdr found)) (refuse-setting "~A was not kept by the compiler, so it cannot be set: compile the function with (debug 2)" name))
           (t (funcall (cdr found) value)))))
 

@@ -185,20 +185,22 @@
                     (not (member (sb-cltl2:variable-information name) '(:special :constant :global))))
             collect (list name (make-seen-variable variable frame)))))
 
-(declaim (ftype function removed-variables unkept-variables refuse-removed))
+(declaim (ftype function removed-variables unkept-variables unbound-variables refuse-removed refuse-unbound))
 (defun eval-in-frame (form frame)
   "Evaluates FORM where the variables of FRAME are visible; those that the compiler removed or did
-  not keep are refused. Only the frame's own thread may call this."
+  not keep, and those that are not bound there, are refused. Only the frame's own thread may call
+  this."
   (when (form-frame-p frame)
     (return-from eval-in-frame (eval form)))
   (let* ((seen (handler-case (seen-variables frame)
                  (serious-condition () '()))) ; NO-DEBUG-VARS, which SBCL tells of
          (removed (union (removed-variables frame) (unkept-variables frame)))
+         (unbound (unbound-variables frame))
          (names (append (mapcar #'first seen) removed)))
     (unwind-protect
          (funcall (preprocess-for-eval `(locally (declare (sb-ext:disable-package-locks ,@names))
                                           (symbol-macrolet (,@(loop for (name variable) in seen collect `(,name (value-of-seen ,variable)))
-                                                            ,@(loop for name in removed collect `(,name (refuse-removed ',name))))
+                                                            ,@(loop for name in removed collect `(,name (,(if (member name unbound) 'refuse-unbound 'refuse-removed) ',name))))
                                             (declare (sb-ext:enable-package-locks ,@names))
                                             ,form))
                                        (frame-location frame))
