@@ -1,21 +1,85 @@
-;;;; Functions in variables and tests of frameworks that an evaluated form with breakpoints has
-;;;; made, and in whose place others have put another since.
+;;;; Functions in variables, initial forms of classes and tests of frameworks that an evaluated form
+;;;; with breakpoints has made, and in whose place others have put another since.
 
 (in-package :consort)
 
+(defconstant +parts-with-functions+ 1000 "The maximum number of parts of a value that are searched for functions.")
+
+(defun code-of-unit-p (value unit)
+  "Returns true if VALUE is a function with the code of UNIT."
+  (and (functionp value) (member unit (function-constants value) :test #'eq) t))
+
+(defun holds-code-p (value unit if-many)
+  "Returns true if VALUE is a function with the code of UNIT, or has one among its parts; IF-MANY if
+  there are too many to tell. Runs no code of the user's, and takes no lock of it."
+  (let ((seen (make-hash-table :test #'eq)))
+    (labels ((new-p (part)
+               (and (null (gethash part seen))
+                    (if (< (hash-table-count seen) +parts-with-functions+)
+                        (setf (gethash part seen) t)
+                        (return-from holds-code-p if-many))))
+             (look (part)
+               (unless (obsolete-p part)
+                 (typecase part
+                   (function (when (code-of-unit-p part unit) (return-from holds-code-p t)))
+                   (cons (loop for tail = part then (cdr tail)
+                               while (and (consp tail) (new-p tail))
+                               do (look (car tail))
+                               finally (when (atom tail) (look tail))))
+                   (simple-vector (when (new-p part) (map nil #'look part)))
+                   (hash-table (when (and (not (sb-ext:hash-table-synchronized-p part)) (new-p part))
+                                 (maphash (lambda (key value) (declare (ignore key)) (look value)) part)))
+                   ((or standard-object structure-object)
+                    (when (and (not (part-of-core-p (class-of part))) (new-p part))
+                      (dolist (slot (slots-of part))
+                        (multiple-value-bind (value bound) (stored-slot part slot)
+                          (when (eq bound t) (look value))))))))))
+      (look value)
+      nil)))
+
+(defun variable-set (list)
+  "The variable that LIST, a form, defines, sets or adds to; NIL for other forms."
+  (let ((name (cond ((or (definer-p list) (eq (first list) 'setf)) (second list))
+                    ((and (member (first list) '(push pushnew)) (proper-list-p list)) (third list)))))
+    (and name (symbolp name) (not (keywordp name)) name)))
+
 (defun value-made (unit list span)
   "The MADE-DEFINITION of the variable that LIST, in the form of UNIT at SPAN, defines or sets, if
-  its value is a function with the code of UNIT; NIL otherwise."
-  (let* ((name (second list))
-         (value (and name (symbolp name) (not (keywordp name))
-                     (or (definer-p list) (eq (first list) 'setf))
-                     (ignore-errors (global-value name)))))
-    (flet ((of-unit-p (value) (and (functionp value) (member unit (function-constants value) :test #'eq))))
-      (when (of-unit-p value)
-        ;; The code of the form may set the variable to another of its functions.
-        (make-made-definition name (lambda ()
-                                     (let ((now (ignore-errors (global-value name)))) (if (of-unit-p now) value now)))
-                              value span)))))
+  its value is or has functions with the code of UNIT; NIL otherwise."
+  (let* ((name (variable-set list))
+         (value (and name (ignore-errors (global-value name)))))
+    (when (holds-code-p value unit nil)
+      ;; The code of the form may set the variable to another of its functions.
+      (make-made-definition name (lambda () (and (holds-code-p (ignore-errors (global-value name)) unit t) value))
+                            value span))))
+
+(defun initial-forms-made (unit list)
+  "The MADE-DEFINITIONs of the initial forms of slots and initargs with the code of UNIT, of the
+  class that LIST, in the form of UNIT, defines."
+  (let* ((name (and (eq (first list) 'defclass) (second list)))
+         (class (and name (symbolp name) (find-class name nil))))
+    (flet ((made (functions options span)
+             ;; FUNCTIONS: a list of (KEY . FUNCTION) of a class.
+             (loop for (key . function) in (funcall functions class)
+                   when (code-of-unit-p function unit)
+                     collect (let ((key key))
+                               (make-made-definition name (lambda ()
+                                                            (let ((class (find-class name nil)))
+                                                              (and class (cdr (assoc key (funcall functions class))))))
+                                                     function
+                                                     (gethash (find-if (lambda (option) (and (consp option) (funcall span option key))) options)
+                                                              (unit-places unit)))))))
+      (when (and class (proper-list-p list))
+        (append (made (lambda (class)
+                        (loop for slot in (sb-mop:class-direct-slots class)
+                              collect (cons (sb-mop:slot-definition-name slot) (sb-mop:slot-definition-initfunction slot))))
+                      (and (proper-list-p (fourth list)) (fourth list))
+                      (lambda (option key) (eq (first option) key)))
+                (made (lambda (class)
+                        (loop for (key nil function) in (sb-mop:class-direct-default-initargs class)
+                              collect (cons key function)))
+                      (nthcdr 4 list)
+                      (lambda (option key) (declare (ignore key)) (eq (first option) :default-initargs))))))))
 
 (defun finder-of-test (unit list)
   "For LIST, in the form of UNIT, that defines a test of FiveAM, Parachute or Rove: a function that
@@ -41,8 +105,10 @@
         (and test (make-made-definition name #'now test span))))))
 
 (defun values-and-tests-made (unit)
-  "The MADE-DEFINITIONs of functions in variables and of tests that the form of UNIT has made."
+  "The MADE-DEFINITIONs of functions in variables, of initial forms and of tests that the form of
+  UNIT has made."
   (loop for list being the hash-keys of (unit-places unit) using (hash-value span)
-        for made = (and (consp list) (symbolp (first list)) (consp (cdr list))
-                        (or (value-made unit list span) (test-made unit list span)))
-        when made collect made))
+        when (and (consp list) (symbolp (first list)) (consp (cdr list)))
+          append (or (initial-forms-made unit list)
+                     (let ((made (or (value-made unit list span) (test-made unit list span))))
+                       (and made (list made))))))
