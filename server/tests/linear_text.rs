@@ -189,6 +189,29 @@ const FEATURES: &[Feature] = &[
         }
         let _ = edit_forms::edit_all("(defun f () 1)", &[form_edit("f", Operation::Replace, text)]);
     }),
+    ("editing all definitions", |_, text| {
+        let tree = Tree::parse(text);
+        let all = outline::definitions(&tree);
+        let selectors = outline::selectors(&all, &tree);
+        let edits: Vec<FormEdit> = all
+            .iter()
+            .zip(selectors)
+            // The texts of nested definitions together are quadratic themselves.
+            .filter(|(one, _)| one.depth == 0)
+            .map(|(one, form_name)| FormEdit {
+                form_type: one.operator.clone(),
+                form_name,
+                content: Some(tree.text_of(one.node).to_owned()),
+                ..FormEdit::default()
+            })
+            .collect();
+        let _ = edit_forms::edit_all(text, &edits);
+        let patches: Vec<FormEdit> = edits
+            .into_iter()
+            .map(|one| FormEdit { content: None, old: Some(")".into()), new: Some(") ".into()), ..one })
+            .collect();
+        let _ = edit_forms::edit_all(text, &patches);
+    }),
     ("selectors", |_, text| {
         let tree = Tree::parse(text);
         outline::selectors(&outline::definitions(&tree), &tree);

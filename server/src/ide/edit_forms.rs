@@ -84,9 +84,10 @@ pub fn edit_all(text: &str, edits: &[FormEdit]) -> Result<Edits, Refusal> {
                 done.each.extend(batch.each);
                 done.contents.extend(batch.contents);
                 done.repairs.extend(batch.repairs);
+                together = together.saturating_mul(2);
             }
-            // One of them is refused: it is found by making them one after another.
-            Err(_) if batch.len() > 1 => together = 1,
+            // One of them is refused: it is found by making fewer and fewer at once.
+            Err(_) if batch.len() > 1 => together = batch.len() / 2,
             Err(refusal) => return Err(numbered(refusal)),
         }
     }
@@ -269,6 +270,32 @@ mod tests {
         let refused = edit_all(TEXT, &[patch("g", "car", "cdr"), replace("h", "(defun h ())")]).unwrap_err();
         assert_eq!(refused.kind, "form-not-found");
         assert!(refused.message.starts_with("Edit 2 of 2: "), "{refused}");
+    }
+
+    #[test]
+    fn forms_without_a_name_are_edited_as_one_after_another() {
+        let text = "(a)\n(b)\n(a)\n(cl:a)\n(b)\n";
+        let edit = |form_type: &str, form_name: &str, operation, content: &str| FormEdit {
+            form_type: form_type.into(),
+            form_name: form_name.into(),
+            operation: Some(operation),
+            content: Some(content.into()),
+            ..FormEdit::default()
+        };
+        let edits = [
+            edit("a", "[2]", Operation::Replace, "(a )"),
+            edit("b", "[2]", Operation::InsertBefore, "(a)"),
+            edit("cl:a", "[3]", Operation::Replace, "(c)"),
+            edit("a", "[3]", Operation::Replace, "(d)"),
+            edit("b", "[1]", Operation::Replace, "(b )"),
+        ];
+        let together = edit_all(text, &edits).unwrap().text;
+        let mut expected = text.to_owned();
+        for edit in edits {
+            expected = edit_all(&expected, &[edit]).unwrap().text;
+        }
+        assert_eq!(together, expected);
+        assert_eq!(together, "(a)\n(b )\n(a )\n(c)\n(d)\n\n(b)\n");
     }
 
     #[test]

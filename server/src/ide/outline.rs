@@ -4,7 +4,7 @@
 
 mod selector;
 
-pub use selector::{DefinitionSelector, DefinitionsByKey, operator_of, selectors};
+pub use selector::{DefinitionSelector, DefinitionsByKey, operator_of, operators_meant, selectors};
 
 use crate::text::definitions::is_definer;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};

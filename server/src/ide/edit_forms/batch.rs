@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{Edits, FormEdit, patched, refusal, repair};
 use crate::ide::edit_form::{Change, Edit, Operation, Refusal, Source, one_form};
-use crate::ide::outline::{Definition, DefinitionSelector, definitions};
+use crate::ide::outline::{Definition, DefinitionSelector, definitions, operators_meant};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::toplevel::Scan;
@@ -55,11 +55,17 @@ impl<'t> Batch<'t> {
         let source = Source::new(&scan, &tree, &all);
         let mut planned: Vec<Planned> = Vec::new();
         let mut touched = Ranges::default();
-        // The names whose definitions the edits change.
+        // The names whose definitions the edits change, and the operators of these definitions.
         let mut changed: HashSet<String> = HashSet::new();
+        let mut operators: HashSet<String> = HashSet::new();
         for wanted in edits.iter().take(most) {
             let selector = DefinitionSelector::new(&wanted.form_name);
-            if !planned.is_empty() && (selector.name().is_empty() || changed.contains(selector.name())) {
+            // Without a name any form of the operator is meant, by its number.
+            let depends = match selector.name() {
+                "" => operators_meant(&wanted.form_type).iter().any(|operator| operators.contains(operator)),
+                name => changed.contains(name),
+            };
+            if depends {
                 break;
             }
             let (one, index) = match plan_one(&source, wanted, &selector) {
@@ -80,6 +86,7 @@ impl<'t> Batch<'t> {
             let differs = names(&new, &content) != names(old, &tree);
             if differs {
                 for (of, tree) in [(new.as_slice(), &content), (old, &tree)] {
+                    operators.extend(of.iter().map(|one| one.operator.clone()));
                     changed.extend(of.iter().map(|one| one.name.clone()));
                     changed.extend(of.iter().filter_map(|one| Some(tree.text_of(one.name_node?).to_lowercase())));
                 }

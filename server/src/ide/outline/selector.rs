@@ -58,15 +58,19 @@ impl DefinitionSelector {
     }
 }
 
-/// Returns [`Definition::operator`] for an operator as written. This is a symbol in any case, with
-/// or without package, or the text of a form that has no operator. A colon in such a text is no
-/// package marker.
-pub fn operator_of(definitions: &[Definition], written: &str) -> String {
+/// Returns each [`Definition::operator`] that an operator as written may mean, the first one if a
+/// definition has it. This is a symbol in any case, with or without package, or the text of a form
+/// that has no operator. A colon in such a text is no package marker.
+pub fn operators_meant(written: &str) -> [String; 2] {
     let whole = normal(written);
-    if definitions.iter().any(|definition| definition.operator == whole) {
-        return whole;
-    }
-    whole.rsplit(':').next().unwrap_or(&whole).to_owned()
+    let bare = whole.rsplit(':').next().unwrap_or(&whole).to_owned();
+    [whole, bare]
+}
+
+/// Returns [`Definition::operator`] for an operator as written.
+pub fn operator_of(definitions: &[Definition], written: &str) -> String {
+    let [whole, bare] = operators_meant(written);
+    if definitions.iter().any(|definition| definition.operator == whole) { whole } else { bare }
 }
 
 /// Returns the specializers in a list such as `(square t)` or `((shape square) x)`.
@@ -118,10 +122,9 @@ impl<'a> DefinitionsByKey<'a> {
     /// The indices of the definitions of an operator (in any case, with or without package) that a
     /// name selects.
     pub fn found(&self, wanted: &DefinitionSelector, operator: &str) -> Vec<usize> {
-        let whole = normal(operator);
-        let bare = whole.rsplit(':').next().unwrap_or(&whole);
-        let operator = if self.all.contains_key(whole.as_str()) { whole.as_str() } else { bare };
-        let found = self.by(wanted, operator);
+        let [whole, bare] = operators_meant(operator);
+        let operator = if self.all.contains_key(whole.as_str()) { whole } else { bare };
+        let found = self.by(wanted, &operator);
         match wanted.number {
             None => found.to_vec(),
             Some(number) => found.get(number.wrapping_sub(1)).copied().into_iter().collect(),
