@@ -7,6 +7,21 @@ use serde_json::json;
 
 use crate::dap::{Client, fixture};
 
+/// The hints of a frame by its name: the frame's own, and that of its source.
+type Hints = (&'static str, Option<&'static str>, Option<&'static str>);
+
+/// Code with functions of SBCL between the program's.
+const OWN_FRAMES: &[(&str, &[Hints])] = &[
+    (
+        "(list (funcall 'reduce (lambda (a b) (list (fails a) b)) (list 1 2)))",
+        &[("FAILS", None, None), ("(LAMBDA (A B))", None, None), ("REDUCE", None, Some("deemphasize"))],
+    ),
+    (
+        "(list (funcall 'sort (list 3 1) (lambda (a b) (not (fails (list a b))))))",
+        &[("(LAMBDA (A B))", None, None), ("SB-IMPL::STABLE-SORT-LIST", Some("subtle"), Some("deemphasize"))],
+    ),
+];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stops_in_odd_places() {
     let (fixture, session) = fixture().await;
@@ -21,6 +36,21 @@ async fn stops_in_odd_places() {
         let use_other = json!({"threadId": thread, "index": 0, "name": "USE-OTHER", "arguments": ["2"]});
         client.ask("consort/invokeRestart", use_other).await;
         assert_eq!(client.answer(evaluation).await["body"]["result"], *value, "{code}");
+    }
+
+    // SBCL's own frames are de-emphasized, with their sources: a client goes to the program's.
+    for (code, expected) in OWN_FRAMES {
+        let evaluation = client.send("evaluate", json!({"expression": code, "context": "repl"})).await;
+        let thread = client.event("stopped").await["threadId"].clone();
+        let frames = client.ask("stackTrace", json!({"threadId": thread})).await["stackFrames"].clone();
+        for (name, hint, source_hint) in *expected {
+            let frame = frames.as_array().unwrap().iter().find(|frame| frame["name"] == *name);
+            let frame = frame.unwrap_or_else(|| panic!("{code}: {name} in {frames}"));
+            let found = (frame["presentationHint"].as_str(), frame["source"]["presentationHint"].as_str());
+            assert_eq!(found, (*hint, *source_hint), "{code}: {frame}");
+        }
+        client.ask("terminateThreads", json!({"threadIds": [thread]})).await;
+        assert_eq!(client.answer(evaluation).await["success"], false);
     }
 
     // The error of a watched expression is its answer, and the stop stays.
