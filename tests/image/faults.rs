@@ -9,7 +9,7 @@ use consort::model::image::{ImageError, ImageEvent};
 
 use consort_tests::patience::{AMPLE, comes};
 
-use crate::support::{Fixture, kill, lives, params, soon};
+use crate::support::{Fixture, Signal, kill, lives, params, signal, soon};
 
 /// The error's type.
 fn kind(outcome: &EvalOutcome) -> &str {
@@ -78,6 +78,24 @@ async fn an_endless_loop_meets_its_deadline_and_everything_else_answers_meanwhil
         assert_eq!(outcome.status, EvalStatus::Timeout, "{code}: {outcome:?}");
     }
     assert_eq!(fixture.values("*kept*").await, ["2"]);
+    assert_eq!(fixture.ready().await, pid);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_suspended_image_is_told_about_and_kept() {
+    let mut fixture = Fixture::new();
+    let pid = fixture.ready().await;
+    fixture.eval("(defvar *kept* :kept)").await;
+    signal(pid, Signal::STOP);
+    // An evaluation that passes its deadline meanwhile does not cost the image.
+    let error = fixture.try_eval("(list 1)", 0.5).await.unwrap_err().to_string();
+    let advice = format!("kill -CONT {pid}");
+    assert!(error.contains(&advice), "{error}");
+    let told = fixture.event(|event| if let ImageEvent::Unresponsive { text } = event { Some(text) } else { None }).await;
+    assert!(told.contains(&advice), "{told}");
+    signal(pid, Signal::CONT);
+    assert_eq!(fixture.values("*kept*").await, [":KEPT"]);
     assert_eq!(fixture.ready().await, pid);
     fixture.close().await;
 }

@@ -13,6 +13,7 @@ use consort::model::image::{ImageError, ImageEvent, ImageState};
 use consort_tests::lone_image::evaluation;
 pub(crate) use consort_tests::patience::soon;
 use consort_tests::patience::{AMPLE, PATIENCE, alone, comes};
+pub(crate) use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -60,8 +61,12 @@ pub(crate) fn lives(pid: u32) -> bool {
 }
 
 pub(crate) fn kill(pid: u32) {
+    signal(pid, Signal::KILL);
+}
+
+pub(crate) fn signal(pid: u32, signal: Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 impl Fixture {

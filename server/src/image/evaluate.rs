@@ -15,6 +15,7 @@ use super::link::{Call, CallError, Listener};
 use super::pipes::append;
 use super::runtime::{Runtime, lost_error};
 use super::stops::while_running;
+use super::suspended;
 use super::turns::Turn;
 use crate::locked::lock;
 use crate::model::error_kind::ErrorKind;
@@ -86,6 +87,10 @@ impl RunningRequest {
                 match while_running(limit, stops, id, call.result(), reread).await {
                     Some(answer) => answer,
                     None => {
+                        if let Some(why) = suspended::suspended(self.instance.ready.pid).await {
+                            let why = format!("{why} The evaluation is interrupted then.");
+                            return Err(CallError::Refused(ImageError::Unavailable(why)));
+                        }
                         let reason = format!(
                             "The evaluation could not be stopped at its deadline of {} s, so the Lisp image had to be ended.",
                             within.as_secs_f64()
@@ -101,16 +106,27 @@ impl RunningRequest {
 }
 
 /// Waits for a call whose interrupted code has used up its grace period, then ends the image for
-/// `reason`. The wait is longer while the whole image is paused.
+/// `reason`. The wait is longer while the whole image is paused, and has no limit while it is
+/// suspended.
 async fn end_unless_answered<T: DeserializeOwned>(
     instance: &Instance,
     call: &mut Call,
     reason: String,
 ) -> Result<T, CallError> {
-    tokio::select! {
-        biased;
-        answer = call.result() => return answer,
-        _ = instance.answers(COLLECTION_GRACE) => {}
+    loop {
+        tokio::select! {
+            biased;
+            answer = call.result() => return answer,
+            _ = instance.answers(COLLECTION_GRACE) => {}
+        }
+        if suspended::suspended(instance.ready.pid).await.is_none() {
+            break;
+        }
+        tokio::select! {
+            biased;
+            answer = call.result() => return answer,
+            () = suspended::continued(instance.ready.pid) => {}
+        }
     }
     match crate::steady::timeout(FINAL_ANSWER_TIMEOUT, call.result()).await {
         Ok(answer) => answer,

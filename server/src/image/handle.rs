@@ -15,6 +15,7 @@ use super::link::CallError;
 use super::plan::Replay;
 use super::runtime::{Command, Phase, Runtime, lost_error};
 use super::silence::Unanswered;
+use super::suspended;
 use super::supervisor::{LEAVING, Supervisor};
 use crate::config::LispConfig;
 use crate::locked::lock;
@@ -190,6 +191,15 @@ impl Image {
         self.query_instance(&instance, operation).await
     }
 
+    /// Returns what a person needs to know about an image whose process is suspended, if it is.
+    pub async fn suspended(&self) -> Option<String> {
+        let pid = match &*self.runtime.phase.borrow() {
+            Phase::Ready(instance) | Phase::Starting(_, Some(instance)) => instance.ready.pid,
+            _ => return None,
+        };
+        suspended::suspended(pid).await
+    }
+
     /// Runs a query as [`Image::query`] does, but waits for an image that is being started.
     pub async fn query_when_ready<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         let instance = self.runtime.instance().await?;
@@ -202,12 +212,17 @@ impl Image {
             Ok(Err(CallError::Refused(error))) => Err(error),
             // Waits for the next image, so that the caller's next call reaches it.
             Ok(Err(CallError::Gone)) => Err(lost_error(&self.runtime, instance).await),
-            Err(Unanswered { waited, silent }) => Err(ImageError::Busy(format!(
-                "The Lisp image did not answer {} within {} s.{}",
-                O::NAME,
-                waited.as_secs_f64(),
-                if silent { " It has sent nothing for some seconds." } else { "" }
-            ))),
+            Err(Unanswered { waited, silent }) => {
+                if let Some(why) = suspended::suspended(instance.ready.pid).await {
+                    return Err(ImageError::Busy(why));
+                }
+                Err(ImageError::Busy(format!(
+                    "The Lisp image did not answer {} within {} s.{}",
+                    O::NAME,
+                    waited.as_secs_f64(),
+                    if silent { " It has sent nothing for some seconds." } else { "" }
+                )))
+            }
         }
     }
 

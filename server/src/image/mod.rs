@@ -28,6 +28,7 @@ pub(crate) mod runtime;
 mod silence;
 pub(crate) mod stops;
 mod supervisor;
+mod suspended;
 mod turns;
 
 pub use handle::Image;

@@ -34,6 +34,24 @@ pub fn started(pid: u32) -> Option<u64> {
     fields(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)?.nth(19)?.parse().ok()
 }
 
+/// The way in which a process is suspended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Suspension {
+    /// By a signal, such as SIGSTOP.
+    Signal,
+    /// By a debugger.
+    Traced,
+}
+
+/// Returns how a process is suspended, if it is. Blocks.
+pub(super) fn suspension(pid: u32) -> Option<Suspension> {
+    match fields(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)?.next()? {
+        "T" => Some(Suspension::Signal),
+        "t" => Some(Suspension::Traced),
+        _ => None,
+    }
+}
+
 /// Converts clock ticks to a duration.
 pub(super) fn time(ticks: u64) -> Duration {
     let a_second = rustix::param::clock_ticks_per_second().max(1);

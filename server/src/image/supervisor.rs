@@ -14,6 +14,7 @@ use super::programs;
 use super::restore::restore;
 use super::running::{Running, StartError, StartErrorKind};
 use super::runtime::{Command, Phase, Runtime};
+use super::suspended;
 use crate::config::InitFile;
 use crate::locked::lock;
 use crate::model::image::ImageEvent;
@@ -193,6 +194,7 @@ impl Supervisor {
             () = instance.link.closed() => {}
             () = instance.end_wanted() => {}
             () = watch_dispatcher(&runtime, &instance) => {}
+            () = suspended::watch(&runtime, &instance) => {}
         }
         match instance.ending() {
             Some(reason) => LifeEnd::Died(reason, true),
@@ -311,6 +313,7 @@ async fn watch_dispatcher(runtime: &Runtime, instance: &Instance) {
         crate::steady::sleep(HEALTH_CHECK_DELAY).await;
         if instance.link.oldest_wait().is_none_or(|wait| wait < HEALTH_CHECK_DELAY)
             || instance.answers(DISPATCHER_TIMEOUT).await
+            || suspended::suspended(instance.ready.pid).await.is_some()
         {
             continue;
         }
@@ -321,7 +324,7 @@ async fn watch_dispatcher(runtime: &Runtime, instance: &Instance) {
             DISPATCHER_TIMEOUT.as_secs()
         );
         tracing::warn!(text);
-        runtime.emit(ImageEvent::Printed { text, stderr: true });
+        runtime.emit(ImageEvent::Unresponsive { text });
         let since = Instant::now();
         while !instance.answers(DISPATCHER_TIMEOUT).await {}
         tracing::info!(seconds = since.elapsed().as_secs(), "the image answers again");

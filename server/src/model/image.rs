@@ -67,6 +67,11 @@ pub enum ImageEvent {
         /// True if the line came on descriptor 2.
         stderr: bool,
     },
+    /// The image does not answer.
+    Unresponsive {
+        /// The cause, as far as it is known, for the user, with what to do next.
+        text: String,
+    },
     /// A function that a session traces was called by another session.
     Trace {
         /// The session that traces.

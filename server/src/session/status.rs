@@ -54,7 +54,10 @@ pub(super) async fn gather(
         match crate::steady::timeout(FACTS_TIMEOUT, image.facts()).await {
             Ok(Ok(facts)) => described["facts"] = serde_json::to_value(facts).unwrap_or(Value::Null),
             Ok(Err(error)) => described["problem"] = error.to_string().into(),
-            Err(_) => described["problem"] = "the image does not answer now".into(),
+            Err(_) => {
+                let suspended = image.suspended().await;
+                described["problem"] = suspended.unwrap_or_else(|| "the image does not answer now".into()).into();
+            }
         }
     }
     Status {

@@ -58,6 +58,9 @@ impl Actor {
                 let level = if stderr { Level::Warning } else { Level::Info };
                 self.notify_all(&Feedback::Log { level, text });
             }
+            ImageEvent::Unresponsive { text } => {
+                self.notify_all(&Feedback::Message { level: Level::Warning, text });
+            }
             ImageEvent::Stopped { session, stop } => {
                 let clients = self.clients.iter_mut();
                 let of =
