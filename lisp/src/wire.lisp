@@ -50,6 +50,8 @@
   "Starts a thread of ours, with our own settings. Returns it."
   (sb-thread:make-thread (lambda (&aux (*own-thread* t))
                            (restore-stack-guards)
+                           ;; In a signal's handler they are blocked, and new threads inherit that.
+                           (when (internal-p 'unblock-deferrable-signals) (unblock-deferrable-signals))
                            (unwind-protect (with-own-settings () (apply function arguments))
                              (restore-stack-guards)))
                          :name name))

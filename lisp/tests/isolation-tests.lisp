@@ -327,7 +327,9 @@
                  (prepare image (format nil "(sb-posix:kill (sb-posix:getpid) ~A)" signal))
                  (ok (eventually (equal (prin1-to-string count) (first-value image "*came*")))))))
     ;; Ended by other code while they wait.
-    (prepare image "(mapc #'sb-thread:terminate-thread (remove sb-thread:*current-thread* (sb-thread:list-all-threads)))")
+    (prepare image "(dolist (thread (remove \"handlers\" (sb-thread:list-all-threads) :key #'sb-thread:thread-name :test-not #'equal))
+                      (sb-thread:terminate-thread thread)
+                      (sb-thread:join-thread thread :default nil))")
     (prepare image "(sb-posix:kill (sb-posix:getpid) sb-posix:sigusr1)")
     (ok (eventually (equal "7" (first-value image "*came*"))))))
 

@@ -50,6 +50,7 @@
                        (vector-sap set) (vector-sap info)))))
         (when (plusp signal) (return signal))))))
 
+(define-internal unblock-deferrable-signals :function "interrupting threads that a signal's handler has started" ("SB-UNIX" "UNBLOCK-DEFERRABLE-SIGNALS"))
 (define-internal install-handler :symbol "handlers of signals beside Consort's threads" ("SB-UNIX" "%INSTALL-HANDLER"))
 
 (defconstant +result-register+ 0 "The number of the register in which the system returns the result of a call: RAX, or X0.")
