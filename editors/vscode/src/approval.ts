@@ -21,6 +21,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   private shown: Asked | undefined
   /** The question whose code the person has seen. A key that names no question answers this one. */
   private seen: Asked | undefined
+  /** The last question that was cancelled. The reason comes in a message of its own. */
+  private cancelled: Asked | undefined
   private endNotice: () => void = () => undefined
   private timer: NodeJS.Timeout | undefined
   /** The places of the definitions that the open questions would replace. */
@@ -34,10 +36,14 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     this.item.command = 'consort.editor.approvals'
     this.item.backgroundColor = new vscode.ThemeColor('statusBarItem.warningBackground')
     server.approve = (approval, token) => {
-      token.onCancellationRequested(() => this.queue.withdraw(approval.id))
+      token.onCancellationRequested(() => {
+        const isSeen = this.seen?.approval.id === approval.id
+        const asked = this.queue.withdraw(approval.id)
+        if (isSeen) this.cancelled = asked
+      })
       return this.queue.ask(approval)
     }
-    server.approvalOver = (id) => this.queue.withdraw(id)
+    server.approvalOver = (id, reason) => this.over(id, reason)
     const decide = (decision: Decision) => (meant?: unknown) => this.decide(decision, meant)
     this.subscriptions = [
       this.item,
@@ -84,6 +90,22 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
       : typeof meant === 'string' || typeof meant === 'number' ? meant === id : shown === this.seen
     if (shown === undefined || !isMeant) vscode.window.setStatusBarMessage('Consort: nothing was decided: another question is shown by now, or none', 5000)
     else this.settle(shown, decision)
+  }
+
+  /**
+   * Takes back a question that is over. If the person has seen it, who answered is said, since its
+   * notification is gone.
+   */
+  private over(id: string | number, reason: string): void {
+    const isSeen = this.seen?.approval.id === id
+    const asked = this.queue.withdraw(id)
+    const seen = isSeen ? asked : this.cancelled?.approval.id === id ? this.cancelled : undefined
+    if (seen !== undefined) this.tellOver(seen, reason)
+  }
+
+  private tellOver({ approval }: Asked, reason: string): void {
+    this.cancelled = undefined
+    void vscode.window.showInformationMessage(`Consort: no answer is needed any more (${label(reason)}): ${plain(oneLine(approval.what, 120))}`)
   }
 
   /** Shows the code and the choices again: the command of the status bar item. */
@@ -133,7 +155,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
   }
 
   private tick(): void {
-    this.queue.expire()
+    const { seen } = this
+    if (this.queue.expire().some((late) => late === seen) && seen !== undefined) this.tellOver(seen, 'nobody answered in time, so it was denied')
     const asked = this.queue.first
     if (asked === undefined) {
       this.item.hide()
@@ -161,6 +184,8 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     // default.
     const cancellable = 'Later' as unknown as boolean
     void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable }, (progress, token) => {
+      // Decided while VS Code was opening the notification.
+      if (asked !== this.shown) return Promise.resolve()
       token.onCancellationRequested(() => this.endNotice())
       const link = (title: string, command: string): string => `[${title}](command:consort.editor.${command}?${encodeURIComponent(JSON.stringify([approval.id]))})`
       const links = [link('Allow', 'approve'), link('Allow for this session', 'approveForSession'), link('Deny', 'deny')].join('  ·  ')

@@ -24,7 +24,9 @@ export function registerEvaluationCommands(features: Features, command: Register
   command('openResult', (text?: string, error?: LispError | null) => {
     features.openedError = (typeof text === 'string' ? error : results.lastError) ?? undefined
     const shown = typeof text === 'string' ? text : results.lastText
-    return shown === undefined ? undefined : documents.open('result/result.lisp', `${shown}\n`)
+    if (shown !== undefined) return documents.open('result/result.lisp', `${shown}\n`)
+    vscode.window.setStatusBarMessage('Nothing was evaluated yet', 2000)
+    return undefined
   })
   command('interrupt', async () => {
     try {

@@ -91,6 +91,7 @@ export class Inspector extends Tree<Inspecting> {
   private async enter(node: Inspecting, focus = true, asked = ++this.asked): Promise<void> {
     const later = this.path.findIndex((one) => one.asked > asked)
     this.path.splice(later < 0 ? this.path.length : later, 0, { name: node.name, value: node.value, asked })
+    await vscode.commands.executeCommand('setContext', 'consort.inspected', true)
     await vscode.commands.executeCommand('setContext', 'consort.inspectorBack', this.path.length > 1)
     this.refresh()
     if (later >= 0) vscode.window.setStatusBarMessage(`${label(node.name)} ⇒ ${label(node.value.text)}: "Back" in the inspector goes to it`, 8000)

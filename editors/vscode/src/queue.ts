@@ -48,10 +48,12 @@ export class Queue {
 
   /**
    * Called when somebody else has decided or the agent has disconnected: an answer here no longer
-   * counts.
+   * counts. Returns the question, if it waited still.
    */
-  withdraw(id: string | number): void {
-    this.waiting.find((asked) => asked.approval.id === id)?.decide('deny')
+  withdraw(id: string | number): Asked | undefined {
+    const asked = this.waiting.find((asked) => asked.approval.id === id)
+    asked?.decide('deny')
+    return asked
   }
   withdrawAll(): void {
     for (const asked of [...this.waiting]) asked.decide('deny')
@@ -61,8 +63,10 @@ export class Queue {
     return Math.max(0, Math.ceil((asked.until - this.now()) / 1000))
   }
 
-  /** No answer in time counts as a refusal. */
-  expire(): void {
-    for (const asked of this.waiting.filter((asked) => asked.until <= this.now())) asked.decide('deny')
+  /** No answer in time counts as a refusal. Returns the questions that had none. */
+  expire(): Asked[] {
+    const late = this.waiting.filter((asked) => asked.until <= this.now())
+    for (const asked of late) asked.decide('deny')
+    return late
   }
 }

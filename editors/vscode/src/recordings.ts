@@ -65,7 +65,7 @@ export class Recordings {
         (_, token) => this.server.run<RecordAnswer>('record', argument, undefined, token),
       )
       if (recording.recording === 0) throw new Error(text)
-      this.last = recording.recording
+      this.remember(recording.recording)
       const { error, values } = recording.outcome
       const outcome = error == null ? `⇒ ${values.join(', ')}` : `${error.type}: ${error.message}`
       // A list would take the keys of a person who goes on typing, or replace a later list.
@@ -85,7 +85,7 @@ export class Recordings {
     const answer = await this.server.run<RecordAnswer>('record', { test, ...where }, undefined, token)
     const { recording } = answer
     if (recording.recording === 0) throw new Error(answer.text)
-    this.last = recording.recording
+    this.remember(recording.recording)
     const { error } = recording.outcome
     if (recording.calls === 0 && error != null) throw new Error(error.message)
     if (recording.calls === 0) {
@@ -93,6 +93,11 @@ export class Recordings {
       void vscode.window.showInformationMessage(`Consort: the test was run, and ${none}`)
     } else await this.stepThrough(recording.recording)
     return answer
+  }
+
+  private remember(recording: number): void {
+    this.last = recording
+    void vscode.commands.executeCommand('setContext', 'consort.recorded', true)
   }
 
   /** The command: the debugger steps through the newest recording. */

@@ -142,6 +142,7 @@ export class Results implements vscode.Disposable {
 
   show(uri: vscode.Uri, range: vscode.Range, result: EvalResult, inPackage?: string): void {
     this.last = result
+    void vscode.commands.executeCommand('setContext', 'consort.evaluated', true)
     if (!vscode.workspace.getConfiguration('consort').get<boolean>('inlineResults.enabled', true)) {
       this.remove(uri, range)
       return

@@ -140,7 +140,7 @@ export class Server implements vscode.Disposable {
   condition: Condition = { state: 'down', why: 'stopped' }
   found: Found | undefined
   approve: (asked: Approval, token: vscode.CancellationToken) => Promise<Decision> = () => Promise.resolve('deny')
-  approvalOver: (id: string | number) => void = () => undefined
+  approvalOver: (id: string | number, reason: string) => void = () => undefined
   input: (wanted: InputWanted, token: vscode.CancellationToken) => Promise<InputLine> = () => Promise.resolve(null)
   stopped: (stop: Stopped) => void = () => undefined
 
@@ -229,7 +229,7 @@ export class Server implements vscode.Disposable {
     client.onNotification('consort/begun', ({ token }: Pick<Output, 'token'>) => this.listeners.get(token)?.begun?.())
     client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.output(output))
     client.onNotification('consort/logEntry', own((entry: LogEntry) => this.logged.fire(entry)))
-    client.onNotification('consort/approvalOver', own(({ id }: { id: string | number }) => this.approvalOver(id)))
+    client.onNotification('consort/approvalOver', own(({ id, reason }: { id: string | number; reason: string }) => this.approvalOver(id, reason)))
     client.onNotification('consort/stopped', own((stop: Stopped) => this.stopped(stop)))
     client.onRequest(new RequestType<Approval, { decision: Decision }, void>('consort/approve'), async (asked, token) => ({
       decision: await this.approve(asked, token),

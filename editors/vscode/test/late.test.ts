@@ -413,7 +413,7 @@ test('a question that was decided meanwhile is not shown', async () => {
   const approval = { id: 1, client: 'agent', tool: 'redefine', what: 'change f', code: '(defun f () 1)', arguments: { function: 'f' }, deadlineSeconds: 60 }
   void server.approve(approval as never, { onCancellationRequested: () => undefined } as never)
   await settle()
-  server.approvalOver(1)
+  server.approvalOver(1, 'somebody refused it')
   const definition = { kind: 'function', location: { uri: document.uri.toString(), range: range(0, 0, 1) }, form: range(0, 0, 12) }
   await answer(0, 'sourceLocation', { definitions: [definition] })
   assert.equal(seen.commands.includes('vscode.diff'), false)

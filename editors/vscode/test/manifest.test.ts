@@ -80,6 +80,31 @@ test("SLIME's keys are an option, and the sheet has all that are on", () => {
   assert.match(both, /^Ctrl\+Alt\+L E, Ctrl\+X Ctrl\+E /m)
 })
 
+test('what has nothing to act on is not in the palette, and no key of it is taken', () => {
+  const palette = new Map(contributes.menus['commandPalette']?.map(({ command, when }) => [command.replace('consort.editor.', ''), when ?? '']))
+  const conditions: [RegExp, RegExp][] = [
+    [/^(?:copy|open)Result$/, /consort\.evaluated/],
+    [/^stepRecording$/, /consort\.recorded/],
+    // Of the value that is inspected.
+    [/^inspect(?!$|Result|Back)/, /consort\.inspected/],
+    [/^expand(?:Further|Back|InPlace)$/, /resourcePath =~ \/\^\.expansion\//],
+    // Texts that are shown beside the editor are Lisp, too.
+    [/^structure\.(?!move|select)|^evalToComment$|^moveDefinition$/, /!editorReadonly/],
+  ]
+  for (const [which, condition] of conditions) {
+    const found = [...declared].map((command) => command.replace('consort.editor.', '')).filter((command) => which.test(command))
+    assert.ok(found.length > 0, String(which))
+    for (const command of found) assert.match(palette.get(command) ?? '', condition, command)
+  }
+  // Each command that begins by looking for the cursor in Lisp says so.
+  const bodies = source.split(/^ {2}(?=(?:command|reload)\('[\w.]+')/m).slice(1).map((body) => body.replace(/^\}[^]*/m, ''))
+  const needy = bodies.filter((body) => /\b(?:placeHere|lispEditor|chosenText)\b/.test(body)).map((body) => /'([\w.]+)'/.exec(body)?.[1] ?? '')
+  assert.ok(needy.includes('undefine') && needy.includes('compileForm') && !needy.includes('undoReload'), String(needy))
+  for (const command of needy) assert.match(palette.get(command) ?? '', /editorLangId/, command)
+  // The first key of a chord is lost for everything else: in other texts, Ctrl+C copies.
+  for (const { key, when } of contributes.keybindings.filter(({ key }) => /^ctrl\+[a-z] /.test(key))) assert.match(when ?? '', /^editorTextFocus && editorLangId/, key)
+})
+
 test("the macro stepper's keys are for its own read-only copies", () => {
   assert.equal(STEPPER, `resourceScheme == ${/STEPPER = '([\w-]+)'/.exec(readFileSync('src/macro_stepper.ts', 'utf8'))?.[1]}`)
   const own = contributes.keybindings.filter(({ when }) => when?.includes(STEPPER) === true)

@@ -149,7 +149,7 @@ test('a link, a button or a key decides the question that was shown, and not the
   // Of a class whose outcome is not waited for once it is allowed.
   const second = ask(server, question(2, { class: 'evaluate' }))
   await settle()
-  server.approvalOver(1)
+  server.approvalOver(1, 'somebody refused it')
   const approve = commands.registered.get('consort.editor.approve')
   // The code of the second question is not shown yet.
   approve?.()
@@ -160,6 +160,39 @@ test('a link, a button or a key decides the question that was shown, and not the
   approve?.(2)
   await settle()
   assert.equal(second.decision, 'allow')
+  approvals.dispose()
+})
+
+test('a question that is over is taken back, and it is said who answered', async () => {
+  const approvals = new Approvals(server, documents)
+  const { withProgress } = window
+  // VS Code runs the task once it has opened the notification.
+  const opening: (() => Promise<void>)[] = []
+  window.withProgress = ((_: unknown, run: (progress: object, token: object) => Promise<void>) => {
+    opening.push(() => run({ report: () => undefined }, never))
+  }) as never
+  ask(server, question(1))
+  await settle()
+  server.approvalOver(1, 'Neovim allowed it')
+  ask(server, question(2))
+  await settle()
+  // One that the person has not seen is not spoken of.
+  ask(server, question(3))
+  server.approvalOver(3, 'Neovim refused it')
+  const [first, second] = opening.map((open) => open())
+  // Closes at once.
+  await first
+  server.approvalOver(2, 'the agent has left')
+  await second
+  assert.deepEqual(seen.messages, ['Neovim allowed it', 'the agent has left'].map((why) => `Consort: no answer is needed any more (${why}): change f`))
+  // The request is cancelled, and the reason comes afterwards.
+  let cancel = (): void => undefined
+  void server.approve(question(4), { onCancellationRequested: (run: () => void) => (cancel = run) } as never)
+  await settle()
+  cancel()
+  server.approvalOver(4, 'Neovim allowed it')
+  assert.equal(seen.messages.length, 3)
+  window.withProgress = withProgress
   approvals.dispose()
 })
 
@@ -183,7 +216,7 @@ test('a decision about a question that is over has no effect, and that is said',
   window.showQuickPick = (items: unknown[]) => new Promise((resolve) => (choose = () => resolve(items[0])))
   const done = (commands.registered.get('consort.editor.approvals')?.() ?? Promise.resolve()) as Promise<void>
   await settle()
-  server.approvalOver(1)
+  server.approvalOver(1, 'somebody refused it')
   choose(undefined)
   await done
   assert.match(seen.messages.join(), /decided meanwhile/)
@@ -207,7 +240,7 @@ test('the code of a question that is decided while it is being opened does not s
   await settle()
   const definition = { kind: 'function', location: { uri: document.uri.toString(), range: range(0, 0, 1) }, form: range(0, 0, 12) }
   await answer(0, 'sourceLocation', { definitions: [definition] })
-  server.approvalOver(1)
+  server.approvalOver(1, 'somebody refused it')
   opened()
   await settle()
   assert.deepEqual(window.tabGroups.all, [{ tabs: [] }])
@@ -226,7 +259,7 @@ test('the notes about a call that stand above its code are not shown as a change
   await settle()
   assert.equal(texts.get('before'), ';; Package: CL-USER\n;; With function: f\n(defun f ())\n')
   assert.equal(texts.get('approval'), ';; Package: CL-USER\n;; With function: f\n(defun f () 1)\n')
-  server.approvalOver(1)
+  server.approvalOver(1, 'somebody refused it')
   approvals.dispose()
 })
 

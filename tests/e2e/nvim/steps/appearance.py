@@ -56,3 +56,19 @@ def a_message_that_does_not_fit_wants_no_key_and_is_whole_in_messages(person):
     assert messages.rstrip().endswith("At all"), messages
     see.command("lua for i = 1, 3 do require('consort.client').say('message ' .. i) end")
     see.see("Consort: message 3", without=["Press ENTER"])
+
+
+@step
+def the_help_and_the_health_report_are_found(person):
+    see = person.screen
+    person.edit("shop.lisp")
+    see.command("help consort-keys")
+    see.see("consort.txt", "3. KEYS")
+    see.press("C-w")
+    see.type("c")
+    see.see("(in-package :shop)", without=["3. KEYS"])
+    see.command("checkhealth consort")
+    see.see("Consort is usable here.", "`consort doctor` found no problem", "the language server is enabled")
+    see.keep("health")
+    see.type("q")
+    see.see("(in-package :shop)", without=["found no problem"])

@@ -27,7 +27,7 @@ async function state() {
     debugging: vscode.debug.activeDebugSession !== undefined,
     breakpoints: vscode.debug.breakpoints.length,
     onError: vscode.workspace.getConfiguration('consort').inspect('debug.on_error')?.globalValue,
-    diagnostics: vscode.languages.getDiagnostics().flatMap(([uri, found]) => found.map(({ message }) => ({ uri: uri.toString(), message }))),
+    diagnostics: vscode.languages.getDiagnostics().flatMap(([uri, found]) => found.map(({ message, range }) => ({ uri: uri.toString(), message, range }))),
   }
 }
 

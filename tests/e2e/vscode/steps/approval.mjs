@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { Agent } from '../agent.mjs'
+import { OtherEditor } from '../other_editor.mjs'
 
 export default async function ({ workbench, page, place, step, loaded }) {
   await step('an agent asks, the person sees the code and allows; another is denied; undo brings the old one back', async () => {
@@ -64,6 +65,31 @@ export default async function ({ workbench, page, place, step, loaded }) {
       await agent.end()
     }
   }, 'undoReload')
+
+  await step('a question that another editor answers goes away, and it is said who answered', async () => {
+    const workspace = join(place, 'telegraph')
+    await workbench.scratch('(defun pace () :slow)')
+    await workbench.evaluate('scratch.lisp', 'defun pace', 'PACE')
+    const agent = await Agent.start(workspace)
+    const other = await OtherEditor.start(workspace)
+    try {
+      const notice = page.locator('.notification-toast', { hasText: 'Allow for this session' })
+      for (const [decision, word] of [['deny', 'refused'], ['allow', 'allowed']]) {
+        const answered = agent.call('code_replace_function', { function: 'cl-user::pace', new_code: `(defun pace () :${word})`, package: 'CL-USER' })
+        answered.catch(() => undefined)
+        await notice.waitFor()
+        await workbench.until('the question in the other editor', () => other.asked !== undefined)
+        other.decide(decision)
+        assert.equal((await answered).isError === true, decision === 'deny')
+        await notice.waitFor({ state: 'detached' })
+        await workbench.told(`${word} it): Replace the function cl-user::pace`)
+        await page.locator('.monaco-diff-editor').first().waitFor({ state: 'detached' })
+      }
+    } finally {
+      await other.end()
+      await agent.end()
+    }
+  })
 
   await step('the text that is read stays where it is while an agent asks', async () => {
     const lines = Array.from({ length: 200 }, (_, i) => `(defun step-${i} (x) "Has a documentation string." (+ x ${i}))`)

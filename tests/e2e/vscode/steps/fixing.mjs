@@ -1,6 +1,6 @@
 // Mistakes are marked, and corrected by their quick fixes.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { once } from '../workbench.mjs'
 
@@ -75,6 +75,52 @@ export default async function ({ workbench, page, place, step }) {
     await row('HEIGTH').first().waitFor()
     await workbench.until('the mistake to go', async () => (await row('The variable NAME').count()) === 0)
   })
+  /** A problem of a file, once it is there. */
+  const found = (name, words) => workbench.until(`the problem ${words}`, async () =>
+    (await workbench.state()).diagnostics.find(({ uri, message }) => uri.endsWith(`/${name}`) && message.includes(words)))
+
+  await step('the mark is under the form that is meant, and not under a variable of its name', async () => {
+    await workbench.scratch('')
+    await page.keyboard.type('(defun each ()\n(dolist (thing thing)\n(print thing)))')
+    const { range: [start, end] } = await found('scratch.lisp', 'THING')
+    assert.deepEqual([start, end], [{ line: 1, character: 17 }, { line: 1, character: 22 }])
+    assert.equal((await workbench.text('scratch.lisp')).split('\n')[1], '  (dolist (thing thing)')
+  })
+
+  await step('a file that takes long is shown to be checked, until its marks are there', async () => {
+    await workbench.scratch('')
+    const go = join(place, 'telegraph', 'go.txt')
+    await page.keyboard.type(`(eval-when (:compile-toplevel)\n(loop until (probe-file "${go}")))\n\n(defun late (x)\n(not-there x))`)
+    const checking = page.locator('.statusbar-item', { hasText: 'Checking scratch.lisp' })
+    await checking.first().waitFor()
+    writeFileSync(go, '')
+    await found('scratch.lisp', 'NOT-THERE')
+    await checking.first().waitFor({ state: 'detached' })
+  })
+
+  await step('a file whose system did not load says why its names are not checked, and loads it', async () => {
+    const file = (name, text) => writeFileSync(join(place, 'telegraph', name), text)
+    file('halt.asd', '(defsystem "halt" :components ((:file "halt")))')
+    file('halt.lisp', '(defpackage :halt (:use :cl))\n(in-package :halt)\n\n(error "not yet")\n')
+    await workbench.file('halt.lisp')
+    // The package stays, and ASDF forgets the system.
+    await workbench.command('Consort: Load a System')
+    await workbench.choose('halt')
+    await workbench.told('not yet')
+    await workbench.file('halt.lisp')
+    await workbench.cursor('halt.lisp', '(error')
+    await page.keyboard.press('Shift+Home')
+    await page.keyboard.type('(defun stop (x)\n(no-such-function x))')
+    const { range: [start] } = await found('halt.lisp', 'The system "halt" of this file is not loaded')
+    assert.equal(start.line, 1)
+    assert.ok((await workbench.state()).diagnostics.every(({ message }) => !message.includes('NO-SUCH-FUNCTION')))
+    await workbench.save('halt.lisp')
+    await workbench.cursor('halt.lisp', '(in-package')
+    await page.keyboard.press('ArrowLeft')
+    await taken('the load', page.locator('.action-widget .monaco-list-row', { hasText: 'Load the system halt' }).first(), async () =>
+      (await workbench.state()).diagnostics.some(({ uri, message }) => uri.endsWith('/halt.lisp') && message.includes('NO-SUCH-FUNCTION')))
+  })
+
   await step('a name that is nearly a known one: the fix is the name that was meant', async () => {
     await workbench.scratch('')
     await page.keyboard.type('(defun size (list)\n(lenght list))')

@@ -34,6 +34,36 @@ export default async function ({ workbench, page, step, status, loaded }) {
     }
   })
 
+  await step('the palette has the commands of an editor only with one, and those of a value or a result with one', async () => {
+    /** The rows of the palette for a title. */
+    const offered = async (title) => {
+      await workbench.until('the palette', async () => {
+        if (!(await workbench.quickInput().isVisible())) await page.keyboard.press('F1')
+        // One that is always there shows that the list is made.
+        return workbench.choosable('>Consort: Doctor', 'Consort: Doctor')
+      })
+      await workbench.quickInput().locator('input').first().fill(`>${title}`)
+      await workbench.until('another list', async () => (await workbench.chosenRow()) !== 'Consort: Doctor')
+      const there = (await workbench.chosenRow()) === title
+      await page.keyboard.press('Escape')
+      await workbench.quickInput().waitFor({ state: 'hidden' })
+      return there
+    }
+    const [form, slurp, part, further] = ['Evaluate the Form at the Cursor', 'Structure: Slurp the Next Form', 'Inspect This Part', 'Expand Further'].map((title) => `Consort: ${title}`)
+    for (const title of [form, slurp, part, further]) assert.equal(await offered(title), false, title)
+    await workbench.scratch('(when 1 2)')
+    await workbench.evaluate('scratch.lisp', '(when', '⇒ 2')
+    for (const title of [form, slurp]) assert.ok(await offered(title), title)
+    assert.equal(await offered(further), false)
+    await workbench.file('scratch.lisp')
+    await workbench.command('Consort: Macroexpand')
+    await workbench.until('the expansion', async () => (await workbench.text('expansion')).includes('(if 1'))
+    await workbench.shown('expansion').locator('.view-line').first().click()
+    assert.ok(await offered(further))
+    // The expansion cannot be edited.
+    assert.equal(await offered(slurp), false)
+  })
+
   await step('the image is killed, and comes back by itself', async () => {
     await loaded()
     const before = status().image.pid

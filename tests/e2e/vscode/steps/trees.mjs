@@ -1,4 +1,5 @@
 // The side bar: systems that are loaded, packages with their symbols, threads that can be ended.
+import assert from 'node:assert/strict'
 import { once } from '../workbench.mjs'
 
 export default async function ({ workbench, page, step, loaded }) {
@@ -12,6 +13,23 @@ export default async function ({ workbench, page, step, loaded }) {
   })
   const open = set('true')
   const close = set('false')
+
+  await step('the side bar: what runs is in progress as long as it runs, and nothing else is', async () => {
+    await workbench.scratch('(loop (sleep 1))')
+    await workbench.command('Common Lisp: Focus on Image View')
+    await row(/^Connected/).waitFor()
+    // The request for these rows is not in progress itself.
+    await workbench.command('Consort: Refresh the Views')
+    await workbench.until('nothing in progress', async () => (await rows(/^Connected/).count()) > 0 && (await rows(/^In progress/).count()) === 0)
+    await workbench.cursor('scratch.lisp', '(loop')
+    await page.keyboard.press('Alt+Enter')
+    await row(/^In progress\s*1/).waitFor()
+    await row(/loop \(sleep 1\)/).waitFor()
+    assert.equal(await rows(/status/).count(), 0)
+    await page.keyboard.press('Control+Alt+l')
+    await page.keyboard.press('i')
+    await workbench.until('nothing in progress', async () => (await rows(/^In progress/).count()) === 0)
+  })
 
   await step('the side bar: a system that is loaded, packages and their symbols, threads that are ended', async () => {
     await loaded()
