@@ -139,10 +139,30 @@ T.it('the outcome of a run of tests counts those that were skipped', function()
   T.eq('no test was run', said())
 end)
 
+-- The end of a longer message, which says what to do, is only in `:messages`.
+T.it('the messages of the plugin fit a terminal of 80 columns', function()
+  local count = 0
+  for _, file in ipairs(vim.fn.glob(plugin .. '/lua/consort/*.lua', false, true)) do
+    for text in table.concat(vim.fn.readfile(file), '\n'):gmatch("say%(%(?'([^'\n]*)'") do
+      count = count + 1
+      -- Neovim keeps 12 columns for the keys of an unfinished command.
+      T.eq(true, vim.fn.strdisplaywidth('Consort: ' .. text) <= 80 - 12, text)
+    end
+  end
+  T.eq(true, count > 50, tostring(count))
+  local names = require('consort.systems').names
+  require('consort.systems').names = function() return { 'telegraph' } end
+  local said = require('consort.systems').package_missing({ code = 1, message = 'Package TELEGRAPH not found', data = { kind = 'package-not-found' } })
+  require('consort.systems').names = names
+  local step = 'no package TELEGRAPH yet: :Consort load telegraph, or '
+  T.eq(true, vim.startswith(said or '', step), said)
+  T.eq(true, vim.fn.strdisplaywidth('Consort: ' .. step .. '\\eb') <= 80 - 12, said)
+end)
+
 T.it('both errors about a package that is not there yet say what to do', function()
   for _, message in ipairs({ 'The package SHOP does not exist yet.', 'Package SHOP not found' }) do
     local said = require('consort.systems').package_missing({ code = 1, message = message, data = { kind = 'package-not-found' } })
-    T.eq(true, vim.startswith(said or '', 'SHOP does not exist yet: '), said)
+    T.eq(true, vim.startswith(said or '', 'no package SHOP yet: '), said)
   end
 end)
 

@@ -259,7 +259,7 @@ T.it('what differs is not loaded from the lines of another text', function()
   vim.api.nvim_buf_set_lines(buf, 0, 1, false, {})
   answer(1, 'evalRegion', ok('1', { range = range(0, 0, 3) }))
   T.eq({}, questions)
-  T.eq('Consort: you have moved on, or edited the text: 1 form evaluated; `:Consort changed` loads the rest', last())
+  T.eq('Consort: 1 form evaluated, then you moved on: `:Consort changed` goes on', last())
 end)
 
 T.it('marks are those of the newest image', function()

@@ -193,7 +193,7 @@ open = function()
   --- Shows how the new definition differs from the old one, or the new one again.
   local function compare()
     local replaced = question.replaced
-    if not replaced then return client_of.say('there is nothing to compare with: what it replaces is in no file') end
+    if not replaced then return client_of.say('nothing to compare with: what it replaces is in no file') end
     compared = not compared
     float.replace(buf, compared and require('consort.replacing').difference(replaced, question.params.code) or table.concat(question.lines, '\n'))
     vim.bo[buf].syntax = compared and 'diff' or 'lisp'

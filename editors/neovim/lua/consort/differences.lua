@@ -113,7 +113,7 @@ function M.load()
   local function evaluated() return ('%d form%s evaluated'):format(done, done == 1 and '' or 's') end
   local function is_same()
     local same = vim.api.nvim_get_current_buf() == buf and is_same_text()
-    if not same then client_of.say(('you have moved on, or edited the text: %s; `:Consort changed` loads the rest'):format(evaluated()), vim.log.levels.WARN) end
+    if not same then client_of.say(('%s, then you moved on: `:Consort changed` goes on'):format(evaluated()), vim.log.levels.WARN) end
     return same
   end
   local function next_form()

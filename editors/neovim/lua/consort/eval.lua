@@ -70,7 +70,7 @@ end
 ---@param frame? consort.Frame
 local function follow(frame)
   local name = frame and frame.name
-  if type(name) ~= 'string' then return client_of.say('put the cursor on a numbered line: that is where a function was called') end
+  if type(name) ~= 'string' then return client_of.say('put the cursor on a numbered line, which is a call') end
   vim.api.nvim_win_close(0, true)
   require('consort.views').go_to(name)
 end

@@ -206,7 +206,7 @@ function M.open(code)
     if result and result.status == 'ok' and (result.values or {})[1] then return M.show(buf, 'result', result.values[1], reference, true) end
     code = vim.fn.expand('<cword>')
   end
-  if vim.trim(code) == '' then return client_of.say('there is no name at the cursor; `:Consort inspect CODE` inspects the value of code') end
+  if vim.trim(code) == '' then return client_of.say('no name is at the cursor: `:Consort inspect CODE`') end
   local number = require('consort.inspector').asked()
   client_of.execute('eval', vim.tbl_extend('force', client_of.place(client), { code = code, package = require('consort.repl').package_of_file() }), function(result, _, is_here)
     if type(result.error) == 'table' then return client_of.fail(('%s: %s'):format(result.error.type, result.error.message)) end

@@ -149,7 +149,7 @@ end
 --- all.
 local function if_supported(name, run)
   if inspector.shown.adapter[name] then return run() end
-  client_of.say('this works only for values that `:Consort inspect` shows; in the debugger, `e` evaluates in the frame')
+  client_of.say('only in `:Consort inspect`; in the debugger, `e` evaluates')
 end
 
 local function evaluate()

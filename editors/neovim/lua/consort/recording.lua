@@ -131,7 +131,7 @@ function M.record(what)
   local place = client_of.place(client)
   local call = what and (what == 'next' and vim.fn.expand('<cword>') or what:match('^next%s+(%S.*)$'))
   if call == '' then return client_of.say('there is no name at the cursor') end
-  if call and waiting then return client_of.say('a call is waited for already; `:Consort record cancel` ends that') end
+  if call and waiting then return client_of.say('a call is waited for: `:Consort record cancel` ends that') end
   local argument = call and { call = call, uri = place.uri, position = place.position }
     or what and what ~= '' and { test = what, uri = place.uri, position = place.position }
     or { uri = place.uri, position = place.position }

@@ -376,7 +376,7 @@ local function enter_workspace(root)
   local before = vim.b[repl.buf].consort_root
   if before == root then return true end
   if repl.busy then
-    client_of.say(('an evaluation is running in the image of %s; <C-c> interrupts it'):format(before))
+    client_of.say(('<C-c> interrupts what runs in the image of %s'):format(before))
     return false
   end
   vim.b[repl.buf].consort_root = root

@@ -69,7 +69,7 @@ function M.package_missing(error)
   local names = M.names()
   local system = vim.list_contains(names, package:lower()) and package:lower() or #names == 1 and names[1]
   local buffer = require('consort.maps').key('eval-buffer')
-  return ('%s does not exist yet: %s%s'):format(package, system and (':Consort load %s, or '):format(system) or '', buffer)
+  return ('no package %s yet: %s%s'):format(package, system and (':Consort load %s, or '):format(system) or '', buffer)
 end
 
 --- Calls `go_on` with the system of a name; without a name, with the only system there is or the

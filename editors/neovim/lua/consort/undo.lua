@@ -196,7 +196,7 @@ local busy = false -- while a request has no answer
 --- Undoes the last reload that was reported to the person. If it is not the newest one, asks
 --- whether to undo the newest one.
 function M.undo()
-  if busy then return client_of.say('an undo is under way; `:Consort undo` once more when it has ended') end
+  if busy then return client_of.say('an undo is under way; `:Consort undo` again after it') end
 
   ---@param client vim.lsp.Client
   local function request(client, name, argument, done)

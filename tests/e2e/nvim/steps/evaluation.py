@@ -169,7 +169,7 @@ def code_in_a_package_that_is_not_there_says_what_to_type(person):
     see.type("(car nil)")
     see.press("Escape")
     see.type("\\ee")
-    see.see("Consort: NOT-THERE does not exist yet: \\eb")
+    see.see("Consort: no package NOT-THERE yet: \\eb")
     see.command("edit!")
 
 
