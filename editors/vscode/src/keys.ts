@@ -17,7 +17,9 @@ export const printed = (key: string): string => key.replace(/[a-z]+|[0-9]/g, (wo
 
 /** A table of the commands that have keys, in the manifest's order. */
 export function keySheet({ commands, keybindings }: Contributions, slime: boolean, strict = false): string {
-  const shown = keybindings.filter(({ when }) => (slime || when?.includes(SLIME) !== true) && (strict || when?.includes(STRICT) !== true))
+  const isSlime = ({ when }: { when?: string }): boolean => when?.includes(SLIME) === true
+  const on = keybindings.filter((one) => (slime || !isSlime(one)) && (strict || one.when?.includes(STRICT) !== true))
+  const shown = on.sort((one, other) => Number(isSlime(one)) - Number(isSlime(other)))
   const rows = commands.flatMap(({ command, title }) => {
     const keys = shown.filter((one) => one.command === command).map(({ key }) => printed(key))
     return keys.length === 0 ? [] : [{ keys: keys.join(', '), title }]

@@ -13,7 +13,8 @@ export async function offerPackage(error: Error, document: vscode.TextDocument, 
   const near = (await workspaceSystems()).filter(({ uri }) => document.uri.path.startsWith(uri.path.replace(/[^/]*$/, '')))
   const system = near.find((one) => one.name.toUpperCase() === name?.toUpperCase()) ?? (near.length === 1 ? near[0] : undefined)
   const load = system === undefined ? undefined : `Load ${label(system.name)}`
-  const choice = await vscode.window.showErrorMessage(`Consort: ${plain(error.message)}`, ...(load === undefined ? [] : [load]), WHOLE)
+  // An error would stay on the screen after the system was loaded in another way.
+  const choice = await vscode.window.showWarningMessage(`Consort: ${plain(error.message)}`, ...(load === undefined ? [] : [load]), WHOLE)
   if (choice === WHOLE) {
     await vscode.window.showTextDocument(document)
     await vscode.commands.executeCommand('consort.editor.evalBuffer')

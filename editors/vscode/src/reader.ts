@@ -144,11 +144,34 @@ export function complete(text: string): boolean {
 }
 
 /**
+ * The top-level forms. Where a list is never closed, the lists at the margin inside it are top-level
+ * forms, too, as for the server: it ends before the first of them.
+ */
+export function topLevelForms(text: string): Form[] {
+  const { forms, open } = read(text)
+  const broken = forms.at(-1)
+  if (broken === undefined || open[0] === undefined) return forms
+  const parts = [broken]
+  const collect = ({ children }: Form): void => {
+    for (const child of children) {
+      if (child.kind === 'list' && text[child.start - 1] === '\n') parts.push(child)
+      collect(child)
+    }
+  }
+  collect(broken)
+  const ended = parts.map((part, index) => {
+    const next = parts[index + 1]?.start ?? text.length
+    return part.end <= next ? part : { ...part, end: text.slice(0, next).trimEnd().length, children: part.children.filter(({ end }) => end <= next) }
+  })
+  return [...forms.slice(0, -1), ...ended]
+}
+
+/**
  * The top-level form at an offset: the one around it, else the last that ends on its line before
  * it, else the next.
  */
 export function topLevelFormAt(text: string, offset: number): Form | undefined {
-  const { forms } = read(text)
+  const forms = topLevelForms(text)
   return (
     forms.find((form) => form.start <= offset && offset <= form.end) ??
     forms.filter((form) => form.end <= offset).at(-1) ??

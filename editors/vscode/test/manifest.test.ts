@@ -69,6 +69,8 @@ test('activation waits for nothing and is not asked for by every window', () => 
 
 test("SLIME's keys are an option, and the sheet has all that are on", () => {
   const slime = contributes.keybindings.filter(({ when }) => when?.includes(SLIME) === true)
+  // The palette shows the last key of a command where no condition is true.
+  assert.deepEqual(contributes.keybindings.slice(0, slime.length), slime)
   assert.ok(slime.some(({ key, command }) => key === 'ctrl+c ctrl+c' && command === 'consort.editor.evalTopLevelForm'))
   // No key of VS Code's own is taken without the option.
   for (const { key, when } of contributes.keybindings) assert.ok(/^(?:ctrl\+alt\+l |alt\+enter$)/.test(key) || when?.includes(SLIME) === true || when?.includes(STRICT) === true || when?.includes(STEPPER) === true || when === 'focusedView == consort.restarts', key)

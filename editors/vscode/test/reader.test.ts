@@ -39,6 +39,20 @@ for (const [marked, form, top] of FORMS) {
   })
 }
 
+test('a list that is never closed ends before the next one at the margin', () => {
+  for (const [marked, form] of [
+    ['(a)\n\n(defun f (x)\n  (g x)\n\n(defun h (x)\n  x)\n\n(h 1)‸', '(h 1)'],
+    ['(defun f (x)\n  (g x)\n\n(defun h (x)\n  ‸x)\n\n(h 1)', '(defun h (x)\n  x)'],
+    ['(defun f (x)\n  (g‸ x)\n\n(defun h (x)\n  x)', '(defun f (x)\n  (g x)'],
+    ['(f\n(g\n(h‸)\n', '(h)'],
+    ['(f "\n(g)"\n  (h‸)', '(f "\n(g)"\n  (h)'],
+  ] as const) {
+    const [text, offset] = at(marked)
+    const found = topLevelFormAt(text, offset)
+    assert.equal(found && text.slice(found.start, found.end), form)
+  }
+})
+
 test('what is never closed is said', () => {
   assert.deepEqual(read('(a (b').open, [0, 3])
   assert.equal(read('(a "b').inside, 'string')
