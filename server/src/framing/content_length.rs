@@ -14,10 +14,17 @@ pub(crate) enum Frame<'a> {
     Malformed(String),
 }
 
-/// The error for bytes that cannot be a frame, or that have a body over the limit. No bytes were
+/// The largest number of characters of a header that a reason quotes.
+const QUOTED: usize = 60;
+
+/// The reason why bytes cannot be a frame, or that their body is over the limit. No bytes were
 /// skipped.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NotFramed;
+pub(crate) struct NotFramed(pub(crate) String);
+
+/// The reason for bytes without a header.
+const NO_HEADER: &str =
+    "expected `Content-Length: N` and an empty line, each ended by \\r\\n, before a body of N bytes";
 
 /// Finds frames in bytes that arrive in arbitrary parts.
 #[derive(Debug)]
@@ -81,13 +88,16 @@ impl FrameBuffer {
     /// The bytes cannot be a frame, or the body is over the limit. The bytes stay in the buffer.
     pub(crate) fn next_or_fail(&mut self) -> Result<Option<&[u8]>, NotFramed> {
         let rest = self.rest();
-        let Some((body, length)) = header(rest).map_err(|_| NotFramed)? else {
+        let Some((body, length)) = header(rest).map_err(|bad| NotFramed(bad.why))? else {
             // Typed text and other protocols are recognised before 8 KiB have arrived.
             let no_header = rest.first().is_some_and(|first| !first.is_ascii_alphabetic());
             let is_line = rest.contains(&b'\n') && find(rest, b"\r\n").is_none();
-            return if no_header || is_line { Err(NotFramed) } else { Ok(None) };
+            return if no_header || is_line { Err(NotFramed(NO_HEADER.into())) } else { Ok(None) };
         };
-        if length > self.limit { Err(NotFramed) } else { Ok(self.take(body, length)) }
+        if length > self.limit {
+            return Err(NotFramed(format!("a body of {length} bytes; the limit is {}", self.limit)));
+        }
+        Ok(self.take(body, length))
     }
 
     fn rest(&self) -> &[u8] {
@@ -129,11 +139,7 @@ impl Bad {
 /// Returns the place and the length of the body, once the header is complete.
 fn header(bytes: &[u8]) -> Result<Option<(usize, usize)>, Bad> {
     let Some(end) = find(&bytes[..bytes.len().min(MAX_HEADER + 4)], b"\r\n\r\n") else {
-        return if bytes.len() <= MAX_HEADER {
-            Ok(None)
-        } else {
-            Err(Bad::new("no header block: expected `Content-Length: N` and an empty line", MAX_HEADER))
-        };
+        return if bytes.len() <= MAX_HEADER { Ok(None) } else { Err(Bad::new(NO_HEADER, MAX_HEADER)) };
     };
     let body = end + 4;
     let text = std::str::from_utf8(&bytes[..end]).map_err(|_| Bad::new("the header is not ASCII", body))?;
@@ -142,7 +148,10 @@ fn header(bytes: &[u8]) -> Result<Option<(usize, usize)>, Bad> {
             && name.trim().eq_ignore_ascii_case("Content-Length")
         {
             let value = value.trim();
-            let bad = |_| Bad::new(format!("`Content-Length` is not a number: {value:?}"), body);
+            let bad = |_| {
+                let value: String = value.chars().take(QUOTED).collect();
+                Bad::new(format!("`Content-Length` is not a number of bytes: {value:?}"), body)
+            };
             return value.parse().map(|length| Some((body, length))).map_err(bad);
         }
     }
@@ -229,7 +238,7 @@ mod tests {
             let mut buffer = FrameBuffer::new(100);
             buffer.room().extend_from_slice(&[&framed(b"{}"), bytes].concat());
             assert_eq!(buffer.next_or_fail(), Ok(Some(&b"{}"[..])));
-            assert_eq!(buffer.next_or_fail(), Err(NotFramed), "{bytes:?}");
+            assert!(buffer.next_or_fail().is_err(), "{bytes:?}");
             assert_eq!(buffer.unfinished(), bytes);
         }
         let mut buffer = FrameBuffer::new(100);

@@ -174,6 +174,11 @@ impl<R: Read> BlockingLines<R> {
         read.map(|read| read > 0)
     }
 
+    /// Returns the bytes that were read and not returned.
+    pub(crate) fn pending(&self) -> &[u8] {
+        &self.buffer.bytes[self.buffer.start..]
+    }
+
     /// Takes the bytes of an incomplete line.
     pub(crate) fn unfinished(&mut self) -> Vec<u8> {
         self.buffer.unfinished()

@@ -272,15 +272,36 @@ fn an_editors_first_words_are_answered_as_the_specification_says() {
     editor.stdin.as_mut().unwrap().write_all(b"Content-Length: 3\r\n\r\n{]}").unwrap();
     let parse_error = editor.next("a parse error", |message| message["error"]["code"] == -32700);
     assert_eq!(parse_error["id"], Value::Null);
+    editor.send(&json!({"seq": 1, "type": "request", "command": "initialize"}));
+    editor.next("a refusal of the debugger's protocol", |message| message["error"]["code"] == -32600);
     editor.send(&json!({"method": "exit"}));
     assert_eq!(editor.finish().0, Some(1));
+}
 
-    let mut nonsense = Process::start(fixture.command(&["lsp"]));
-    nonsense.stdin.as_mut().unwrap().write_all(b"hello\n").unwrap();
-    let (code, said) = nonsense.finish();
-    assert_eq!(code, Some(1));
-    assert!(said.contains("not the Language Server Protocol"), "{said}");
-    assert!(fixture.status().is_none());
+#[test]
+fn input_that_is_not_the_protocol_is_told_and_starts_no_host() {
+    let fixture = Fixture::new();
+    for (commands, input, why) in [
+        (&["lsp", "dap"][..], "hello\n", "`Content-Length: N` and an empty line"),
+        (&["lsp", "dap"], "Content-Length: 2\n\n{}", "each ended by \\r\\n"),
+        (&["lsp", "dap"], "Content-Length: two\r\n\r\n{}", "not a number of bytes: \"two\""),
+        (&["lsp", "dap"], "Content-Length: 99999999999\r\n\r\n{}", "a body of 99999999999 bytes; the limit is"),
+        (&["lsp", "dap"], "Content-Length: 9\r\n\r\n{}", "in the middle of a message, after \"Content-Length: 9"),
+        (&["lsp", "dap"], "\u{16}\u{3}\u{1}\u{0}", "got \"\\u{16}\\u{3}\\u{1}\\0\""),
+        (&["dap"], "Content-Length: 1\r\n\r\n{}", "the first message is no request"),
+        (&["dap"], "Content-Length: 23\r\n\r\n{\"method\":\"initialize\"}", "missing field `command`"),
+        (&["mcp"], "\nhello", "expected a JSON object on each line; got \"hello\""),
+        (&["mcp"], "Content-Length: 2\r\n\r\n{}", "expected a JSON object on each line; got \"Content-Length: 2"),
+        (&["lsp", "dap", "mcp"], "", "it ended before the "),
+    ] {
+        for command in commands {
+            let output = fixture.run_with_input(&[command], input);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!((output.status.code(), &output.stdout[..]), (Some(1), &b""[..]), "{command} {input:?}: {said}");
+            assert!(said.contains(why) && said.contains(&format!("consort {command} --help")), "{command}: {said}");
+            assert!(fixture.status().is_none(), "{command} {input:?}");
+        }
+    }
 }
 
 #[test]

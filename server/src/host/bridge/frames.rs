@@ -1,5 +1,6 @@
 //! The messages within the bytes that an editor's bridge copies.
 
+use super::protocol::quoted;
 use crate::framing::content_length::{self, FrameBuffer};
 
 /// The maximum length of a message, in bytes.
@@ -14,8 +15,11 @@ pub(super) struct Frames {
 /// The error for bytes that cannot be a message of LSP, or for a message over the limit. The bytes
 /// after them cannot be parsed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a header with Content-Length, got {0:?}")]
-pub(super) struct NotFramed(String);
+#[error("{why}; got {got}")]
+pub(super) struct NotFramed {
+    why: String,
+    got: String,
+}
 
 impl Default for Frames {
     fn default() -> Frames {
@@ -31,9 +35,8 @@ impl Frames {
             match self.buffer.next_or_fail() {
                 Ok(Some(message)) => on_message(message),
                 Ok(None) => return Ok(()),
-                Err(content_length::NotFramed) => {
-                    let bytes = self.buffer.unfinished();
-                    return Err(NotFramed(String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned()));
+                Err(content_length::NotFramed(why)) => {
+                    return Err(NotFramed { why, got: quoted(self.buffer.unfinished()) });
                 }
             }
         }
@@ -67,8 +70,8 @@ mod tests {
     #[test]
     fn what_is_not_framed_is_told_by_its_start() {
         let mut frames = Frames::default();
-        let error = frames.push(b"hello\n", |_| {}).unwrap_err();
-        assert_eq!(error.to_string(), "expected a header with Content-Length, got \"hello\\n\"");
+        let error = frames.push(b"hello\n", |_| {}).unwrap_err().to_string();
+        assert!(error.starts_with("expected `Content-Length: N`") && error.ends_with("; got \"hello\\n\""), "{error}");
         assert_eq!(frames.unfinished(), b"hello\n");
     }
 }

@@ -32,6 +32,13 @@ impl Lines {
         Lines { lines: BlockingLines::new(file) }
     }
 
+    /// Waits for bytes that are not blank. Returns those that have arrived, which are not taken, or
+    /// none at the end of the input.
+    pub(super) fn first_bytes(&mut self) -> io::Result<&[u8]> {
+        while self.lines.pending().trim_ascii().is_empty() && self.lines.fill()? {}
+        Ok(self.lines.pending().trim_ascii_start())
+    }
+
     /// Returns the next line. With `wait`, returns [`Line::Late`] if there is none within that
     /// time.
     pub(super) fn next(&mut self, wait: Option<Duration>) -> io::Result<Line> {
@@ -94,6 +101,19 @@ mod tests {
         drop(write);
         assert_eq!(lines.next(None).unwrap(), Line::Some(b"e".to_vec()));
         assert_eq!(lines.next(None).unwrap(), Line::End);
+    }
+
+    #[test]
+    fn the_first_bytes_are_told_and_stay() {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let (mut lines, mut write) = (Lines::new(File::from(read)), File::from(write));
+        write.write_all(b" \n a").unwrap();
+        assert_eq!(lines.first_bytes().unwrap(), b"a");
+        write.write_all(b"b\n").unwrap();
+        drop(write);
+        assert_eq!(lines.next(None).unwrap(), Line::Some(b" \n".to_vec()));
+        assert_eq!(lines.next(None).unwrap(), Line::Some(b" ab\n".to_vec()));
+        assert_eq!(lines.first_bytes().unwrap(), b"");
     }
 
     #[test]

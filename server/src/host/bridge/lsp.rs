@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use self::state::{BridgeState, Passed};
 use super::frames::{Frames, framed};
 use super::pending::Peek;
+use super::protocol::LSP;
 use crate::fault::{self, Call};
 use crate::framing::content_length;
 use crate::framing::json::may_be_about_text;
@@ -134,7 +135,7 @@ impl Shared {
 /// I/O errors on standard input and output; a broken pipe means that the client left.
 #[allow(clippy::print_stderr)] // printed to the editor's log of the server
 pub fn run() -> io::Result<ExitCode> {
-    super::greet_a_person("the Language Server Protocol", "lsp");
+    LSP.greet_a_person();
     let (mut stdin, mut stdout) = (super::stdin()?, super::stdout()?);
     let Some(opening) = await_initialize(&mut stdin, &mut stdout)? else { return Ok(ExitCode::FAILURE) };
     let connected = root(&opening.params).and_then(|root| {
@@ -225,7 +226,6 @@ struct Opening {
 
 /// Reads until `initialize` arrives. Answers earlier messages as LSP 3.17 specifies. Returns `None`
 /// if the client left, sent `exit`, or does not speak LSP.
-#[allow(clippy::print_stderr)] // printed to the editor's log of the server
 fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Opening>> {
     #[derive(serde::Deserialize)]
     struct Message {
@@ -241,7 +241,10 @@ fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Op
     let mut piece = vec![0; READ_SIZE];
     loop {
         let read = match stdin.read(&mut piece) {
-            Ok(0) => return Ok(None),
+            Ok(0) => {
+                LSP.refuse_end("the request initialize", frames.unfinished());
+                return Ok(None);
+            }
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
@@ -262,6 +265,10 @@ fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Op
                 answers.push(error_answer(&id, -32002, "the first request must be initialize"));
             }
             Ok(Message { method: Some(method), .. }) => exit = method == "exit",
+            Ok(Message { id: None, .. }) => {
+                answers.push(error_answer(&Value::Null, -32600, "not JSON-RPC: a message has a method or an id"));
+            }
+            // An answer, although nothing was asked.
             Ok(_) => {}
             Err(error) => answers.push(error_answer(&Value::Null, -32700, &format!("not JSON-RPC: {error}"))),
         });
@@ -269,8 +276,7 @@ fn await_initialize(stdin: &mut File, stdout: &mut File) -> io::Result<Option<Op
             stdout.write_all(&framed(&answer))?;
         }
         if let Err(error) = framing {
-            let why = format!("this is not the Language Server Protocol: {error}");
-            eprintln!("consort lsp: {}", crate::shown::terminal(&why));
+            LSP.refuse(&error.to_string());
             return Ok(None);
         }
         if exit {

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use self::asked::HostRequests;
 use super::lines::{self, Line, Lines};
 use super::pending::{Peek, Pending};
+use super::protocol::{MCP, quoted};
 use crate::fault::{self, Call};
 use crate::framing::{self, lines::BlockingLines};
 use crate::host::election::{self, Place};
@@ -104,8 +105,11 @@ struct Handshake {
 /// # Errors
 /// I/O errors on standard input and output; a broken pipe means that the client left.
 pub fn run(workspace: Option<PathBuf>) -> io::Result<ExitCode> {
-    super::greet_a_person("the Model Context Protocol", "mcp");
+    MCP.greet_a_person();
     let mut lines = Lines::new(super::stdin()?);
+    if !begins_with_json(&mut lines)? {
+        return Ok(ExitCode::FAILURE);
+    }
     let mut bridge = Bridge {
         workspace,
         shared: Arc::default(),
@@ -128,6 +132,18 @@ pub fn run(workspace: Option<PathBuf>) -> io::Result<ExitCode> {
     }
     bridge.finish()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns true if the input begins as a JSON-RPC message. Otherwise the input is refused before a
+/// host is started, at its first bytes: there may be no line break.
+fn begins_with_json(lines: &mut Lines) -> io::Result<bool> {
+    let first = lines.first_bytes()?;
+    match first.first() {
+        Some(b'{' | b'[') => return Ok(true),
+        Some(_) => MCP.refuse(&format!("expected a JSON object on each line; got {}", quoted(first))),
+        None => MCP.refuse_end("the first message", &[]),
+    }
+    Ok(false)
 }
 
 impl Bridge {

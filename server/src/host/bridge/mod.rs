@@ -10,6 +10,7 @@ mod lines;
 pub mod lsp;
 pub mod mcp;
 mod pending;
+mod protocol;
 
 use std::fs::File;
 use std::io;
@@ -23,14 +24,4 @@ fn stdin() -> io::Result<File> {
 /// Returns standard output without a buffer of std's, which would need flushing.
 fn stdout() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
-}
-
-/// Explains the command to a person who starts a bridge in a terminal.
-#[allow(clippy::print_stderr)] // a bridge's standard error is for people
-fn greet_a_person(protocol: &str, command: &str) {
-    if io::IsTerminal::is_terminal(&io::stdin()) {
-        eprintln!(
-            "consort {command} speaks {protocol} on standard input and output: your editor or agent starts it. See `consort {command} --help`."
-        );
-    }
 }
