@@ -24,6 +24,7 @@ use consort::text::position::{PositionEncoding, to_position};
 use ropey::Rope;
 use serde_json::{Value, json};
 
+use super::eval::seconds;
 use super::output::{self, Failure, ProgressLine, colour, print, print_as_it_is, print_error, width};
 use super::trust;
 use consort::ide::files;
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Seconds for one file or system [default: check.deadline_s, 20; for a system 600]
-    #[arg(long, short, value_name = "S")]
+    #[arg(long, short, value_name = "S", value_parser = seconds)]
     timeout: Option<f64>,
 }
 
@@ -99,8 +100,21 @@ fn suggestion(path: &Path) -> String {
         Some(name) if path.extension().is_none() && !name.contains('/') => {
             format!("; to check a system, name its file, as in `consort check {name}.asd`")
         }
-        _ => String::new(),
+        _ => near(path).map_or_else(String::new, |near| format!("; did you mean {}?", shown::path(&near))),
     }
+}
+
+/// Returns the entry of the directory whose name is nearly that of `path`.
+fn near(path: &Path) -> Option<PathBuf> {
+    let wanted = path.file_name()?.to_str()?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let entries = std::fs::read_dir(parent.unwrap_or(Path::new("."))).ok()?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let like = names.filter_map(|name| {
+        let distance = strsim::damerau_levenshtein(wanted, &name);
+        (distance <= (wanted.chars().count() / 4).clamp(1, 3)).then_some((distance, name))
+    });
+    like.min().map(|(_, name)| path.with_file_name(name))
 }
 
 impl Run {

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
+use clap::builder::NonEmptyStringValueParser;
 use consort::host::control::{InputLine, Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{self, Hello, Protocol};
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     #[arg(allow_hyphen_values = true)]
     code: String,
     /// The package to read and evaluate in [default: CL-USER]
-    #[arg(long, short)]
+    #[arg(long, short, value_parser = NonEmptyStringValueParser::new())]
     package: Option<String>,
     /// Seconds after which it is interrupted [default: eval.timeout_s, 30]
     #[arg(long, short, value_name = "S", value_parser = seconds)]
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     workspace: WorkspaceArg,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 86_400.0 => Ok(seconds),
         _ => Err("expected a number of seconds, more than 0 and at most 86400".into()),

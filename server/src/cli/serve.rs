@@ -13,7 +13,7 @@ use consort::host::election::{READY, TAKEN};
 use consort::host::log::{self, Log};
 use consort::host::runtime_dir::{HostFile, RuntimeDir};
 use consort::host::serve::{leave, serve};
-use consort::host::services::SharedImage;
+use consort::host::services::{SharedImage, open_http};
 use consort::host::whereabouts;
 
 use super::output::Failure;
@@ -33,7 +33,11 @@ pub(crate) struct Args {
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "expected an address of this machine and a port, such as 127.0.0.1:7777".into())
+    let address = text
+        .parse()
+        .map_err(|_| "expected an address of this machine and a port, such as 127.0.0.1:7777".to_owned())?;
+    consort::mcp::require_loopback(address).map_err(|error| error.to_string())?;
+    Ok(address)
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -119,6 +123,14 @@ fn live(
     if let Some(untrusted) = &config.untrusted {
         tracing::warn!("{}", untrusted.notice());
     }
+    // Before the host is announced: no client meets a host that leaves at once.
+    let http = match args.http.map(|address| open_http(address, workspace)).transpose() {
+        Ok(http) => http,
+        Err(error) => {
+            elected.abandon();
+            return Err(error.into());
+        }
+    };
     let linger = args.background.then_some(config.linger);
     let (pid, folders) = (std::process::id(), Vec::new());
     let file = HostFile { pid, workspace: workspace.into(), version: VERSION.into(), log, folders };
@@ -130,13 +142,8 @@ fn live(
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let result = tokio.block_on(async {
         let services = SharedImage::start(config, workspace, runtime);
-        let opened = async {
-            if let Some(address) = args.http {
-                services.serve_http(address, workspace).await?;
-            }
-            ready()
-        };
-        if let Err(error) = opened.await {
+        let opened = http.map_or(Ok(()), |http| services.serve_http(http)).and_then(|()| ready());
+        if let Err(error) = opened {
             leave(elected, Arc::new(services)).await;
             return Err(error);
         }

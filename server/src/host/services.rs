@@ -22,7 +22,7 @@ use crate::dap;
 use crate::image::{Image, process_table, programs};
 use crate::lsp;
 use crate::mcp;
-use crate::mcp::{BreakpointRecords, BridgeKey, HttpServer};
+use crate::mcp::{BreakpointRecords, BridgeKey, HttpEntrance};
 use crate::session::{OpenFolders, Session};
 
 /// The time limit for the image's end. Within less, the image is asked to end, and killed if it
@@ -54,26 +54,25 @@ impl SharedImage {
         SharedImage { session, image, breakpoints, http: CancellationToken::new() }
     }
 
-    /// Opens the HTTP server beside the socket. It closes with the host. The token is in the user's
-    /// own state directory, so that a client's settings stay valid over restarts.
+    /// Serves HTTP beside the socket, until the host ends.
     ///
     /// # Errors
-    /// Fails when the address is not a loopback one or cannot be bound, or there is no directory
-    /// for the token.
-    pub async fn serve_http(&self, address: SocketAddr, workspace: &Path) -> io::Result<HttpServer> {
-        let no_home =
-            || io::Error::other("no home directory is known, so there is no place for HTTP's token; set HOME");
-        let token_file = super::log::path_for(workspace).ok_or_else(no_home)?.with_extension("token");
-        let frontend = mcp::serve_http(self.session.clone(), address, &token_file, self.http.clone())
-            .await
-            .map_err(io::Error::other)?;
-        tracing::info!(
-            "MCP at http://{}/mcp for who sends `Authorization: Bearer TOKEN`; the token is in {}",
-            frontend.address,
-            token_file.display()
-        );
-        Ok(frontend)
+    /// The runtime cannot watch the entrance.
+    pub fn serve_http(&self, entrance: HttpEntrance) -> io::Result<()> {
+        mcp::serve_http(self.session.clone(), entrance, self.http.clone())
     }
+}
+
+/// Opens the entrance of HTTP. The token is in the user's own state directory, so that a client's
+/// settings stay valid over restarts.
+///
+/// # Errors
+/// Fails when the address is not a loopback one or cannot be bound, or there is no directory for
+/// the token.
+pub fn open_http(address: SocketAddr, workspace: &Path) -> io::Result<HttpEntrance> {
+    let no_home = || io::Error::other("no home directory is known, so there is no place for HTTP's token; set HOME");
+    let token_file = super::log::path_for(workspace).ok_or_else(no_home)?.with_extension("token");
+    HttpEntrance::open(address, &token_file).map_err(io::Error::other)
 }
 
 /// Returns the session for an agent that works in a folder of an editor, or `session` itself if no

@@ -1,6 +1,7 @@
 //! MCP over streamable HTTP, for agents that cannot start a program. Only clients on this machine
 //! that have the token are served.
 
+use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +18,6 @@ use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::http_listener::{LimitedListener, Peer};
@@ -31,7 +31,7 @@ const BODY_LIMIT: usize = 16 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// The address is reachable from other machines.
-    #[error("--http {0}: only loopback addresses are served; use 127.0.0.1:{port} or [::1]:{port}", port = .0.port())]
+    #[error("only loopback addresses are served; use 127.0.0.1:{port} or [::1]:{port}", port = .0.port())]
     NotLoopback(SocketAddr),
     /// The address is in use, or not an address of this machine.
     #[error(
@@ -53,33 +53,63 @@ pub enum HttpError {
     },
 }
 
-/// A running HTTP server.
-#[derive(Debug)]
-pub struct HttpServer {
-    /// The address on which the server listens, with the actual port.
-    pub address: SocketAddr,
-    /// The server's task. It ends when the cancellation token that was given to [`serve_http`] is
-    /// cancelled.
-    pub task: JoinHandle<()>,
+/// Refuses an address that other machines can reach.
+///
+/// # Errors
+/// [`HttpError::NotLoopback`].
+pub fn require_loopback(address: SocketAddr) -> Result<(), HttpError> {
+    if address.ip().is_loopback() { Ok(()) } else { Err(HttpError::NotLoopback(address)) }
 }
 
-/// Serves MCP at `http://ADDRESS/mcp` to clients with the bearer token in `token_file`. The file is
-/// created (mode 0600) if it does not exist. Requests whose `Host` is not a loopback address are
-/// refused. So are requests from a web page (`Origin`) of another machine.
-pub async fn serve_http(
-    session: Session,
+/// A bound address and the token of its clients: everything that can fail before requests are
+/// served.
+pub struct HttpEntrance {
+    /// The address, with the actual port.
     address: SocketAddr,
-    token_file: &Path,
-    stop: CancellationToken,
-) -> Result<HttpServer, HttpError> {
-    if !address.ip().is_loopback() {
-        return Err(HttpError::NotLoopback(address));
+    listener: std::net::TcpListener,
+    token: Arc<str>,
+    token_file: PathBuf,
+}
+
+/// Without the token, which is a secret.
+impl fmt::Debug for HttpEntrance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpEntrance").field("address", &self.address).finish_non_exhaustive()
     }
-    let token =
-        token::read_or_make(token_file).map_err(|reason| HttpError::Token { path: token_file.to_owned(), reason })?;
-    let listen = |source| HttpError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(listen)?;
-    let address = listener.local_addr().map_err(listen)?;
+}
+
+impl HttpEntrance {
+    /// Binds a loopback address, and reads the bearer token in `token_file`. The file is created
+    /// (mode 0600) if it does not exist.
+    ///
+    /// # Errors
+    /// The address or the token file cannot be used.
+    pub fn open(address: SocketAddr, token_file: &Path) -> Result<HttpEntrance, HttpError> {
+        require_loopback(address)?;
+        let token = token::read_or_make(token_file)
+            .map_err(|reason| HttpError::Token { path: token_file.to_owned(), reason })?;
+        let bound = std::net::TcpListener::bind(address).and_then(|listener| {
+            listener.set_nonblocking(true)?;
+            Ok((listener.local_addr()?, listener))
+        });
+        let (address, listener) = bound.map_err(|source| HttpError::Listen { address, source })?;
+        Ok(HttpEntrance { address, listener, token: token.into(), token_file: token_file.to_owned() })
+    }
+}
+
+/// Starts to serve MCP at `http://ADDRESS/mcp` to clients with the bearer token, until `stop` is
+/// cancelled. Requests whose `Host` is not a loopback address are refused. So are requests from a
+/// web page (`Origin`) of another machine. Must be called within a Tokio runtime.
+///
+/// # Errors
+/// The runtime cannot watch the socket.
+pub fn serve_http(session: Session, entrance: HttpEntrance, stop: CancellationToken) -> io::Result<()> {
+    let listener = TcpListener::from_std(entrance.listener)?;
+    tracing::info!(
+        "MCP at http://{}/mcp for who sends `Authorization: Bearer TOKEN`; the token is in {}",
+        entrance.address,
+        entrance.token_file.display()
+    );
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
         .with_allowed_origins(["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"])
@@ -94,8 +124,8 @@ pub async fn serve_http(
     );
     let router = Router::new()
         .nest_service("/mcp", service)
-        .layer(middleware::from_fn_with_state(Arc::<str>::from(token), require_token));
-    let task = tokio::spawn(async move {
+        .layer(middleware::from_fn_with_state(entrance.token, require_token));
+    tokio::spawn(async move {
         let router = router.into_make_service_with_connect_info::<Peer>();
         let served = axum::serve(LimitedListener::new(listener), router)
             .with_graceful_shutdown(async move { stop.cancelled().await })
@@ -104,7 +134,7 @@ pub async fn serve_http(
             tracing::error!(%error, "the HTTP listener ended");
         }
     });
-    Ok(HttpServer { address, task })
+    Ok(())
 }
 
 async fn require_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {

@@ -40,7 +40,7 @@ use tokio_util::sync::CancellationToken;
 use crate::session::Session;
 
 pub use breakpoint_records::{BreakpointRecords, BridgeKey};
-pub use http::{HttpError, HttpServer, serve_http};
+pub use http::{HttpEntrance, HttpError, require_loopback, serve_http};
 
 /// Serves one client until it disconnects. When `read` ends, calls in progress may finish, because
 /// a script may pipe its requests in and read on. Prefer [`serve_socket`], which also detects that

@@ -122,6 +122,7 @@ fn check_shows_carets_and_tells_by_its_exit_code() {
     for (wrong, wanted) in [
         ("missing.lisp", "consort check: missing.lisp: No such file or directory\n"),
         ("shop", "shop: No such file or directory; did you mean shop.asd?\n"),
+        ("./shpo.asd", "./shpo.asd: No such file or directory; did you mean ./shop.asd?\n"),
         ("other", "to check a system, name its file, as in `consort check other.asd`\n"),
         ("-", "`consort check` does not read standard input: write the code into a file\n"),
     ] {
@@ -227,6 +228,26 @@ fn status_says_that_none_runs() {
     assert!(out(&output).starts_with("No host runs for"), "{output:?}");
     let json: Value = serde_json::from_slice(&fixture.run(&["status", "--json"]).stdout).unwrap();
     assert_eq!(json["running"], false);
+}
+
+#[test]
+fn a_wrong_argument_starts_nothing() {
+    let fixture = Fixture::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (arguments, why) in [
+        (&["serve", "--http", "1.2.3.4:80"][..], "only loopback addresses are served"),
+        (&["serve", "--http", &taken], "another `consort serve --http`"),
+        (&["check", ".", "--timeout=-1"], "expected a number of seconds"),
+        (&["check", ".", "--timeout=nan"], "expected a number of seconds"),
+        (&["eval", "1", "--package", ""], "a value is required for '--package"),
+        (&["repl", "--package", ""], "a value is required for '--package"),
+    ] {
+        let output = fixture.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        assert!(err(&output).contains(why) && !err(&output).contains("the host starts"), "{arguments:?}: {output:?}");
+        assert!(fixture.status().is_none(), "{arguments:?}");
+    }
 }
 
 #[test]

@@ -101,6 +101,9 @@ pub(super) fn is_quit(line: &str) -> bool {
 /// The message before the evaluation of a line for which [`is_word`] is true.
 pub(super) const WORD: &str = "; :help lists the commands, :quit leaves\n";
 
+/// [`WORD`] for a line that is typed at a stop.
+pub(super) const WORD_AT_STOP: &str = "; :help lists the commands, :abort ends the program, :quit then leaves\n";
+
 /// Returns true if a line is a word with which newcomers ask for help or leave.
 pub(super) fn is_word(line: &str) -> bool {
     matches!(line.trim().to_lowercase().as_str(), "help" | "quit" | "exit" | "bye" | "?")

@@ -135,6 +135,9 @@ impl Prompt {
         match command {
             Command::Code if line.trim().is_empty() => Ok(()),
             Command::Code => {
+                if commands::is_word(line) {
+                    repl.screen.print(commands::WORD_AT_STOP)?;
+                }
                 self.evaluate(repl, line)?;
                 let hint = if commands::is_like_one(line) { commands::NOT_ONE } else { "" };
                 Ok(repl.screen.print(hint)?)

@@ -25,6 +25,7 @@ use std::io;
 use std::process::ExitCode;
 use std::rc::Rc;
 
+use clap::builder::NonEmptyStringValueParser;
 use consort::host::election::Place;
 use consort::shown;
 
@@ -40,7 +41,7 @@ use session::Repl;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The package to begin in [default: CL-USER]
-    #[arg(long, short)]
+    #[arg(long, short, value_parser = NonEmptyStringValueParser::new())]
     package: Option<String>,
     #[command(flatten)]
     workspace: WorkspaceArg,
