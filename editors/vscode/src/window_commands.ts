@@ -15,7 +15,15 @@ export function registerWindowCommands(features: Features, command: Register): v
   command('showLog', () => log.show(true))
   command('showOutput', () => output.show(true))
   command('menu', () => showMenu(server))
-  command('walkthrough', () => vscode.commands.executeCommand('workbench.action.openWalkthrough', `${context.extension.id}#consort.start`, false))
+  command('walkthrough', async () => {
+    await vscode.commands.executeCommand('workbench.action.openWalkthrough', `${context.extension.id}#consort.start`, false)
+    // VS Code marks a step as done when its condition becomes true, and not if it was true before.
+    const known = { program: server.found !== undefined, image: server.condition.state === 'ready' }
+    for (const [name, isKnown] of Object.entries(known)) {
+      await vscode.commands.executeCommand('setContext', `consort.known.${name}`, false)
+      await vscode.commands.executeCommand('setContext', `consort.known.${name}`, isKnown)
+    }
+  })
   command('newProject', (given?: Parameters<typeof newProject>[1]) => newProject(context.globalState, given))
   command('keys', () => {
     const { contributes } = context.extension.packageJSON as { contributes: Contributions }

@@ -21,6 +21,14 @@ export default async function ({ workbench, page, step }) {
     assert.deepEqual(own.filter(({ key }) => key !== 'alt+enter' && taken.has(key.split(' ')[0])), [])
   })
 
+  await step('the walkthrough has marked what is there already', async () => {
+    await workbench.scratch('(+ 1 2)')
+    await workbench.evaluate('scratch.lisp', '(+ 1', '⇒ 3')
+    await workbench.command('Consort: Get Started')
+    for (const title of ['Install SBCL', 'Install Consort', 'Check the installation'])
+      await page.locator('.getting-started-step', { hasText: title }).locator('[role=checkbox][aria-checked=true]').first().waitFor()
+  })
+
   await step('without the program: one notification, and the walkthrough with the commands', async () => {
     const program = join(process.env.HOME, '.cargo/bin/consort')
     renameSync(program, `${program}.away`)
