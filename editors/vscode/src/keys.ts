@@ -22,7 +22,9 @@ export function keySheet({ commands, keybindings }: Contributions, slime: boolea
   const shown = on.sort((one, other) => Number(isSlime(one)) - Number(isSlime(other)))
   const rows = commands.flatMap(({ command, title }) => {
     const keys = shown.filter((one) => one.command === command).map(({ key }) => printed(key))
-    return keys.length === 0 ? [] : [{ keys: keys.join(', '), title }]
+    // A row of digits.
+    const told = keys.length > 3 ? `${keys[0]} to ${keys.at(-1)}` : keys.join(', ')
+    return keys.length === 0 ? [] : [{ keys: told, title }]
   })
   const width = Math.max(...rows.map(({ keys }) => keys.length))
   const lines = rows.map(({ keys, title }) => `${keys.padEnd(width)}  ${title}`)

@@ -78,6 +78,9 @@ test("SLIME's keys are an option, and the sheet has all that are on", () => {
   assert.doesNotMatch(plain, /^(?:Delete|Backspace) /m)
   assert.match(keySheet(contributes, false, true), /^Delete +/m)
   assert.match(plain, /^Alt\+Enter +Evaluate the Top-Level Form$/m)
+  assert.match(plain, /^0 to 9 +Debug: Invoke a Restart by Number$/m)
+  // Beside a text there is no room for much.
+  assert.ok(plain.split('\n').every((line) => line.search(/ {2}/) <= 22), plain)
   assert.match(both, /^Alt\+Enter, Ctrl\+C Ctrl\+C +Evaluate the Top-Level Form$/m)
   assert.match(both, /^Ctrl\+Alt\+L E, Ctrl\+X Ctrl\+E /m)
 })
