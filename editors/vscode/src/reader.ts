@@ -144,8 +144,8 @@ export function complete(text: string): boolean {
 }
 
 /**
- * The top-level forms. Where a list is never closed, the lists at the margin inside it are top-level
- * forms, too, as for the server: it ends before the first of them.
+ * The top-level forms. Where a list is never closed, the lists at the margin inside it are
+ * top-level forms, too, as for the server: it ends before the first of them.
  */
 export function topLevelForms(text: string): Form[] {
   const { forms, open } = read(text)
