@@ -177,7 +177,8 @@ fn indentation_beside_emacs() -> Result<()> {
     for line in std::fs::read_to_string(Path::new(&directory).join("files"))?.lines() {
         let Some((original, output)) = line.split_once('\t') else { continue };
         let Ok(theirs) = std::fs::read(output) else { continue };
-        let (text, theirs) = (decode(std::fs::read(original)?), decode(theirs));
+        // Emacs writes files with CRLF with LF.
+        let (text, theirs) = (decode(std::fs::read(original)?).replace("\r\n", "\n"), decode(theirs));
         let ours = formatted(&text, Options { tab_size: 8, tabs: false });
         let (our_lines, their_lines): (Vec<&str>, Vec<&str>) = (ours.lines().collect(), theirs.lines().collect());
         if our_lines.len() != their_lines.len() {

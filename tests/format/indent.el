@@ -38,7 +38,8 @@
     (let ((file (pop command-line-args-left))
           (output (pop command-line-args-left)))
       (with-temp-buffer
-        (let ((coding-system-for-read 'utf-8-unix))
+        ;; The line breaks of the file, as when a person opens it: CRLF is no part of the text.
+        (let ((coding-system-for-read 'utf-8))
           (insert-file-contents file))
         (lisp-mode)
         (setq-local indent-tabs-mode nil)

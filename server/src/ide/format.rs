@@ -3,6 +3,8 @@
 
 mod around;
 mod columns;
+mod guarded_pairs;
+mod if_star;
 mod loops;
 pub mod roles;
 pub mod rules;

@@ -11,6 +11,8 @@ const LEVELS: usize = 6;
 /// The number of elements up to which feature expressions (`#+x`) are counted. No operator has
 /// separate rules for more arguments than that.
 const COUNTED: usize = 8;
+/// The number of elements up to which a list is searched for elements with feature expressions.
+const MAX_GUARDED: usize = 64;
 /// The maximum number of closing parentheses and blanks that are skipped at the start of a line.
 const MAX_CLOSING: usize = 200;
 
@@ -54,6 +56,7 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, bodies: &Bodies) ->
                 tentative = Some(line.below);
                 line.behind_feature()
             }
+            None if level == 0 && line.is_below_head() => None,
             None if level == 0 => line.as_keyword().or_else(|| line.behind_feature()),
             None => None,
         };
@@ -238,7 +241,7 @@ impl Line<'_, '_> {
             Rule::Do if path.first().is_some_and(|position| *position >= 3) => self.in_tagbody(path, 2),
             Rule::Do => self.by_specs(DO, path, form),
             Rule::LambdaBody => match path {
-                [position] if *position <= 3 => self.open + 2,
+                [position] if *position <= 3 => self.of_function(form).unwrap_or(self.open) + 2,
                 _ => self.below,
             },
             Rule::Method => {
@@ -247,9 +250,19 @@ impl Line<'_, '_> {
                 self.by_specs(&specs, path, form)
             }
             Rule::Defsetf => self.in_defsetf(path, form),
-            Rule::Loop if path.len() > 1 => self.below,
+            Rule::Loop | Rule::IfStar if path.len() > 1 => self.below,
+            Rule::IfStar => super::if_star::column(self.lines, self.list, self.at, self.last()),
             Rule::Loop => super::loops::column(self.lines, self.list, self.at, self.last()),
         }
+    }
+
+    /// Returns the column of the parenthesis of `(function (lambda ...))`, to which the body of the
+    /// `lambda` is relative.
+    fn of_function(&self, lambda: NodeId) -> Option<usize> {
+        let around = list_around(self.tree, lambda)?;
+        let node = self.tree.node(around);
+        let is_function = self.lines.roles.operator(around) == Some("function");
+        is_function.then(|| self.lines.column(node.inner - 1))
     }
 
     /// Returns the number of arguments before the lambda list of a method.
@@ -344,13 +357,27 @@ impl Line<'_, '_> {
         }
     }
 
-    /// Returns the column of a keyword: that of the first keyword of the pairs before it.
+    /// Returns true if the head of the list is alone on its line, and an argument is below it. All
+    /// further arguments are below that one, keywords and those after `#+x` too.
+    fn is_below_head(&self) -> bool {
+        let [first, second, ..] = self.before else { return false };
+        !self.lines.same_line(*first, *second)
+            && self.lines.line(self.start(*first)) == self.lines.line(self.tree.node(self.list).inner - 1)
+            && self.lines.comment_behind(self.list, *first).is_none()
+    }
+
+    /// Returns the column of a keyword: that of the first keyword of the pairs before it. Several
+    /// values for different features (`#+x a #-x b`) are one.
     fn as_keyword(&self) -> Option<usize> {
         let elements = self.tree.element_list(self.list);
         let next = elements.get(self.before.len()).filter(|next| self.start(**next) == self.at);
         let written = next.map_or(self.rest(), |next| self.tree.text_of(self.tree.unguarded(*next)));
         if !written.starts_with(':') {
             return None;
+        }
+        let guarded = self.before.iter().take(MAX_GUARDED).any(|id| self.tree.node(*id).kind == Kind::Guarded);
+        if guarded && self.before.len() <= MAX_GUARDED {
+            return super::guarded_pairs::first_keyword(self.tree, self.before).map(|at| self.lines.column(at));
         }
         self.lines.first_keyword(self.list, self.before).map(|first| self.column_of(first))
     }

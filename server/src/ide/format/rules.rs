@@ -218,7 +218,19 @@ impl Bodies {
 pub fn special(name: &str) -> bool {
     matches!(
         name,
-        "loop" | "defmethod" | "cond" | "if" | "setf" | "setq" | "tagbody" | "prog" | "prog*" | "and" | "or" | "not"
+        "loop"
+            | "defmethod"
+            | "cond"
+            | "if"
+            | "if*"
+            | "setf"
+            | "setq"
+            | "tagbody"
+            | "prog"
+            | "prog*"
+            | "and"
+            | "or"
+            | "not"
     )
 }
 

@@ -34,6 +34,8 @@ pub(super) enum Rule {
     Defsetf,
     /// The clauses of `loop`.
     Loop,
+    /// The words and forms of Franz's `if*`.
+    IfStar,
 }
 
 /// The indentation of an operator's arguments.
@@ -93,6 +95,7 @@ pub(super) fn of(name: &str, keyword: bool) -> Option<Method> {
         "case" | "ccase" | "ecase" | "typecase" | "etypecase" | "ctypecase" => Arguments(CASE),
         "cond" => Arguments(&[Rest, List(Some(2), &[Rest, Below])]),
         "if" => Arguments(&[Rest, Below]),
+        "if*" => Method::By(Rule::IfStar),
         "let" | "let*" | "compiler-let" | "handler-bind" | "restart-bind" | "symbol-macrolet" => Arguments(LET),
         "flet" | "labels" | "macrolet" | "generic-flet" | "generic-labels" => Arguments(LOCAL),
         "lambda" => Arguments(&[Lambda, Rest, By(Rule::LambdaBody)]),

@@ -282,6 +282,36 @@ fn keywords_are_aligned_as_emacs_does() {
 }
 
 #[test]
+fn arguments_below_a_head_alone_on_its_line_are_in_one_column() {
+    stays("(make-thing\n a b :c 1\n :d 2\n #+x :e #+x 3\n :f 4)");
+    stays("(f (make-thing\n    a :c 1\n    :d 2))");
+    stays("(make-thing ; comment\n            a :c 1\n              :d 2)");
+    stays("(make-thing a\n            b :c 1\n              :d 2)");
+}
+
+#[test]
+fn values_for_different_features_are_one_argument() {
+    stays("(open file :type #+a :one #-a :two\n           :other 1)");
+    stays("(open file :type #+(or a b) :one #-(or a b) :two\n           :other 1)");
+}
+
+#[test]
+fn the_words_and_forms_of_if_star() {
+    stays(
+        "(if* (f x)\n   then (g x)\n        (h x)\n elseif x\n   then\n       (g y)\n   else ; comment\n        (let ((x 1))\n          x))",
+    );
+    stays("(excl:if* (or a\n              b)\n   then a\n   else b)");
+    stays("(if* é é\n   then ( ;; é\n         é))");
+}
+
+#[test]
+fn the_body_of_a_lambda_in_function_is_below_function() {
+    stays("(mapc (function (lambda (x)\n        x))\n      y)");
+    stays("(typecase f\n  (function\n   (lambda (x)\n    x)))");
+    stays("(mapc #'(lambda (x)\n          x)\n      y)");
+}
+
+#[test]
 fn words_that_emacs_takes_for_clauses_stand_as_clauses() {
     stays("(loop for i of-type fixnum\n      from 1\n      upto 3\n      by 2\n      do (x))");
     stays("(loop for i from 1\n        to 3\n          below 4)");
