@@ -12,7 +12,7 @@ use super::leftover::{is_left_over, made_in};
 use super::mentions::Mentions;
 use super::slots;
 use super::structures::{Maker, Structures};
-use super::symbols::{denotes, is_standard_symbol};
+use super::symbols::{denotes, is_standard_symbol, symbol_of};
 use super::target::{Target, Thing, kind_by_operator};
 use super::{Change, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
@@ -221,11 +221,6 @@ fn defined_symbol(written: &str) -> Option<names::Symbol> {
     names::symbol(symbol_of(written)?)
 }
 
-/// Returns the symbol of a definition's name, as written.
-fn symbol_of(written: &str) -> Option<&str> {
-    written.trim_start_matches('(').trim_end_matches(')').split_whitespace().next_back()
-}
-
 /// Refuses a new name that is in use. The name is in use if it is defined, inherited or a symbol of
 /// COMMON-LISP in the symbol's home package, if it is another symbol in a package that sees the old
 /// one, or if it is defined in the image.
@@ -304,7 +299,7 @@ async fn refuse_taken_name<B: Backend>(
         }
         let bound: Vec<&str> = facts.kinds.iter().map(String::as_str).filter(|kind| *kind != "symbol").collect();
         let defined = package == target.home && !bound.is_empty() && !is_slot;
-        if defined && !is_left_over(cursor, index, packages, &target.home, &target.new).await {
+        if defined && !is_left_over(cursor, index, packages, target).await {
             return Refusal::of(format!("{} is already defined in the image as {}.", target.new, bound.join(", ")));
         }
     }

@@ -7,36 +7,35 @@ use std::sync::Arc;
 
 use super::Options;
 use super::mentions::Mentions;
-use super::symbols::denotes;
+use super::symbols::{denotes, symbol_of};
 use super::target::Target;
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{FileEntry, Indexed, Packages, Snapshot};
-use crate::image::api::symbols::SymbolPart;
+use crate::image::api::symbols::{Definition, Place, SymbolPart};
 use crate::text::definitions::{Hint, locate};
 use crate::text::names;
 
-/// Returns true if all of the image's definitions of a name came from files of the workspace, and
-/// no code of the workspace mentions the name any more.
+/// Returns true if all of the image's definitions of the target's new name came from files of the
+/// workspace, and no code of the workspace mentions or makes that name any more.
 pub(super) async fn is_left_over<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
     packages: &Packages<'_>,
-    home: &str,
-    written: &str,
+    target: &Target,
 ) -> bool {
+    let (home, written) = (target.home.as_str(), target.new.as_str());
     let Some(symbol) = names::symbol(written) else { return false };
     let known = cursor.context.symbol(written, Some(home), &[SymbolPart::Definitions]).await.unwrap_or_default();
     let features = known.features.as_deref().unwrap_or_default();
     let mut texts = cursor.context.texts();
     // A user's macro may derive the name from another one, which it gets as an argument.
     let lower = symbol.name.to_lowercase();
-    let makes = |one: &Indexed| one.kind() == one.operator && lower.contains(one.key.as_str());
+    let makes = |one: &&Indexed| one.kind() == one.operator && lower.contains(one.key.as_str());
     for definition in &known.definitions {
         let Some(file) = &definition.place.file else { return false };
         if !is_of_workspace(index, file).await {
             return false;
         }
-        // The form from which the image has the definition, which another name may stand in by now.
         let (offset, form) = (definition.place.offset, definition.place.form);
         let place = match texts.get(file).await {
             Some(text) if offset.or(form).is_some() => {
@@ -44,16 +43,48 @@ pub(super) async fn is_left_over<B: Backend>(
             }
             _ => None,
         };
-        let is_there =
-            |one: &Indexed| place.is_none_or(|place| place.start <= one.form.start && one.form.end <= place.end);
         let real = tokio::fs::canonicalize(file).await.unwrap_or_else(|_| file.clone());
         let in_file = |one: &&Arc<FileEntry>| place.is_none() || one.path == *file || one.path == real;
-        let of_file = index.files.iter().filter(in_file).flat_map(|file| &file.definitions);
-        if of_file.filter(|one| is_there(one)).any(makes) {
+        let of_file: Vec<&Indexed> = index.files.iter().filter(in_file).flat_map(|file| &file.definitions).collect();
+        let there: Vec<&Indexed> = of_file
+            .iter()
+            .filter(|one| place.is_some_and(|place| place.start <= one.form.start && one.form.end <= place.end))
+            .copied()
+            .collect();
+        // If the form from which the image has the definition defines the target now, it was
+        // renamed there. Otherwise an edit has moved that form, and it may be any form of the file.
+        let was_renamed_there = there.iter().any(|one| defines(one, target, packages))
+            && is_at_or_unknown(cursor, target, definition).await;
+        let forms = if was_renamed_there { there } else { of_file };
+        if forms.iter().any(makes) {
             return false;
         }
     }
     !known.definitions.is_empty() && !is_mentioned(cursor, index, packages, home, &symbol.name).await
+}
+
+/// Returns true if a definition of a text defines the target's present name.
+fn defines(one: &Indexed, target: &Target, packages: &Packages<'_>) -> bool {
+    let lower = target.name.to_lowercase();
+    if one.functions.iter().any(|(_, function)| *function == lower) {
+        return true;
+    }
+    let names = one.slots.iter().map(String::as_str).chain(symbol_of(&one.written));
+    let mut symbols = names.filter_map(names::symbol);
+    symbols.any(|symbol| denotes(&symbol, one.package.as_deref(), packages, &target.home, &target.name))
+}
+
+/// Returns true if the image does not know the target's present name, or has a definition of it
+/// from the place of `definition`.
+async fn is_at_or_unknown<B: Backend>(cursor: &Cursor<B>, target: &Target, definition: &Definition) -> bool {
+    let name = names::as_written(&target.name);
+    let want = [SymbolPart::Definitions];
+    let known = cursor.context.symbol(&name, Some(&target.home), &want).await.unwrap_or_default();
+    let (file, form) = (&definition.place.file, definition.place.form);
+    let same = |one: &Place| {
+        one.file == *file && one.form == form && (form.is_some() || one.offset == definition.place.offset)
+    };
+    known.definitions.is_empty() || known.definitions.iter().any(|one| same(&one.place))
 }
 
 /// Returns true if the image's package `name` is left over. The caller has checked that no file

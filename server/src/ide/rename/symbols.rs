@@ -32,3 +32,8 @@ pub(super) fn is_standard_symbol(packages: &Packages<'_>, package: &str, name: &
     };
     inherits && !name.contains(char::is_lowercase) && hyperspec::page_of_symbol(&name.to_lowercase()).is_some()
 }
+
+/// Returns the symbol of a definition's name, as written.
+pub(super) fn symbol_of(written: &str) -> Option<&str> {
+    written.trim_start_matches('(').trim_end_matches(')').split_whitespace().next_back()
+}

@@ -52,6 +52,8 @@ fn a_name_that_only_the_image_has_left_is_free() {
     // A macro may have made the name of another one, in the form that defined it.
     assert_eq!(renamed("a.lisp", "(defslots help)\n(defun hlp‸ (x) x)"), refused);
     assert_eq!(renamed("a.lisp", "(defun hlp‸ (x) x)\n(defslots help)"), "(defun helper (x) x)\n(defslots help)\n");
+    // An edit has moved that form.
+    assert_eq!(renamed("a.lisp", "(print 1)\n(defun hlp‸ (x) x)\n(defslots help)"), refused);
     // Defined in another file, and still called.
     assert_eq!(renamed("other.lisp", "(defun hlp‸ (x) x)"), refused);
     assert_eq!(renamed("a.lisp", "(defun hlp‸ (x) (helper x))"), refused);
