@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::derived;
 use super::files::changed_files;
 use super::leftover::{is_left_over, made_in};
-use super::mentions::Mentions;
+use super::mentions::{Mentions, is_users_definer};
 use super::slots;
 use super::structures::{Maker, Structures};
 use super::symbols::{denotes, is_standard_symbol, symbol_of};
@@ -19,6 +19,8 @@ use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{Packages, Snapshot};
 use crate::ide::named_symbols;
 use crate::image::api::symbols::SymbolPart;
+use crate::text::Span;
+use crate::text::datum::Form;
 use crate::text::definitions::is_definer;
 use crate::text::document::Document;
 use crate::text::names;
@@ -83,6 +85,14 @@ pub async fn rename<B: Backend>(
         slot_as_written = Some(name.to_lowercase());
     }
     if kinds.is_empty() {
+        if let Some(operator) = users_definition_at(cursor) {
+            return Refusal::of(format!(
+                "{} is an argument of {operator}, a macro that may make a slot, functions or other names of it, and \
+                 no definition in a Lisp file of the workspace has the name. Expand the form to see what it defines, \
+                 and change these names together.",
+                named.name
+            ));
+        }
         return Refusal::of(format!(
             "{} is neither a local name nor defined in a Lisp file of the workspace, so it cannot be renamed.",
             named.name
@@ -167,6 +177,19 @@ fn slot_of_accessor(
             prefix.to_lowercase()
         )),
     }
+}
+
+/// Returns the operator of the innermost form around the cursor that defines something by a user's
+/// macro, if no other form with an operator is between it and the list of the name.
+fn users_definition_at<B: Backend>(cursor: &Cursor<B>) -> Option<String> {
+    let form = Form::at(&cursor.document, cursor.offset)?;
+    let around = form.around(Span { start: cursor.offset, end: cursor.offset });
+    let operators: Vec<String> =
+        around.iter().filter(|node| node.is_list()).map(|node| form.operator(node).unwrap_or_default()).collect();
+    // The name may head its list.
+    let heads = around.last().is_some_and(|name| form.name(name) == operators.last().cloned());
+    let mut outer = operators.into_iter().rev().skip(usize::from(heads));
+    outer.find(|operator| !operator.is_empty()).filter(|operator| is_users_definer(operator))
 }
 
 /// Returns the package in which the name at the cursor is looked up.

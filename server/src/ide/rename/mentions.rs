@@ -8,11 +8,13 @@ use super::places::{Places, Role, is_structure};
 use super::slots::{is_kept, kept};
 use super::spelling::{respelled, same};
 use super::structures::Keyword;
-use super::target::{Target, Thing};
+use super::target::{Target, Thing, kind_by_operator};
 use super::{Change, Options, Refusal};
+use crate::ide::hyperspec;
 use crate::ide::index::{FileEntry, Packages};
 use crate::ide::named_symbols::{self, NamedSymbol};
 use crate::text::datum::{Form, Kind, Node, Prefix};
+use crate::text::definitions::is_definer;
 use crate::text::document::Document;
 use crate::text::forms::possible_packages_at;
 use crate::text::scopes::{Binding, Scopes, Shorthand, Space};
@@ -27,6 +29,24 @@ fn of_type(around: &Around) -> bool {
     let outer = around.operators.iter().rev().skip(usize::from(around.head));
     let mut outer = outer.skip_while(|operator| MADE_OF.contains(&operator.as_str()));
     outer.next().is_some_and(|operator| OF_CLASSES.contains(&operator.as_str()))
+}
+
+/// Returns true if a name is an argument of a user's defining macro, or heads a list that is one,
+/// or is in such a list of lists: `b`, `c` and `d` in `(define-thing a b (c 1) ((d 2)))`. Each of
+/// them may be a slot, a type or code. Macros that define functions or variables by their names
+/// have code there.
+fn in_users_definition(around: &Around) -> bool {
+    let outer = around.operators.iter().rev().skip(usize::from(around.head));
+    let mut named = outer.skip_while(|operator| operator.is_empty());
+    named.next().is_some_and(|operator| is_users_definer(operator))
+}
+
+/// Returns true if an operator is a user's defining macro, and not named like one of a function or
+/// variable.
+pub(super) fn is_users_definer(operator: &str) -> bool {
+    is_definer(operator)
+        && hyperspec::page_of_symbol(operator).is_none()
+        && kind_by_operator(operator).is_none_or(|kind| kind == "class")
 }
 
 /// Operators with a quoted argument that names a class or a type.
@@ -44,6 +64,7 @@ const OF_CLASSES: [&str; 12] = [
     "subtypep",
     "coerce",
 ];
+
 /// The search for mentions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mentions<'a> {
@@ -264,7 +285,7 @@ impl Mentions<'_> {
                 _ => None,
             };
             let defined = found.defined.get(&node.span).copied();
-            let by_place = in_place.filter(|_| !around.quoted || around.expansion);
+            let by_place = in_place.filter(|_| (!around.quoted || around.expansion) && !in_users_definition(around));
             let thing = thing.or(defined.and_then(Thing::of_kind)).or(by_place);
             let word = match (thing, defined) {
                 (Some(thing), _) if target.keeps(thing) => Some(thing.word()),
@@ -292,6 +313,8 @@ impl Mentions<'_> {
         } else {
             match space {
                 _ if in_slots && target.is_slot() => None,
+                // The slot or the other thing of the same symbol.
+                _ if (target.is_slot() || target.keeps(Thing::Slot)) && in_users_definition(around) => Some(UNKNOWN),
                 Some(Space::Function) if target.is_function() || target.guess.is_some() => None,
                 // No local block has the name, so it is that of the function's definition.
                 Some(Space::Block) if target.is_function() => None,

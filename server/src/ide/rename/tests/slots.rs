@@ -90,6 +90,40 @@ fn an_accessor_of_the_same_name_goes_with_its_slot() {
 }
 
 #[test]
+fn a_name_in_a_users_definition_may_be_a_slot_a_type_or_code() {
+    for (text, expected) in [
+        (
+            "(defclass c () ((name‸ :accessor name)))
+(deftype name () 'string)
+(define-thing point (name x) ((name y)) (size (name c)))
+(defun/inline f (c) (name c))",
+            expect![[r#"
+                slot
+                (defclass c () ((title :accessor title)))
+                (deftype ?title () 'string)
+                (define-thing point (?title x) ((?title y)) (size (title c)))
+                (defun/inline f (c) (title c))
+            "#]],
+        ),
+        (
+            "(defclass c () ((name)))
+(defun name‸ (x) x)
+(defvar name 1)
+(define-thing point name (name x) (size (name name)))",
+            expect![[r#"
+                function
+                (defclass c () ((?title)))
+                (defun title (x) x)
+                (defvar title 1)
+                (define-thing point ?title (?title x) (size (title title)))
+            "#]],
+        ),
+    ] {
+        global(&[("a.lisp", text)], "title", Options::default(), expected);
+    }
+}
+
+#[test]
 fn package_definitions_name_both_symbols() {
     let texts = |user: &'static str| {
         [
@@ -137,4 +171,16 @@ fn a_slot_can_be_called_as_a_function_is_but_not_as_another_slot_of_its_class() 
         let found = renamed(text, new, &FixedExpander(None));
         assert!(found.starts_with(expected), "{found}");
     }
+}
+
+#[test]
+fn a_slot_that_only_a_users_macro_makes_is_refused_with_the_reason() {
+    for text in
+        ["(define-model user (name‸))", "(define-model user () ((name‸ :type string)))", "(define-model user name‸)"]
+    {
+        let found = renamed(text, "title", &FixedExpander(None));
+        assert!(found.starts_with("refused: name is an argument of define-model, a macro that may make"), "{found}");
+    }
+    let found = renamed("(define-model user () (list name‸))", "title", &FixedExpander(None));
+    assert!(found.starts_with("refused: name is neither a local name nor defined"), "{found}");
 }
