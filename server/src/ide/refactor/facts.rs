@@ -36,8 +36,8 @@ pub(super) struct Facts {
     pub(super) others: Vec<(String, Document)>,
     /// The number of open documents in `others`.
     pub(super) open: usize,
-    /// The files that define the function named at the start of the selection and that are not open
-    /// in an editor.
+    /// The files that define the function named at the start of the selection, or the operator
+    /// there, and that are not open in an editor.
     closed_definers: Vec<Document>,
     index: Snapshot,
     /// The texts of [`Site::users`].
@@ -235,8 +235,8 @@ async fn macros_of_others<B: Backend>(
     found
 }
 
-/// Returns the files that define the function named at the start of the selection and that are not
-/// open in an editor.
+/// Returns the files that define the function named at the start of the selection, or the operator
+/// there, and that are not open in an editor.
 async fn closed_definers<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -245,9 +245,11 @@ async fn closed_definers<B: Backend>(
 ) -> Vec<Document> {
     /// The maximum number of files that are read.
     const MAX_FILES: usize = 4;
-    let Some((_, written)) = crate::text::forms::symbol_at(document, selection.start) else { return Vec::new() };
-    let key = definitions::key(&written);
-    let defines = |definition: &Indexed| definition.key == key && definition.kind() == "function";
+    let at = selection.start + usize::from(document.text().get_char(selection.start) == Some('('));
+    let named = crate::text::forms::symbol_at(document, at).map(|(_, written)| written);
+    let operator = crate::text::forms::operator_at(document, at).map(|operator| operator.name);
+    let keys: HashSet<String> = named.into_iter().chain(operator).map(|written| definitions::key(&written)).collect();
+    let defines = |definition: &Indexed| keys.contains(&definition.key) && definition.kind() == "function";
     let mut found = Vec::new();
     let mut texts = cursor.context.texts();
     for file in index.files.iter().filter(|file| file.open.is_none() && file.definitions.iter().any(defines)) {

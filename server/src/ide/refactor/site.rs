@@ -98,8 +98,8 @@ pub(super) struct Site<'a> {
     /// Other documents, by URI: the open ones, and those of the files that define the package in
     /// force.
     pub(super) others: &'a [(String, Document)],
-    /// The texts of files that define the function named at the start of the selection and that are
-    /// not open in an editor.
+    /// The texts of files that define the function named at the start of the selection, or the
+    /// operator there, and that are not open in an editor.
     pub(super) closed_definers: &'a [Document],
     /// The index of the workspace's texts.
     pub(super) index: &'a Snapshot,

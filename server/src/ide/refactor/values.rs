@@ -1,5 +1,7 @@
 //! The number of values of a form, as far as its text tells.
 
+mod own;
+
 use super::effects::{ITERATION_FORMS, PURE, STATE_DEPENDENT};
 use super::site::Site;
 use crate::text::datum::{Kind, Node, Prefix};
@@ -76,6 +78,12 @@ const SEVERAL: [&str; 65] = [
 
 /// Returns true if the form is known to have exactly one value.
 pub(super) fn has_one_value(site: &Site, node: &Node) -> bool {
+    one_value(site, node, &mut Vec::new())
+}
+
+/// Acts as [`has_one_value`]; `seen` has the functions whose definitions are being looked at
+/// ([`own::has_one_value`]).
+pub(super) fn one_value(site: &Site, node: &Node, seen: &mut Vec<String>) -> bool {
     if node.guarded {
         return false;
     }
@@ -87,8 +95,8 @@ pub(super) fn has_one_value(site: &Site, node: &Node) -> bool {
         return false;
     }
     let rest = &node.children[1..];
-    let one = |node: &Node| has_one_value(site, node);
-    let last = |from: usize| rest.get(from..).unwrap_or_default().last().is_none_or(one);
+    let mut one = |node: &Node| one_value(site, node, seen);
+    let last_from = |from: usize| rest.get(from..).unwrap_or_default().last();
     match operator.as_str() {
         "quote"
         | "function"
@@ -107,13 +115,13 @@ pub(super) fn has_one_value(site: &Site, node: &Node) -> bool {
             let place = rest.len().checked_sub(2).and_then(|at| rest.get(at));
             place.is_none_or(|place| site.form.operator(place).as_deref() != Some("values"))
         }
-        "progn" | "and" | "or" | "locally" => last(0),
-        "when" | "unless" | "let" | "let*" | "flet" | "labels" => last(1),
-        "multiple-value-bind" | "destructuring-bind" => last(2),
+        "progn" | "and" | "or" | "locally" => last_from(0).is_none_or(one),
+        "when" | "unless" | "let" | "let*" | "flet" | "labels" => last_from(1).is_none_or(one),
+        "multiple-value-bind" | "destructuring-bind" => last_from(2).is_none_or(one),
         "if" => rest.iter().skip(1).all(one),
-        "cond" => rest.iter().all(|clause| clause.children.len() == 1 || clause.children.last().is_none_or(one)),
+        "cond" => rest.iter().all(|clause| clause.children.len() == 1 || clause.children.last().is_none_or(&mut one)),
         "case" | "ecase" | "typecase" | "etypecase" => {
-            rest.iter().skip(1).all(|clause| clause.children.iter().skip(1).last().is_none_or(one))
+            rest.iter().skip(1).all(|clause| clause.children.iter().skip(1).last().is_none_or(&mut one))
         }
         "the" => rest.get(1).is_some_and(one),
         name => {
@@ -121,7 +129,10 @@ pub(super) fn has_one_value(site: &Site, node: &Node) -> bool {
             // `+` and `list` name a variable and a type too, and their pages are about these.
             let is_known = PURE.contains(&name) || STATE_DEPENDENT.contains(&name);
             let is_function = page.is_some_and(|page| page.starts_with("f_")) || is_known;
-            is_function && !SEVERAL.contains(&name)
+            match page {
+                None if !is_known => own::has_one_value(site, &node.children[0], name, seen),
+                _ => is_function && !SEVERAL.contains(&name),
+            }
         }
     }
 }

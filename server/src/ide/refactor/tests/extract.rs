@@ -151,6 +151,10 @@ fn a_value_can_be_a_whole_statement_or_a_result() {
         ("(defun f (x) (if x «(+ x 1)» (g x)))", "(if x (let ((value (+ x 1)))"),
         ("(defun f (x) «(if x (car x) (list 1))»)", "(let ((value (if x (car x) (list 1))))"),
         ("(defun f (x) (h «(when x (g x))»))", "(let ((value (when x (g x))))"),
+        // The user's function has one value.
+        ("(in-package :a)\n(defun g (x) (if x (g (cdr x)) 1))\n(defun f (x) «(g x)»)", "(let ((value (g x)))"),
+        ("(in-package :a)\n(defstruct pt x)\n(defun f (p) «(pt-x p)»)", "(let ((pt-x (pt-x p)))"),
+        ("(in-package :a)\n(defclass c () ((k :reader g)))\n(defun f (x) «(g x)»)", "(let ((value (g x)))"),
         // Only the first value is used.
         ("(defun f (x) (or x «(g x)» 1))", "(or x (let ((value (g x)))"),
         ("(defun f (x) (loop for y in «(g x)» collect y))", "(loop for y in (let ((value (g x)))"),
@@ -168,6 +172,17 @@ fn a_value_can_be_a_whole_statement_or_a_result() {
         ("(defun f (x) (list x) «(floor x 2)»)", "all of its values"),
         ("(defun f (x) (loop while x return «(g x)»))", "all of its values"),
         ("(defun f (x) (flet ((car (x) (g x))) «(car x)»))", "all of its values"),
+        (
+            "(in-package :a)\n(defun g (x) (h x))\n(defun h (x) (values x 1))\n(defun f (x) «(g x)»)",
+            "all of its values",
+        ),
+        ("(in-package :a)\n(defun g (x) (return-from g (floor x)) 1)\n(defun f (x) «(g x)»)", "all of its values"),
+        ("(in-package :b)\n(defun g () 1)\n(in-package :a)\n(defun f () «(g)»)", "all of its values"),
+        ("(in-package :a)\n(defun g () 1)\n(define-it g () 2)\n(defun f () «(g)»)", "all of its values"),
+        (
+            "(in-package :a)\n(defclass c () ((k :reader g)))\n(defmethod g (x) (h))\n(defun f () «(g 1)»)",
+            "all of its values",
+        ),
         ("(defun f (x) «\"Doc.\"» x)", "it is no value"),
         ("(tagbody «again» (go again))", "it is no value"),
         ("(progn «(defun f (x) x)» 1)", "it is no value"),
