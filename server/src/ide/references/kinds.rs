@@ -70,7 +70,7 @@ pub struct Use {
 pub(super) fn named(form: &Form, key: &str, special: bool) -> Vec<Use> {
     let mut found = Vec::new();
     if holds(form, &form.nodes, key) {
-        each(form, special, |name| name == key, |one| found.push(one));
+        each(form, special, |node| is_named(form, node, key), |one| found.push(one));
     }
     found
 }
@@ -81,7 +81,7 @@ pub fn calls(form: &Form) -> Vec<Use> {
     each(
         form,
         false,
-        |_| true,
+        |node| form.name(node).is_some(),
         |one| {
             if one.called {
                 found.push(one);
@@ -94,12 +94,22 @@ pub fn calls(form: &Form) -> Vec<Use> {
 /// Returns true if the name is in the form, be it global or local.
 fn holds(form: &Form, nodes: &[Node], key: &str) -> bool {
     nodes.iter().any(|node| match node.kind {
-        Shape::Atom => form.name(node).is_some_and(|name| name == key),
+        Shape::Atom => is_named(form, node, key),
         _ => holds(form, &node.children, key),
     })
 }
 
-fn each(form: &Form, special: bool, wanted: impl Fn(&str) -> bool, mut found: impl FnMut(Use)) {
+/// Returns true if an atom has the name. Most atoms are told apart by their last letters, without
+/// reading them as symbols.
+fn is_named(form: &Form, node: &Node, key: &str) -> bool {
+    let (written, key_bytes) = (form.text(node), key.as_bytes());
+    let is_plain = written.is_ascii() && !written.contains(['|', '\\']);
+    let end = written.len().checked_sub(key.len()).map(|start| &written.as_bytes()[start..]);
+    let may_be = !is_plain || end.is_some_and(|end| end.eq_ignore_ascii_case(key_bytes));
+    may_be && form.name(node).is_some_and(|name| name == key)
+}
+
+fn each(form: &Form, special: bool, wanted: impl Fn(&Node) -> bool, mut found: impl FnMut(Use)) {
     let scopes = Scopes::of(form);
     let mut walk = Walk { form, scopes: &scopes, special, around: Vec::new() };
     for node in &form.nodes {
@@ -141,7 +151,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn node(&mut self, node: &'a Node, reading: Reading, wanted: &impl Fn(&str) -> bool, found: &mut impl FnMut(Use)) {
+    fn node(&mut self, node: &'a Node, reading: Reading, wanted: &impl Fn(&Node) -> bool, found: &mut impl FnMut(Use)) {
         cancellation::unwind_if_cancelled();
         let reading = match node.prefix {
             _ if reading == Reading::Skipped || node.guarded && is_skipped(self.form.written(node)) => Reading::Skipped,
@@ -158,7 +168,7 @@ impl<'a> Walk<'a> {
             }
             return;
         }
-        if self.form.name(node).is_some_and(|name| wanted(&name))
+        if wanted(node)
             && let Some((kind, called)) = self.kind(node, reading)
         {
             let skipped = reading == Reading::Skipped;
