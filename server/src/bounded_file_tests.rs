@@ -18,7 +18,7 @@ const ALLOWED: &Allowed = &[
     ("checker/threads.rs", "/proc/{process}/net", "the kernel's files"),
     ("cli/eval.rs", "read_to_string(&mut code)", "the person's own standard input"),
     ("cli/serve.rs", "/dev/null", "the kernel's device"),
-    ("host/claim.rs", "take(LONGEST)", "a connection, up to a limit and with a deadline"),
+    ("host/claim.rs", "take(MAX_ANSWER_BYTES)", "a connection, up to a limit and with a deadline"),
     ("host/election.rs", "stream.read_to_end", "a connection, with a deadline"),
     ("host/memory.rs", "/proc/self/statm", "the kernel's file"),
     ("host/named_marks.rs", "/proc/net/unix", "the kernel's file"),

@@ -92,7 +92,8 @@ async fn a_suspended_image_is_told_about_and_kept() {
     let error = fixture.try_eval("(list 1)", 0.5).await.unwrap_err().to_string();
     let advice = format!("kill -CONT {pid}");
     assert!(error.contains(&advice), "{error}");
-    let told = fixture.event(|event| if let ImageEvent::Unresponsive { text } = event { Some(text) } else { None }).await;
+    let told =
+        fixture.event(|event| if let ImageEvent::Unresponsive { text } = event { Some(text) } else { None }).await;
     assert!(told.contains(&advice), "{told}");
     signal(pid, Signal::CONT);
     assert_eq!(fixture.values("*kept*").await, [":KEPT"]);

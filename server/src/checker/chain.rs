@@ -39,13 +39,15 @@ use crate::text::expected::Expected;
 /// and for an edit to be answered. A check of the whole text answers long before.
 const DEADLINE_DIVISOR: u32 = 4;
 /// The time limit for a chain to end when it is told to, and to accept an edit.
-const END: Duration = Duration::from_secs(2);
-/// The time limits of the wait for an image at rest: when a chain is made, and for an edit.
-const AT_REST: (Duration, Duration) = (Duration::from_secs(5), Duration::from_millis(60));
+const END_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time limit of the wait for an image at rest when a chain is made.
+const REST_TIMEOUT_NEW_CHAIN: Duration = Duration::from_secs(5);
+/// The time limit of the wait for an image at rest when an edit comes.
+const REST_TIMEOUT_EDIT: Duration = Duration::from_millis(60);
 /// The interval at which the memory of a working chain is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which the memory of the machine is checked.
-const SHORTAGE: Duration = Duration::from_secs(5);
+const SHORTAGE_INTERVAL: Duration = Duration::from_secs(5);
 /// The milliseconds of compiling between two checkpoints.
 const SPACING: u32 = 15;
 /// The same for texts of more bytes than `LARGE`.
@@ -88,11 +90,11 @@ pub struct ChainEdit {
 struct ChainParams {
     #[serde(flatten)]
     check: CheckParams,
-    chain: Shape,
+    chain: CheckpointSettings,
 }
 
 #[derive(Serialize)]
-struct Shape {
+struct CheckpointSettings {
     spacing_ms: u32,
     checkpoints: u32,
 }
@@ -100,7 +102,7 @@ struct Shape {
 /// A message to the keeper.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Order<'a> {
+enum KeeperRequest<'a> {
     Edit { number: u64, start: usize, end: usize, insert: &'a str, withheld: &'a [Span] },
     Cursor(usize),
 }
@@ -227,15 +229,15 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
         expected: Expected::default(),
         until_exit: false,
         files: None,
-        params: ChainParams { check: params, chain: Shape { spacing_ms, checkpoints: CHECKPOINTS } },
+        params: ChainParams { check: params, chain: CheckpointSettings { spacing_ms, checkpoints: CHECKPOINTS } },
     };
     let within = job.within().map_err(|error| of_image(&error))?;
     let package = job.params.check.package.as_deref();
     // The wait is made before the turn is taken, so that other copies need not wait, too. An image
     // is never at rest while a program runs in it.
-    at_rest(&instance, package, AT_REST.0).await.ok_or(ChainEnd::Changed)?;
+    at_rest(&instance, package, REST_TIMEOUT_NEW_CHAIN).await.ok_or(ChainEnd::Changed)?;
     let permit = runner.turns.turn(Queue::Checks).await.map_err(|error| of_image(&error))?;
-    let before = at_rest(&instance, package, AT_REST.1).await.ok_or(ChainEnd::Changed)?;
+    let before = at_rest(&instance, package, REST_TIMEOUT_EDIT).await.ok_or(ChainEnd::Changed)?;
     let mut tries = 0;
     let (forked, connection) = loop {
         match fork(runner, &job, &permit, within / DEADLINE_DIVISOR).await {
@@ -248,7 +250,9 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
     };
     let (read, orders) = connection.into_split();
     let ChainParams { check: params, .. } = job.params;
-    if !forked.is_of(&instance) || at_rest(&instance, params.package.as_deref(), AT_REST.0).await != Some(before) {
+    if !forked.is_of(&instance)
+        || at_rest(&instance, params.package.as_deref(), REST_TIMEOUT_NEW_CHAIN).await != Some(before)
+    {
         return Err(ChainEnd::Changed);
     }
     process::leads_group(forked.pid());
@@ -273,7 +277,7 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
         patience: within / DEADLINE_DIVISOR,
         due: Some(Instant::now() + within),
         watch: ticks(POLL_INTERVAL),
-        shortage: ticks(SHORTAGE),
+        shortage: ticks(SHORTAGE_INTERVAL),
     };
     chain.wait_until_ready().await?;
     chain.forked.release();
@@ -321,13 +325,13 @@ impl Chain {
     /// # Errors
     /// The chain has ended or is of no use any more.
     pub async fn edit(&mut self, edit: &ChainEdit) -> Result<bool, ChainEnd> {
-        match at_rest(self.forked.instance(), self.package.as_deref(), AT_REST.1).await {
+        match at_rest(self.forked.instance(), self.package.as_deref(), REST_TIMEOUT_EDIT).await {
             None => return Ok(false),
             Some(now) if now != self.world => return Err(ChainEnd::Changed),
             Some(_) => {}
         }
         let ChainEdit { number, span, insert, withheld, length } = edit;
-        self.send(&Order::Edit { number: *number, start: span.start, end: span.end, insert, withheld }).await?;
+        self.send(&KeeperRequest::Edit { number: *number, start: span.start, end: span.end, insert, withheld }).await?;
         self.protocol.sent(*number, *length);
         self.due = Some(Instant::now() + self.patience);
         Ok(true)
@@ -338,13 +342,13 @@ impl Chain {
     /// # Errors
     /// As [`Chain::edit`].
     pub async fn cursor(&mut self, at: usize) -> Result<(), ChainEnd> {
-        self.send(&Order::Cursor(at)).await
+        self.send(&KeeperRequest::Cursor(at)).await
     }
 
-    async fn send(&mut self, order: &Order<'_>) -> Result<(), ChainEnd> {
-        let mut line = serde_json::to_vec(order).map_err(|error| failed(error.to_string()))?;
+    async fn send(&mut self, request: &KeeperRequest<'_>) -> Result<(), ChainEnd> {
+        let mut line = serde_json::to_vec(request).map_err(|error| failed(error.to_string()))?;
         line.push(b'\n');
-        match timeout(END, self.orders.write_all(&line)).await {
+        match timeout(END_TIMEOUT, self.orders.write_all(&line)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(self.lost().await), // nobody reads
             Err(_) => Err(failed("it does not take edits any more")),
@@ -358,7 +362,7 @@ impl Chain {
     pub async fn answer(&mut self) -> Result<ChainAnswer, ChainEnd> {
         loop {
             let line = self.line().await?;
-            if let Some(answer) = self.protocol.take(&line).map_err(failed)? {
+            if let Some(answer) = self.protocol.handle_line(&line).map_err(failed)? {
                 if !self.protocol.awaits() {
                     self.due = None;
                 }
@@ -405,13 +409,13 @@ impl Chain {
 
     /// Returns the reason for the end of the connection. When an image ends, all its copies end.
     async fn lost(&mut self) -> ChainEnd {
-        ended(timeout(END, self.forked.ended()).await.unwrap_or(true))
+        ended(timeout(END_TIMEOUT, self.forked.ended()).await.unwrap_or(true))
     }
 
     /// Ends the processes in order, and kills those that are left after two seconds.
     pub async fn end(self) {
         let Chain { mut forked, orders, lines, .. } = self;
         drop((orders, lines));
-        let _ = timeout(END, forked.ended()).await; // dropping `forked` kills what is left
+        let _ = timeout(END_TIMEOUT, forked.ended()).await; // dropping `forked` kills what is left
     }
 }

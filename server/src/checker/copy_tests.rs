@@ -318,7 +318,7 @@ async fn a_clean_result_needs_more_than_the_word_of_the_copy() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_edited_does_not_wait_for_what_others_asked() {
+async fn checks_of_edited_texts_overtake_others() {
     let double = Arc::new(SimulatedImage::new(&["hang", "hang", "good"]));
     let other = || {
         let double = double.clone();
@@ -466,7 +466,7 @@ async fn two_copies_run_at_once_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_image_that_dies_is_told_after_one_more_try() {
+async fn the_death_of_the_image_is_reported_after_one_retry() {
     let double = SimulatedImage::new(&["die"]);
     let failed = async {
         comes("the check", async || (double.seen.asked.load(Ordering::SeqCst) > 0).then_some(())).await;

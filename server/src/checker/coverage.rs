@@ -11,7 +11,7 @@ pub(super) struct Coverage {
     /// True for each form that the copy has reached: the plain forms first, then the others.
     reached: Vec<bool>,
     /// The number of plain forms whose start the copy has reported as its place.
-    met: usize,
+    reported_plain_forms: usize,
     /// The place that the copy reported last.
     previous: Option<Span>,
 }
@@ -19,18 +19,18 @@ pub(super) struct Coverage {
 impl Coverage {
     pub(super) fn new(expected: Expected) -> Coverage {
         let forms = expected.plain.len() + expected.others.len();
-        Coverage { reached: vec![false; forms], expected, met: 0, previous: None }
+        Coverage { reached: vec![false; forms], expected, reported_plain_forms: 0, previous: None }
     }
 
     /// Notes the place that the copy reports. A plain form at the start of the place is reached.
     /// All forms that begin within the place are reached only if the text may have a syntax of its
     /// own: if the place begins at another form than a plain one, such as `#{`, or if the text
     /// mentions readtables.
-    pub(super) fn at(&mut self, span: Span) {
+    pub(super) fn note_place(&mut self, span: Span) {
         if let Ok(index) = self.expected.plain.binary_search(&span.start)
             && !std::mem::replace(&mut self.reached[index], true)
         {
-            self.met += 1;
+            self.reported_plain_forms += 1;
         }
         if self.expected.own_syntax || self.expected.others.binary_search(&span.start).is_ok() {
             self.reach(span);
@@ -62,8 +62,8 @@ impl Coverage {
     }
 
     /// Returns the number of plain forms whose start the copy has reported as its place.
-    pub(super) fn met(&self) -> usize {
-        self.met
+    pub(super) fn reported_plain_forms(&self) -> usize {
+        self.reported_plain_forms
     }
 
     /// Returns the starts of the forms that the copy did not reach, plain forms first.
@@ -84,7 +84,7 @@ mod tests {
     fn missed(text: &str, places: &[(usize, usize)]) -> Vec<usize> {
         let mut coverage = Coverage::new(Expected::of(&Document::new(text, 0)));
         for place in places {
-            coverage.at((*place).into());
+            coverage.note_place((*place).into());
         }
         coverage.missed().collect()
     }

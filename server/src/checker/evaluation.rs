@@ -79,12 +79,12 @@ async fn answer<P: Serialize, A: DeserializeOwned>(
 ) -> Result<Result<A, Box<EvalOutcome>>, ImageError> {
     let mut job = CheckJob::of_work(op, "work in a copy", params, (limits.deadline, limits.memory));
     job.threads = limits.threads;
-    Ok(answer_of(runner.run(&job, Queue::Work).await?, limits.timeout))
+    Ok(decode_answer(runner.run(&job, Queue::Work).await?, limits.timeout))
 }
 
 /// Returns the answer in the output of a copy, or an outcome that explains why there is none.
 /// `timeout` is the time in seconds after which the copy should have stopped the code.
-pub(super) fn answer_of<A: DeserializeOwned>(mut output: CheckOutput, timeout: f64) -> Result<A, Box<EvalOutcome>> {
+pub(super) fn decode_answer<A: DeserializeOwned>(mut output: CheckOutput, timeout: f64) -> Result<A, Box<EvalOutcome>> {
     // Evaluated code may forge the report by writing to the copy's socket. The report is only about
     // that code.
     let report = output.reports.pop().map(|(_, report)| report);
@@ -97,7 +97,7 @@ pub(super) fn answer_of<A: DeserializeOwned>(mut output: CheckOutput, timeout: f
         None => None,
     };
     Err(Box::new(match (meaningless, report) {
-        (Some(why), _) => ended(
+        (Some(why), _) => failed_outcome(
             "COPY-LOST",
             format!(
                 "The copy of the image gave an answer that could not be decoded: {why}. Restart the image if this happens again."
@@ -105,13 +105,18 @@ pub(super) fn answer_of<A: DeserializeOwned>(mut output: CheckOutput, timeout: f
         ),
         (None, Some(report)) if report.diagnostics.iter().any(|found| found.code == "out-of-time") => EvalOutcome {
             status: EvalStatus::Timeout,
-            ..ended("TIMEOUT", format!("Stopped: the deadline of {timeout} s passed, and the code could not be left."))
+            ..failed_outcome(
+                "TIMEOUT",
+                format!("Stopped: the deadline of {timeout} s passed, and the code could not be left."),
+            )
         },
         (None, Some(report)) => match report.end {
-            CheckEnd::Stopped { reason } => ended("COPY-LOST", format!("The copy of the image was lost: {reason}")),
-            CheckEnd::Complete => ended("COPY-LOST", "The copy of the image gave no answer.".into()),
+            CheckEnd::Stopped { reason } => {
+                failed_outcome("COPY-LOST", format!("The copy of the image was lost: {reason}"))
+            }
+            CheckEnd::Complete => failed_outcome("COPY-LOST", "The copy of the image gave no answer.".into()),
         },
-        (None, None) => ended("COPY-LOST", "The copy of the image gave no answer.".into()),
+        (None, None) => failed_outcome("COPY-LOST", "The copy of the image gave no answer.".into()),
     }))
 }
 
@@ -126,7 +131,7 @@ pub(super) fn numbers_are_bounded(value: &Value) -> bool {
 }
 
 /// Returns the outcome of an evaluation about which the copy reported nothing.
-pub(super) fn ended(kind: &str, message: String) -> EvalOutcome {
+pub(super) fn failed_outcome(kind: &str, message: String) -> EvalOutcome {
     EvalOutcome::empty(EvalStatus::Error, Some(EvalError::new(kind, message)))
 }
 

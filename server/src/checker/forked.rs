@@ -169,7 +169,7 @@ async fn take_line(
 ) -> Result<bool, String> {
     match line {
         Ok(Some(line)) => {
-            let taken = findings.take(line, token)?;
+            let taken = findings.handle_line(line, token)?;
             if let Some(files) = files {
                 files.serve(taken, findings, answers).await?;
             }

@@ -90,7 +90,7 @@ pub(super) fn freeze_params(failures: &Arc<Failures>, keep: usize) -> Option<Fre
 async fn accept(failures: Weak<Failures>, scratch: Arc<Scratch>) {
     loop {
         match scratch.accept_any().await {
-            Ok((stream, pid)) => drop(tokio::spawn(greet(failures.clone(), scratch.token.clone(), stream, pid))),
+            Ok((stream, pid)) => drop(tokio::spawn(handshake(failures.clone(), scratch.token.clone(), stream, pid))),
             Err(error) => {
                 tracing::warn!(%error, "a frozen failure could not connect");
                 sleep(ACCEPT_RETRY_DELAY).await;
@@ -101,7 +101,7 @@ async fn accept(failures: Weak<Failures>, scratch: Arc<Scratch>) {
 
 /// Checks the first line of a connection, and hands the connection over. Closes it after
 /// [`CONNECT`] if no evaluation has reported the failure.
-async fn greet(failures: Weak<Failures>, token: String, stream: UnixStream, pid: u32) {
+async fn handshake(failures: Weak<Failures>, token: String, stream: UnixStream, pid: u32) {
     let (read, orders) = stream.into_split();
     let mut lines = Lines::new(read, LINE_LIMIT);
     let said = match timeout(CONNECT, lines.next()).await {
@@ -168,7 +168,9 @@ pub(super) async fn ask<O: Operation, A: DeserializeOwned>(
     operation: &O,
 ) -> Result<A, ImageError> {
     let unreadable = |error: serde_json::Error| {
-        ImageError::Unavailable(format!("The answer of the frozen failure could not be decoded: {error}"))
+        ImageError::Unavailable(format!(
+            "The answer of the frozen failure could not be decoded: {error}. Restart the image if this happens again."
+        ))
     };
     let params = serde_json::to_value(operation).map_err(unreadable)?;
     let asks = failures.asks(number).ok_or_else(|| not_found(number))?;

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::copy::{Runner, Running};
-use super::evaluation::{answer_of, ended};
+use super::evaluation::{decode_answer, failed_outcome};
 use super::job::CheckJob;
 use super::turn::Queue;
 use crate::image::api::record::{RecordCallParams, RecordParams, RecordingQuestion};
@@ -201,12 +201,12 @@ async fn keep<P: Serialize>(
         call: None,
     };
     let stopped = output.stopped.is_some();
-    let mut recording: Recording = match answer_of(output, seconds) {
+    let mut recording: Recording = match decode_answer(output, seconds) {
         Ok(recording) => recording,
         Err(outcome) => return Ok(lost(*outcome)),
     };
     let Some(mut running) = running.filter(|_| !stopped) else {
-        return Ok(lost(ended("COPY-LOST", "The copy of the image that recorded was lost.".into())));
+        return Ok(lost(failed_outcome("COPY-LOST", "The copy of the image that recorded was lost.".into())));
     };
     running.forked.release();
     let number = number.unwrap_or_else(|| recordings.next_number());
@@ -261,7 +261,7 @@ async fn answer(running: &mut Running, mut line: Vec<u8>, memory: u64) -> Option
     if output.stopped.is_some() {
         return None;
     }
-    Some(answer_of::<Value>(output, ANSWER).map_err(|outcome| {
+    Some(decode_answer::<Value>(output, ANSWER).map_err(|outcome| {
         let why = outcome.error.map(|error| error.message).unwrap_or_default();
         ImageError::Unavailable(format!("The recording gave no answer: {why}"))
     }))
@@ -273,8 +273,11 @@ pub(super) async fn ask<Q: RecordingQuestion>(
     number: u64,
     question: &Q,
 ) -> Result<Q::Answer, ImageError> {
-    let meaningless =
-        |error| ImageError::Unavailable(format!("The answer of the recording could not be decoded: {error}"));
+    let meaningless = |error| {
+        ImageError::Unavailable(format!(
+            "The answer of the recording could not be decoded: {error}. Restart the image if this happens again."
+        ))
+    };
     let question = serde_json::to_vec(question).map_err(meaningless)?;
     let asks = lock(&recordings.kept).iter().find(|kept| kept.number == number).map(|kept| kept.asks.clone());
     if asks.is_none() {

@@ -197,7 +197,7 @@ impl Findings {
     /// # Errors
     /// The reason, for the user, why the copy must be stopped: the sender is not the requested
     /// copy, or sends too much.
-    pub(super) fn take(&mut self, line: &[u8], token: &str) -> Result<CheckEvent, String> {
+    pub(super) fn handle_line(&mut self, line: &[u8], token: &str) -> Result<CheckEvent, String> {
         self.bytes += line.len() + 1;
         if self.bytes > TOTAL_LIMIT {
             return Err(format!("it reported more than {} MB", TOTAL_LIMIT >> 20));
@@ -221,7 +221,7 @@ impl Findings {
                 if let Some(text) = self.texts.last_mut() {
                     // A place outside of the text is not one that a copy reached.
                     if span.start <= span.end && span.end <= text.length {
-                        text.coverage.at(span);
+                        text.coverage.note_place(span);
                     }
                     let span = text.clamp(span);
                     text.at = Some(span);
@@ -277,7 +277,7 @@ impl Findings {
     /// them. If a text has no error and the copy has not reached all of its forms, that message
     /// came from code under check.
     pub(super) fn complete(mut self) -> Vec<(PathBuf, CheckReport)> {
-        let met: usize = self.texts.iter().map(|text| text.coverage.met()).sum();
+        let met: usize = self.texts.iter().map(|text| text.coverage.reported_plain_forms()).sum();
         let seen: usize = self.texts.iter().map(|text| text.seen.len()).sum();
         // Places in files that are only loaded are not reported.
         let all_told = self.texts.iter().all(|text| !text.silent);

@@ -44,14 +44,14 @@ pub(super) struct Watch {
     /// The bytes that the last measurement found.
     bytes: u64,
     next: Instant,
-    look: Option<JoinHandle<Usage>>,
+    measurement: Option<JoinHandle<Usage>>,
 }
 
 impl Watch {
     pub(super) fn new(directory: &Path, head: Option<Pid>) -> Watch {
         let in_memory = is_in_memory(directory);
         let next = Instant::now() + POLL_INTERVAL;
-        Watch { directory: directory.to_owned(), head, in_memory, bytes: 0, next, look: None }
+        Watch { directory: directory.to_owned(), head, in_memory, bytes: 0, next, measurement: None }
     }
 
     /// Returns the bytes of memory that the files took at the last measurement, or 0 if they are on
@@ -63,16 +63,16 @@ impl Watch {
     /// Returns the limit that the last measurement found exceeded, as words to follow "it was
     /// stopped:". Starts the next measurement when it is due, and never waits for one.
     pub(super) async fn over(&mut self) -> Option<String> {
-        match self.look.take_if(|look| look.is_finished()) {
-            Some(look) => {
+        match self.measurement.take_if(|measurement| measurement.is_finished()) {
+            Some(measurement) => {
                 self.next = Instant::now() + POLL_INTERVAL;
-                let found = look.await.unwrap_or_default(); // fails only when the host ends
+                let found = measurement.await.unwrap_or_default(); // fails only when the host ends
                 self.bytes = found.bytes;
                 found.over
             }
-            None if self.look.is_none() && Instant::now() >= self.next => {
+            None if self.measurement.is_none() && Instant::now() >= self.next => {
                 let (directory, head) = (self.directory.clone(), self.head);
-                self.look = Some(tokio::task::spawn_blocking(move || used(&directory, head, BYTES, ENTRIES)));
+                self.measurement = Some(tokio::task::spawn_blocking(move || used(&directory, head, BYTES, ENTRIES)));
                 None
             }
             None => None,

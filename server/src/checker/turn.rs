@@ -8,10 +8,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::model::image::ImageError;
 use crate::steady::timeout;
 
-/// The bounds of the number of copies at once. Between them, it is the number of processors.
-const COPIES: (usize, usize) = (2, 8);
+/// The least number of copies at once. Above it, the number is that of the processors.
+const MIN_COPIES: usize = 2;
+/// The greatest number of copies at once.
+const MAX_COPIES: usize = 8;
 /// The maximum time that a check waits for its turn.
-const TURN: Duration = Duration::from_secs(60);
+const TURN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The queue in which a job waits for a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +45,7 @@ pub(super) struct Turns {
 
 /// Returns the maximum number of copies at once, in addition to the one for the text being edited.
 pub fn copies_at_once() -> usize {
-    std::thread::available_parallelism().map_or(COPIES.0, usize::from).clamp(COPIES.0, COPIES.1)
+    std::thread::available_parallelism().map_or(MIN_COPIES, usize::from).clamp(MIN_COPIES, MAX_COPIES)
 }
 
 impl Turns {
@@ -55,7 +57,7 @@ impl Turns {
 
     /// Waits for a permit to use a copy.
     pub(super) async fn turn(&self, queue: Queue) -> Result<Arc<Turn>, ImageError> {
-        let leave = async {
+        let permits = async {
             let work = match queue {
                 Queue::Work => Some(self.work.clone().acquire_owned().await?),
                 Queue::Edited | Queue::Checks => None,
@@ -68,7 +70,7 @@ impl Turns {
             Ok::<Turn, tokio::sync::AcquireError>(Turn { _copy: copy, _work: work })
         };
         let waited_for = if queue == Queue::Work { "Other work in a copy is" } else { "Other checks are" };
-        match timeout(TURN, leave).await {
+        match timeout(TURN_TIMEOUT, permits).await {
             Ok(Ok(turn)) => Ok(Arc::new(turn)),
             _ => Err(ImageError::Busy(format!("{waited_for} still running; try again in a moment."))),
         }

@@ -147,8 +147,9 @@ impl Run {
             Failure::cannot(format!("{}: {error}{hint}", shown::path(path)))
         };
         let real = path.canonicalize().map_err(cannot)?;
-        let place =
-            workspace::find_given(&real, Path::new(".")).and_then(|workspace| Place::of(&workspace)).map_err(cannot)?;
+        let place = workspace::find_for_path(&real, Path::new("."))
+            .and_then(|workspace| Place::of(&workspace))
+            .map_err(cannot)?;
         if self.workspaces.insert(place.workspace.clone()) {
             trust::say_problems(&place.workspace)?;
         }

@@ -9,7 +9,7 @@ use consort::config::{self, Config, InitFile};
 use consort::host::control::{Reply, Request, ask};
 use consort::host::election::Place;
 use consort::host::hello::{Hello, Protocol};
-use consort::host::whereabouts;
+use consort::host::host_location;
 use consort::image::excerpt::excerpt;
 use consort::image::probe::version as version_of;
 use consort::shown;
@@ -163,7 +163,7 @@ fn version(output: &str) -> Option<[u32; 3]> {
 }
 
 fn runtime_directory(findings: &mut Findings, workspace: &Path) -> Result<(), Failure> {
-    let tried = whereabouts::of(workspace).and_then(|runtime| runtime.create().map(|()| runtime));
+    let tried = host_location::of(workspace).and_then(|runtime| runtime.create().map(|()| runtime));
     match tried {
         Ok(runtime) => {
             let shown = runtime.path().display().to_string();

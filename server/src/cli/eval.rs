@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 .map_err(|error| Failure::cannot(format!("standard input: {error}")))?;
             (STANDARD_INPUT, code)
         }
-        code => (THE_CODE, code.into()),
+        code => (TYPED_CODE, code.into()),
     };
     let workspace = args.workspace.find()?;
     trust::say_if_untrusted(&workspace)?;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         input: true,
         whole: args.raw,
     };
-    let mut terminal = Written::default();
+    let mut terminal = OutputState::default();
     let mut failed = None;
     let line = ProgressLine::new();
     let answer = ask(connected, &request, |reply, connection| {
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // Errors in code that could not be read are rendered as `consort check` renders them.
     let code = Code { name, text: &code, lines_before: 0 };
     let near = |package: &str| packages::near(&place, package, PromptKind::InShell);
-    match outcome.error.as_ref().and_then(|error| not_read(&code, error, near)) {
+    match outcome.error.as_ref().and_then(|error| reading_errors(&code, error, near)) {
         Some(shown) => print_error_as_it_is(&shown)?,
         None => print_error(&failure_message(&outcome))?,
     }
@@ -151,7 +151,7 @@ fn answer_input(question: u64, mut connection: UnixStream) {
 
 /// The output streams, after the output so far.
 #[derive(Default)]
-struct Written {
+struct OutputState {
     stdout: Stream,
     stderr: Stream,
 }
@@ -164,7 +164,7 @@ struct Stream {
     open: bool,
 }
 
-impl Written {
+impl OutputState {
     fn write(&mut self, text: &str, stderr: bool) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
@@ -228,7 +228,7 @@ fn unquoted(printed: &str) -> String {
 }
 
 /// The name of code that a person typed.
-pub(super) const THE_CODE: &str = "the code";
+pub(super) const TYPED_CODE: &str = "the code";
 /// The name of code from standard input.
 pub(super) const STANDARD_INPUT: &str = "standard input";
 
@@ -245,13 +245,17 @@ pub(super) struct Code<'a> {
 /// Returns the errors in code that could not be read, rendered as `consort check` renders them.
 /// `near` names packages like one that does not exist. Returns `None` for an error of the
 /// evaluation.
-pub(super) fn not_read(code: &Code<'_>, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
-    unread(code, &error.kind).or_else(|| unreadable(code, error, near))
+pub(super) fn reading_errors(
+    code: &Code<'_>,
+    error: &EvalError,
+    near: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
+    structural_errors(code, &error.kind).or_else(|| reader_error(code, error, near))
 }
 
 /// Returns the structural errors in code that could not be read, rendered as `consort check`
 /// renders them. `kind` is the type of the evaluation's error.
-pub(super) fn unread(code: &Code<'_>, kind: &str) -> Option<String> {
+pub(super) fn structural_errors(code: &Code<'_>, kind: &str) -> Option<String> {
     let reader = kind.contains("END-OF-FILE") || kind.contains("READER");
     let structure = structure::check(&Document::new(code.text, 0));
     if !reader || structure.diagnostics.is_empty() {
@@ -268,7 +272,7 @@ fn rendered(code: &Code<'_>, diagnostics: &[Diagnostic]) -> String {
 
 /// Returns the reader's error in code, rendered as `consort check` renders it. `near` names
 /// packages like one that does not exist. Returns `None` for any other error.
-fn unreadable(source: &Code<'_>, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
+fn reader_error(source: &Code<'_>, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
     let span = token(&Rope::from_str(source.text), error.unread?);
     let message = error.message_without_stream();
     let package = message.strip_prefix("Package ").and_then(|rest| rest.strip_suffix(" does not exist."));
@@ -329,8 +333,8 @@ mod tests {
             "Package SHPO does not exist. Line: 1, Column: 14, File-Position: 14 Stream: #<STRING-INPUT-STREAM>",
             14,
         );
-        let given = |text| Code { name: THE_CODE, text, lines_before: 0 };
-        let shown = unreadable(&given("(list (shpo:f 1) 2)"), &missing, |package| {
+        let given = |text| Code { name: TYPED_CODE, text, lines_before: 0 };
+        let shown = reader_error(&given("(list (shpo:f 1) 2)"), &missing, |package| {
             assert_eq!(package, "SHPO");
             Some("; did you mean shop?".into())
         });
@@ -343,7 +347,7 @@ mod tests {
         "#);
         let symbol =
             error("SB-INT:SIMPLE-READER-PACKAGE-ERROR", "Symbol \"FOO\" not found in the COMMON-LISP package.", 6);
-        insta::assert_snapshot!(unreadable(&given("cl:foo"), &symbol, |_| None).unwrap_or_default(), @r#"
+        insta::assert_snapshot!(reader_error(&given("cl:foo"), &symbol, |_| None).unwrap_or_default(), @r#"
         error[unknown-symbol]: Symbol "FOO" not found in the COMMON-LISP package.
          --> the code:1:1
           |
@@ -351,7 +355,7 @@ mod tests {
           | ^^^^^^
         "#);
         let other = error("READER-ERROR", "illegal sharp macro character: #\\<", 2);
-        insta::assert_snapshot!(unreadable(&given("#<a>"), &other, |_| None).unwrap_or_default(), @r#"
+        insta::assert_snapshot!(reader_error(&given("#<a>"), &other, |_| None).unwrap_or_default(), @r#"
         error[reader-error]: illegal sharp macro character: #\<
          --> the code:1:1
           |
@@ -359,7 +363,7 @@ mod tests {
           | ^^^^
         "#);
         assert_eq!(
-            unreadable(&given("(f)"), &EvalError::new("TYPE-ERROR", "Package X does not exist."), |_| None),
+            reader_error(&given("(f)"), &EvalError::new("TYPE-ERROR", "Package X does not exist."), |_| None),
             None
         );
     }

@@ -165,7 +165,7 @@ Show what the workspace here wants, ask, and trust it; the same in a script; lis
     Doctor(doctor::Args),
 }
 
-/// The workspace of commands that a person gives.
+/// The option that names the workspace of a command.
 #[derive(Debug, clap::Args)]
 struct WorkspaceArg {
     /// The workspace's directory [default: found from the current directory upwards]

@@ -10,11 +10,11 @@ use consort::config::Config;
 use consort::host::VERSION;
 use consort::host::elected::{Elected, elect};
 use consort::host::election::{READY, TAKEN};
+use consort::host::host_location;
 use consort::host::log::{self, Log};
 use consort::host::runtime_dir::{HostFile, RuntimeDir};
 use consort::host::serve::{leave, serve};
 use consort::host::services::{SharedImage, open_http};
-use consort::host::whereabouts;
 
 use super::output::Failure;
 use super::{WorkspaceArg, logging};
@@ -105,7 +105,7 @@ fn print_line(line: &str) -> io::Result<()> {
 }
 
 fn runtime_of(workspace: &Path) -> Result<RuntimeDir, Failure> {
-    whereabouts::of(workspace).map_err(|error| Failure::cannot(error.to_string()))
+    host_location::of(workspace).map_err(|error| Failure::cannot(error.to_string()))
 }
 
 fn live(

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 /// Fails when the current directory is in another folder of the editor whose host `workspace` has:
 /// ending that host would also end the work in `workspace`.
 fn refuse_host_of_other_folder(workspace: &Path) -> Result<(), Failure> {
-    let here = workspace::find_own(Path::new(".")).map_err(here_unusable)?;
+    let here = workspace::find_folder(Path::new(".")).map_err(here_unusable)?;
     if here == workspace {
         return Ok(());
     }

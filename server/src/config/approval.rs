@@ -87,22 +87,22 @@ impl Setting {
 
 /// The source of the setting in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum SettingSource {
     /// The user's config.toml, or the default.
-    Own,
+    User,
     /// The workspace's consort.toml, with a stricter setting.
     Workspace,
     /// An editor's settings.
     Editor,
 }
 
-impl Rule {
+impl SettingSource {
     /// Returns the name for a person and for the audit log.
     pub fn name(self) -> &'static str {
         match self {
-            Rule::Own => "the person's config.toml or the default",
-            Rule::Workspace => "the workspace's consort.toml",
-            Rule::Editor => "the editor's settings",
+            SettingSource::User => "the person's config.toml or the default",
+            SettingSource::Workspace => "the workspace's consort.toml",
+            SettingSource::Editor => "the editor's settings",
         }
     }
 }
@@ -170,15 +170,19 @@ impl ApprovalConfig {
     /// Returns the setting in force with the settings of `editors` applied. The strictest of the
     /// editors' settings overrides the user's own file, but never loosens `copy` or `deny`. The
     /// workspace's setting remains the lower bound.
-    pub fn in_force<'a>(&self, class: Class, editors: impl IntoIterator<Item = &'a ApprovalConfig>) -> (Setting, Rule) {
+    pub fn in_force<'a>(
+        &self,
+        class: Class,
+        editors: impl IntoIterator<Item = &'a ApprovalConfig>,
+    ) -> (Setting, SettingSource) {
         let at = class as usize;
         let editor = editors.into_iter().filter_map(|editor| editor.editor[at]).max();
         let chosen = match editor {
-            Some(editor) if editor > self.own[at] || self.own[at] < Setting::Copy => (editor, Rule::Editor),
-            _ => (self.own[at], Rule::Own),
+            Some(editor) if editor > self.own[at] || self.own[at] < Setting::Copy => (editor, SettingSource::Editor),
+            _ => (self.own[at], SettingSource::User),
         };
         match self.workspace[at] {
-            Some(floor) if floor > chosen.0 => (floor, Rule::Workspace),
+            Some(floor) if floor > chosen.0 => (floor, SettingSource::Workspace),
             _ => chosen,
         }
     }
@@ -226,7 +230,7 @@ mod tests {
         let config = ApprovalConfig::default();
         for class in Class::ALL {
             let expected = if class == Class::Eval { Setting::Allow } else { Setting::Ask };
-            assert_eq!(config.in_force(class, []), (expected, Rule::Own), "{class:?}");
+            assert_eq!(config.in_force(class, []), (expected, SettingSource::User), "{class:?}");
         }
         assert_eq!(config.deadline, Duration::from_secs(120));
     }
@@ -271,9 +275,9 @@ mod tests {
         use Setting::{Allow, Ask, Deny};
         let mut config = config(Ask, None, None);
         assert!(config.set(Class::Eval, Allow, Source::Client).unwrap_err().contains("only make approval stricter"));
-        assert_eq!(config.in_force(Class::Eval, [&config]), (Ask, Rule::Own));
+        assert_eq!(config.in_force(Class::Eval, [&config]), (Ask, SettingSource::User));
         config.set(Class::Eval, Deny, Source::Client).unwrap();
-        assert_eq!(config.in_force(Class::Eval, [&config]), (Deny, Rule::Editor));
+        assert_eq!(config.in_force(Class::Eval, [&config]), (Deny, SettingSource::Editor));
     }
 
     #[test]
@@ -283,8 +287,8 @@ mod tests {
         let base = of(None);
         assert_eq!(base.in_force(Class::Eval, [&of(Some(Allow)), &of(None)]).0, Allow);
         assert_eq!(base.in_force(Class::Eval, [&of(Some(Allow)), &of(Some(Ask))]).0, Ask);
-        assert_eq!(base.in_force(Class::Eval, [&of(Some(Deny)), &of(Some(Allow))]), (Deny, Rule::Editor));
-        assert_eq!(base.in_force(Class::Eval, []), (Ask, Rule::Own));
+        assert_eq!(base.in_force(Class::Eval, [&of(Some(Deny)), &of(Some(Allow))]), (Deny, SettingSource::Editor));
+        assert_eq!(base.in_force(Class::Eval, []), (Ask, SettingSource::User));
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(super) type Answer = Result<Value, String>;
 
 /// Returns the message of a request that the image did not answer.
 #[allow(clippy::needless_pass_by_value)] // for `map_err`
-pub(super) fn text(error: ImageError) -> String {
+pub(super) fn error_message(error: ImageError) -> String {
     error.to_string()
 }
 

@@ -20,19 +20,19 @@ const NO_FILE: &str = "There are breakpoints only in files.";
 
 /// `setBreakpoints` and `setFunctionBreakpoints`: replaces the breakpoints of a file, or those at
 /// functions.
-pub(super) async fn set(connection: &Connection, wanted: SetBreakpoints) -> Result<Value, String> {
-    let file = match wanted.source.map(|source| source.path.unwrap_or_default()) {
+pub(super) async fn set(connection: &Connection, arguments: SetBreakpoints) -> Result<Value, String> {
+    let file = match arguments.source.map(|source| source.path.unwrap_or_default()) {
         None => PathBuf::new(),
         // nvim-dap sends the empty name of a buffer without a file. dape goes no further after an
         // error.
         Some(path) if path.as_os_str().is_empty() => {
-            let unset = vec![json!({"verified": false, "message": NO_FILE}); wanted.breakpoints.len()];
+            let unset = vec![json!({"verified": false, "message": NO_FILE}); arguments.breakpoints.len()];
             return Ok(json!({ "breakpoints": unset }));
         }
         Some(path) => path,
     };
     let _turn = connection.setting.lock().await;
-    let points = lock(&connection.wanted).replace(&file, wanted.breakpoints);
+    let points = lock(&connection.requested_breakpoints).replace(&file, arguments.breakpoints);
     let answers = apply(connection, &file, points).await;
     let shown: Vec<Value> = answers.into_iter().map(|(_, shown)| shown).collect();
     Ok(json!({ "breakpoints": shown }))
@@ -54,7 +54,7 @@ async fn apply(
         }
     };
     let answers: Vec<_> = points.into_iter().zip(verified).map(|(point, one)| shown(file, point, &one)).collect();
-    if let Some(known) = lock(&connection.wanted).files.get_mut(file) {
+    if let Some(known) = lock(&connection.requested_breakpoints).files.get_mut(file) {
         known.clone_from(&answers);
     }
     answers
@@ -107,7 +107,7 @@ fn shown(file: &Path, point: RequestedBreakpoint, verified: &Breakpoint) -> (Req
 /// breakpoint whose body differs from the last one that the client got.
 pub(super) async fn set_again(connection: &Connection, only: Option<&Path>) {
     let _turn = connection.setting.lock().await;
-    let known = lock(&connection.wanted).files.clone();
+    let known = lock(&connection.requested_breakpoints).files.clone();
     for (file, before) in known {
         if only.is_some_and(|only| only != file) {
             continue;
@@ -125,7 +125,7 @@ pub(super) async fn set_again(connection: &Connection, only: Option<&Path>) {
 /// Removes all of the client's breakpoints from the image.
 pub(super) async fn clear(connection: &Connection) {
     let _turn = connection.setting.lock().await;
-    let files = std::mem::take(&mut lock(&connection.wanted).files);
+    let files = std::mem::take(&mut lock(&connection.requested_breakpoints).files);
     for file in files.keys() {
         if let Err(error) = send(connection, file, Vec::new()).await {
             tracing::debug!(%error, "breakpoints of a debugger that left were not taken out");
@@ -134,13 +134,13 @@ pub(super) async fn clear(connection: &Connection) {
 }
 
 /// Answers `breakpointLocations` with the ranges in some lines at which breakpoints can be set.
-pub(super) async fn locations(connection: &Connection, wanted: BreakpointLocations) -> Result<Value, String> {
-    let file = wanted.source.path.ok_or(NO_FILE)?;
+pub(super) async fn locations(connection: &Connection, arguments: BreakpointLocations) -> Result<Value, String> {
+    let file = arguments.source.path.ok_or(NO_FILE)?;
     if !matches!(connection.session.image_state(), ImageState::Ready { .. }) {
         return Ok(json!({"breakpoints": []}));
     }
     let text = text_of(connection, &file).await;
-    let (line, end_line) = (wanted.line, wanted.end_line.unwrap_or(wanted.line));
+    let (line, end_line) = (arguments.line, arguments.end_line.unwrap_or(arguments.line));
     let _turn = connection.setting.lock().await;
     let operation = DebugBreakpointLocations { file, text, line, end_line };
     let places = connection.session.set_breakpoints(operation).await.map_err(|error| error.to_string())?;

@@ -23,12 +23,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const NAME: &str = "-";
 
 /// Completes the name before the cursor in the console's input.
-pub(super) async fn complete(connection: &Connection, wanted: Completions) -> Answer {
-    let package = match package_of_frame(connection, wanted.frame_id).await {
+pub(super) async fn complete(connection: &Connection, arguments: Completions) -> Answer {
+    let package = match package_of_frame(connection, arguments.frame_id).await {
         Some(package) => Some(package),
         None => lock(&connection.package).clone(),
     };
-    let console = Console::new(&wanted, package.as_deref());
+    let console = Console::new(&arguments, package.as_deref());
     let current = async {
         while !connection.session.names().1 {
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -42,11 +42,11 @@ pub(super) async fn complete(connection: &Connection, wanted: Completions) -> An
     let Some(found) = completion::complete(&cursor, connection.session.workspace()).await else {
         return Ok(json!({"targets": []}));
     };
-    let start = utf16(&wanted.text, found.replace.start.saturating_sub(console.before));
+    let start = utf16(&arguments.text, found.replace.start.saturating_sub(console.before));
     let length: usize = found.typed.chars().map(char::len_utf16).sum();
     let target = |label: &str, kind: &str| json!({"label": label, "text": label, "type": kind, "start": start + 1, "length": length});
     let mut targets = Vec::new();
-    for name in locals(connection, wanted.frame_id).await {
+    for name in locals(connection, arguments.frame_id).await {
         if name.to_lowercase().starts_with(&found.typed.to_lowercase()) {
             targets.push(target(&name.to_lowercase(), "variable"));
         }
@@ -67,25 +67,25 @@ struct Console {
 }
 
 impl Console {
-    fn new(wanted: &Completions, package: Option<&str>) -> Console {
+    fn new(arguments: &Completions, package: Option<&str>) -> Console {
         let designator = package.map(names::in_string);
         let prefix = designator.map_or_else(String::new, |package| format!("(cl:in-package \"{package}\")\n"));
         let before = prefix.chars().count();
-        let document = Document::new(&(prefix + &wanted.text), 0);
-        Console { document, before, offset: before + offset_of(wanted) }
+        let document = Document::new(&(prefix + &arguments.text), 0);
+        Console { document, before, offset: before + offset_of(arguments) }
     }
 }
 
 /// Returns the number of characters before the cursor. The cursor's line and column are 1-based.
 /// The column is in UTF-16 code units.
-fn offset_of(wanted: &Completions) -> usize {
-    let line = wanted.line.unwrap_or(1).saturating_sub(1);
-    let before: usize = wanted.text.split_inclusive('\n').take(line).map(|line| line.chars().count()).sum();
-    let current = wanted.text.split('\n').nth(line).unwrap_or_default();
+fn offset_of(arguments: &Completions) -> usize {
+    let line = arguments.line.unwrap_or(1).saturating_sub(1);
+    let before: usize = arguments.text.split_inclusive('\n').take(line).map(|line| line.chars().count()).sum();
+    let current = arguments.text.split('\n').nth(line).unwrap_or_default();
     let mut units = 0;
     let within = current.chars().take_while(|char| {
         units += char.len_utf16();
-        units < wanted.column
+        units < arguments.column
     });
     before + within.count()
 }
@@ -129,24 +129,24 @@ mod tests {
     use super::*;
     use crate::text::forms::package_at;
 
-    fn wanted(text: &str, line: Option<usize>, column: usize) -> Completions {
+    fn arguments(text: &str, line: Option<usize>, column: usize) -> Completions {
         Completions { text: text.into(), line, column, frame_id: None }
     }
 
     #[test]
     fn the_place_counts_lines_and_utf16() {
-        assert_eq!(offset_of(&wanted("(car", None, 5)), 4);
-        assert_eq!(offset_of(&wanted("(a\n(😀b", Some(2), 5)), 6);
-        assert_eq!(offset_of(&wanted("(a", None, 99)), 2);
-        assert_eq!(offset_of(&wanted("", Some(7), 0)), 0);
+        assert_eq!(offset_of(&arguments("(car", None, 5)), 4);
+        assert_eq!(offset_of(&arguments("(a\n(😀b", Some(2), 5)), 6);
+        assert_eq!(offset_of(&arguments("(a", None, 99)), 2);
+        assert_eq!(offset_of(&arguments("", Some(7), 0)), 0);
         assert_eq!(utf16("😀b", 1), 2);
     }
 
     #[test]
     fn the_package_is_that_of_the_evaluations() {
-        let console = Console::new(&wanted("(pri", None, 5), Some("A \"b\""));
+        let console = Console::new(&arguments("(pri", None, 5), Some("A \"b\""));
         assert_eq!(package_at(&console.document, console.offset).as_deref(), Some("A \"b\""));
         assert_eq!(console.document.text().len_chars(), console.offset);
-        assert_eq!(Console::new(&wanted("(pri", None, 5), None).before, 0);
+        assert_eq!(Console::new(&arguments("(pri", None, 5), None).before, 0);
     }
 }

@@ -13,9 +13,9 @@ use super::outgoing::Sender;
 use super::protocol::{Begin, Message, Request};
 use super::replay::Replay;
 use super::requested::RequestedBreakpoints;
-use super::resuming::{ResumingRequest, Waiting};
+use super::resuming::{DelayedStops, ResumingRequest};
 use super::sources::KeptText;
-use super::variables::{Handle, Handles};
+use super::variables::{Handles, Referent};
 use crate::ide::context::Backend as _;
 use crate::locked::lock;
 use crate::model::evaluation::SentEvaluation;
@@ -64,7 +64,7 @@ pub(super) struct Connection {
     stops: Mutex<BTreeMap<u64, Stop>>,
     texts: Mutex<VecDeque<KeptText>>,
     loaded: AtomicU64,
-    pub(super) wanted: Mutex<RequestedBreakpoints>,
+    pub(super) requested_breakpoints: Mutex<RequestedBreakpoints>,
     /// The types of conditions at which the client stops where they are signalled.
     pub(super) break_on: Mutex<Vec<String>>,
     /// The id of the image that has the client's breakpoints and filters. Held while they are set
@@ -74,7 +74,7 @@ pub(super) struct Connection {
     pub(super) beginning: tokio::sync::Mutex<()>,
     /// Held while breakpoints or exception filters are set in the image.
     pub(super) setting: tokio::sync::Mutex<()>,
-    waiting: Waiting,
+    waiting: DelayedStops,
     /// The client's evaluations that have not ended, in the order of the requests.
     pub(super) evaluations: Mutex<VecDeque<Running>>,
     /// Notified when one of the client's evaluations has ended.
@@ -142,12 +142,12 @@ impl Connection {
             stops: Mutex::default(),
             texts: Mutex::default(),
             loaded: AtomicU64::new(0),
-            wanted: Mutex::default(),
+            requested_breakpoints: Mutex::default(),
             break_on: Mutex::default(),
             set_in,
             beginning: tokio::sync::Mutex::default(),
             setting: tokio::sync::Mutex::default(),
-            waiting: Waiting::default(),
+            waiting: DelayedStops::default(),
             evaluations: Mutex::default(),
             ended: Notify::new(),
             terminations: watch::Sender::default(),
@@ -439,7 +439,7 @@ impl Connection {
     /// Returns the stop, and the frame's number in it, for a frame id of the client.
     pub(super) fn frame_of(&self, number: u64) -> Result<(u64, usize), String> {
         match lock(&self.handles).get(number) {
-            Some(Handle::Frame { stop, frame }) => Ok((stop, frame)),
+            Some(Referent::Frame { stop, frame }) => Ok((stop, frame)),
             _ => Err("The frame is no longer available.".into()),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::{SetOnce, mpsc, oneshot, watch};
 
-use super::answers::{Answer, text, trouble};
+use super::answers::{Answer, error_message, trouble};
 use super::connection::{Connection, Running};
 use super::new_image;
 use super::protocol::{Evaluate, Report};
@@ -31,22 +31,22 @@ const CANCELLED: &str = "cancelled";
 
 /// Handles `evaluate`: in a frame, in the innermost stop of the client's own evaluation, or as a
 /// new evaluation. `number` is the number of the request.
-pub(super) async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
+pub(super) async fn evaluate(connection: &Connection, number: u64, arguments: Evaluate) -> Answer {
     let terminations = connection.terminations.subscribe();
-    if let Some(frame) = wanted.frame_id {
+    if let Some(frame) = arguments.frame_id {
         let place = connection.frame_of(frame)?;
-        return at_frame(connection, number, place, &wanted).await.map_err(Failed::message);
+        return at_frame(connection, number, place, &arguments).await.map_err(Failed::message);
     }
     // The client's evaluation session waits in its stop, so code is evaluated there. A stop that
     // was just left may still be known here, since its event comes later.
     let mut left = Vec::new();
     while let Some(stop) = connection.own_stop_besides(&left) {
-        match at_frame(connection, number, (stop.number, 0), &wanted).await {
+        match at_frame(connection, number, (stop.number, 0), &arguments).await {
             Err(Failed::Left(_)) => left.push(stop.number),
             answer => return answer.map_err(Failed::message),
         }
     }
-    evaluate_new(connection, terminations, number, wanted).await
+    evaluate_new(connection, terminations, number, arguments).await
 }
 
 /// The failure of code at a frame.
@@ -66,7 +66,7 @@ impl Failed {
 impl From<ImageError> for Failed {
     fn from(error: ImageError) -> Failed {
         let left = matches!(&error, ImageError::Refused { kind, .. } if *kind == ErrorKind::STALE);
-        if left { Failed::Left(text(error)) } else { Failed::Otherwise(text(error)) }
+        if left { Failed::Left(error_message(error)) } else { Failed::Otherwise(error_message(error)) }
     }
 }
 
@@ -77,15 +77,16 @@ async fn at_frame(
     connection: &Connection,
     number: u64,
     (stop, frame): (u64, usize),
-    wanted: &Evaluate,
+    arguments: &Evaluate,
 ) -> Result<Value, Failed> {
-    if wanted.context == "hover" {
-        let value = variable(&connection.session, stop, frame, &wanted.expression).await.map_err(Failed::Otherwise)?;
+    if arguments.context == "hover" {
+        let value =
+            variable(&connection.session, stop, frame, &arguments.expression).await.map_err(Failed::Otherwise)?;
         let inside = lock(&connection.handles).parts(&value);
         return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": inside}));
     }
-    let is_typed = wanted.context == "repl";
-    let code = DebugEval { stop, frame, code: wanted.expression.clone(), debug: is_typed, warnings: is_typed };
+    let is_typed = arguments.context == "repl";
+    let code = DebugEval { stop, frame, code: arguments.expression.clone(), debug: is_typed, warnings: is_typed };
     let cancel = connection.cancellable(number);
     let done = tokio::select! {
         done = connection.session.at_stop(code) => done?,
@@ -104,13 +105,14 @@ async fn evaluate_new(
     connection: &Connection,
     terminations: watch::Receiver<u64>,
     number: u64,
-    wanted: Evaluate,
+    arguments: Evaluate,
 ) -> Answer {
-    if wanted.context == "hover" {
+    if arguments.context == "hover" {
         return Err("Nothing is stopped.".into());
     }
-    let evaluation = NewEvaluation { code: wanted.expression, stops: true, threads: true, ..NewEvaluation::default() };
-    let outcome = begin(connection, terminations, Some(number), evaluation).await.map_err(text)?;
+    let evaluation =
+        NewEvaluation { code: arguments.expression, stops: true, threads: true, ..NewEvaluation::default() };
+    let outcome = begin(connection, terminations, Some(number), evaluation).await.map_err(error_message)?;
     match outcome.status {
         EvalStatus::Ok => {
             let reference = outcome.references.first().copied().unwrap_or_default();
@@ -123,7 +125,7 @@ async fn evaluate_new(
 
 /// Returns the value of a variable of a frame, for a hover, without evaluating anything.
 pub(super) async fn variable<B: Backend>(at: &B, stop: u64, frame: usize, name: &str) -> Result<LispValue, String> {
-    let local = stops::local(at, stop, frame, name).await.map_err(text)?;
+    let local = stops::local(at, stop, frame, name).await.map_err(error_message)?;
     local.and_then(|local| local.value).ok_or_else(|| format!("No value of {} is known here.", name.trim()))
 }
 
@@ -135,11 +137,11 @@ pub(super) fn shown_values(done: &ActionOutcome) -> String {
 
 /// Handles `consort/evaluate`: a new evaluation, answered with its status, values, warnings, error
 /// and package.
-pub(super) async fn report(connection: &Connection, number: u64, wanted: Report) -> Answer {
+pub(super) async fn report(connection: &Connection, number: u64, arguments: Report) -> Answer {
     let terminations = connection.terminations.subscribe();
-    let Report { code, package, stops } = wanted;
+    let Report { code, package, stops } = arguments;
     let evaluation = NewEvaluation { code, package, stops, ..NewEvaluation::default() };
-    let outcome = begin(connection, terminations, Some(number), evaluation).await.map_err(text)?;
+    let outcome = begin(connection, terminations, Some(number), evaluation).await.map_err(error_message)?;
     Ok(reported(outcome))
 }
 

@@ -4,14 +4,14 @@
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, MAX_PAGE, text, trouble};
+use super::answers::{Answer, MAX_PAGE, error_message, trouble};
 use super::connection::Connection;
 use super::evaluating::{shown_values, variable};
 use super::protocol::{
     Evaluate, InFrame, InvokeRestart, Request, ReturnFrom, SetBreakpoints, StackTrace, Variables, arguments,
 };
 use super::requests::{exception, page_of_frames, restarts, scopes};
-use super::variables::{Handle, restarts as shown_restarts};
+use super::variables::{Referent, restarts as shown_restarts};
 use crate::ide::context::Backend as _;
 use crate::ide::failures;
 use crate::locked::lock;
@@ -28,9 +28,10 @@ const THREAD: u64 = 1;
 /// Answers a request about a frozen failure: `attach` with `failure`, or a request that was sent
 /// after it. Returns `None` for any other request.
 pub(super) async fn answer(connection: &Connection, request: &Request) -> Option<Answer> {
-    let wanted = matches!(request.command.as_str(), "attach" | "launch").then(|| request.arguments["failure"].as_u64());
-    if let Some(wanted) = wanted.flatten() {
-        return Some(attach(connection, wanted));
+    let failure =
+        matches!(request.command.as_str(), "attach" | "launch").then(|| request.arguments["failure"].as_u64());
+    if let Some(failure) = failure.flatten() {
+        return Some(attach(connection, failure));
     }
     let failure = *lock(&connection.failure);
     Some(answer_at(connection, failure?, request).await)
@@ -76,8 +77,8 @@ async fn answer_at(connection: &Connection, number: u64, request: &Request) -> A
             Ok(json!({"threads": [{"id": THREAD, "name": name}]}))
         }
         "stackTrace" => {
-            let wanted: StackTrace = arguments(request)?;
-            page_of_frames(connection, &at, STOP, &wanted).await
+            let arguments: StackTrace = arguments(request)?;
+            page_of_frames(connection, &at, STOP, &arguments).await
         }
         "scopes" => scopes(connection, &arguments::<InFrame>(request)?),
         "variables" => variables(connection, number, &arguments(request)?).await,
@@ -113,20 +114,20 @@ async fn answer_at(connection: &Connection, number: u64, request: &Request) -> A
     }
 }
 
-async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> Answer {
-    let handle = lock(&connection.handles).get(wanted.variables_reference);
-    let shown = match handle {
-        Some(Handle::Locals { stop, frame }) => {
-            let count = if wanted.count == 0 { MAX_PAGE } else { wanted.count.min(MAX_PAGE) };
-            let page = DebugLocals { stop, frame, start: wanted.start, count };
-            let mut locals = connection.session.at_failure(number).query(page).await.map_err(text)?.locals;
+async fn variables(connection: &Connection, number: u64, arguments: &Variables) -> Answer {
+    let referent = lock(&connection.handles).get(arguments.variables_reference);
+    let shown = match referent {
+        Some(Referent::Locals { stop, frame }) => {
+            let count = if arguments.count == 0 { MAX_PAGE } else { arguments.count.min(MAX_PAGE) };
+            let page = DebugLocals { stop, frame, start: arguments.start, count };
+            let mut locals = connection.session.at_failure(number).query(page).await.map_err(error_message)?.locals;
             // Each request is answered by a process of its own, and a reference is valid only in
             // that process.
             locals.iter_mut().filter_map(|local| local.value.as_mut()).for_each(|value| value.reference = 0);
             lock(&connection.handles).locals(&locals)
         }
-        Some(Handle::Restarts { .. }) => shown_restarts(&kept_failure(connection, number)?.restarts),
-        Some(Handle::Frame { .. } | Handle::Parts { .. }) | None => {
+        Some(Referent::Restarts { .. }) => shown_restarts(&kept_failure(connection, number)?.restarts),
+        Some(Referent::Frame { .. } | Referent::Parts { .. }) | None => {
             return Err("The value is no longer available.".into());
         }
     };
@@ -134,15 +135,15 @@ async fn variables(connection: &Connection, number: u64, wanted: &Variables) -> 
 }
 
 /// Answers `evaluate`, in the given frame or in the innermost. A hover only reads variables.
-async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Answer {
-    let (stop, frame) = wanted.frame_id.map_or(Ok((STOP, 0)), |frame| connection.frame_of(frame))?;
-    if wanted.context == "hover" {
+async fn evaluate(connection: &Connection, number: u64, arguments: Evaluate) -> Answer {
+    let (stop, frame) = arguments.frame_id.map_or(Ok((STOP, 0)), |frame| connection.frame_of(frame))?;
+    if arguments.context == "hover" {
         let at = connection.session.at_failure(number);
-        let value = variable(&at, stop, frame, &wanted.expression).await?;
+        let value = variable(&at, stop, frame, &arguments.expression).await?;
         return Ok(json!({"result": value.text, "type": value.kind, "variablesReference": 0}));
     }
-    let code = DebugEval { stop, frame, code: wanted.expression, debug: false, warnings: false };
-    let done = connection.session.try_at_failure(number, code).await.map_err(text)?.action;
+    let code = DebugEval { stop, frame, code: arguments.expression, debug: false, warnings: false };
+    let done = connection.session.try_at_failure(number, code).await.map_err(error_message)?.action;
     for (category, output) in [("stdout", &done.stdout.text), ("stderr", &done.stderr.text)] {
         if !output.is_empty() {
             connection.event("output", json!({"category": category, "output": output}));
@@ -157,14 +158,14 @@ async fn evaluate(connection: &Connection, number: u64, wanted: Evaluate) -> Ans
 /// Returns the answer to an attempt: the outcome that it would have had, which is also shown in the
 /// console.
 fn tried(connection: &Connection, outcome: Result<AttemptOutcome, ImageError>) -> Answer {
-    let (told, _, failed) = failures::outcome(outcome.map_err(text)?);
+    let (told, _, failed) = failures::outcome(outcome.map_err(error_message)?);
     connection.print_in_console(&format!("{told}\n"));
     Ok(json!({"tried": {"result": told, "failed": failed}}))
 }
 
 /// Returns the answer to `setBreakpoints` and `setFunctionBreakpoints`, with no breakpoint set.
-fn unset(wanted: &SetBreakpoints) -> Value {
+fn unset(arguments: &SetBreakpoints) -> Value {
     let why = "A frozen failure has no breakpoints; those of a session with the image act there.";
-    let unset: Vec<Value> = wanted.breakpoints.iter().map(|_| json!({"verified": false, "message": why})).collect();
+    let unset: Vec<Value> = arguments.breakpoints.iter().map(|_| json!({"verified": false, "message": why})).collect();
     json!({ "breakpoints": unset })
 }

@@ -131,7 +131,7 @@ async fn define_with_breakpoints(
 ) -> Result<(), String> {
     // The breakpoints that are not in force are known only after all have been set.
     new_image::wait_until_set(connection).await.map_err(|error| error.to_string())?;
-    let waiting = lock(&connection.wanted).waiting();
+    let waiting = lock(&connection.requested_breakpoints).waiting();
     if waiting.is_empty() {
         return Ok(());
     }

@@ -39,7 +39,7 @@ pub(super) async fn set_all(connection: &Connection, anew: bool) {
 /// # Errors
 /// The image does not start.
 pub(super) async fn wait_until_set(connection: &Connection) -> Result<(), ImageError> {
-    if lock(&connection.wanted).files.is_empty() && lock(&connection.break_on).is_empty() {
+    if lock(&connection.requested_breakpoints).files.is_empty() && lock(&connection.break_on).is_empty() {
         return Ok(());
     }
     connection.session.image_is_there().await?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, text};
+use super::answers::{Answer, error_message};
 use super::breakpoints;
 use super::connection::Connection;
 use super::protocol::{SetBreakpoints, SourceBreakpoint};
@@ -22,8 +22,8 @@ const NO_FUNCTIONS: &str = "A recording has breakpoints on lines: set one on the
 /// Returns the client's breakpoints in the form that a recording takes. Those without a line are
 /// left out.
 pub(super) fn all(replay: &Replay) -> Vec<RecordingBreakpoint> {
-    let wanted = lock(&replay.wanted);
-    wanted
+    let requested = lock(&replay.requested_breakpoints);
+    requested
         .files
         .iter()
         .flat_map(|(file, points)| points.iter().filter_map(|(point, _)| recorded(file, point)))
@@ -35,16 +35,16 @@ fn recorded(file: &Path, point: &RequestedBreakpoint) -> Option<RecordingBreakpo
 }
 
 /// Handles `setBreakpoints`.
-pub(super) async fn set(connection: &Connection, replay: &Replay, wanted: SetBreakpoints) -> Answer {
-    let file = wanted.source.and_then(|source| source.path).ok_or("There are breakpoints only in files.")?;
-    let points = lock(&replay.wanted).replace(&file, wanted.breakpoints);
+pub(super) async fn set(connection: &Connection, replay: &Replay, arguments: SetBreakpoints) -> Answer {
+    let file = arguments.source.and_then(|source| source.path).ok_or("There are breakpoints only in files.")?;
+    let points = lock(&replay.requested_breakpoints).replace(&file, arguments.breakpoints);
     Ok(json!({"breakpoints": places(connection, replay, &file, &points).await?}))
 }
 
 /// Handles `setFunctionBreakpoints`. Each breakpoint is refused.
-pub(super) fn functions(wanted: &[SourceBreakpoint]) -> Value {
+pub(super) fn functions(breakpoints: &[SourceBreakpoint]) -> Value {
     let refused = json!({"verified": false, "message": NO_FUNCTIONS});
-    json!({"breakpoints": vec![refused; wanted.len()]})
+    json!({"breakpoints": vec![refused; breakpoints.len()]})
 }
 
 /// Takes over the breakpoints that the client set before it reported that it steps through a
@@ -52,7 +52,7 @@ pub(super) fn functions(wanted: &[SourceBreakpoint]) -> Value {
 pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Result<(), String> {
     // The lock waits until breakpoints that are being set are set.
     drop(connection.setting.lock().await);
-    let before = lock(&connection.wanted).clone();
+    let before = lock(&connection.requested_breakpoints).clone();
     breakpoints::clear(connection).await;
     let files: Vec<(PathBuf, Vec<RequestedBreakpoint>)> = before
         .files
@@ -60,7 +60,7 @@ pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Resul
         .filter(|(file, _)| !file.as_os_str().is_empty())
         .map(|(file, points)| (file.clone(), points.iter().map(|(point, _)| point.clone()).collect()))
         .collect();
-    *lock(&replay.wanted) = before;
+    *lock(&replay.requested_breakpoints) = before;
     for (file, points) in files {
         for shown in places(connection, replay, &file, &points).await? {
             connection.event("breakpoint", json!({"reason": "changed", "breakpoint": shown}));
@@ -80,7 +80,7 @@ async fn places(
     if asked.points.len() != points.len() {
         return Err("A breakpoint of a file has no line.".into());
     }
-    let places = connection.session.ask_recording(replay.number, &asked).await.map_err(text)?.places;
+    let places = connection.session.ask_recording(replay.number, &asked).await.map_err(error_message)?.places;
     let shown = |(point, place): (&RequestedBreakpoint, Option<crate::model::recording::RecordedPlace>)| {
         let mut shown = json!({"id": point.id, "verified": place.is_some(), "source": {"path": file}});
         let plain = point.condition.is_none() && point.hit.is_none() && point.log.is_none();

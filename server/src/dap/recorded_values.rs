@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, text};
+use super::answers::{Answer, error_message};
 use super::connection::Connection;
 use super::protocol::{Evaluate, InFrame, SourceOf, StackTrace, Variables};
 use super::replay::{RecordedHandle, Replay};
@@ -29,12 +29,12 @@ fn frame_of(replay: &Replay, number: u64) -> Result<(u64, u64), String> {
 }
 
 /// Answers `stackTrace`.
-pub(super) async fn stack_trace(connection: &Connection, replay: &Replay, wanted: StackTrace) -> Answer {
+pub(super) async fn stack_trace(connection: &Connection, replay: &Replay, arguments: StackTrace) -> Answer {
     let event = event(replay).await?;
-    let start = wanted.start_frame as u64;
-    let count = if wanted.levels == 0 { PAGE } else { wanted.levels as u64 };
+    let start = arguments.start_frame as u64;
+    let count = if arguments.levels == 0 { PAGE } else { arguments.levels as u64 };
     let calls = connection.session.ask_recording(replay.number, &ReplayFrames { event, start, count }).await;
-    let calls = calls.map_err(text)?;
+    let calls = calls.map_err(error_message)?;
     let mut handles = lock(&replay.handles);
     let frames: Vec<Value> = (start..)
         .zip(&calls.rows)
@@ -64,17 +64,18 @@ fn place(replay: &Replay, call: &RecordedCall) -> Value {
 
 /// Answers `source` with a recorded text that is in no file. Blanks before the text give it its
 /// recorded position.
-pub(super) async fn source(connection: &Connection, replay: &Replay, wanted: &SourceOf) -> Answer {
-    let unit = wanted.source_reference.saturating_sub(1);
-    let recorded = connection.session.ask_recording(replay.number, &ReplayText { unit }).await.map_err(text)?;
+pub(super) async fn source(connection: &Connection, replay: &Replay, arguments: &SourceOf) -> Answer {
+    let unit = arguments.source_reference.saturating_sub(1);
+    let recorded =
+        connection.session.ask_recording(replay.number, &ReplayText { unit }).await.map_err(error_message)?;
     let before = "\n".repeat(recorded.line.saturating_sub(1) as usize);
     let indent = " ".repeat(recorded.column.saturating_sub(1) as usize);
     Ok(json!({"content": format!("{before}{indent}{}", recorded.text), "mimeType": "text/x-common-lisp"}))
 }
 
 /// Answers `scopes`.
-pub(super) fn scopes(replay: &Replay, wanted: &InFrame) -> Answer {
-    let (event, frame) = frame_of(replay, wanted.frame_id)?;
+pub(super) fn scopes(replay: &Replay, arguments: &InFrame) -> Answer {
+    let (event, frame) = frame_of(replay, arguments.frame_id)?;
     let mut handles = lock(&replay.handles);
     let mut scope = |scope| handles.number(RecordedHandle::Values { event, frame, scope, path: Vec::new() });
     let (variables, values) = (scope("variables"), scope("values"));
@@ -85,18 +86,18 @@ pub(super) fn scopes(replay: &Replay, wanted: &InFrame) -> Answer {
 }
 
 /// Answers `variables`.
-pub(super) async fn variables(connection: &Connection, replay: &Replay, wanted: Variables) -> Answer {
-    let handle = lock(&replay.handles).get(wanted.variables_reference);
+pub(super) async fn variables(connection: &Connection, replay: &Replay, arguments: Variables) -> Answer {
+    let handle = lock(&replay.handles).get(arguments.variables_reference);
     let Some(RecordedHandle::Values { event, frame, scope, path }) = handle else {
         return Err("The value is no longer available.".into());
     };
     let mut shown = Vec::new();
-    let mut start = wanted.start as u64;
-    let end = if wanted.count == 0 { u64::MAX } else { start.saturating_add(wanted.count as u64) };
+    let mut start = arguments.start as u64;
+    let end = if arguments.count == 0 { u64::MAX } else { start.saturating_add(arguments.count as u64) };
     loop {
         let count = end.saturating_sub(start).min(PAGE);
         let question = ReplayValues { event, frame, scope, path: path.clone(), start, count };
-        let page = connection.session.ask_recording(replay.number, &question).await.map_err(text)?;
+        let page = connection.session.ask_recording(replay.number, &question).await.map_err(error_message)?;
         let mut handles = lock(&replay.handles);
         let got = page.rows.len() as u64;
         for (index, value) in (start..).zip(&page.rows) {
@@ -119,13 +120,13 @@ pub(super) async fn variables(connection: &Connection, replay: &Replay, wanted: 
 
 /// Answers `evaluate`, for a variable by its name, or, except for a hover, for an expression over
 /// copies of the variables.
-pub(super) async fn evaluate(connection: &Connection, replay: &Replay, wanted: Evaluate) -> Answer {
-    let (event, frame) = match wanted.frame_id {
+pub(super) async fn evaluate(connection: &Connection, replay: &Replay, arguments: Evaluate) -> Answer {
+    let (event, frame) = match arguments.frame_id {
         Some(number) => frame_of(replay, number)?,
         None => (event(replay).await?, 0),
     };
-    let question = ReplayEvaluate { event, frame, code: wanted.expression, hover: wanted.context == "hover" };
-    let value = connection.session.ask_recording(replay.number, &question).await.map_err(text)?;
+    let question = ReplayEvaluate { event, frame, code: arguments.expression, hover: arguments.context == "hover" };
+    let value = connection.session.ask_recording(replay.number, &question).await.map_err(error_message)?;
     let RecordedValue { value, parts, path, .. } = value;
     let inside = RecordedHandle::Values { event, frame, scope: "variables", path };
     let reference = if parts == 0 { 0 } else { lock(&replay.handles).number(inside) };

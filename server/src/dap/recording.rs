@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, text};
+use super::answers::{Answer, error_message};
 use super::connection::Connection;
 use super::protocol::{Begin, Request, SetBreakpoints, arguments, capabilities};
 use super::replay::Replay;
@@ -84,7 +84,7 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
         Err(error) => {
             // A recording without moments to step through fails, too.
             connection.terminated();
-            return Err(text(error));
+            return Err(error_message(error));
         }
     }
     recorded_points::take_over(connection, replay).await?;
@@ -105,7 +105,7 @@ fn failed_query(connection: &Connection, error: ImageError) -> String {
     if !goes_on {
         connection.terminated();
     }
-    text(error)
+    error_message(error)
 }
 
 /// Reports the first moment to the client, after `configurationDone`.

@@ -18,7 +18,7 @@ pub(super) struct Replay {
     /// The shown moment, `None` before the first. Locked while a request moves to another moment.
     pub(super) at: tokio::sync::Mutex<Option<RecordedMoment>>,
     pub(super) handles: Mutex<RecordedHandles>,
-    pub(super) wanted: Mutex<RequestedBreakpoints>,
+    pub(super) requested_breakpoints: Mutex<RequestedBreakpoints>,
 }
 
 /// The referent of a client's frame id or `variablesReference`.
@@ -52,6 +52,11 @@ impl RecordedHandles {
 
 impl Replay {
     pub(super) fn new(number: u64) -> Replay {
-        Replay { number, at: tokio::sync::Mutex::default(), handles: Mutex::default(), wanted: Mutex::default() }
+        Replay {
+            number,
+            at: tokio::sync::Mutex::default(),
+            handles: Mutex::default(),
+            requested_breakpoints: Mutex::default(),
+        }
     }
 }

@@ -19,10 +19,10 @@ pub(super) struct RequestedBreakpoints {
 impl RequestedBreakpoints {
     /// Replaces the requested breakpoints of a file. A breakpoint that was requested before keeps
     /// its number.
-    pub(super) fn replace(&mut self, file: &Path, wanted: Vec<SourceBreakpoint>) -> Vec<RequestedBreakpoint> {
+    pub(super) fn replace(&mut self, file: &Path, requested: Vec<SourceBreakpoint>) -> Vec<RequestedBreakpoint> {
         let mut before = self.files.remove(file).unwrap_or_default();
         let mut points = Vec::new();
-        for one in wanted {
+        for one in requested {
             let SourceBreakpoint { line, column, name, condition, hit_condition: hit, log_message: log } = one;
             let mut point = RequestedBreakpoint { id: 0, line, column, name, condition, hit, log };
             let known = before.iter().position(|(known, _)| RequestedBreakpoint { id: 0, ..known.clone() } == point);
@@ -67,12 +67,12 @@ mod tests {
 
     #[test]
     fn a_breakpoint_keeps_its_number() {
-        let mut wanted = RequestedBreakpoints::default();
+        let mut requested = RequestedBreakpoints::default();
         let file = Path::new("/a.lisp");
         let ids = |points: Vec<RequestedBreakpoint>| points.into_iter().map(|point| point.id).collect::<Vec<_>>();
-        assert_eq!(ids(wanted.replace(file, vec![at(3, None), at(5, None)])), [1, 2]);
-        assert_eq!(ids(wanted.replace(file, vec![at(4, None), at(5, None), at(3, Some("t"))])), [3, 2, 4]);
-        assert_eq!(ids(wanted.replace(file, Vec::new())), [0; 0]);
-        assert!(wanted.files.is_empty());
+        assert_eq!(ids(requested.replace(file, vec![at(3, None), at(5, None)])), [1, 2]);
+        assert_eq!(ids(requested.replace(file, vec![at(4, None), at(5, None), at(3, Some("t"))])), [3, 2, 4]);
+        assert_eq!(ids(requested.replace(file, Vec::new())), [0; 0]);
+        assert!(requested.files.is_empty());
     }
 }

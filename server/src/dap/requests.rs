@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, MAX_PAGE, text, trouble};
+use super::answers::{Answer, MAX_PAGE, error_message, trouble};
 use super::connection::{Connection, END_TIMEOUT, IDLE_THREAD, thread_of};
 use super::protocol::{
     self, Begin, Cancel, InFrame, InThread, InvokeRestart, Request, ReturnFrom, SourceOf, StackTrace, Threads,
     Variables, arguments,
 };
-use super::variables::{self, Handle};
+use super::variables::{self, Referent};
 use super::{breakpoints, completions, evaluating, exceptions, input, recording, resuming, setting, sources};
 use crate::ide::context::Backend;
 use crate::ide::frame_places;
@@ -92,26 +92,26 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
             if target == IDLE_THREAD {
                 return Err("Nothing runs that could be paused.".into());
             }
-            connection.session.at_stop(DebugPause { target }).await.map_err(text)
+            connection.session.at_stop(DebugPause { target }).await.map_err(error_message)
         }
         "terminate" => terminate(connection).await,
         "terminateThreads" => terminate_threads(connection, &arguments::<Threads>(request)?).await,
         "consort/return" => {
-            let wanted: ReturnFrom = arguments(request)?;
-            let (stop, frame) = connection.frame_of(wanted.frame_id)?;
-            answer_of_resuming(connection.session.at_stop(DebugReturn { stop, frame, code: wanted.code }).await)
+            let arguments: ReturnFrom = arguments(request)?;
+            let (stop, frame) = connection.frame_of(arguments.frame_id)?;
+            answer_of_resuming(connection.session.at_stop(DebugReturn { stop, frame, code: arguments.code }).await)
         }
         "consort/restarts" => {
             let stop = connection.stop_in(arguments::<InThread>(request)?.thread_id)?;
             Ok(restarts(&stop.restarts, Some(stop.number)))
         }
         "consort/invokeRestart" => {
-            let wanted: InvokeRestart = arguments(request)?;
-            let stop = match wanted.stop {
+            let arguments: InvokeRestart = arguments(request)?;
+            let stop = match arguments.stop {
                 Some(stop) => stop,
-                None => connection.stop_in(wanted.thread_id)?.number,
+                None => connection.stop_in(arguments.thread_id)?.number,
             };
-            let InvokeRestart { index, name, arguments, input, .. } = wanted;
+            let InvokeRestart { index, name, arguments, input, .. } = arguments;
             answer_of_resuming(connection.session.at_stop(DebugRestart { stop, index, name, arguments, input }).await)
         }
         other => Err(format!("Consort's debugger has no request `{other}`.")),
@@ -124,8 +124,8 @@ pub(super) fn restarts(restarts: &[Restart], stop: Option<u64>) -> Value {
     json!({"restarts": restarts.iter().enumerate().map(restart).collect::<Vec<_>>()})
 }
 
-async fn step(connection: &Connection, wanted: InThread, how: &'static str) -> Answer {
-    let stop = connection.stop_in(wanted.thread_id)?.number;
+async fn step(connection: &Connection, arguments: InThread, how: &'static str) -> Answer {
+    let stop = connection.stop_in(arguments.thread_id)?.number;
     answer_of_resuming(connection.session.at_stop(DebugStep { stop, how }).await)
 }
 
@@ -137,7 +137,7 @@ async fn threads(connection: &Connection) -> Answer {
             threads.push((thread, format!("{} (stopped)", stop.thread)));
         }
     }
-    for running in connection.session.running_evaluations().await.map_err(text)? {
+    for running in connection.session.running_evaluations().await.map_err(error_message)? {
         let Some(id) = running["id"].as_u64() else { continue };
         if threads.iter().all(|(known, _)| *known != id) {
             let name = running["session"].as_str().unwrap_or("work");
@@ -151,9 +151,9 @@ async fn threads(connection: &Connection) -> Answer {
     Ok(json!({ "threads": threads }))
 }
 
-async fn stack_trace(connection: &Connection, wanted: StackTrace) -> Answer {
-    let stop = connection.stop_in(wanted.thread_id)?.number;
-    page_of_frames(connection, &connection.session, stop, &wanted).await
+async fn stack_trace(connection: &Connection, arguments: StackTrace) -> Answer {
+    let stop = connection.stop_in(arguments.thread_id)?.number;
+    page_of_frames(connection, &connection.session, stop, &arguments).await
 }
 
 /// Returns a page of the frames of a stop in `backend`.
@@ -161,18 +161,18 @@ pub(super) async fn page_of_frames(
     connection: &Connection,
     backend: &impl Backend,
     stop: u64,
-    wanted: &StackTrace,
+    arguments: &StackTrace,
 ) -> Answer {
-    let count = if wanted.levels == 0 { PAGE } else { wanted.levels.min(MAX_PAGE) };
-    let page = DebugFrames { stop, start: wanted.start_frame, count };
-    let page = backend.query(page).await.map_err(text)?;
+    let count = if arguments.levels == 0 { PAGE } else { arguments.levels.min(MAX_PAGE) };
+    let page = DebugFrames { stop, start: arguments.start_frame, count };
+    let page = backend.query(page).await.map_err(error_message)?;
     let texts = connection.texts();
     let mut files = connection.session.context(connection.client).await.texts();
     let places = frame_places::places(&page, &mut files).await;
     let mut frames = Vec::new();
     for (frame, found) in page.frames.iter().zip(places) {
         let mut shown = sources::place(frame, found, &texts, |text| connection.keep_loaded(text));
-        shown["id"] = json!(lock(&connection.handles).number(Handle::Frame { stop, frame: frame.number }));
+        shown["id"] = json!(lock(&connection.handles).number(Referent::Frame { stop, frame: frame.number }));
         shown["name"] = json!(frame.name);
         shown["canRestart"] = json!(frame.unwindable);
         if let Some(package) = &frame.package {
@@ -190,45 +190,48 @@ pub(super) async fn page_of_frames(
     Ok(json!({"stackFrames": frames, "totalFrames": page.total}))
 }
 
-pub(super) fn scopes(connection: &Connection, wanted: &InFrame) -> Answer {
-    let (stop, frame) = connection.frame_of(wanted.frame_id)?;
+pub(super) fn scopes(connection: &Connection, arguments: &InFrame) -> Answer {
+    let (stop, frame) = connection.frame_of(arguments.frame_id)?;
     let mut handles = lock(&connection.handles);
-    let locals = handles.number(Handle::Locals { stop, frame });
-    let restarts = handles.number(Handle::Restarts { stop });
+    let locals = handles.number(Referent::Locals { stop, frame });
+    let restarts = handles.number(Referent::Restarts { stop });
     Ok(json!({"scopes": [
         {"name": "Locals", "presentationHint": "locals", "variablesReference": locals, "expensive": false},
         {"name": "Restarts", "variablesReference": restarts, "expensive": false},
     ]}))
 }
 
-async fn variables(connection: &Connection, wanted: Variables) -> Answer {
-    let handle = lock(&connection.handles).get(wanted.variables_reference);
-    let count = if wanted.count == 0 { PAGE } else { wanted.count.min(MAX_PAGE) };
-    let shown = match handle {
-        Some(Handle::Locals { stop, frame }) => {
+async fn variables(connection: &Connection, arguments: Variables) -> Answer {
+    let referent = lock(&connection.handles).get(arguments.variables_reference);
+    let count = if arguments.count == 0 { PAGE } else { arguments.count.min(MAX_PAGE) };
+    let shown = match referent {
+        Some(Referent::Locals { stop, frame }) => {
             let page = DebugLocals {
                 stop,
                 frame,
-                start: wanted.start,
-                count: if wanted.count == 0 { MAX_PAGE } else { count },
+                start: arguments.start,
+                count: if arguments.count == 0 { MAX_PAGE } else { count },
             };
-            let page = connection.session.query(page).await.map_err(text)?;
+            let page = connection.session.query(page).await.map_err(error_message)?;
             lock(&connection.handles).locals(&page.locals)
         }
-        Some(Handle::Restarts { stop }) => {
+        Some(Referent::Restarts { stop }) => {
             let stops = connection.stops();
             let stop = stops.iter().find(|each| each.number == stop).ok_or("That stop was left.")?;
             variables::restarts(&stop.restarts)
         }
-        Some(Handle::Parts { reference, start }) => {
-            let start = start.saturating_add(wanted.start);
-            let page =
-                connection.session.query(Inspect { reference, path: Vec::new(), start, count }).await.map_err(text)?;
+        Some(Referent::Parts { reference, start }) => {
+            let start = start.saturating_add(arguments.start);
+            let page = connection
+                .session
+                .query(Inspect { reference, path: Vec::new(), start, count })
+                .await
+                .map_err(error_message)?;
             let mut handles = lock(&connection.handles);
             let mut parts: Vec<Value> = page.parts.iter().map(|part| handles.part(part)).collect();
             let next = start.saturating_add(page.parts.len());
-            if wanted.count == 0 && next < page.total && !page.parts.is_empty() {
-                let more = handles.number(Handle::Parts { reference, start: next });
+            if arguments.count == 0 && next < page.total && !page.parts.is_empty() {
+                let more = handles.number(Referent::Parts { reference, start: next });
                 let name = format!("[{next}...]");
                 parts.push(
                     json!({"name": name, "value": format!("{} more", page.total - next), "variablesReference": more}),
@@ -236,15 +239,17 @@ async fn variables(connection: &Connection, wanted: Variables) -> Answer {
             }
             parts
         }
-        Some(Handle::Frame { .. }) | None => return Err("The value is no longer available.".into()),
+        Some(Referent::Frame { .. }) | None => return Err("The value is no longer available.".into()),
     };
     Ok(json!({ "variables": shown }))
 }
 
-fn source(connection: &Connection, wanted: &SourceOf) -> Answer {
+fn source(connection: &Connection, arguments: &SourceOf) -> Answer {
     let texts = connection.texts();
-    let text =
-        texts.iter().find(|text| text.reference == wanted.source_reference).ok_or("That text is not kept any more.")?;
+    let text = texts
+        .iter()
+        .find(|text| text.reference == arguments.source_reference)
+        .ok_or("That text is not kept any more.")?;
     Ok(json!({"content": text.text, "mimeType": "text/x-common-lisp"}))
 }
 
@@ -277,7 +282,7 @@ async fn terminate(connection: &Connection) -> Answer {
     tokio::select! {
         biased;
         interrupted = connection.session.interrupt(connection.client, false) => {
-            interrupted.map_err(text)?;
+            interrupted.map_err(error_message)?;
         }
         () = connection.evaluations_ended(&stops) => {}
     }
@@ -291,8 +296,8 @@ async fn terminate(connection: &Connection) -> Answer {
 
 /// Aborts the innermost stop of each thread. The stop's evaluation, or the code that stopped at a
 /// frame, ends with its report.
-async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer {
-    for thread in &wanted.thread_ids {
+async fn terminate_threads(connection: &Connection, arguments: &Threads) -> Answer {
+    for thread in &arguments.thread_ids {
         let stop = connection.stop_in(*thread)?.number;
         answer_of_resuming(connection.session.at_stop(DebugAbort { stop }).await)?;
     }
@@ -301,6 +306,6 @@ async fn terminate_threads(connection: &Connection, wanted: &Threads) -> Answer 
 
 /// Returns the answer to a request that leaves a stop.
 fn answer_of_resuming(done: Result<ActionOutcome, ImageError>) -> Answer {
-    let done = done.map_err(text)?;
+    let done = done.map_err(error_message)?;
     if done.status == ActionStatus::Sent { Ok(json!({})) } else { Err(trouble(&done)) }
 }

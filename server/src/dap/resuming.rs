@@ -25,7 +25,7 @@ pub(super) const REQUESTS: &[&str] = &[
 
 /// The `stopped` events that wait for answers.
 #[derive(Default)]
-pub(super) struct Waiting(Mutex<State>);
+pub(super) struct DelayedStops(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -38,11 +38,11 @@ struct State {
 /// A request in progress. It is dropped after its answer. The stops that waited for it are then
 /// reported.
 pub(super) struct ResumingRequest<'a> {
-    waiting: &'a Waiting,
+    waiting: &'a DelayedStops,
     out: &'a Sender,
 }
 
-impl Waiting {
+impl DelayedStops {
     /// Delays reports of stops until the answer to a request, if the request makes a program
     /// continue.
     pub(super) fn request<'a>(&'a self, command: &str, out: &'a Sender) -> Option<ResumingRequest<'a>> {
@@ -98,7 +98,7 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (out, outgoing) = outgoing::channel(outgoing::UNREAD);
         tokio::spawn(outgoing.write_to(theirs));
-        let waiting = Waiting::default();
+        let waiting = DelayedStops::default();
         assert!(waiting.request("threads", &out).is_none());
         let (first, second) = (waiting.request("continue", &out), waiting.request("next", &out));
         (1..=3).for_each(|stop| waiting.report(stop, json!({"stop": stop}), &out));

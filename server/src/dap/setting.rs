@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::answers::{Answer, MAX_PAGE, text, trouble};
+use super::answers::{Answer, MAX_PAGE, error_message, trouble};
 use super::connection::Connection;
 use super::protocol::SetVariable;
-use super::variables::{Handle, part_name};
+use super::variables::{Referent, part_name};
 use crate::ide::context::Backend as _;
 use crate::locked::lock;
 use crate::model::action_outcome::ActionStatus;
@@ -15,13 +15,15 @@ use crate::shown;
 /// Sets the variable or part that a client names by its name in a `variables` response.
 pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer {
     let SetVariable { variables_reference, name, value: code } = wanted;
-    let handle = lock(&connection.handles).get(variables_reference);
+    let referent = lock(&connection.handles).get(variables_reference);
     let session = &connection.session;
-    let done = match handle {
-        Some(Handle::Locals { stop, frame }) => session.at_stop(DebugSet { stop, frame, name, code }).await,
-        Some(Handle::Parts { reference, start }) => {
-            let page =
-                session.query(Inspect { reference, path: Vec::new(), start, count: MAX_PAGE }).await.map_err(text)?;
+    let done = match referent {
+        Some(Referent::Locals { stop, frame }) => session.at_stop(DebugSet { stop, frame, name, code }).await,
+        Some(Referent::Parts { reference, start }) => {
+            let page = session
+                .query(Inspect { reference, path: Vec::new(), start, count: MAX_PAGE })
+                .await
+                .map_err(error_message)?;
             let mut named = page.parts.iter().enumerate().filter(|(_, part)| shown::line(part_name(part)) == name);
             let part = match (named.next(), named.next()) {
                 (Some((at, _)), None) => start + at,
@@ -30,10 +32,10 @@ pub(super) async fn set(connection: &Connection, wanted: SetVariable) -> Answer 
             };
             session.at_stop(InspectSet { reference, part, code, timeout: None }).await
         }
-        Some(Handle::Frame { .. } | Handle::Restarts { .. }) => return Err("That cannot be set.".into()),
+        Some(Referent::Frame { .. } | Referent::Restarts { .. }) => return Err("That cannot be set.".into()),
         None => return Err("The value is no longer available.".into()),
     };
-    let done = done.map_err(text)?;
+    let done = done.map_err(error_message)?;
     let Some(value) = done.values.first().filter(|_| done.status == ActionStatus::Ok) else {
         return Err(trouble(&done));
     };

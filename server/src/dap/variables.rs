@@ -15,7 +15,7 @@ const LIMIT: u64 = 50_000;
 
 /// The referent of a frame id or a `variablesReference` of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Handle {
+pub(super) enum Referent {
     /// A frame of a stop.
     Frame { stop: u64, frame: usize },
     /// The locals of a frame.
@@ -30,18 +30,18 @@ pub(super) enum Handle {
 #[derive(Debug, Default)]
 pub(super) struct Handles {
     last: u64,
-    handles: HashMap<u64, Handle>,
+    handles: HashMap<u64, Referent>,
 }
 
 impl Handles {
-    pub(super) fn number(&mut self, handle: Handle) -> u64 {
+    pub(super) fn number(&mut self, referent: Referent) -> u64 {
         self.last += 1;
-        self.handles.insert(self.last, handle);
+        self.handles.insert(self.last, referent);
         self.handles.remove(&self.last.saturating_sub(LIMIT));
         self.last
     }
 
-    pub(super) fn get(&self, number: u64) -> Option<Handle> {
+    pub(super) fn get(&self, number: u64) -> Option<Referent> {
         self.handles.get(&number).copied()
     }
 
@@ -53,7 +53,7 @@ impl Handles {
     /// Returns a reference to the parts of the value that the image calls `reference`, or 0 if
     /// there are none.
     pub(super) fn parts_of(&mut self, reference: u64) -> u64 {
-        if reference == 0 { 0 } else { self.number(Handle::Parts { reference, start: 0 }) }
+        if reference == 0 { 0 } else { self.number(Referent::Parts { reference, start: 0 }) }
     }
 
     fn variable(&mut self, name: &str, value: &LispValue) -> Json {

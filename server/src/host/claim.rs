@@ -69,7 +69,7 @@ pub(super) fn holder(runtime: &RuntimeDir) -> Option<u32> {
 
 /// The answer of the holder of a claim about its directory.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Whereabouts {
+pub(super) enum HostLocation {
     /// The directory, which is in place.
     At(PathBuf),
     /// The process has lost its directory, and cannot make it again.
@@ -79,7 +79,7 @@ pub(super) enum Whereabouts {
 /// Asks the process of this user that holds the claim where its directory is. The process may have
 /// to create the directory first. Returns `None` if no process holds the claim, or if it has not
 /// answered when `over` returns true.
-pub(super) fn ask(runtime: &RuntimeDir, over: impl FnMut() -> bool) -> Option<Whereabouts> {
+pub(super) fn ask(runtime: &RuntimeDir, over: impl FnMut() -> bool) -> Option<HostLocation> {
     #[cfg(target_os = "linux")]
     return linux::ask(runtime, over);
     #[cfg(not(target_os = "linux"))]
@@ -107,18 +107,18 @@ mod linux {
     use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
     use sha2::{Digest, Sha256};
 
-    use super::Whereabouts;
+    use super::HostLocation;
     use crate::fault::{self, Call};
     use crate::host::runtime_dir::RuntimeDir;
 
     /// The first byte of an answer, before the directory.
-    const AT: u8 = b'@';
+    const ANSWER_AT: u8 = b'@';
     /// The whole answer of a host without a directory.
-    const LOST: u8 = b'-';
+    const ANSWER_LOST: u8 = b'-';
     /// The longest answer, in bytes.
-    const LONGEST: u64 = 4096;
+    const MAX_ANSWER_BYTES: u64 = 4096;
     /// The interval at which the asking process calls `over`.
-    const LOOK: Duration = Duration::from_millis(20);
+    const ASK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
     /// Returns the name for this user and this workspace's runtime directory.
     pub(in crate::host) fn name(runtime: &RuntimeDir) -> String {
@@ -161,8 +161,8 @@ mod linux {
     /// Answers a process that asks where the directory is.
     pub(super) fn answer(mut asking: UnixStream, directory: Option<&Path>) {
         let answer = match directory {
-            Some(directory) => [&[AT], directory.as_os_str().as_bytes()].concat(),
-            None => vec![LOST],
+            Some(directory) => [&[ANSWER_AT], directory.as_os_str().as_bytes()].concat(),
+            None => vec![ANSWER_LOST],
         };
         // The answer fits the socket's buffer. A process that only looked for a holder has left.
         if our_peer(&asking).is_some() && asking.set_nonblocking(true).is_ok() {
@@ -170,15 +170,15 @@ mod linux {
         }
     }
 
-    pub(super) fn ask(runtime: &RuntimeDir, mut over: impl FnMut() -> bool) -> Option<Whereabouts> {
+    pub(super) fn ask(runtime: &RuntimeDir, mut over: impl FnMut() -> bool) -> Option<HostLocation> {
         fault::point(Call::Connect).ok()?;
         let stream = connect(&name(runtime)).ok()?;
         let holder = our_peer(&stream)?;
         let stream = UnixStream::from(stream);
         stream.set_nonblocking(false).ok()?;
-        stream.set_read_timeout(Some(LOOK)).ok()?;
+        stream.set_read_timeout(Some(ASK_POLL_INTERVAL)).ok()?;
         let mut answer = Vec::new();
-        while let Err(error) = (&stream).take(LONGEST).read_to_end(&mut answer) {
+        while let Err(error) = (&stream).take(MAX_ANSWER_BYTES).read_to_end(&mut answer) {
             let waits = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
             // Another error: the holder has left without an answer.
             if !waits || over() {
@@ -186,8 +186,8 @@ mod linux {
             }
         }
         match answer.split_first()? {
-            (&AT, directory) => Some(Whereabouts::At(OsString::from_vec(directory.to_vec()).into())),
-            (&LOST, []) => Some(Whereabouts::Lost(holder)),
+            (&ANSWER_AT, directory) => Some(HostLocation::At(OsString::from_vec(directory.to_vec()).into())),
+            (&ANSWER_LOST, []) => Some(HostLocation::Lost(holder)),
             _ => None,
         }
     }

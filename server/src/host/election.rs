@@ -10,9 +10,9 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::hello::{self, Ack, Hello};
+use super::host_location;
 use super::runtime_base::with_path;
 use super::runtime_dir::RuntimeDir;
-use super::whereabouts;
 use crate::fault::{self, Call};
 use crate::framing::{self, first_line};
 use crate::search_paths;
@@ -35,8 +35,10 @@ const LEAVE_WAIT: Duration = Duration::from_secs(30);
 /// The time limit for repeated attempts. A host may leave or be killed between two steps, but not
 /// all the time.
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// The pause between two failed attempts: the first pause and the longest.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(250));
+/// The pause after the first failed attempt. It doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+/// The longest pause between two failed attempts.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// An accepted connection to a host.
 #[derive(Debug)]
@@ -87,7 +89,7 @@ impl Place {
     /// Fails when no private runtime directory can be named, or this program's own path is not
     /// known.
     pub fn of(workspace: &Path) -> io::Result<Place> {
-        Ok(Place { workspace: workspace.into(), runtime: whereabouts::of(workspace)?, program: this_program()? })
+        Ok(Place { workspace: workspace.into(), runtime: host_location::of(workspace)?, program: this_program()? })
     }
 
     /// Connects to the running host.
@@ -95,12 +97,12 @@ impl Place {
     /// # Errors
     /// [`ConnectError::Absent`] when none runs.
     pub fn connect(&self, hello: &Hello) -> Result<Connected, ConnectError> {
-        let mut patience = Patience::new();
+        let mut backoff = RetryBackoff::new();
         loop {
             if let Some(connected) = self.try_connect(hello, &mut |_| {}, ACK_WAIT)? {
                 return Ok(connected);
             }
-            if !patience.pause() {
+            if !backoff.pause() {
                 return Err(ConnectError::Absent);
             }
         }
@@ -126,7 +128,7 @@ impl Place {
         hello: &Hello,
         mut report: impl FnMut(&str),
     ) -> Result<Connected, ConnectError> {
-        let (mut patience, mut ended) = (Patience::new(), 0);
+        let (mut backoff, mut ended) = (RetryBackoff::new(), 0);
         loop {
             match self.try_connect(hello, &mut report, ANSWER_WAIT) {
                 Ok(Some(connected)) => return Ok(connected),
@@ -143,7 +145,7 @@ impl Place {
             }
             match self.try_connect(hello, &mut report, ANSWER_WAIT) {
                 Ok(Some(connected)) => return Ok(connected),
-                Ok(None) | Err(ConnectError::Absent) if patience.pause() => {}
+                Ok(None) | Err(ConnectError::Absent) if backoff.pause() => {}
                 Ok(None) | Err(ConnectError::Absent) => {
                     let log = super::log::path_for(&self.workspace)
                         .map_or_else(String::new, |log| format!("; see {}", log.display()));
@@ -274,20 +276,20 @@ enum Started {
 }
 
 /// The time limit and the pauses of repeated attempts.
-struct Patience {
+struct RetryBackoff {
     until: Instant,
     pause: Duration,
 }
 
-impl Patience {
-    fn new() -> Patience {
-        Patience { until: Instant::now() + ELECTION_TIMEOUT, pause: PAUSE.0 }
+impl RetryBackoff {
+    fn new() -> RetryBackoff {
+        RetryBackoff { until: Instant::now() + ELECTION_TIMEOUT, pause: FIRST_PAUSE }
     }
 
     /// Waits, longer each time. Returns false when the time limit has passed.
     fn pause(&mut self) -> bool {
         std::thread::sleep(self.pause);
-        self.pause = (self.pause * 2).min(PAUSE.1);
+        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         Instant::now() < self.until
     }
 }
@@ -321,7 +323,7 @@ pub fn not_answering(pid: Option<u32>) -> String {
 }
 
 /// Closes both directions of a connection.
-pub fn hang_up(stream: &UnixStream) {
+pub fn shut_down_connection(stream: &UnixStream) {
     // Fails when the other side closed first.
     let _ = stream.shutdown(Shutdown::Both);
 }

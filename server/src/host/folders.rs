@@ -7,8 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::host_location;
 use super::runtime_dir::{self, RuntimeDir};
-use super::whereabouts;
 
 /// The maximum number of recorded folders, so that the host file stays small.
 const FOLDERS: usize = 100;
@@ -77,7 +77,7 @@ pub(super) fn hosts_of_folders_message(folders: &[PathBuf]) -> Option<String> {
     let own: Vec<String> = folders
         .iter()
         .filter_map(|folder| {
-            let runtime = whereabouts::of(folder).ok().filter(RuntimeDir::is_live)?;
+            let runtime = host_location::of(folder).ok().filter(RuntimeDir::is_live)?;
             Some(format!("{} (process {})", folder.display(), runtime.read_host_file()?.pid))
         })
         .collect();

@@ -8,6 +8,7 @@ pub mod elected;
 pub mod election;
 pub mod folders;
 pub mod hello;
+pub mod host_location;
 pub mod log;
 mod memory;
 mod named_marks;
@@ -17,7 +18,6 @@ mod runtime_base;
 pub mod runtime_dir;
 pub mod serve;
 pub mod services;
-pub mod whereabouts;
 pub mod workspace;
 
 /// The version of this build. The two ends of a host's socket must agree on it.

@@ -31,7 +31,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const FIRST_CLIENT_WAIT: Duration = Duration::from_secs(10);
 /// The number of checks of the runtime directory after a client has left at which memory is
 /// returned to the system. At the first check, the session may still be removing the client's data.
-const GIVE_BACK: u32 = 2;
+const MEMORY_RELEASE_CHECKS: u32 = 2;
 
 /// A connection after its hello.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub trait Services: Send + Sync + 'static {
     /// Returns the folders that editors have open.
     fn open_folders(&self) -> OpenFolders;
     /// Reports folders of editors that another host serves, or with `None` that there are none.
-    fn apart(&self, message: Option<String>);
+    fn report_separate_folders(&self, message: Option<String>);
     /// Ends everything that outlives connections, within a time limit of its own.
     fn close(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
@@ -156,7 +156,7 @@ async fn accept(
     let mut clients = lifetime.clients.subscribe();
     let mut folders = services.open_folders();
     let mut connections = JoinSet::new();
-    let (mut present, mut give_back) = (0, 0);
+    let (mut present, mut release_checks_left) = (0, 0);
     let mut deadline = linger.map(|linger| Instant::now() + linger.max(FIRST_CLIENT_WAIT));
     let (mut place, mut ordered) = (State::InPlace, true);
     loop {
@@ -185,7 +185,7 @@ async fn accept(
                 // The sender lives as long as `lifetime`.
                 let now = clients.borrow_and_update().count;
                 if now < present {
-                    give_back = GIVE_BACK;
+                    release_checks_left = MEMORY_RELEASE_CHECKS;
                 }
                 present = now;
                 let here = changed.is_ok() && now > 0;
@@ -193,8 +193,8 @@ async fn accept(
             }
             () = folders.changed() => record_folders(elected, services, &mut folders).await,
             _ = look.tick() => {
-                resident.release_unused(give_back > 0);
-                give_back = give_back.saturating_sub(1);
+                resident.release_unused(release_checks_left > 0);
+                release_checks_left = release_checks_left.saturating_sub(1);
                 place = look_after(elected, services, &mut listener).await?;
                 if place == State::Taken {
                     tracing::error!("the runtime directory was removed, and another host or another user has its place: leaving");
@@ -229,7 +229,7 @@ async fn record_folders(elected: &mut Elected, services: &Arc<dyn Services>, fol
     match elected.record_folders(folders.now()).await {
         Ok(recorded) => {
             let apart = tokio::task::spawn_blocking(move || super::folders::hosts_of_folders_message(&recorded));
-            services.apart(apart.await.unwrap_or_default());
+            services.report_separate_folders(apart.await.unwrap_or_default());
         }
         Err(error) => tracing::warn!("the folders of editors could not be recorded: {error}"),
     }

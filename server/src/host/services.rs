@@ -137,7 +137,7 @@ impl Services for SharedImage {
         self.session.open_folders()
     }
 
-    fn apart(&self, message: Option<String>) {
+    fn report_separate_folders(&self, message: Option<String>) {
         self.session.note("folders with a host of their own", message);
     }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::folders::{self, Served};
-use super::whereabouts;
+use super::host_location;
 use crate::config::ownership;
 
 /// Returns the workspace that contains `start`, as a canonical path: the nearest directory from
@@ -30,8 +30,8 @@ pub fn find(start: &Path) -> io::Result<PathBuf> {
 /// # Errors
 /// The errors of [`find`].
 pub fn find_running(start: &Path) -> io::Result<PathBuf> {
-    let own = find_own(start)?;
-    Ok(host_by_other_folder(&own).map_or(own, |served| served.workspace))
+    let own = find_folder(start)?;
+    Ok(host_serving_folder(&own).map_or(own, |served| served.workspace))
 }
 
 /// Returns the workspace of [`find_running`], except for a directory in another folder of an
@@ -39,8 +39,8 @@ pub fn find_running(start: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// The errors of [`find`].
-pub fn find_own(start: &Path) -> io::Result<PathBuf> {
-    find_where(start, runs, |start| folders::serving(start).map(|served| served.folder))
+pub fn find_folder(start: &Path) -> io::Result<PathBuf> {
+    find_where(start, has_live_host, |start| folders::serving(start).map(|served| served.folder))
 }
 
 /// Returns the workspace of `path`, which was given to a command run in `from`.
@@ -53,58 +53,59 @@ pub fn find_own(start: &Path) -> io::Result<PathBuf> {
 ///
 /// # Errors
 /// The errors of [`find`].
-pub fn find_given(path: &Path, from: &Path) -> io::Result<PathBuf> {
-    let own = find_given_where(path, from, runs, |start| folders::serving(start).map(|served| served.folder))?;
-    Ok(host_by_other_folder(&own).map_or(own, |served| served.workspace))
+pub fn find_for_path(path: &Path, from: &Path) -> io::Result<PathBuf> {
+    let own =
+        find_for_path_where(path, from, has_live_host, |start| folders::serving(start).map(|served| served.folder))?;
+    Ok(host_serving_folder(&own).map_or(own, |served| served.workspace))
 }
 
 /// Returns the host whose editor has `workspace` (canonical) in another of its folders. Returns
 /// `None` if there is none, or if a host runs for `workspace` itself.
-pub fn host_by_other_folder(workspace: &Path) -> Option<Served> {
-    if runs(workspace) { None } else { folders::serving(workspace) }
+pub fn host_serving_folder(workspace: &Path) -> Option<Served> {
+    if has_live_host(workspace) { None } else { folders::serving(workspace) }
 }
 
-fn runs(dir: &Path) -> bool {
-    whereabouts::of(dir).is_ok_and(|runtime| runtime.is_live())
+fn has_live_host(dir: &Path) -> bool {
+    host_location::of(dir).is_ok_and(|runtime| runtime.is_live())
 }
 
 fn find_where(
     start: &Path,
-    runs: impl Fn(&Path) -> bool,
+    has_live_host: impl Fn(&Path) -> bool,
     folder: impl Fn(&Path) -> Option<PathBuf>,
 ) -> io::Result<PathBuf> {
     let start = directory(start)?;
     let top = start.ancestors().find(|dir| dir.join(".git").exists());
     let within = start.ancestors().take_while(|dir| top.is_some_and(|top| dir.starts_with(top)));
     for dir in within {
-        if runs(dir) {
+        if has_live_host(dir) {
             return Ok(dir.to_path_buf());
         }
     }
     folder(&start).map_or_else(|| find(&start), Ok)
 }
 
-fn find_given_where(
+fn find_for_path_where(
     path: &Path,
     from: &Path,
-    runs: impl Fn(&Path) -> bool,
+    has_live_host: impl Fn(&Path) -> bool,
     folder: impl Fn(&Path) -> Option<PathBuf>,
 ) -> io::Result<PathBuf> {
     let start = directory(path)?;
     // The current directory may have gone.
-    let Ok(outer) = find_where(from, &runs, &folder) else { return find_where(&start, runs, folder) };
+    let Ok(outer) = find_where(from, &has_live_host, &folder) else { return find_where(&start, has_live_host, folder) };
     let between = || start.ancestors().take_while(|dir| *dir != outer);
     let counts = start.starts_with(&outer)
-        && (ownership::is_marked(&outer) || runs(&outer))
+        && (ownership::is_marked(&outer) || has_live_host(&outer))
         && between().all(|dir| ownership::fault(dir).is_none());
     if !counts {
-        return find_where(&start, runs, folder);
+        return find_where(&start, has_live_host, folder);
     }
-    let nearest = between().find(|dir| runs(dir)).map(Path::to_path_buf);
+    let nearest = between().find(|dir| has_live_host(dir)).map(Path::to_path_buf);
     // Another repository is a workspace of its own, whatever runs around it.
     let other_repository = between().any(|dir| dir.join(".git").exists());
-    let nearest =
-        nearest.or_else(|| if runs(&outer) && !other_repository { Some(outer.clone()) } else { folder(&start) });
+    let nearest = nearest
+        .or_else(|| if has_live_host(&outer) && !other_repository { Some(outer.clone()) } else { folder(&start) });
     let nearest = nearest.or_else(|| between().find(|dir| ownership::is_root(dir)).map(Path::to_path_buf));
     Ok(nearest.unwrap_or(outer))
 }
@@ -241,7 +242,7 @@ mod tests {
         ]);
         let found = |path: &str, from: &str, running: &str| {
             let running = root.join(running);
-            let found = find_given_where(&root.join(path), &root.join(from), move |dir| dir == running, |_| None);
+            let found = find_for_path_where(&root.join(path), &root.join(from), move |dir| dir == running, |_| None);
             found.unwrap().strip_prefix(&root).unwrap().display().to_string()
         };
         for (path, from, running, expected) in [

@@ -34,11 +34,11 @@ const MISSING: [&str; 2] = ["ASDF/FIND-COMPONENT:MISSING-", "CONSORT::SYSTEM-NOT
 /// Returns advice about a system that ASDF did not find, if an error of this type reports one.
 /// `files` are the workspace's `.asd` files.
 pub fn missing(kind: &str, files: &[PathBuf]) -> Option<String> {
-    const NAMED: usize = 20;
+    const MAX_NAMED: usize = 20;
     if !MISSING.iter().any(|missing| kind.contains(missing)) {
         return None;
     }
-    let mut names: Vec<&str> = files.iter().filter_map(|file| file.file_stem()?.to_str()).take(NAMED).collect();
+    let mut names: Vec<&str> = files.iter().filter_map(|file| file.file_stem()?.to_str()).take(MAX_NAMED).collect();
     names.sort_unstable();
     names.dedup();
     let ours = match names.as_slice() {

@@ -12,7 +12,7 @@ use crate::text::Span;
 use crate::text::recorded_definitions::{self, Definition};
 
 /// The maximum number of symbols in one query for home packages.
-const ASK: usize = 500;
+const MAX_SYMBOLS: usize = 500;
 
 /// The package of a text that names none.
 const PACKAGE: &str = "COMMON-LISP-USER";
@@ -61,7 +61,7 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> V
     };
     let mut states: Vec<(Definition, Option<State>)> = Vec::new();
     let mut has_text = false;
-    for defined in defined.chunks(ASK) {
+    for defined in defined.chunks(MAX_SYMBOLS) {
         let package = |one: &Definition| one.package.clone().unwrap_or_else(|| PACKAGE.into());
         let symbols = defined.iter().map(|one| (package(one), one.name.clone())).collect();
         let Ok(homes) = backend.query(Homes { symbols }).await else { return Vec::new() };

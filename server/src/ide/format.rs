@@ -89,8 +89,8 @@ pub(super) struct Lines<'a> {
     pub(super) tree: &'a Tree<'a>,
     pub(super) roles: &'a Roles<'a>,
     columns: Columns<'a>,
-    /// Cached data of lists whose elements span many lines.
-    data: RefCell<HashMap<NodeId, Keywords>>,
+    /// The last lambda-list keywords of lists whose elements span many lines.
+    last_keywords: RefCell<HashMap<NodeId, Keywords>>,
     pairs: RefCell<HashMap<NodeId, Pairs>>,
     /// The first byte of each line.
     pub(super) starts: Vec<usize>,
@@ -140,8 +140,8 @@ impl<'a> Lines<'a> {
                 protected[from..to].fill(true);
             }
         }
-        let (data, pairs) = Default::default();
-        Lines { tree, roles, columns, data, pairs, starts, first, indent, protected }
+        let (last_keywords, pairs) = Default::default();
+        Lines { tree, roles, columns, last_keywords, pairs, starts, first, indent, protected }
     }
 
     pub(super) fn line(&self, at: usize) -> usize {
@@ -256,8 +256,8 @@ impl<'a> Lines<'a> {
 
     /// Returns the last lambda-list keyword, such as `&key`, among the first elements of a list.
     pub(super) fn lambda_keyword(&self, list: NodeId, before: &[NodeId]) -> Option<NodeId> {
-        let mut data = self.data.borrow_mut();
-        let known = data.entry(list).or_default();
+        let mut last_keywords = self.last_keywords.borrow_mut();
+        let known = last_keywords.entry(list).or_default();
         if let Some(behind) = before.get(known.seen..) {
             let is_keyword = |id: &&NodeId| around::is_keyword(self.tree.text_of(**id));
             known.last = behind.iter().rfind(is_keyword).copied().or(known.last);

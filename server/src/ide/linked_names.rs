@@ -7,7 +7,7 @@ use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::definitions;
 use crate::text::document::Document;
-use crate::text::scopes::{Scopes, Shorthand, Space};
+use crate::text::scopes::{Namespace, Scopes, Shorthand};
 
 /// Returns the places of the local name at `offset`, in order. Returns none for a special variable,
 /// for a name that also names something else (`x` behind `&key`), for a name that a macro may use
@@ -30,7 +30,7 @@ fn linked_spans(document: &Document, offset: usize) -> Option<Vec<Span>> {
     if binding.shorthand != Shorthand::None || names::may_read_differently(document, &form) {
         return None;
     }
-    if binding.kind.space() == Space::Variable && is_special(document, &form, &binding.name) {
+    if binding.kind.namespace() == Namespace::Variable && is_special(document, &form, &binding.name) {
         return None;
     }
     let spans = scopes.occurrences(index);

@@ -36,7 +36,7 @@ const CODE: &str = Diagnostic::RULE;
 struct Rule {
     /// The code of the rule's findings: [`CODE`] and the rule's name in the settings.
     code: &'static str,
-    judge: Judge,
+    check: Check,
 }
 
 impl Rule {
@@ -47,19 +47,19 @@ impl Rule {
 }
 
 /// The function by which a rule finds violations.
-enum Judge {
+enum Check {
     /// Returns the places at which a list violates the rule, with messages.
     Form(fn(&Form, &Node) -> Vec<(Span, String)>),
     /// Returns the violations in a text, considering the other texts of the workspace.
     Workspace(fn(&Whole) -> Vec<WorkspaceFinding>),
 }
 
-const fn form_rule(code: &'static str, judge: fn(&Form, &Node) -> Vec<(Span, String)>) -> Rule {
-    Rule { code, judge: Judge::Form(judge) }
+const fn form_rule(code: &'static str, check: fn(&Form, &Node) -> Vec<(Span, String)>) -> Rule {
+    Rule { code, check: Check::Form(check) }
 }
 
-const fn workspace_rule(code: &'static str, judge: fn(&Whole) -> Vec<WorkspaceFinding>) -> Rule {
-    Rule { code, judge: Judge::Workspace(judge) }
+const fn workspace_rule(code: &'static str, check: fn(&Whole) -> Vec<WorkspaceFinding>) -> Rule {
+    Rule { code, check: Check::Workspace(check) }
 }
 
 const RULES: [Rule; 14] = [
@@ -112,7 +112,7 @@ impl EnabledRules {
 }
 
 /// A list that a rule may report.
-struct Suspect<'a, 'r> {
+struct Candidate<'a, 'r> {
     /// The name of the rule.
     rule: &'r str,
     /// The list, after the lists around it, outermost first.
@@ -120,7 +120,7 @@ struct Suspect<'a, 'r> {
     found: Diagnostic,
 }
 
-/// The rules that judge single forms.
+/// The rules that check single forms.
 struct Rules<'r> {
     given: Vec<&'static Rule>,
     own: Vec<&'r LintRule>,
@@ -148,12 +148,12 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, in
         }
         let form = Form::of(document, top.span);
         let package = package_at(document, top.span.start);
-        let mut suspects: Vec<Suspect> = Vec::new();
-        let mut look = own::Look::new(&packages, package.as_deref(), &form, &mut left);
+        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut matcher = own::Matcher::new(&packages, package.as_deref(), &form, &mut left);
         for node in &form.nodes {
-            suspect(&mut look, node, &mut Vec::new(), &rules, &mut suspects);
+            add_candidates(&mut matcher, node, &mut Vec::new(), &rules, &mut candidates);
         }
-        if suspects.is_empty() || has_labels(&form) {
+        if candidates.is_empty() || has_labels(&form) {
             continue;
         }
         let macros = macros.get_or_insert_with(|| OwnMacros::from_workspace(document, index));
@@ -163,7 +163,7 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, in
             let inner = path.last().into_iter().flat_map(|list| list.children.iter());
             first_other(&packages, &form, path.iter().copied().chain(inner), package.as_deref()).is_none()
         };
-        for one in suspects {
+        for one in candidates {
             if is_standard(&one.path) && evaluated.is_evaluated(&one.path) && !silence.holds(one.found.span, one.rule) {
                 found.push(Diagnostic { toplevel: Some(top.span), ..one.found });
             }
@@ -171,8 +171,8 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, in
     }
     let whole = Whole { document, index, packages: &packages, path };
     for rule in &rules.given {
-        let Judge::Workspace(judge) = rule.judge else { continue };
-        for WorkspaceFinding { span, message } in judge(&whole) {
+        let Check::Workspace(check) = rule.check else { continue };
+        for WorkspaceFinding { span, message } in check(&whole) {
             if !silence.holds(span, rule.name()) {
                 found.push(Diagnostic {
                     toplevel: document.scan().form_at(span.start).map(|top| top.span),
@@ -187,12 +187,12 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, in
 }
 
 /// Collects the lists that rules may report, each with the lists around it.
-fn suspect<'a, 'r>(
-    look: &mut own::Look<'_, 'a>,
+fn add_candidates<'a, 'r>(
+    matcher: &mut own::Matcher<'_, 'a>,
     node: &'a Node,
     around: &mut Vec<&'a Node>,
     rules: &Rules<'r>,
-    found: &mut Vec<Suspect<'a, 'r>>,
+    found: &mut Vec<Candidate<'a, 'r>>,
 ) {
     // The parts of a template after commas are code.
     let entered = match node.prefix {
@@ -206,21 +206,21 @@ fn suspect<'a, 'r>(
     around.push(node);
     if matches!(node.prefix, Prefix::None | Prefix::Comma) && node.children.iter().all(|child| !child.guarded) {
         for rule in &rules.given {
-            let Judge::Form(judge) = rule.judge else { continue };
-            for (span, message) in judge(look.form, node) {
+            let Check::Form(check) = rule.check else { continue };
+            for (span, message) in check(matcher.form, node) {
                 let tags = if rule.code == "lint-unused-string" { vec![Tag::Unnecessary] } else { Vec::new() };
                 let one = Diagnostic::new(span, Severity::StyleWarning, rule.code, message);
-                found.push(Suspect { rule: rule.name(), path: around.clone(), found: Diagnostic { tags, ..one } });
+                found.push(Candidate { rule: rule.name(), path: around.clone(), found: Diagnostic { tags, ..one } });
             }
         }
         for rule in &rules.own {
-            if let Some(one) = look.finding(rule, node) {
-                found.push(Suspect { rule: &rule.name, path: around.clone(), found: one });
+            if let Some(one) = matcher.finding(rule, node) {
+                found.push(Candidate { rule: &rule.name, path: around.clone(), found: one });
             }
         }
     }
     for child in &node.children {
-        suspect(look, child, around, rules, found);
+        add_candidates(matcher, child, around, rules, found);
     }
     around.pop();
 }

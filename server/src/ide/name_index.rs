@@ -139,7 +139,7 @@ impl Symbol {
 
     /// Returns the keywords that a call may have, with their colons.
     pub fn keywords(&self) -> impl Iterator<Item = String> {
-        behind(self.parameters(), "&key").map(|word| format!(":{word}"))
+        words_after(self.parameters(), "&key").map(|word| format!(":{word}"))
     }
 
     /// Returns the slots of the class of that name, lower-case.
@@ -149,12 +149,12 @@ impl Symbol {
 
     /// Returns the initialization arguments of the class of that name.
     pub fn initargs(&self) -> impl Iterator<Item = &str> {
-        behind(self.slots_and_initargs(), "&initargs")
+        words_after(self.slots_and_initargs(), "&initargs")
     }
 }
 
-fn behind<'a>(words: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {
-    words.split(' ').skip_while(move |word| *word != mark).skip(1).filter(|word| !word.is_empty())
+fn words_after<'a>(words: &'a str, marker: &'a str) -> impl Iterator<Item = &'a str> {
+    words.split(' ').skip_while(move |word| *word != marker).skip(1).filter(|word| !word.is_empty())
 }
 
 /// The bit in [`Package::letters`] that marks an exported symbol.

@@ -16,7 +16,7 @@ const CLAUSES: [(&str, usize); 6] = [
 ];
 
 /// A span of the document, and its replacement.
-pub type Replaced = (Span, String);
+pub type Replacement = (Span, String);
 
 /// Returns true for a list that defines a package.
 pub fn is_definition(form: &Form, list: &Node) -> bool {
@@ -38,7 +38,7 @@ pub fn names<'a>(form: &Form, clause: &'a Node) -> &'a [Node] {
 ///
 /// # Errors
 /// The reason why the order of the names is not changed.
-pub fn sorted(form: &Form, names: &[Node]) -> Result<Vec<Replaced>, String> {
+pub fn sorted(form: &Form, names: &[Node]) -> Result<Vec<Replacement>, String> {
     let (Some(first), Some(last)) = (names.first(), names.last()) else { return Ok(Vec::new()) };
     let mut keyed: Vec<(String, &Node)> = Vec::new();
     for node in names {
@@ -61,7 +61,7 @@ pub fn sorted(form: &Form, names: &[Node]) -> Result<Vec<Replaced>, String> {
 
 /// Returns the removal of a name from its clause, with the space before it, or `None` if a comment
 /// would be removed.
-pub fn without(form: &Form, clause: &Node, name: &Node) -> Option<Replaced> {
+pub fn without(form: &Form, clause: &Node, name: &Node) -> Option<Replacement> {
     let at = clause.children.iter().position(|child| std::ptr::eq(child, name))?;
     let before = clause.children.get(at.checked_sub(1)?)?;
     let between = form.source.get(before.end()..name.start())?;

@@ -131,7 +131,7 @@ impl<'a> Uses<'a> {
     }
 
     /// Returns true if a text outside of a package may use a name that the package exports.
-    pub fn export(&self, package: &str, name: &str) -> bool {
+    pub fn is_export_used(&self, package: &str, name: &str) -> bool {
         let own = |place: &Place| match place {
             Place::Read(other) | Place::Definition(other) => other == package,
             Place::Anywhere => false,
@@ -146,7 +146,7 @@ impl<'a> Uses<'a> {
     }
 
     /// Returns true if a text may use a name that a package imports, or the package may export it.
-    pub fn import(&self, package: &PackageText, name: &str) -> bool {
+    pub fn is_import_used(&self, package: &PackageText, name: &str) -> bool {
         let definition = |place: &Place| *place == Place::Definition(package.name.clone());
         let may_be_inside = |file: &super::index::FileEntry| {
             file.in_packages.is_empty()

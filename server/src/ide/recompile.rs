@@ -23,7 +23,7 @@ use crate::text::forms::package_at;
 
 /// A top-level form that uses the definition.
 #[derive(Debug, Clone)]
-pub struct User {
+pub struct DependentForm {
     /// The name as shown to the user.
     pub name: String,
     /// The kind of the form's definition, in the image's terms.
@@ -40,18 +40,18 @@ pub struct User {
 
 /// The forms that use a definition.
 #[derive(Debug, Default)]
-pub struct Users {
+pub struct DependentForms {
     /// The definitions to compile again: macros first, then the others in the order of the files.
-    pub again: Vec<User>,
+    pub again: Vec<DependentForm>,
     /// The definitions that are not compiled again, each with the reason.
-    pub left: Vec<(User, String)>,
+    pub left: Vec<(DependentForm, String)>,
 }
 
 /// Returns the forms that use the definitions of a global name as written in a package.
 ///
 /// # Errors
 /// The image does not answer.
-pub async fn users<B: Backend>(context: &Context<B>, named: &Named) -> Result<Users, ImageError> {
+pub async fn dependent_forms<B: Backend>(context: &Context<B>, named: &Named) -> Result<DependentForms, ImageError> {
     let named = &Named { name: symbol_of(&named.name).to_owned(), package: named.package.clone() };
     let index = context.texts_index().await;
     let mut texts = context.texts();
@@ -75,16 +75,16 @@ pub async fn users<B: Backend>(context: &Context<B>, named: &Named) -> Result<Us
         }
     }
     let mut sorting = Sorting { context, index: &index, meant: &meant, states: HashMap::new() };
-    let mut users = Users::default();
+    let mut dependents = DependentForms::default();
     for ((_, span), text) in forms {
         match sorting.sort(text, span).await? {
-            Some((user, None)) => users.again.push(user),
-            Some((user, Some(why))) => users.left.push((user, why)),
+            Some((dependent, None)) => dependents.again.push(dependent),
+            Some((dependent, Some(why))) => dependents.left.push((dependent, why)),
             None => {}
         }
     }
-    users.again.sort_by_key(|user| user.kind != "macro");
-    Ok(users)
+    dependents.again.sort_by_key(|dependent| dependent.kind != "macro");
+    Ok(dependents)
 }
 
 /// Returns true if a name is that of a class, structure, condition or type.
@@ -124,7 +124,11 @@ struct Sorting<'a, B> {
 impl<B: Backend> Sorting<'_, B> {
     /// Returns the form, and the reason not to compile it again, if any. Returns `None` if the form
     /// defines the name itself or a package.
-    async fn sort(&mut self, text: Arc<Text>, span: Span) -> Result<Option<(User, Option<String>)>, ImageError> {
+    async fn sort(
+        &mut self,
+        text: Arc<Text>,
+        span: Span,
+    ) -> Result<Option<(DependentForm, Option<String>)>, ImageError> {
         let document = &text.document;
         let form = Form::of(document, span);
         let package = package_at(document, span.start);
@@ -143,7 +147,7 @@ impl<B: Backend> Sorting<'_, B> {
         let Some(here) = enclosing::at(document, defined.first().map_or(span.start, |one| one.span.start)) else {
             return Ok(None);
         };
-        let user = User {
+        let dependent = DependentForm {
             name: here.name,
             kind: here.kind,
             form: span,
@@ -151,24 +155,24 @@ impl<B: Backend> Sorting<'_, B> {
             package: package.clone(),
             text: text.clone(),
         };
-        let why = self.reason(&user, &defined).await?;
-        Ok(Some((user, why)))
+        let why = self.reason(&dependent, &defined).await?;
+        Ok(Some((dependent, why)))
     }
 
     /// Returns the reason not to compile a form again, if any.
-    async fn reason(&mut self, user: &User, defined: &[Defined]) -> Result<Option<String>, ImageError> {
-        let path = &user.text.path;
+    async fn reason(&mut self, dependent: &DependentForm, defined: &[Defined]) -> Result<Option<String>, ImageError> {
+        let path = &dependent.text.path;
         if self.index.root.as_ref().is_some_and(|root| !path.starts_with(root)) {
             return Ok(Some("its file is not in the workspace".into()));
         }
-        let test = testing::definition(&user.text.document, user.form).is_some_and(|one| one.test);
+        let test = testing::definition(&dependent.text.document, dependent.form).is_some_and(|one| one.test);
         if defined.is_empty() && !test {
             return Ok(Some("it defines nothing; evaluate it if it is to run again".into()));
         }
         if defined.iter().any(|one| matches!(definitions::kind_of(&one.operator), "variable" | "constant")) {
             return Ok(Some("it computes the value of a variable; evaluate it if it is to be computed again".into()));
         }
-        match self.state(user).await {
+        match self.state(dependent).await {
             Some(State::Changed) => {
                 return Ok(Some("the image has it with another text; evaluate or compile it first".into()));
             }
@@ -182,7 +186,7 @@ impl<B: Backend> Sorting<'_, B> {
                 continue;
             }
             let want = [SymbolPart::Facts, SymbolPart::Definitions];
-            let known = self.context.symbol(&one.written, user.package.as_deref(), &want).await?;
+            let known = self.context.symbol(&one.written, dependent.package.as_deref(), &want).await?;
             // A definition that was evaluated without a file has no place.
             let mut kinds = known.facts.iter().flat_map(|facts| &facts.kinds);
             let placed = known.definitions.iter().any(|known| known.kind.ends_with(kind));
@@ -193,13 +197,13 @@ impl<B: Backend> Sorting<'_, B> {
         Ok(None)
     }
 
-    async fn state(&mut self, user: &User) -> Option<State> {
-        let path = &user.text.path;
+    async fn state(&mut self, dependent: &DependentForm) -> Option<State> {
+        let path = &dependent.text.path;
         if !self.states.contains_key(path) {
-            let found = differences::of(self.context, user.text.document.text().clone(), Some(path.clone())).await;
+            let found = differences::of(self.context, dependent.text.document.text().clone(), Some(path.clone())).await;
             self.states.insert(path.clone(), found.into_iter().map(|one| (one.form.start, one.state)).collect());
         }
-        self.states.get(path)?.get(&user.form.start).copied()
+        self.states.get(path)?.get(&dependent.form.start).copied()
     }
 }
 
@@ -215,16 +219,16 @@ mod tests {
     fn check(image: FakeImage, name: &str, files: &[(&str, &str)], expected: Expect) {
         let context = context(image.answer("homes", "", json!({"homes": [], "features": []})), files);
         let named = Named { name: name.into(), package: Some("LIB".into()) };
-        let users = run(users(&context, &named)).expect("an image");
+        let dependents = run(dependent_forms(&context, &named)).expect("an image");
         let mut out = String::new();
-        let mut line = |user: &User, why: &str| {
-            let at = line_column(user.text.document.text(), user.form.start).line;
-            let file = user.text.uri.rsplit('/').next().unwrap_or_default();
-            out += format!("{file}:{at} {} {} {why}", user.kind, user.name).trim_end();
+        let mut line = |dependent: &DependentForm, why: &str| {
+            let at = line_column(dependent.text.document.text(), dependent.form.start).line;
+            let file = dependent.text.uri.rsplit('/').next().unwrap_or_default();
+            out += format!("{file}:{at} {} {} {why}", dependent.kind, dependent.name).trim_end();
             out += "\n";
         };
-        users.again.iter().for_each(|user| line(user, ""));
-        users.left.iter().for_each(|(user, why)| line(user, &format!("- {why}")));
+        dependents.again.iter().for_each(|dependent| line(dependent, ""));
+        dependents.left.iter().for_each(|(dependent, why)| line(dependent, &format!("- {why}")));
         expected.assert_eq(&out);
     }
 
@@ -289,7 +293,7 @@ mod tests {
     fn without_an_image_nothing_is_compiled() {
         let context = context(FakeImage::absent(), &[("a.lisp", MACRO)]);
         let named = Named { name: "with-it".into(), package: Some("LIB".into()) };
-        assert!(run(users(&context, &named)).is_err());
+        assert!(run(dependent_forms(&context, &named)).is_err());
     }
 
     #[test]
@@ -299,9 +303,9 @@ mod tests {
         let image = FakeImage::empty().symbol("f", loaded("function", "f")).made_of("function", "(defun f () (m) 2)");
         let context = context(image.answer("homes", "", homes), &[("a.lisp", text)]);
         let named = Named { name: "m".into(), package: Some("LIB".into()) };
-        let users = run(users(&context, &named)).expect("an image");
-        assert!(users.again.is_empty());
-        assert!(users.left.iter().all(|(_, why)| why.contains("another text")), "{:?}", users.left);
-        assert_eq!(users.left.len(), 1);
+        let dependents = run(dependent_forms(&context, &named)).expect("an image");
+        assert!(dependents.again.is_empty());
+        assert!(dependents.left.iter().all(|(_, why)| why.contains("another text")), "{:?}", dependents.left);
+        assert_eq!(dependents.left.len(), 1);
     }
 }

@@ -15,17 +15,17 @@ use crate::shown::line;
 /// The type of the error that stands for a non-local exit from the recorded call.
 const LEFT: &str = "NON-LOCAL-EXIT";
 /// The maximum number of rows of an answer.
-const ROWS: u64 = 50;
+const MAX_ROWS: u64 = 50;
 /// The maximum number of names of definitions in the text.
-const DEFINITIONS: usize = 12;
+const MAX_DEFINITIONS: usize = 12;
 /// The maximum number of levels of indentation of a call tree.
-const LEVELS: u64 = 30;
+const MAX_INDENT_LEVELS: u64 = 30;
 
 /// The kind of a question.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
-pub enum Kind {
+pub enum QuestionKind {
     /// The calls, with arguments and results.
     #[default]
     Tree,
@@ -50,7 +50,7 @@ pub enum Kind {
 pub struct Question {
     /// The kind of the question.
     #[serde(default)]
-    pub query: Kind,
+    pub query: QuestionKind,
     /// The expression (its text, `LINE`, `FILE:LINE` or `FILE:LINE:COLUMN`), the variable, or the
     /// condition.
     pub of: Option<String>,
@@ -71,7 +71,7 @@ pub fn first_question(recording: &Recording) -> RecordingQuery {
         _ if recording.failed_checks > 0 => "origin",
         _ => "tree",
     };
-    RecordingQuery { query, count: ROWS, ..RecordingQuery::default() }
+    RecordingQuery { query, count: MAX_ROWS, ..RecordingQuery::default() }
 }
 
 impl Question {
@@ -85,14 +85,14 @@ impl Question {
         let mut query = RecordingQuery {
             function: self.function.clone(),
             start: self.start.unwrap_or(0),
-            count: ROWS,
+            count: MAX_ROWS,
             ..RecordingQuery::default()
         };
         query.query = match self.query {
-            Kind::Tree => "tree",
-            Kind::Error => "error",
-            Kind::Cancel => return Err("`cancel` is no question: it ends a recording.".into()),
-            Kind::Values => {
+            QuestionKind::Tree => "tree",
+            QuestionKind::Error => "error",
+            QuestionKind::Cancel => return Err("`cancel` is no question: it ends a recording.".into()),
+            QuestionKind::Values => {
                 let of = needed("the text of an expression, or FILE:LINE or FILE:LINE:COLUMN")?;
                 match place(&of) {
                     Some((file, line, column)) => {
@@ -103,15 +103,15 @@ impl Question {
                 }
                 "values"
             }
-            Kind::History => {
+            QuestionKind::History => {
                 query.variable = Some(needed("the name of a variable")?);
                 "history"
             }
-            Kind::When => {
+            QuestionKind::When => {
                 query.code = Some(needed("a Lisp expression over variables")?);
                 "when"
             }
-            Kind::Origin => {
+            QuestionKind::Origin => {
                 query.event = self.number_of_event();
                 if query.event.is_none() && of.is_some() {
                     return Err(
@@ -121,7 +121,7 @@ impl Question {
                 }
                 "origin"
             }
-            Kind::Event => {
+            QuestionKind::Event => {
                 let event = self.number_of_event();
                 query.event = Some(event.ok_or("`of` is missing: it must be the number of an event.")?);
                 "event"
@@ -226,10 +226,10 @@ fn definitions_text(definitions: &[String], left_out: u64) -> String {
                 Save and load its file."
             .into();
     }
-    let shown: Vec<String> = definitions.iter().take(DEFINITIONS).map(|name| line(name)).collect();
+    let shown: Vec<String> = definitions.iter().take(MAX_DEFINITIONS).map(|name| line(name)).collect();
     let mut text = format!("\n; Recorded: {}", shown.join(", "));
-    if definitions.len() > DEFINITIONS {
-        let _ = write!(text, " and {} more", definitions.len() - DEFINITIONS);
+    if definitions.len() > MAX_DEFINITIONS {
+        let _ = write!(text, " and {} more", definitions.len() - MAX_DEFINITIONS);
     }
     if left_out > 0 {
         let _ = write!(text, "; {left_out} more functions were not looked at: name `functions` to choose");
@@ -266,7 +266,7 @@ fn rows_text(answer: &RecordingAnswer, workspace: &Path) -> String {
 /// Returns a row as a line.
 fn row_text(row: &RecordedRow, workspace: &Path) -> String {
     let number = row.event.map_or(String::new(), |event| format!("#{event}"));
-    let indent = "  ".repeat(row.depth.unwrap_or(0).min(LEVELS) as usize);
+    let indent = "  ".repeat(row.depth.unwrap_or(0).min(MAX_INDENT_LEVELS) as usize);
     let mut text = format!("{number:<7} {indent}{}", line(&row.text));
     if let Some(value) = &row.value {
         let equals = if row.kind == "variable" { "= " } else { "" };

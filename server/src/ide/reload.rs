@@ -140,7 +140,7 @@ fn is_unreadable(item: &Diagnostic) -> bool {
 ///
 /// # Errors
 /// The reason why the reload did not take place.
-pub fn settle(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
+pub fn reloaded_or_failure(outcome: ReloadOutcome) -> Result<ReloadOutcome, Failure> {
     if outcome.reloaded {
         return Ok(outcome);
     }

@@ -431,9 +431,9 @@ pub struct ErrorFacts {
     pub message: String,
 }
 
-/// Returns the outcome of an action as text and as data, and true if the action failed. `whose` is
-/// `stop` or `failure`, for the text.
-pub fn outcome(done: &ActionOutcome, whose: &str) -> (String, ActionFacts, bool) {
+/// Returns the outcome of an action as text and as data, and true if the action failed. `subject`
+/// is `stop` or `failure`, for the text.
+pub fn outcome(done: &ActionOutcome, subject: &str) -> (String, ActionFacts, bool) {
     let mut text = match (done.status, &done.error) {
         (ActionStatus::Ok, _) if done.values.is_empty() => "; No value".into(),
         (ActionStatus::Ok, _) => {
@@ -443,8 +443,8 @@ pub fn outcome(done: &ActionOutcome, whose: &str) -> (String, ActionFacts, bool)
             "Sent: the program leaves the stop. The action `stops` tells whether it has, and whether it stopped again."
                 .into()
         }
-        (_, Some(error)) => format!("[ERROR] {}\n{}\nThe {whose} is as it was.", error.kind, error.message),
-        (_, None) => done.trouble(whose),
+        (_, Some(error)) => format!("[ERROR] {}\n{}\nThe {subject} is as it was.", error.kind, error.message),
+        (_, None) => done.trouble(subject),
     };
     let mut add_output = |heading: &str, written: &Clipped| {
         let shown = (!written.text.is_empty()).then(|| clip(&written.text, LIMIT).text)?;

@@ -19,7 +19,7 @@ const OUTPUT: usize = 4000;
 
 /// The facts of one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Tested {
+pub struct TestReport {
     /// The status of the run.
     pub status: EvalStatus,
     /// True if the run ended normally, with at least one test, and none failed or had an error.
@@ -45,10 +45,10 @@ pub struct Tested {
     pub output: String,
 }
 
-impl Tested {
+impl TestReport {
     /// Creates the facts of a run without any test.
-    pub fn failed(status: EvalStatus, kind: String, message: String) -> Tested {
-        Tested {
+    pub fn failed(status: EvalStatus, kind: String, message: String) -> TestReport {
+        TestReport {
             status,
             success: false,
             framework: None,
@@ -63,7 +63,7 @@ impl Tested {
     }
 }
 
-impl From<RunTestsOutcome> for Tested {
+impl From<RunTestsOutcome> for TestReport {
     fn from(answer: RunTestsOutcome) -> Self {
         let RunTestsOutcome { outcome, framework, tests } = answer;
         let mut evaluation = Evaluation::from(outcome);
@@ -71,7 +71,7 @@ impl From<RunTestsOutcome> for Tested {
         let EvalOutcome { status, stdout, stderr, error, .. } = evaluation.outcome;
         let count = |status: &str| tests.iter().filter(|test| test.status == status).count();
         let (passed, failed, errors, skipped) = (count("passed"), count("failed"), count("error"), count("skipped"));
-        Tested {
+        TestReport {
             status,
             success: status == EvalStatus::Ok && failed + errors == 0 && !tests.is_empty(),
             framework,
@@ -140,7 +140,7 @@ impl From<TestOutcome> for TestFacts {
 }
 
 /// Returns a summary of one line for a person.
-pub fn summary(facts: &Tested) -> String {
+pub fn summary(facts: &TestReport) -> String {
     let number = facts.tests.len();
     let mut text = format!("{number} test{}: {} passed", if number == 1 { "" } else { "s" }, facts.passed);
     for (count, what) in [(facts.failed, "failed"), (facts.errors, "with errors"), (facts.skipped, "skipped")] {
@@ -155,7 +155,7 @@ pub fn summary(facts: &Tested) -> String {
 }
 
 /// Returns the text of a run, with the failures and their locations first.
-pub fn render(facts: &Tested) -> String {
+pub fn render(facts: &TestReport) -> String {
     let mut blocks = Vec::new();
     if let Some(error) = &facts.error {
         blocks.push(backtrace::render(error));
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn what_failed_comes_first_with_where_it_is() {
-        let facts = Tested::from(answer());
+        let facts = TestReport::from(answer());
         assert!(!facts.success);
         insta::assert_snapshot!(render(&facts), @r"
         3 tests: 1 passed, 1 failed, 1 skipped (fiveam)
@@ -351,10 +351,10 @@ mod tests {
         assert_eq!(json!(facts.tests[1]), wrong);
         let mut good = answer();
         good.tests.truncate(1);
-        assert!(Tested::from(good).success);
+        assert!(TestReport::from(good).success);
         let mut none = answer();
         none.tests.clear();
-        assert!(!Tested::from(none).success);
+        assert!(!TestReport::from(none).success);
     }
 
     #[test]

@@ -13,9 +13,9 @@ use crate::image::api::symbols::Reference;
 use crate::model::image::ImageError;
 
 /// The time for which the end of a thread is awaited.
-const ENDS: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval of the checks whether the thread has ended.
-const AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The threads of the image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -77,14 +77,14 @@ pub async fn list<B: Backend>(backend: &B) -> Result<(String, ThreadStatesFacts)
 /// # Errors
 /// See [`Backend::query`].
 pub async fn ended<B: Backend>(backend: &B, number: u64, name: &str) -> Result<(String, EndFacts), ImageError> {
-    let until = Instant::now() + ENDS;
+    let until = Instant::now() + END_TIMEOUT;
     loop {
         let threads = backend.query(ThreadStates {}).await?.threads;
         let thread = threads.into_iter().find(|thread| thread.number == number);
         if thread.is_none() || Instant::now() > until {
             return Ok(end(number, name, thread.as_ref()));
         }
-        crate::steady::sleep(AGAIN).await;
+        crate::steady::sleep(POLL_INTERVAL).await;
     }
 }
 

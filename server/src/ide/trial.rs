@@ -22,7 +22,7 @@ const MISSED: usize = 8;
 
 /// The result of a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Tried {
+pub struct CandidateResult {
     /// The label that the agent gave the candidate.
     pub label: String,
     /// True if the definitions and the code were evaluated without an error, and no test failed.
@@ -82,10 +82,10 @@ fn functions(code: &str) -> Vec<String> {
         .collect()
 }
 
-impl Tried {
+impl CandidateResult {
     /// Returns the result of a trial. With `tests`, the code ran tests and returned two values: the
     /// number of tests that passed, and the number of the others.
-    pub fn of(label: String, trial: Trial, tests: bool) -> Tried {
+    pub fn of(label: String, trial: Trial, tests: bool) -> CandidateResult {
         let bounded = |outcome| Evaluation::from(outcome).outcome;
         let forms: Vec<EvalOutcome> = trial.forms.into_iter().map(bounded).collect();
         let ran = trial.outcome.map(bounded);
@@ -98,7 +98,7 @@ impl Tried {
             && ran.as_ref().is_none_or(|ran| {
                 ran.status == EvalStatus::Ok && !(tests && ran.values.get(1).is_some_and(|others| others.text != "0"))
             });
-        Tried {
+        CandidateResult {
             label,
             passed,
             findings: findings.collect(),
@@ -114,8 +114,8 @@ impl Tried {
     }
 
     /// Returns the result of a candidate that was not evaluated.
-    pub fn not_tried(label: String, kind: ErrorKind, message: String) -> Tried {
-        Tried {
+    pub fn not_tried(label: String, kind: ErrorKind, message: String) -> CandidateResult {
+        CandidateResult {
             label,
             passed: false,
             values: Vec::new(),
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_candidate_passes_when_all_came_to_its_end_and_no_test_failed() {
-        let tried = |trial, tests| Tried::of("a".into(), trial, tests);
+        let tried = |trial, tests| CandidateResult::of("a".into(), trial, tests);
         let fine = || vec![outcome(&["F"], None)];
         assert!(tried(trial(fine(), None), false).passed);
         assert!(tried(trial(fine(), Some(outcome(&["1", "1"], None))), false).passed);
@@ -229,7 +229,8 @@ mod tests {
             Coverage { name: "f".into(), forms: 4, ran: 3, missed: vec![missed(4, "(error \"none\")")] },
             Coverage { name: "g".into(), forms: 2, ran: 0, missed: vec![missed(1, "(car x)")] },
         ];
-        let tried = Tried::of("a".into(), Trial { coverage, ..trial(Vec::new(), Some(outcome(&[], None))) }, false);
+        let tried =
+            CandidateResult::of("a".into(), Trial { coverage, ..trial(Vec::new(), Some(outcome(&[], None))) }, false);
         assert_eq!(
             tried.render(),
             "a: passed\n  Forms that ran: f 3 of 4, g 0 of 2\n    not run: f, line 4: (error \"none\")"

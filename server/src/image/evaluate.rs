@@ -234,7 +234,7 @@ pub(crate) async fn eval(
         let _ = sent.set(SentEvaluation { number: id, session: params.session.clone() });
     }
     let capture = Capture::begin(&instance, id, output);
-    let call = instance.link.call_asking(id, "eval", &params, Some(&params.session), listener, input.as_ref())?;
+    let call = instance.link.call_with_input(id, "eval", &params, Some(&params.session), listener, input.as_ref())?;
     let mut work = RunningRequest::new(runtime, &instance, call);
     (work.grace, work.capture, work.turn) = (GRACE, Some(capture), Some(turn));
     let answer = {
@@ -282,8 +282,14 @@ pub(crate) async fn load_system(
 ) -> Result<LoadSystemOutcome, ImageError> {
     let instance = runtime.instance().await?;
     let listener = progress.map_or(Listener::None, Listener::Progress);
-    let call =
-        instance.link.call_asking(instance.link.number(), "load-system", &params, None, listener, input.as_ref())?;
+    let call = instance.link.call_with_input(
+        instance.link.number(),
+        "load-system",
+        &params,
+        None,
+        listener,
+        input.as_ref(),
+    )?;
     let mut work = RunningRequest::new(runtime, &instance, call);
     match work.answer::<LoadSystemOutcome>(None).await {
         Ok(outcome) => {
@@ -358,7 +364,7 @@ pub(crate) async fn run<O: Operation>(
     let listener = progress.map_or(Listener::None, Listener::Progress);
     let within = within.map(|within| (within, runtime.stops.subscribe()));
     let call =
-        instance.link.call_asking(instance.link.number(), O::NAME, operation, session, listener, input.as_ref())?;
+        instance.link.call_with_input(instance.link.number(), O::NAME, operation, session, listener, input.as_ref())?;
     let mut work = RunningRequest::new(runtime, &instance, call);
     work.turn = turn;
     match work.answer::<O::Answer>(within).await {

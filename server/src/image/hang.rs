@@ -38,12 +38,12 @@ impl Steps {
 }
 
 /// Resolves when the process `leader` and all processes that it started hang. Returns a predicate
-/// for the program's name that describes the hang: `hangs: ...`. `looked` is called each second.
-pub(super) async fn hangs(leader: u32, steps: &Steps, mut looked: impl FnMut()) -> String {
+/// for the program's name that describes the hang: `hangs: ...`. `on_sample` is called each second.
+pub(super) async fn hangs(leader: u32, steps: &Steps, mut on_sample: impl FnMut()) -> String {
     let mut samples = Samples::default();
     loop {
         crate::steady::sleep(POLL_INTERVAL).await;
-        looked();
+        on_sample();
         // Fails only when the host ends.
         let now = tokio::task::spawn_blocking(move || usage(leader, &process_table::read())).await;
         if let Some(how) = now.ok().flatten().and_then(|usage| samples.add(usage, steps.done())) {

@@ -192,7 +192,7 @@ impl Link {
         session: Option<&str>,
         listener: Listener,
     ) -> Result<Call, ImageError> {
-        self.call_asking(self.number(), op, params, session, listener, None)
+        self.call_with_input(self.number(), op, params, session, listener, None)
     }
 
     /// Returns the number for a request, so that state about the request can exist before it is
@@ -203,7 +203,7 @@ impl Link {
 
     /// Sends a request as [`Link::call`] does, with a number from [`Link::number`]. The request's
     /// code may ask `input` for lines.
-    pub(crate) fn call_asking(
+    pub(crate) fn call_with_input(
         self: &Arc<Self>,
         id: u64,
         op: &'static str,

@@ -54,7 +54,7 @@ pub(crate) struct Plan {
     /// files, which are loaded with their systems.
     reloads: Vec<Option<Replay>>,
     /// The current step. If the image dies during it, it is not repeated.
-    taking: Option<Step>,
+    current_step: Option<Step>,
     /// The steps during which an image died, each with the reason.
     fatal: Vec<(Step, String)>,
 }
@@ -118,7 +118,7 @@ impl Plan {
 
     /// Notes that the image died. If a step was running, it is recorded as the cause.
     pub(crate) fn died(&mut self, reason: &str) {
-        if let Some(step) = self.taking.take() {
+        if let Some(step) = self.current_step.take() {
             match &step {
                 Step::System(params) => self.systems.retain(|known| known.system != params.system),
                 Step::Replay(fatal) => self.reloads.retain(|known| known.as_ref() != Some(fatal)),
@@ -150,8 +150,8 @@ impl Plan {
     }
 
     /// Notes the current step, or with `None` that the step is complete.
-    pub(crate) fn taking(&mut self, step: Option<Step>) {
-        self.taking = step;
+    pub(crate) fn set_current_step(&mut self, step: Option<Step>) {
+        self.current_step = step;
     }
 
     /// Forgets a reload whose replay failed.

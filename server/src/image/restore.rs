@@ -58,7 +58,7 @@ pub(crate) async fn restore(
             continue;
         }
         say(format!("loading {}", step.name()));
-        lock(&runtime.plan).taking(Some(step.clone()));
+        lock(&runtime.plan).set_current_step(Some(step.clone()));
         let taken = take(instance, &step).await;
         match taken {
             Ok(()) if matches!(step, Step::File(_, false)) => {}
@@ -71,7 +71,7 @@ pub(crate) async fn restore(
             }
             Err(None) => return Err(()), // the supervisor sees the end, and that the step was being taken
         }
-        lock(&runtime.plan).taking(None);
+        lock(&runtime.plan).set_current_step(None);
     }
     Ok(result)
 }

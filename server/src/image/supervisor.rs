@@ -19,8 +19,10 @@ use crate::config::InitFile;
 use crate::locked::lock;
 use crate::model::image::ImageEvent;
 
-/// The first and the longest pause before a new attempt to start.
-const BACK_OFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// The pause before the first new attempt to start. It doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// The longest pause before a new attempt to start.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The lifetime after which an image counts as healthy. The next pause is then the first one again.
 const HEALTHY: Duration = Duration::from_secs(30);
 /// The number of consecutive images that did not become ready after which no further attempt is
@@ -66,7 +68,7 @@ pub(crate) struct Supervisor {
 impl Supervisor {
     /// Creates the supervisor before the first start.
     pub(crate) fn new(runtime: Arc<Runtime>) -> Supervisor {
-        Supervisor { runtime, generation: 0, why: None, waiting: Vec::new(), pause: BACK_OFF.0, failures: 0 }
+        Supervisor { runtime, generation: 0, why: None, waiting: Vec::new(), pause: FIRST_PAUSE, failures: 0 }
     }
 
     /// Starts the image and keeps it running, until a command ends it or every handle is dropped.
@@ -82,7 +84,7 @@ impl Supervisor {
                 LifeEnd::Commanded(command) => {
                     // A step of the restoration that is interrupted now is not the cause of the
                     // next end.
-                    lock(&self.runtime.plan).taking(None);
+                    lock(&self.runtime.plan).set_current_step(None);
                     if let Some(instance) = running.as_ref().and_then(|running| running.instance.as_ref()) {
                         let restart = matches!(command, Some(Command::Restart(_)));
                         instance.note_end(if restart { RESTARTED } else { LEAVING });
@@ -98,7 +100,7 @@ impl Supervisor {
                     self.finish(running, "it was asked to leave", EXIT_TIMEOUT).await;
                     command
                 }
-                ended => match self.after(ended, running).await {
+                ended => match self.report_end(ended, running).await {
                     Some(pause) => tokio::select! {
                         biased;
                         command = commands.recv() => command,
@@ -112,7 +114,7 @@ impl Supervisor {
                     self.runtime.start_if_idle();
                     self.waiting.push(reply);
                     self.why = Some(RESTARTED.into());
-                    (self.pause, self.failures) = (BACK_OFF.0, 0);
+                    (self.pause, self.failures) = (FIRST_PAUSE, 0);
                 }
                 Some(Command::Shutdown(reply)) => {
                     self.leave().await;
@@ -238,7 +240,7 @@ impl Supervisor {
 
     /// Reports that an image is gone. Returns the pause before the next start, or `None` if the
     /// next start waits for a command.
-    async fn after(&mut self, ended: LifeEnd, running: Option<Running>) -> Option<Duration> {
+    async fn report_end(&mut self, ended: LifeEnd, running: Option<Running>) -> Option<Duration> {
         let healthy = running.as_ref().is_some_and(|running| running.since.elapsed() > HEALTHY);
         let instance = running.as_ref().and_then(|running| running.instance.clone());
         let (reason, deliberate, is_final) = match ended {
@@ -268,11 +270,11 @@ impl Supervisor {
             return None;
         }
         if healthy {
-            self.pause = BACK_OFF.0;
+            self.pause = FIRST_PAUSE;
         }
         let pause = if deliberate { Duration::ZERO } else { self.pause };
         if !deliberate {
-            self.pause = (self.pause * 2).min(BACK_OFF.1);
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         }
         Some(pause)
     }

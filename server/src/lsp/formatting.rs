@@ -82,7 +82,7 @@ async fn indented(
         })
         .await;
     for (name, body) in user_rules(connection).await {
-        bodies.want(&name, body);
+        bodies.add_user_rule(&name, body);
     }
     for (written, kind) in kinds(&connection.session, asked).await {
         match kind.operator.as_deref() {

@@ -26,7 +26,7 @@ pub(super) fn lost_text_notification(uri: Option<&str>, why: &str) -> Value {
 }
 
 /// Returns the message that replaces a message of the client.
-pub(super) fn fit(mut message: Value) -> Value {
+pub(super) fn normalize(mut message: Value) -> Value {
     let method = message["method"].as_str();
     let (open, change) = (method == Some("textDocument/didOpen"), method == Some("textDocument/didChange"));
     if !open && !change {
@@ -98,7 +98,7 @@ mod tests {
     fn change(version: Value, change: Value) -> Value {
         let document = json!({"uri": "file:///a.lisp", "version": version});
         let params = json!({"textDocument": document, "contentChanges": [change]});
-        fit(json!({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": params}))
+        normalize(json!({"jsonrpc": "2.0", "method": "textDocument/didChange", "params": params}))
     }
 
     fn range(start: Value, end: Value) -> Value {
@@ -111,7 +111,8 @@ mod tests {
         for (given, expected) in [(json!(null), 0), (json!(7), 7), (json!(3_000_000_000_u32), i32::MAX)] {
             let message =
                 json!({"method": "textDocument/didOpen", "params": {"textDocument": document(given.clone())}});
-            let fitted: DidOpenTextDocumentParams = serde_json::from_value(fit(message)["params"].clone()).unwrap();
+            let fitted: DidOpenTextDocumentParams =
+                serde_json::from_value(normalize(message)["params"].clone()).unwrap();
             assert_eq!(fitted.text_document.version, expected, "{given}");
         }
         for given in [
@@ -138,7 +139,7 @@ mod tests {
             assert_eq!((&told["method"], &told["params"]["uri"]), (&json!(LOST), &json!("file:///a.lisp")), "{told}");
         }
         for method in ["textDocument/didChange", "textDocument/didOpen"] {
-            let told = fit(json!({"method": method, "params": 3}));
+            let told = normalize(json!({"method": method, "params": 3}));
             assert_eq!((&told["method"], &told["params"]["uri"]), (&json!(LOST), &Value::Null));
         }
     }
@@ -147,7 +148,7 @@ mod tests {
     fn a_document_that_is_opened_without_a_text_is_told_as_lost() {
         for text in [json!(null), json!(5), json!({"value": "(a)"})] {
             let document = json!({"uri": "file:///a", "languageId": "lisp", "version": 1, "text": text});
-            let told = fit(json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
+            let told = normalize(json!({"method": "textDocument/didOpen", "params": {"textDocument": document}}));
             assert_eq!(told["method"], LOST, "{told}");
             let lost: Lost = serde_json::from_value(told["params"].clone()).unwrap();
             assert_eq!((lost.uri.as_deref(), lost.language.as_str()), (Some("file:///a"), "lisp"));
@@ -157,7 +158,7 @@ mod tests {
     #[test]
     fn other_messages_stay_as_they_are() {
         for message in [json!({"method": "textDocument/hover", "params": {"textDocument": {}}}), json!([1]), json!(2)] {
-            assert_eq!(fit(message.clone()), message);
+            assert_eq!(normalize(message.clone()), message);
         }
     }
 }

@@ -249,7 +249,7 @@ where
             frame = frames.next() => frame,
         };
         match frame {
-            Ok(Some(Frame::Message(message))) => match classify(incoming::fit(message)) {
+            Ok(Some(Frame::Message(message))) => match classify(incoming::normalize(message)) {
                 Incoming::Answer(answer) => peer.answered(answer),
                 Incoming::Invalid(id, error) => peer.send(&Response::from_error(id, error)),
                 Incoming::Request(request) => {

@@ -60,7 +60,7 @@ impl ClientChanges {
 
 /// Keeps the findings up to date until the client disconnects.
 pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
-    let mut world = notifier.session.log().world();
+    let mut image_changes = notifier.session.log().image_changes();
     let mut published = Published::default();
     loop {
         let (mut again, mut cancelled) = (None, false);
@@ -69,11 +69,11 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
         }
         let on = notifier.session.settings(notifier.client).await.check.workspace;
         if on && matches!(notifier.session.image_state(), ImageState::Ready { .. }) {
-            world.mark_unchanged();
+            image_changes.mark_unchanged();
             match with_progress(&notifier).await {
                 Ok(pass) => {
                     published.update(&notifier, &pass).await;
-                    again = pass.again.map(Instant::from_std);
+                    again = pass.next_pass.map(Instant::from_std);
                 }
                 Err(PassFailure::Cancelled) => {
                     // The findings so far are shown. The rest is checked after the next change.
@@ -89,7 +89,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
         tokio::select! {
             () = notifier.peer.closed() => return,
             () = changes.next() => {}
-            changed = world.changed(), if on => if changed.is_err() { return },
+            changed = image_changes.changed(), if on => if changed.is_err() { return },
             () = at(again), if on => {}
             () = tokio::time::sleep(POLL_INTERVAL), if on && !cancelled => {}
         }
@@ -98,7 +98,7 @@ pub(super) async fn follow(notifier: Notifier, changes: ClientChanges) {
             tokio::select! {
                 () = notifier.peer.closed() => return,
                 () = tokio::time::sleep(DEBOUNCE) => break,
-                changed = world.changed() => if changed.is_err() { return },
+                changed = image_changes.changed() => if changed.is_err() { return },
                 () = changes.next() => {}
             }
         }

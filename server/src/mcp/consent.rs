@@ -22,7 +22,7 @@ const QUESTION: &str = "approval";
 /// The method of asking the user of a call's client.
 #[derive(Debug)]
 pub(crate) struct Asker {
-    way: AskingMethod,
+    method: AskingMethod,
     /// True if the client has a connection of its own.
     can_remember_approval: bool,
     /// The state and the answer of a repeated call.
@@ -58,7 +58,7 @@ impl Asker {
         let forms = context.client_capabilities().is_some_and(|capabilities| shows_forms(&capabilities));
         let version = context.protocol_version();
         let retries = version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str());
-        let way = match (forms, retries) {
+        let method = match (forms, retries) {
             (false, _) => AskingMethod::None,
             (true, true) => AskingMethod::InputRequired,
             (true, false) => AskingMethod::Elicitation(context.peer.clone()),
@@ -66,9 +66,9 @@ impl Asker {
         let retry = state.map(|state| {
             let answer = responses.as_ref().and_then(|responses| responses.get(QUESTION)).cloned();
             let answer = answer.and_then(|answer| serde_json::from_value::<ElicitResult>(answer).ok());
-            (state, answer.map_or(Answer::Dismissed, |answer| meaning(&answer)))
+            (state, answer.map_or(Answer::Dismissed, |answer| answer_of_form(&answer)))
         });
-        Asker { way, can_remember_approval, retry }
+        Asker { method, can_remember_approval, retry }
     }
 
     /// Returns true if the client has a connection of its own.
@@ -119,12 +119,12 @@ impl Asker {
     }
 
     async fn through_agent(&self, session: &Session, question: Question) -> Result<Verdict, Consent> {
-        match &self.way {
+        match &self.method {
             AskingMethod::None => Ok(session.settle(question, Answer::Cannot).await),
             AskingMethod::Elicitation(peer) => {
                 let asked = elicit(peer, form(&question), Some(question.deadline));
                 let answer = match asked.await {
-                    Ok(result) => meaning(&result),
+                    Ok(result) => answer_of_form(&result),
                     Err(ServiceError::Timeout { .. }) => Answer::Late,
                     // Dropping the question withdraws the request, together with the call.
                     Err(
@@ -176,7 +176,7 @@ fn form(question: &Question) -> ElicitRequestParams {
 }
 
 /// Returns the answer for the form's result. Only an explicit choice allows anything.
-fn meaning(result: &ElicitResult) -> Answer {
+fn answer_of_form(result: &ElicitResult) -> Answer {
     match result.action {
         ElicitationAction::Accept => {
             Answer::of(result.content.as_ref().and_then(|content| content["decision"].as_str()))
@@ -204,7 +204,7 @@ mod tests {
             (json!({"action": "decline", "content": {"decision": "allow"}}), Answer::Deny),
             (json!({"action": "cancel"}), Answer::Dismissed),
         ] {
-            assert_eq!(meaning(&serde_json::from_value(result.clone()).unwrap()), expected, "{result}");
+            assert_eq!(answer_of_form(&serde_json::from_value(result.clone()).unwrap()), expected, "{result}");
         }
     }
 }

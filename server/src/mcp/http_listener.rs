@@ -22,12 +22,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// The time limit for a connection to send a request with the token.
-const SHOW_TOKEN: Duration = Duration::from_secs(10);
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// The age from which a connection that has not sent the token may be ended to make room for
 /// another. The head of a request takes less time.
-const LATE: Duration = Duration::from_secs(3);
+const MIN_AGE_TO_END: Duration = Duration::from_secs(3);
 /// The number of connections without the token. If there are so many, a further one ends the
-/// oldest, if that is older than [`LATE`].
+/// oldest, if that is older than [`MIN_AGE_TO_END`].
 const MAX_UNAUTHENTICATED: usize = 32;
 /// The maximum number of all connections, less [`MAX_UNAUTHENTICATED`]. It is smaller if this
 /// process may open few file descriptors. A further connection ends the oldest without the token.
@@ -70,8 +70,8 @@ pub(super) struct LimitedListener {
     /// Notified when a connection has ended.
     freed: Arc<Notify>,
     most: usize,
-    late: Duration,
-    show_token: Duration,
+    min_age_to_end: Duration,
+    token_timeout: Duration,
 }
 
 impl LimitedListener {
@@ -87,8 +87,8 @@ impl LimitedListener {
             open: Arc::default(),
             freed: Arc::default(),
             most: MAX_AUTHENTICATED.min(limit).max(1),
-            late: LATE,
-            show_token: SHOW_TOKEN,
+            min_age_to_end: MIN_AGE_TO_END,
+            token_timeout: TOKEN_TIMEOUT,
         }
     }
 
@@ -97,8 +97,11 @@ impl LimitedListener {
         self.unauthenticated
             .retain(|state| state.upgrade().is_some_and(|state| !state.authenticated.load(Ordering::Acquire)));
         while self.unauthenticated.len() >= MAX_UNAUTHENTICATED.min(self.most) {
-            let late =
-                self.unauthenticated.front().and_then(Weak::upgrade).filter(|state| state.since.elapsed() >= self.late);
+            let late = self
+                .unauthenticated
+                .front()
+                .and_then(Weak::upgrade)
+                .filter(|state| state.since.elapsed() >= self.min_age_to_end);
             let Some(late) = late else { break };
             late.leave.cancel();
             self.unauthenticated.pop_front();
@@ -127,11 +130,11 @@ impl LimitedListener {
         let (authenticated, leave) = (AtomicBool::new(false), CancellationToken::new());
         let state = Arc::new(State { authenticated, since: Instant::now(), leave });
         self.unauthenticated.push_back(Arc::downgrade(&state));
-        let (leave, show_token) = (state.leave.clone(), self.show_token);
+        let (leave, token_timeout) = (state.leave.clone(), self.token_timeout);
         let over = Box::pin(async move {
             tokio::select! {
                 () = leave.cancelled() => {}
-                () = tokio::time::sleep(show_token) => {}
+                () = tokio::time::sleep(token_timeout) => {}
             }
         });
         let open = Open { open: self.open.clone(), freed: self.freed.clone() };
@@ -261,14 +264,18 @@ mod tests {
     const LONG: Duration = Duration::from_secs(3600);
 
     /// Starts a server that treats a request to `/known` as one with the token.
-    async fn listening(show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
-        listening_to(MAX_AUTHENTICATED, Duration::ZERO, show_token).await
+    async fn listening(token_timeout: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
+        listening_to(MAX_AUTHENTICATED, Duration::ZERO, token_timeout).await
     }
 
     /// Starts such a server with these limits.
-    async fn listening_to(most: usize, late: Duration, show_token: Duration) -> (SocketAddr, Arc<AtomicUsize>) {
+    async fn listening_to(
+        most: usize,
+        min_age_to_end: Duration,
+        token_timeout: Duration,
+    ) -> (SocketAddr, Arc<AtomicUsize>) {
         let mut limited = LimitedListener::new(TcpListener::bind("127.0.0.1:0").await.unwrap());
-        (limited.most, limited.late, limited.show_token) = (most, late, show_token);
+        (limited.most, limited.min_age_to_end, limited.token_timeout) = (most, min_age_to_end, token_timeout);
         let (address, open) = (limited.local_addr().unwrap(), limited.open.clone());
         let router = Router::new().route("/stranger", get(|| async { "no" })).route(
             "/known",

@@ -64,7 +64,7 @@ impl InputForms {
             // The form has no time limit, since the deadline of code that waits for input does not
             // pass.
             let answer = match elicit(&peer, form, None).await {
-                Ok(result) => meaning(&result),
+                Ok(result) => answer_of_form(&result),
                 Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
                     InputAnswer::End("the agent's client has left".into())
                 }
@@ -107,7 +107,7 @@ fn form(wanted: &InputWanted) -> ElicitRequestParams {
 }
 
 /// Returns the answer for the form's result. Only a text that was sent is a line.
-fn meaning(result: &ElicitResult) -> InputAnswer {
+fn answer_of_form(result: &ElicitResult) -> InputAnswer {
     let text = result.content.as_ref().and_then(|content| content["text"].as_str());
     match (&result.action, text) {
         (ElicitationAction::Accept, Some(text)) => InputAnswer::Line(text.trim_end_matches(['\n', '\r']).to_owned()),
@@ -134,7 +134,7 @@ mod tests {
             (json!({"action": "decline", "content": {"text": "Ada"}}), end("declined by the person")),
             (json!({"action": "cancel"}), end("cancelled by the person")),
         ] {
-            assert_eq!(meaning(&serde_json::from_value(result.clone()).unwrap()), expected, "{result}");
+            assert_eq!(answer_of_form(&serde_json::from_value(result.clone()).unwrap()), expected, "{result}");
         }
     }
 

@@ -16,7 +16,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum interval between notifications of output.
 const OUTPUT_INTERVAL: Duration = Duration::from_millis(250);
 /// The maximum number of characters of a line of output in a notification.
-const LINE: usize = 200;
+const MAX_LINE_CHARS: usize = 200;
 
 /// Reports the progress of one call to its client.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl Reporter {
     }
 }
 
-/// The last line of a text that arrives in pieces, cut to [`LINE`] characters.
+/// The last line of a text that arrives in pieces, cut to [`MAX_LINE_CHARS`] characters.
 #[derive(Default)]
 struct LastLine {
     whole: String,
@@ -109,7 +109,7 @@ struct LastLine {
 impl LastLine {
     fn add(&mut self, text: &str) {
         for piece in text.split_inclusive('\n') {
-            let room = LINE.saturating_sub(self.partial.chars().count());
+            let room = MAX_LINE_CHARS.saturating_sub(self.partial.chars().count());
             self.partial.extend(piece.trim_end_matches(['\r', '\n']).chars().take(room));
             if piece.ends_with('\n') {
                 let line = std::mem::take(&mut self.partial);

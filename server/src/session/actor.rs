@@ -116,7 +116,7 @@ pub(super) struct Actor {
     /// The time since which every check has failed.
     checks_failing_since: Option<Instant>,
     /// True if a message has said that checks fail.
-    told_of_checks: bool,
+    failure_reported: bool,
     /// The notes about the host for all clients.
     notes: BTreeMap<&'static str, String>,
     approvals: ApprovalState,
@@ -161,7 +161,7 @@ impl Actor {
             all_checked: Instant::now(),
             had_image: false,
             checks_failing_since: None,
-            told_of_checks: false,
+            failure_reported: false,
             notes: BTreeMap::new(),
             approvals,
             trust: TrustState::default(),
@@ -233,7 +233,7 @@ impl Actor {
             Event::FolderClosed { client, folder } => self.folders.remove(client, &folder),
             Event::FilesChanged => {
                 self.asd.forget();
-                self.world_changed();
+                self.note_image_change();
             }
             Event::HostProblem { about, text } => self.note_host(about, text),
             Event::Open { client, uri, version, text } => self.open((client, uri), version, &text),

@@ -184,7 +184,7 @@ pub(super) fn job(send: impl FnOnce()) -> Job {
 }
 
 /// Notes that the current call now makes a lasting change without a job.
-pub(super) fn changes() {
+pub(super) fn note_lasting_change() {
     if let Ok(call) = CALL.try_with(Clone::clone) {
         let mut state = lock(&call.state);
         (state.begun, state.done) = (true, true);
@@ -192,7 +192,7 @@ pub(super) fn changes() {
 }
 
 /// Notes that the jobs of the current call so far changed nothing.
-pub(super) fn left_nothing() {
+pub(super) fn note_no_change() {
     if let Ok(call) = CALL.try_with(Clone::clone) {
         lock(&call.state).begun = false;
     }
@@ -221,7 +221,7 @@ mod tests {
         // A change without a job, such as writing a file, counts as well.
         let call = Running(Arc::default());
         let reported = within(&call, || {
-            changes();
+            note_lasting_change();
             call.0.interrupt();
             assert!(matches!(job(|| {}), Job::Refused { reports: true }), "what follows is refused");
         });

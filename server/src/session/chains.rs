@@ -19,13 +19,13 @@ use crate::text::Span;
 use crate::text::document::{Applied, Document, Region};
 
 /// The pause after the last edit before a text with a chain is checked as a whole.
-pub(super) const PAUSE: Duration = Duration::from_millis(500);
+pub(super) const WHOLE_CHECK_DELAY: Duration = Duration::from_millis(500);
 /// The maximum number of documents that have a chain.
-const DOCUMENTS: usize = 4;
+const MAX_CHAINS: usize = 4;
 /// The time after its last edit during which a document may get a chain.
-const RECENT: Duration = Duration::from_secs(600);
+const CHAIN_ELIGIBLE_TIME: Duration = Duration::from_secs(600);
 /// The time before another chain is made for a document whose chain failed.
-const AFTER_FAILURE: Duration = Duration::from_secs(60);
+const CHAIN_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// The greatest difference of a text from its chain's, in characters of one region, with which the
 /// chain is kept. All forms of the region are compiled at each edit.
 const MAX_REGION_CHARS: usize = 1000;
@@ -64,13 +64,13 @@ pub(super) struct ChainReport {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Shows these findings, which are those of the current text.
-    Show { diagnostics: Vec<Diagnostic> },
+    ShowFindings { diagnostics: Vec<Diagnostic> },
     /// Starts a check of the whole text without the pause, because no answer to the last edit will
     /// come.
-    Check,
+    CheckWhole,
     /// Sends the text to a new chain, which is ready, since the text was edited meanwhile; see
     /// [`Chains::send`].
-    Send,
+    SendText,
 }
 
 /// The findings in which a chain's answer and a whole check of the same text differ.
@@ -135,7 +135,7 @@ impl Followed {
 
     /// Handles an edit to which no answer comes.
     fn missed(&mut self) -> Option<Effect> {
-        (std::mem::take(&mut self.awaited) && self.whole_check.is_none()).then_some(Effect::Check)
+        (std::mem::take(&mut self.awaited) && self.whole_check.is_none()).then_some(Effect::CheckWhole)
     }
 
     fn end(&mut self) {
@@ -237,7 +237,7 @@ impl Chains {
                         self.counts.why = None;
                     }
                     self.fit(&key, memory, now);
-                    (edited && self.documents.get(&key)?.current.is_some()).then_some(Effect::Send)
+                    (edited && self.documents.get(&key)?.current.is_some()).then_some(Effect::SendText)
                 }
                 ChainEvent::Ended(end) => {
                     followed.pending = None;
@@ -261,7 +261,7 @@ impl Chains {
                     followed.replace_due = true;
                 }
                 // The findings of a whole check that ended first are kept.
-                followed.whole_check.is_none().then_some(Effect::Show { diagnostics })
+                followed.whole_check.is_none().then_some(Effect::ShowFindings { diagnostics })
             }
             ChainEvent::Answer(ChainAnswer::Whole { number, why }) if number == followed.number => {
                 tracing::debug!(why, "an edit takes a whole check");
@@ -299,7 +299,7 @@ impl Chains {
         if *end != ChainEnd::Changed
             && let Some(followed) = self.documents.get_mut(key)
         {
-            followed.not_before = Some(now + AFTER_FAILURE);
+            followed.not_before = Some(now + CHAIN_RETRY_DELAY);
         }
     }
 
@@ -345,7 +345,7 @@ impl Chains {
         let others = self.documents.iter().filter(|(other, _)| other.0 == key.0);
         followed.pending.is_none()
             && followed.not_before.is_none_or(|not_before| not_before <= now)
-            && now.duration_since(followed.edited) < RECENT
+            && now.duration_since(followed.edited) < CHAIN_ELIGIBLE_TIME
             && followed.current.as_ref().is_none_or(is_outdated)
             // A client's chain is made for the document that was edited last. The others get theirs
             // when they are edited.
@@ -374,7 +374,7 @@ impl Chains {
         let (requests, receiver) = mpsc::unbounded_channel();
         let handle = ChainHandle { id: self.next, requests, region: None, taken: 0 };
         self.documents.get_mut(key)?.pending = Some(handle);
-        while self.with_chains().count() > DOCUMENTS && self.end_oldest(key) {}
+        while self.with_chains().count() > MAX_CHAINS && self.end_oldest(key) {}
         Some((self.next, receiver))
     }
 

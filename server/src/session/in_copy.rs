@@ -33,17 +33,17 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits for work that wants `wanted` seconds.
-    pub(super) fn of(config: &Config, wanted: f64) -> Limits {
-        let timeout = bounded(config, wanted);
+    /// Returns the limits for work for which `requested_timeout` seconds were requested.
+    pub(super) fn of(config: &Config, requested_timeout: f64) -> Limits {
+        let timeout = bounded(config, requested_timeout);
         Limits { timeout, deadline: timeout + GRACE, memory: config.check.memory }
     }
 }
 
-/// Returns the time, in seconds, that an agent's work in a copy may take if it wants `wanted`
-/// seconds.
-pub(super) fn bounded(config: &Config, wanted: f64) -> f64 {
-    wanted.min(config.eval_timeout.as_secs_f64().max(MAX_TIMEOUT_S))
+/// Returns the time, in seconds, that an agent's work in a copy may take if it requests
+/// `requested_timeout` seconds.
+pub(super) fn bounded(config: &Config, requested_timeout: f64) -> f64 {
+    requested_timeout.min(config.eval_timeout.as_secs_f64().max(MAX_TIMEOUT_S))
 }
 
 impl Session {
@@ -54,18 +54,18 @@ impl Session {
 
     /// Runs an operation in a confined copy of the image, so that no effect of it is kept.
     /// `operation` is given the name of the client's evaluation session, and the seconds that it
-    /// may take, at most `wanted`.
+    /// may take, at most `requested_timeout`.
     pub fn run_in_copy<O: Operation, F: FnOnce(String, f64) -> O + Send + 'static>(
         &self,
         client: ClientId,
         what: &str,
-        wanted: f64,
+        requested_timeout: f64,
         operation: F,
     ) -> impl Future<Output = Result<O::Answer, ImageError>> + Send + use<O, F> {
         let (session, what) = (self.clone(), format!("{what} in a copy"));
         async move {
             let config = session.settings(client).await;
-            let Limits { timeout, deadline, memory } = Limits::of(&config, wanted);
+            let Limits { timeout, deadline, memory } = Limits::of(&config, requested_timeout);
             let (reply, answer) = oneshot::channel();
             let checker = session.inner.checker.clone();
             let start = StartJob(Box::new(move |jobs: &mut Jobs, job, name: String, _| {
@@ -102,7 +102,7 @@ impl Session {
         let tried = self.run_in_copy(client, "trying an evaluation", code_timeout + COMPARISON, operation);
         async {
             let tried = tried.await;
-            calls::left_nothing();
+            calls::note_no_change();
             tried
         }
     }
@@ -116,7 +116,10 @@ mod tests {
     #[test]
     fn an_agent_holds_no_copy_for_long() {
         let mut config = Config::default();
-        assert_eq!([0.5, 599.0, 86_400.0].map(|wanted| bounded(&config, wanted)), [0.5, 599.0, 600.0]);
+        assert_eq!(
+            [0.5, 599.0, 86_400.0].map(|requested_timeout| bounded(&config, requested_timeout)),
+            [0.5, 599.0, 600.0]
+        );
         config.eval_timeout = Duration::from_secs(3600);
         assert_eq!(bounded(&config, 86_400.0), 3600.0);
     }

@@ -171,7 +171,7 @@ impl Jobs {
     }
 
     /// Returns true if a load or a restart is in progress.
-    pub(super) fn changes_world(&self) -> bool {
+    pub(super) fn changes_image(&self) -> bool {
         self.running.values().any(|(job, _)| job.kind == Kind::WorldChange)
     }
 

@@ -16,13 +16,13 @@ use crate::text::recorded_definitions::{Definition, definitions};
 /// The package of a text that names none.
 const PACKAGE: &str = "COMMON-LISP-USER";
 /// The maximum number of symbols in one query for home packages.
-const ASK: usize = 500;
+const MAX_SYMBOLS: usize = 500;
 /// The number of bytes of sources after which no further file is compared.
-const BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 /// The number of definitions after which no further file is compared.
-const ENOUGH: usize = 50;
+const MAX_FOUND: usize = 50;
 /// The maximum number of definitions that are named.
-const NAMED: usize = 12;
+const MAX_NAMED: usize = 12;
 
 impl Session {
     /// Returns the definitions of a loaded system's files that the image has from an evaluation
@@ -59,7 +59,7 @@ impl Session {
                     }
                 }
             }
-            if kept.len() >= ENOUGH || bytes >= BYTES {
+            if kept.len() >= MAX_FOUND || bytes >= MAX_BYTES {
                 break;
             }
         }
@@ -78,7 +78,7 @@ impl Session {
     async fn kept_of(&self, found: Vec<Definition>, file: &Path) -> Result<Vec<String>, ImageError> {
         let package = |one: &Definition| one.package.clone().unwrap_or_else(|| PACKAGE.into());
         let mut kept = Vec::new();
-        for some in found.chunks(ASK) {
+        for some in found.chunks(MAX_SYMBOLS) {
             let symbols = some.iter().map(|one| (package(one), one.name.clone())).collect();
             let homes = self.query_when_ready(Homes { symbols }).await?;
             for (one, home) in some.iter().zip(homes.homes) {
@@ -121,7 +121,7 @@ fn evaluated<'a>(one: &Definition, found: &[Definition], made: &'a [Provenance])
 /// `None` if there are no such definitions.
 pub fn not_of_the_files(kept: &[String]) -> Option<String> {
     (!kept.is_empty()).then(|| {
-        let names = first_names(kept, NAMED);
+        let names = first_names(kept, MAX_NAMED);
         format!(
             "Unchanged files were not loaded again, and the image has other definitions than these files, from \
              evaluations: {names}. To have those of the files, reload all of the system (`force`)."

@@ -14,7 +14,7 @@ use crate::text::document::Document;
 /// The lint rules of a check, and the workspace's texts, which they need.
 #[derive(Debug, Default)]
 pub(super) struct Rules {
-    pub(super) wanted: lint::EnabledRules,
+    pub(super) enabled: lint::EnabledRules,
     pub(super) index: Store,
     pub(super) workspace: PathBuf,
     pub(super) open: Vec<OpenText>,
@@ -22,15 +22,15 @@ pub(super) struct Rules {
 
 /// The rules of several texts of one check, with the index of the workspace as it is now.
 pub(super) struct RulesOfTexts {
-    wanted: lint::EnabledRules,
+    enabled: lint::EnabledRules,
     index: Option<Snapshot>,
 }
 
 impl Rules {
     /// Reads the workspace's texts, unless there are no rules.
     pub(super) fn of_texts(self) -> RulesOfTexts {
-        let index = (!self.wanted.is_empty()).then(|| self.index.refreshed(&self.workspace, self.open));
-        RulesOfTexts { wanted: self.wanted, index }
+        let index = (!self.enabled.is_empty()).then(|| self.index.refreshed(&self.workspace, self.open));
+        RulesOfTexts { enabled: self.enabled, index }
     }
 }
 
@@ -42,7 +42,7 @@ impl RulesOfTexts {
 
     /// The findings in a text. `path`: its file, as the index has it.
     pub(super) fn check(&self, document: &Document, path: Option<&Path>) -> Vec<Diagnostic> {
-        self.index.as_ref().map_or_else(Vec::new, |index| lint::check(document, path, &self.wanted, index))
+        self.index.as_ref().map_or_else(Vec::new, |index| lint::check(document, path, &self.enabled, index))
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn with_rules(
     mut report: CheckReport,
     rules: Rules,
 ) -> CheckReport {
-    if rules.wanted.is_empty() {
+    if rules.enabled.is_empty() {
         return report;
     }
     // The index has paths with links resolved.

@@ -24,13 +24,13 @@ pub(super) struct LoadedTexts {
     order: VecDeque<PathBuf>,
     bytes: usize,
     /// The files of the last load for which it is unknown which text the image has.
-    unsure: HashSet<PathBuf>,
+    unknown_load: HashSet<PathBuf>,
 }
 
 impl LoadedTexts {
     /// Records the text of a file that the image has loaded.
     pub(super) fn loaded(&mut self, path: PathBuf, text: &str) {
-        self.unsure.remove(&path);
+        self.unknown_load.remove(&path);
         if let Some(old) = self.texts.insert(path.clone(), text.into()) {
             self.bytes -= old.len();
             self.order.retain(|other| *other != path);
@@ -51,12 +51,12 @@ impl LoadedTexts {
             self.bytes -= old.len();
             self.order.retain(|other| *other != path);
         }
-        self.unsure.insert(path);
+        self.unknown_load.insert(path);
     }
 
     /// Returns true if it is unknown which text of a file the image has.
-    pub(super) fn is_unsure(&self, path: &Path) -> bool {
-        self.unsure.contains(path)
+    pub(super) fn is_load_unknown(&self, path: &Path) -> bool {
+        self.unknown_load.contains(path)
     }
 
     /// Returns the text of a file that the image has loaded, if known.
@@ -137,8 +137,8 @@ pub(super) fn changes(files: &[(String, Option<Arc<str>>, String)]) -> String {
     let changed = files.len() - same - unknown.len();
     let mut head = format!("{changed} of {} files changed since they were loaded", files.len());
     if !unknown.is_empty() {
-        const NAMED: usize = 8;
-        head += &format!("; not known as loaded: {}", crate::shown::first_names(&unknown, NAMED));
+        const MAX_NAMED: usize = 8;
+        head += &format!("; not known as loaded: {}", crate::shown::first_names(&unknown, MAX_NAMED));
     }
     format!("{head}\n{text}").trim_end().to_owned()
 }
@@ -202,9 +202,9 @@ mod tests {
         assert!(texts.of(Path::new("b")).is_none() && texts.of(Path::new("e")).is_some());
         assert!(texts.bytes <= MAX_BYTES);
         texts.written_since("e".into());
-        assert!(texts.of(Path::new("e")).is_none() && texts.is_unsure(Path::new("e")));
+        assert!(texts.of(Path::new("e")).is_none() && texts.is_load_unknown(Path::new("e")));
         assert!(texts.bytes <= MAX_BYTES / 4 * 3 && !texts.order.contains(&PathBuf::from("e")));
         texts.loaded("e".into(), "again");
-        assert!(!texts.is_unsure(Path::new("e")));
+        assert!(!texts.is_load_unknown(Path::new("e")));
     }
 }

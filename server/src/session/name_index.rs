@@ -12,14 +12,15 @@ use crate::locked::lock;
 use crate::model::image::{ImageError, ImageState};
 
 /// The pause after a change of the image before the index is updated, since changes come in bursts.
-const PAUSE: Duration = Duration::from_millis(300);
+const UPDATE_DELAY: Duration = Duration::from_millis(300);
 /// The longest time for which an update waits for the end of a burst.
-const BURST: Duration = Duration::from_secs(3);
-/// The minimum pause between two updates, up to [`BURST`], as a multiple of the last update's
-/// duration. It limits the share of the image's time that the index takes during endless changes.
-const SHARE: u32 = 50;
+const MAX_BURST_WAIT: Duration = Duration::from_secs(3);
+/// The minimum pause between two updates, up to [`MAX_BURST_WAIT`], as a multiple of the last
+/// update's duration. It limits the share of the image's time that the index takes during endless
+/// changes.
+const PAUSE_FACTOR: u32 = 50;
 /// The age at which an index is updated when it is used, even without a known change.
-const OLD: Duration = Duration::from_secs(30);
+const MAX_INDEX_AGE: Duration = Duration::from_secs(30);
 
 /// The owner of the index. Clones share it.
 #[derive(Debug, Clone)]
@@ -54,7 +55,7 @@ impl Names {
     }
 
     /// Returns the current index, and true if it includes all known changes. Starts an update if it
-    /// does not, or is older than [`OLD`].
+    /// does not, or is older than [`MAX_INDEX_AGE`].
     pub(super) fn now(&self) -> (Arc<NameIndex>, bool) {
         let mut state = self.lock();
         state.wanted = true;
@@ -63,7 +64,7 @@ impl Names {
         if !current {
             self.asked.notify_waiters();
         }
-        if !current || state.updated.is_none_or(|at| at.elapsed() > OLD) {
+        if !current || state.updated.is_none_or(|at| at.elapsed() > MAX_INDEX_AGE) {
             self.update(&mut state, false);
         }
         (index, current)
@@ -106,13 +107,13 @@ impl Names {
     /// Waits until the image has not changed for a while, or for as long as a burst may last.
     async fn wait_until_settled(&self) {
         let (took, began) = (self.lock().took, Instant::now());
-        tokio::time::sleep(PAUSE.max((took * SHARE).min(BURST))).await;
-        while began.elapsed() < BURST {
-            let quiet = self.lock().changed.map_or(PAUSE, |changed| changed.elapsed());
-            if quiet >= PAUSE {
+        tokio::time::sleep(UPDATE_DELAY.max((took * PAUSE_FACTOR).min(MAX_BURST_WAIT))).await;
+        while began.elapsed() < MAX_BURST_WAIT {
+            let quiet = self.lock().changed.map_or(UPDATE_DELAY, |changed| changed.elapsed());
+            if quiet >= UPDATE_DELAY {
                 return;
             }
-            tokio::time::sleep(PAUSE - quiet).await;
+            tokio::time::sleep(UPDATE_DELAY - quiet).await;
         }
     }
 

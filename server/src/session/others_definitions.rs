@@ -12,7 +12,7 @@ const REMEMBERED: usize = 500;
 /// The maximum number of series of forgotten definitions that are counted.
 const COUNTED: usize = 100;
 /// The maximum number of names in one sentence.
-const NAMED: usize = 12;
+const MAX_NAMED: usize = 12;
 /// The maximum number of agents that are named.
 const AGENTS: usize = 3;
 /// The maximum length of an agent's name, in characters.
@@ -212,7 +212,7 @@ fn listed<'a>(all: impl Iterator<Item = &'a String>) -> Option<(String, usize)> 
             names.push(name);
         }
     }
-    (!names.is_empty()).then(|| (first_names(&names, NAMED), names.len()))
+    (!names.is_empty()).then(|| (first_names(&names, MAX_NAMED), names.len()))
 }
 
 #[cfg(test)]

@@ -23,11 +23,11 @@ use crate::text::decode;
 use crate::text::recorded_definitions::{Definition, definitions};
 
 /// The maximum number of names with provenance.
-const NAMES: usize = 20_000;
+const MAX_NAMES: usize = 20_000;
 /// The maximum number of entries for one name, such as for a generic function's methods.
-const PER_NAME: usize = 64;
+const MAX_PER_NAME: usize = 64;
 /// The maximum number of symbols in one query for home packages.
-const ASK: usize = 500;
+const MAX_SYMBOLS: usize = 500;
 
 /// The provenance of a definition.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -175,7 +175,7 @@ impl ProvenanceStore {
                     made.iter().find(|made| made.kind == one.kind).is_some_and(|made| made.digest == one.digest)
                 })
         };
-        let replaced = found.iter().filter(|one| redefinitions::lives_on(&one.kind)).filter(is_another);
+        let replaced = found.iter().filter(|one| redefinitions::is_compiled_into_uses(&one.kind)).filter(is_another);
         let replaced = replaced.take(redefinitions::MOST);
         replaced
             .map(|one| Redefinition { package: package(one), name: one.name.clone(), kind: one.kind.clone() })
@@ -271,7 +271,7 @@ impl ProvenanceStore {
     /// Returns true if a file was written after the image had loaded it and before its text was
     /// read, so that the text that the image has is not known.
     pub(super) fn was_written_since_its_load(&self, path: &std::path::Path) -> bool {
-        self.table().loaded.is_unsure(path)
+        self.table().loaded.is_load_unknown(path)
     }
 
     /// Records the definitions in files that were loaded, and the files' texts unless they were
@@ -368,7 +368,7 @@ impl ProvenanceStore {
     ) {
         let at = timestamp(SystemTime::now());
         let (how, system) = making.made_by.parts();
-        for found in found.chunks(ASK) {
+        for found in found.chunks(MAX_SYMBOLS) {
             let names: Vec<(String, String)> = found
                 .iter()
                 .map(|one| (one.package.clone().unwrap_or_else(|| making.package.clone()), one.name.clone()))
@@ -453,11 +453,11 @@ impl Table {
         // There is one definition of each kind, except of methods.
         provenance.retain(|other| other.kind != made.kind || other.method != made.method);
         provenance.insert(0, made);
-        provenance.truncate(PER_NAME);
+        provenance.truncate(MAX_PER_NAME);
         if is_new {
             self.next += 1;
             self.order.insert(self.next, name);
-            if self.order.len() > NAMES
+            if self.order.len() > MAX_NAMES
                 && let Some((_, oldest)) = self.order.pop_first()
             {
                 self.made.remove(&oldest);

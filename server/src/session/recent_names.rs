@@ -4,7 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 
 /// The maximum number of names.
-const NAMES: usize = 20_000;
+const MAX_NAMES: usize = 20_000;
 
 /// The names of the last changes.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub(super) struct RecentNames {
 impl RecentNames {
     pub(super) fn add(&mut self, name: &str) {
         self.names.push_back(name.to_owned());
-        if self.names.len() > NAMES {
+        if self.names.len() > MAX_NAMES {
             self.names.pop_front();
             self.first += 1;
         }
@@ -73,8 +73,8 @@ mod tests {
     fn names_that_are_not_kept_any_more_may_be_any() {
         let mut recent = RecentNames::default();
         let start = recent.number();
-        (0..=NAMES).for_each(|number| recent.add(&number.to_string()));
+        (0..=MAX_NAMES).for_each(|number| recent.add(&number.to_string()));
         assert_eq!(recent.since(start), None);
-        assert_eq!(recent.since(start + 1).map(|names| names.len()), Some(NAMES));
+        assert_eq!(recent.since(start + 1).map(|names| names.len()), Some(MAX_NAMES));
     }
 }

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use super::reload::Reload;
 use super::{CheckRequest, ClientId, Session};
 use crate::file_uri::path_of_uri;
-use crate::ide::recompile::{User, Users};
+use crate::ide::recompile::{DependentForm, DependentForms};
 use crate::ide::reload::{Failure, fatal};
 use crate::image::api::reload::{CompileString, ReloadOutcome};
 use crate::model::check::CheckMode;
@@ -20,9 +20,9 @@ use crate::text::position::line_column;
 #[derive(Debug, Default)]
 pub struct Recompiled {
     /// The forms that were compiled and loaded, each with the compiler's findings.
-    pub compiled: Vec<(User, Vec<Diagnostic>)>,
+    pub compiled: Vec<(DependentForm, Vec<Diagnostic>)>,
     /// The forms that were not compiled again, each with the reason.
-    pub left: Vec<(User, String)>,
+    pub left: Vec<(DependentForm, String)>,
     /// The report of the change, if there was anything to load.
     pub outcome: Option<ReloadOutcome>,
 }
@@ -37,24 +37,25 @@ impl Session {
         &self,
         client: ClientId,
         name: &str,
-        users: Users,
+        dependents: DependentForms,
         progress: mpsc::UnboundedSender<Progress>,
     ) -> Result<Recompiled, Failure> {
-        let mut done = Recompiled { left: users.left, ..Recompiled::default() };
-        let total = users.again.len() as u64 + 1;
+        let mut done = Recompiled { left: dependents.left, ..Recompiled::default() };
+        let total = dependents.again.len() as u64 + 1;
         let mut texts = Vec::new();
-        for (number, user) in users.again.into_iter().enumerate() {
+        for (number, dependent) in dependents.again.into_iter().enumerate() {
             // The receiver of the progress may be gone.
-            let _ = progress.send(Progress { message: user.name.clone(), done: number as u64, total: Some(total) });
-            let text = text_of(&user);
+            let _ =
+                progress.send(Progress { message: dependent.name.clone(), done: number as u64, total: Some(total) });
+            let text = text_of(&dependent);
             match self.findings(client, &text).await? {
                 Ok(found) => {
-                    let place = user.form.start - blanks(&user);
+                    let place = dependent.form.start - blanks(&dependent);
                     let found = found.into_iter().map(|one| shifted(one, place)).collect();
                     texts.push(text);
-                    done.compiled.push((user, found));
+                    done.compiled.push((dependent, found));
                 }
-                Err(why) => done.left.push((user, why)),
+                Err(why) => done.left.push((dependent, why)),
             }
         }
         if texts.is_empty() {
@@ -90,19 +91,19 @@ impl Session {
 }
 
 /// Returns the column of a form in its line, 0-based.
-fn blanks(user: &User) -> usize {
-    line_column(user.text.document.text(), user.form.start).column - 1
+fn blanks(dependent: &DependentForm) -> usize {
+    line_column(dependent.text.document.text(), dependent.form.start).column - 1
 }
 
 /// Returns the text of a form to compile. Blanks replace the text before the form on its line, so
 /// that columns are those of the document.
-fn text_of(user: &User) -> CompileString {
-    let text = user.text.document.text();
+fn text_of(dependent: &DependentForm) -> CompileString {
+    let text = dependent.text.document.text();
     CompileString {
-        code: " ".repeat(blanks(user)) + &text.slice(user.form.start..user.form.end).to_string(),
-        package: user.package.clone(),
-        file: path_of_uri(&user.text.uri).or_else(|| Some(user.text.path.clone())),
-        line: line_column(text, user.form.start).line,
+        code: " ".repeat(blanks(dependent)) + &text.slice(dependent.form.start..dependent.form.end).to_string(),
+        package: dependent.package.clone(),
+        file: path_of_uri(&dependent.text.uri).or_else(|| Some(dependent.text.path.clone())),
+        line: line_column(text, dependent.form.start).line,
         options: CompileOptions::default(),
     }
 }

@@ -84,8 +84,8 @@ impl Session {
         expected: &ExpectedRecording,
     ) -> Result<(Recording, RecordingAnswer), ImageError> {
         let config = self.settings(client).await;
-        let wanted = next.timeout.unwrap_or(config.eval_timeout.as_secs_f64());
-        let Limits { timeout, memory, .. } = Limits::of(&config, wanted);
+        let requested_timeout = next.timeout.unwrap_or(config.eval_timeout.as_secs_f64());
+        let Limits { timeout, memory, .. } = Limits::of(&config, requested_timeout);
         let directories = vec![self.workspace().to_owned()];
         let what = format!("waiting for the next call of {}", crate::shown::line(&next.function));
         let (reply, answer) = oneshot::channel();
@@ -170,8 +170,8 @@ impl Session {
         request: RecordRequest,
     ) -> Result<(Recording, RecordingAnswer), ImageError> {
         let config = self.settings(client).await;
-        let wanted = request.timeout.unwrap_or(config.eval_timeout.as_secs_f64());
-        let Limits { timeout, deadline, memory } = Limits::of(&config, wanted);
+        let requested_timeout = request.timeout.unwrap_or(config.eval_timeout.as_secs_f64());
+        let Limits { timeout, deadline, memory } = Limits::of(&config, requested_timeout);
         let directories = vec![self.workspace().to_owned()];
         let what = "recording in a copy".to_owned();
         let (reply, answer) = oneshot::channel();

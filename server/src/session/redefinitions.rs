@@ -10,7 +10,7 @@ pub(super) const MOST: usize = 1_000;
 /// The type of the warning.
 const TYPE: &str = "STALE-CODE";
 /// The number of users that one warning names.
-const NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 /// Returns the definitions in a text that is evaluated.
 pub(super) async fn definitions_of(text: String) -> Vec<Definition> {
@@ -22,7 +22,7 @@ pub(super) async fn definitions_of(text: String) -> Vec<Definition> {
 }
 
 /// Returns true if compiled code may contain a part of a definition of this kind.
-pub(super) fn lives_on(kind: &str) -> bool {
+pub(super) fn is_compiled_into_uses(kind: &str) -> bool {
     ["macro", "function", "setf function", "constant", "variable", "structure"].contains(&kind)
 }
 
@@ -32,7 +32,7 @@ pub(super) fn add_warning(outcome: &mut EvalOutcome, frontend: Frontend) {
     if stale.is_empty() {
         return;
     }
-    let more = stale.len().saturating_sub(NAMED);
+    let more = stale.len().saturating_sub(MAX_NAMED);
     let mut users = stale[..stale.len() - more].join("; ");
     if more > 0 {
         users += &format!("; and {more} more");

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::sources::{Sources, digest_of};
 use super::{CheckRequest, ClientId, Session};
 use crate::ide::asd::{AsdFiles, sources_below};
-use crate::ide::reload::{Failure, fatal, settle};
+use crate::ide::reload::{Failure, fatal, reloaded_or_failure};
 use crate::image::Replay;
 use crate::image::api::reload::{
     CompileString, CompileTexts, LoadFasl, ReloadOutcome, ReloadPackage, ReloadSources, ReloadSystem, ReplaceFunction,
@@ -152,9 +152,9 @@ impl Session {
             ReloadOperation::Undefine(operation) => self.run(client, what, |_| operation, within, progress).await,
             ReloadOperation::Undo => self.run(client, what, |_| UndoReload {}, within, progress).await,
         };
-        let outcome = settle(outcome.map_err(failure)?)?;
+        let outcome = reloaded_or_failure(outcome.map_err(failure)?)?;
         self.remember(change, &outcome);
-        self.note_makers(client, made, &outcome).await;
+        self.record_provenance(client, made, &outcome).await;
         Ok(outcome)
     }
 
@@ -317,7 +317,7 @@ impl Session {
         };
         match self.check(client, request).await {
             Ok(report) => match fatal(code, &report.diagnostics, file.and_then(Path::to_str), line) {
-                Some(failure) => settle(refused(failure)).map(|_| ()),
+                Some(failure) => reloaded_or_failure(refused(failure)).map(|_| ()),
                 None => Ok(()),
             },
             Err(ImageError::Refused { kind, message })

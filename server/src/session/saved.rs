@@ -15,18 +15,18 @@ use super::unsaved_marks::Marker;
 use crate::fault::{self, Call};
 
 /// The time limit of a comparison. A document whose file system does not answer counts as unsaved.
-const PATIENCE: Duration = Duration::from_secs(3);
+const COMPARE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The result of the comparison of a document's text with its file.
 #[derive(Debug, Clone)]
 pub(super) struct Saved {
     /// True if the text was the file's when the document was opened or saved. `None` while the
     /// comparison runs.
-    was: watch::Receiver<Option<bool>>,
+    matched_file: watch::Receiver<Option<bool>>,
     /// True if the text has changed since.
     changed: bool,
     /// True if an edit could not be understood. The editor's text is then not known.
-    lost: bool,
+    text_unknown: bool,
     /// The mark of the file while its text is unsaved.
     marker: Option<Marker>,
 }
@@ -35,7 +35,7 @@ impl Saved {
     /// Starts the comparison of the text of a document that was just opened or saved. Must be
     /// called within a Tokio runtime.
     pub(super) fn compare(path: Option<&Path>, text: &Rope, marker: Option<Marker>) -> Saved {
-        let (sender, was) = watch::channel(None);
+        let (sender, matched_file) = watch::channel(None);
         match path {
             None => drop(sender.send_replace(Some(false))),
             Some(path) => {
@@ -49,7 +49,7 @@ impl Saved {
                 });
             }
         }
-        Saved { was, changed: false, lost: false, marker }
+        Saved { matched_file, changed: false, text_unknown: false, marker }
     }
 
     /// Records a change of the text.
@@ -62,25 +62,25 @@ impl Saved {
     }
 
     /// Records an edit that could not be understood.
-    pub(super) fn text_lost(&mut self) {
+    pub(super) fn note_text_unknown(&mut self) {
         self.changed();
-        self.lost = true;
+        self.text_unknown = true;
     }
 
     /// Records that the client sent its whole text.
-    pub(super) fn text_found(&mut self) {
-        self.lost = false;
+    pub(super) fn note_text_known(&mut self) {
+        self.text_unknown = false;
     }
 
     /// Returns true if the editor's text is not known.
-    pub(super) fn is_lost(&self) -> bool {
-        self.lost
+    pub(super) fn is_text_unknown(&self) -> bool {
+        self.text_unknown
     }
 
     /// Starts the comparison again for a text that was just saved.
-    pub(super) fn again(&self, path: Option<&Path>, text: &Rope) -> Saved {
+    pub(super) fn compare_again(&self, path: Option<&Path>, text: &Rope) -> Saved {
         let marker = self.marker.as_ref().map(Marker::next);
-        Saved { lost: self.lost, ..Saved::compare(path, text, marker) }
+        Saved { text_unknown: self.text_unknown, ..Saved::compare(path, text, marker) }
     }
 
     /// Records that the client closed the document, which then has no unsaved text.
@@ -93,7 +93,7 @@ impl Saved {
     /// Returns the state that is known without a disk access. A text counts as unsaved until the
     /// comparison shows otherwise.
     pub(super) fn is_unsaved(&self) -> bool {
-        self.changed || self.lost || *self.was.borrow() != Some(true)
+        self.changed || self.text_unknown || *self.matched_file.borrow() != Some(true)
     }
 
     /// Returns true if the text is unsaved work. Reads the disk.
@@ -101,11 +101,11 @@ impl Saved {
     /// A text that was the file's and has not changed since is not unsaved work, even if the file
     /// has another text by now.
     pub(super) async fn differs(mut self, path: Option<PathBuf>, text: Rope) -> bool {
-        if self.lost {
+        if self.text_unknown {
             return true;
         }
         if !self.changed {
-            let known = crate::steady::timeout(PATIENCE, self.was.wait_for(Option::is_some)).await;
+            let known = crate::steady::timeout(COMPARE_TIMEOUT, self.matched_file.wait_for(Option::is_some)).await;
             if known.is_ok_and(|known| known.is_ok_and(|was| *was == Some(true))) {
                 return false;
             }
@@ -115,7 +115,7 @@ impl Saved {
         // breaks is also unsaved work.
         let exact = self.changed;
         let look = tokio::task::spawn_blocking(move || is_text_of(&path, &text, exact));
-        !crate::steady::timeout(PATIENCE, look).await.is_ok_and(|same| same.unwrap_or(false))
+        !crate::steady::timeout(COMPARE_TIMEOUT, look).await.is_ok_and(|same| same.unwrap_or(false))
     }
 }
 

@@ -183,7 +183,7 @@ impl Session {
             file.held_by = self.holder(&file.path).await;
         }
         let unsaved = unsaved_texts(documents).await;
-        if unsaved.iter().any(|one| one.saved.is_lost()) || any_is_of(unknown.await, &file.path).await {
+        if unsaved.iter().any(|one| one.saved.is_text_unknown()) || any_is_of(unknown.await, &file.path).await {
             return Err(file.unknown());
         }
         match unsaved.as_slice() {
@@ -228,7 +228,7 @@ impl Session {
                 let span = Span { start: chars(range.start), end: chars(range.end) };
                 let edit = vec![(span, by.to_owned())];
                 // The editor makes the edit even if the call ends meanwhile.
-                super::calls::changes();
+                super::calls::note_lasting_change();
                 let applied = self.apply_edit(editor.client, &editor.uri, editor.revision, edit).await;
                 if applied.is_ok() {
                     self.newer_text(editor.client, &editor.uri, editor.revision).await;
@@ -261,7 +261,7 @@ impl Session {
                 let (file, workspace) = (file.clone(), self.workspace().to_owned());
                 let asd = file.path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("asd"));
                 // The file is written even if the call ends meanwhile.
-                super::calls::changes();
+                super::calls::note_lasting_change();
                 let written = tokio::task::spawn_blocking(move || write(&workspace, &file, &bytes));
                 written.await.map_err(|_| error("not-written", "The file could not be written."))??;
                 if asd {

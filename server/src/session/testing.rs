@@ -51,9 +51,9 @@ impl Session {
         client: ClientId,
         request: RunTestsRequest,
     ) -> impl Future<Output = Result<RunTestsOutcome, ImageError>> + Send + use<> {
-        let (wanted, params) = (request.timeout, self.params(request));
+        let (requested_timeout, params) = (request.timeout, self.params(request));
         let bounded = |_, timeout| RunTestsParams { timeout, ..params };
-        self.run_in_copy(client, "running tests", wanted, bounded)
+        self.run_in_copy(client, "running tests", requested_timeout, bounded)
     }
 
     fn params(&self, RunTestsRequest { selection, timeout, allowed }: RunTestsRequest) -> RunTestsParams {

@@ -81,7 +81,7 @@ fn digest(path: &Path) -> Option<String> {
 }
 
 /// A change of a mark. The thread of the marks makes it.
-enum Work {
+enum MarkChange {
     Set(PathBuf, EditorProcess),
     Remove(PathBuf, EditorProcess),
 }
@@ -91,7 +91,7 @@ enum Work {
 pub(super) struct UnsavedMarks {
     directory: Arc<PathBuf>,
     /// The thread that changes marks, started for the first change.
-    work: Arc<OnceLock<Option<mpsc::Sender<Work>>>>,
+    work: Arc<OnceLock<Option<mpsc::Sender<MarkChange>>>>,
 }
 
 impl UnsavedMarks {
@@ -121,15 +121,15 @@ impl UnsavedMarks {
         Some(held.editor.pid)
     }
 
-    fn send(&self, work: Work) {
+    fn send(&self, change: MarkChange) {
         let sender = self.work.get_or_init(|| {
             let (sender, receiver) = mpsc::channel();
             let directory = self.directory.clone();
             let started = std::thread::Builder::new().name("unsaved-marks".into()).spawn(move || {
                 remove_dead(&directory);
                 let mut set = HashMap::new();
-                for work in receiver {
-                    if let Err(error) = carry_out(&directory, work, &mut set) {
+                for change in receiver {
+                    if let Err(error) = carry_out(&directory, change, &mut set) {
                         tracing::debug!(%error, "a mark of unsaved text was not changed");
                     }
                 }
@@ -138,7 +138,7 @@ impl UnsavedMarks {
         });
         if let Some(sender) = sender {
             // The thread lives as long as the sender.
-            let _ = sender.send(work);
+            let _ = sender.send(change);
         }
     }
 }
@@ -188,8 +188,8 @@ impl Marker {
     }
 
     fn send(&self, unsaved: bool) {
-        let work = if unsaved { Work::Set } else { Work::Remove };
-        self.marks.send(work(self.path.clone(), self.editor));
+        let change = if unsaved { MarkChange::Set } else { MarkChange::Remove };
+        self.marks.send(change(self.path.clone(), self.editor));
     }
 }
 
@@ -212,9 +212,9 @@ fn short_digest(path: &Path) -> String {
 /// Changes a mark. `set` holds the files of the marks that this host has set, by the document's
 /// path as given and the editor's process id. It is needed because the path's links may lead
 /// elsewhere by now.
-fn carry_out(directory: &Path, work: Work, set: &mut HashMap<(PathBuf, u32), PathBuf>) -> io::Result<()> {
-    match work {
-        Work::Set(given, editor) => {
+fn carry_out(directory: &Path, change: MarkChange, set: &mut HashMap<(PathBuf, u32), PathBuf>) -> io::Result<()> {
+    match change {
+        MarkChange::Set(given, editor) => {
             let path = real_path(&given);
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             let file = directory.join(name(&path, &given, editor));
@@ -230,7 +230,7 @@ fn carry_out(directory: &Path, work: Work, set: &mut HashMap<(PathBuf, u32), Pat
                 _ => Ok(()),
             }
         }
-        Work::Remove(given, editor) => {
+        MarkChange::Remove(given, editor) => {
             let named = || directory.join(name(&real_path(&given), &given, editor));
             let known = set.remove(&(given.clone(), editor.pid));
             remove(&known.unwrap_or_else(named))
@@ -332,7 +332,7 @@ mod tests {
         // A directory has no defined order, so several marks are tried, some of which come late.
         for number in 0..50 {
             let file = file.with_file_name(format!("{number}.lisp"));
-            carry_out(&marks.directory, Work::Set(file.clone(), own), &mut HashMap::new()).unwrap();
+            carry_out(&marks.directory, MarkChange::Set(file.clone(), own), &mut HashMap::new()).unwrap();
             assert_eq!(marks.holder(&file), Some(own.pid), "{number}");
         }
     }

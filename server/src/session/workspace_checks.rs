@@ -17,7 +17,7 @@ use crate::model::diagnostic::Diagnostic;
 /// The minimum pause before a further check of files that may be outdated ([`Due::Perhaps`]), as a
 /// multiple of the last pass's duration. It limits the cost of changes of the image that affect
 /// unknown names.
-const SHARE: u32 = 20;
+const PAUSE_FACTOR: u32 = 20;
 
 /// The findings of a file that is not open.
 #[derive(Debug, PartialEq)]
@@ -41,7 +41,7 @@ struct FileFindings {
     /// The number of changes of definitions in the image before the check.
     changes: u64,
     /// The numbers of changes of the image before the check.
-    world: World,
+    image_version: ImageVersion,
     /// The file's system, if it is not loaded, and the digest of the files with which the file was
     /// checked.
     system: Option<(String, u64)>,
@@ -49,7 +49,7 @@ struct FileFindings {
 
 /// The state of the image, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct World {
+struct ImageVersion {
     /// The number of changes that may affect every file, such as loads and restarts.
     all: u64,
     /// The number of changes of any kind.
@@ -76,17 +76,17 @@ impl FileFindings {
     fn due(
         &self,
         (digest, related, group): (u64, u64, u64),
-        world: World,
+        image_version: ImageVersion,
         mentions: impl FnOnce(u64) -> Option<bool>,
     ) -> Due {
         if self.found.digest != digest
             || self.related != related
             || self.system.as_ref().is_some_and(|(_, with)| *with != group)
-            || self.world.all != world.all
+            || self.image_version.all != image_version.all
             || mentions(self.changes).unwrap_or(true)
         {
             Due::Yes
-        } else if self.world.any != world.any {
+        } else if self.image_version.any != image_version.any {
             Due::Perhaps
         } else {
             Due::No
@@ -122,13 +122,13 @@ impl Pause {
     }
 
     fn after(&mut self, took: Duration, now: Instant) {
-        self.until = Some(now + took * SHARE);
+        self.until = Some(now + took * PAUSE_FACTOR);
     }
 }
 
 impl WorkspaceChecks {
     /// Handles a change of the image.
-    pub(super) fn world_changed(&self) {
+    pub(super) fn note_image_change(&self) {
         self.shared.any.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -137,8 +137,8 @@ impl WorkspaceChecks {
         self.shared.all.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn world(&self) -> World {
-        World { all: self.shared.all.load(Ordering::Relaxed), any: self.shared.any.load(Ordering::Relaxed) }
+    fn image_version(&self) -> ImageVersion {
+        ImageVersion { all: self.shared.all.load(Ordering::Relaxed), any: self.shared.any.load(Ordering::Relaxed) }
     }
 
     fn findings(&self) -> MutexGuard<'_, BTreeMap<PathBuf, FileFindings>> {
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::model::diagnostic::Severity;
 
-    const WORLD: World = World { all: 1, any: 5 };
+    const IMAGE_VERSION: ImageVersion = ImageVersion { all: 1, any: 5 };
 
     fn findings_of(system: Option<&str>) -> FileFindings {
         let found = FoundInFile { path: "/w/a.lisp".into(), digest: 7, number: 1, items: Vec::new() };
@@ -189,24 +189,24 @@ mod tests {
             found: found.into(),
             related: 0,
             changes: 3,
-            world: WORLD,
+            image_version: IMAGE_VERSION,
             system: system.map(|system| (system.to_owned(), 9)),
         }
     }
 
     #[test]
     fn a_file_is_checked_again_for_what_it_depends_on() {
-        let any = World { any: 6, ..WORLD };
+        let any = ImageVersion { any: 6, ..IMAGE_VERSION };
         let no = |_: u64| Some(false);
-        assert_eq!(findings_of(None).due((7, 0, 9), WORLD, no), Due::No);
-        assert_eq!(findings_of(None).due((8, 0, 9), WORLD, no), Due::Yes, "its text");
-        assert_eq!(findings_of(None).due((7, 4, 9), WORLD, no), Due::Yes, "a changed file that it uses");
-        assert_eq!(findings_of(None).due((7, 0, 9), World { all: 2, any: 6 }, no), Due::Yes, "a load");
+        assert_eq!(findings_of(None).due((7, 0, 9), IMAGE_VERSION, no), Due::No);
+        assert_eq!(findings_of(None).due((8, 0, 9), IMAGE_VERSION, no), Due::Yes, "its text");
+        assert_eq!(findings_of(None).due((7, 4, 9), IMAGE_VERSION, no), Due::Yes, "a changed file that it uses");
+        assert_eq!(findings_of(None).due((7, 0, 9), ImageVersion { all: 2, any: 6 }, no), Due::Yes, "a load");
         assert_eq!(findings_of(None).due((7, 0, 9), any, |_| Some(true)), Due::Yes, "a name that it mentions");
         assert_eq!(findings_of(None).due((7, 0, 9), any, |_| None), Due::Yes, "names that are not known");
         assert_eq!(findings_of(None).due((7, 0, 9), any, no), Due::Perhaps);
-        assert_eq!(findings_of(Some("s")).due((7, 0, 9), WORLD, no), Due::No);
-        assert_eq!(findings_of(Some("s")).due((7, 0, 8), WORLD, no), Due::Yes, "another file of its system");
+        assert_eq!(findings_of(Some("s")).due((7, 0, 9), IMAGE_VERSION, no), Due::No);
+        assert_eq!(findings_of(Some("s")).due((7, 0, 8), IMAGE_VERSION, no), Due::Yes, "another file of its system");
     }
 
     #[test]

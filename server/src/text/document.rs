@@ -79,7 +79,7 @@ pub enum EditError {
 
 /// The maximum number of edits of one sequence that are kept separately. More are merged into one
 /// edit from the first to the last place.
-const APART: usize = 200;
+const MAX_SEPARATE_EDITS: usize = 200;
 
 /// The effect of a sequence of edits on places in the text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -203,7 +203,7 @@ impl Document {
         self.text = text;
         self.version = version;
         self.revision = next_revision();
-        if applied.replaced.len() > APART {
+        if applied.replaced.len() > MAX_SEPARATE_EDITS {
             applied.replaced = damage.iter().map(|(_, chars)| *chars).collect();
         }
         if let Some((bytes, chars)) = damage {

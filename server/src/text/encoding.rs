@@ -35,7 +35,7 @@ pub(crate) fn encode_like(bytes: &[u8], text: &str) -> Result<Vec<u8>, &'static 
     if let Some((_, order)) = utf_16(bytes) {
         return Ok(std::iter::once(BOM as u16).chain(text.encode_utf16()).flat_map(order.bytes).collect());
     }
-    if looks_wide(bytes) {
+    if has_wide_units(bytes) {
         return Err("is no text in UTF-8, Latin-1, or UTF-16 with a byte order mark");
     }
     if std::str::from_utf8(bytes).is_ok() {
@@ -50,7 +50,7 @@ pub(crate) fn encode_like(bytes: &[u8], text: &str) -> Result<Vec<u8>, &'static 
 
 /// Returns true if the bytes are a text in an encoding with units of several bytes. Such bytes
 /// begin with a byte order mark of UTF-16, or more than a third of them are zero.
-fn looks_wide(bytes: &[u8]) -> bool {
+fn has_wide_units(bytes: &[u8]) -> bool {
     matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) || 3 * memchr::memchr_iter(0, bytes).count() > bytes.len()
 }
 

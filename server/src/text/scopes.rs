@@ -37,7 +37,7 @@ pub enum BindingKind {
 
 /// A name space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Space {
+pub enum Namespace {
     /// Variables and symbol macros.
     Variable,
     /// Functions and macros.
@@ -95,16 +95,16 @@ impl BindingKind {
 
     /// Returns true if the binding is called, not read.
     pub fn is_operator(self) -> bool {
-        self.space() == Space::Function
+        self.namespace() == Namespace::Function
     }
 
     /// Returns the name space of the binding.
-    pub fn space(self) -> Space {
+    pub fn namespace(self) -> Namespace {
         match self {
-            BindingKind::Variable | BindingKind::Parameter | BindingKind::SymbolMacro => Space::Variable,
-            BindingKind::Function | BindingKind::Macro => Space::Function,
-            BindingKind::Block => Space::Block,
-            BindingKind::Tag => Space::Tag,
+            BindingKind::Variable | BindingKind::Parameter | BindingKind::SymbolMacro => Namespace::Variable,
+            BindingKind::Function | BindingKind::Macro => Namespace::Function,
+            BindingKind::Block => Namespace::Block,
+            BindingKind::Tag => Namespace::Tag,
         }
     }
 }
@@ -137,7 +137,7 @@ pub struct Binding {
 struct Use {
     name: String,
     span: Span,
-    space: Space,
+    namespace: Namespace,
 }
 
 /// The local bindings of a top-level form, in the order of the text.
@@ -147,7 +147,7 @@ pub struct Scopes {
     pub bindings: Vec<Binding>,
     uses: Vec<Use>,
     /// The binding of each use: an index of `bindings`.
-    meant: Vec<Option<usize>>,
+    resolved: Vec<Option<usize>>,
     /// The indices of the bindings, ordered by the places of their names.
     bindings_by_place: Vec<usize>,
     /// The indices of the uses, ordered by their places.
@@ -184,14 +184,14 @@ impl Scopes {
         let mut scopes = self;
         scopes.bindings_by_place = by_place(&scopes.bindings, |binding| binding.span);
         scopes.uses_by_place = by_place(&scopes.uses, |one| one.span);
-        scopes.meant = scopes.find_meant();
+        scopes.resolved = scopes.resolve_uses();
         scopes
     }
 
     /// Returns the index of the binding that the name at `offset` makes or refers to.
     pub fn resolve(&self, offset: usize) -> Option<usize> {
         let made = touching(&self.bindings_by_place, offset, |index| self.bindings[index].span);
-        made.or_else(|| self.meant[touching(&self.uses_by_place, offset, |index| self.uses[index].span)?])
+        made.or_else(|| self.resolved[touching(&self.uses_by_place, offset, |index| self.uses[index].span)?])
     }
 
     /// Returns the place of a binding's own name and of all names that refer to it, in order.
@@ -199,7 +199,7 @@ impl Scopes {
         let own = self.bindings.get(binding).map(|binding| binding.span);
         // A local function and its block are bound at one place.
         let same = |index: usize| self.bindings.get(index).map(|binding| binding.span) == own;
-        let uses = self.uses.iter().zip(&self.meant).filter(|(_, meant)| meant.is_some_and(same));
+        let uses = self.uses.iter().zip(&self.resolved).filter(|(_, resolved)| resolved.is_some_and(same));
         let mut all: Vec<Span> = own.into_iter().chain(uses.map(|(one, _)| one.span)).collect();
         all.sort();
         all.dedup();
@@ -215,11 +215,11 @@ impl Scopes {
             if self.uses[*index].span.start >= span.end {
                 break;
             }
-            let Some(meant) = self.meant[*index] else { continue };
-            let bound = self.bindings[meant].span;
+            let Some(resolved) = self.resolved[*index] else { continue };
+            let bound = self.bindings[resolved].span;
             let outside = bound.start < span.start || span.end < bound.end;
-            if outside && !found.contains(&meant) {
-                found.push(meant);
+            if outside && !found.contains(&resolved) {
+                found.push(resolved);
             }
         }
         found
@@ -230,7 +230,8 @@ impl Scopes {
     pub fn unbound_in(&self, span: Span) -> Vec<&str> {
         let from = self.uses_by_place.partition_point(|index| self.uses[*index].span.start < span.start);
         let within = self.uses_by_place[from..].iter().take_while(|index| self.uses[**index].span.start < span.end);
-        let free = within.filter(|index| self.meant[**index].is_none() && self.uses[**index].space == Space::Variable);
+        let free = within
+            .filter(|index| self.resolved[**index].is_none() && self.uses[**index].namespace == Namespace::Variable);
         free.map(|index| self.uses[*index].name.as_str()).collect()
     }
 
@@ -239,25 +240,29 @@ impl Scopes {
     pub fn free_uses<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Span> + 'a {
         let free = move |index: &&usize| {
             let one = &self.uses[**index];
-            one.name == name && one.space == Space::Variable && self.meant[**index].is_none()
+            one.name == name && one.namespace == Namespace::Variable && self.resolved[**index].is_none()
         };
         self.uses_by_place.iter().filter(free).map(|index| self.uses[*index].span)
     }
 
     /// Returns the name space in which the name at `span` is evaluated or called, or `None` if it
     /// is neither.
-    pub fn space_at(&self, span: Span) -> Option<Space> {
+    pub fn namespace_at(&self, span: Span) -> Option<Namespace> {
         let from = self.uses_by_place.partition_point(|index| self.uses[*index].span < span);
-        self.uses_by_place.get(from).map(|index| &self.uses[*index]).filter(|one| one.span == span).map(|one| one.space)
+        self.uses_by_place
+            .get(from)
+            .map(|index| &self.uses[*index])
+            .filter(|one| one.span == span)
+            .map(|one| one.namespace)
     }
 
     /// Returns the name of the first use that refers to another binding in `other`, the scopes of
     /// the same form with other names. Returns `something` if the numbers of uses or bindings
     /// differ.
     pub fn first_difference<'a>(&'a self, other: &'a Scopes) -> Option<&'a str> {
-        let uses = self.uses.iter().zip(&self.meant).zip(other.uses.iter().zip(&other.meant));
-        let place = |scopes: &Scopes, meant: &Option<usize>| {
-            meant.map(|index| {
+        let uses = self.uses.iter().zip(&self.resolved).zip(other.uses.iter().zip(&other.resolved));
+        let place = |scopes: &Scopes, resolved: &Option<usize>| {
+            resolved.map(|index| {
                 scopes.bindings_by_place.partition_point(|at| scopes.bindings[*at].span < scopes.bindings[index].span)
             })
         };
@@ -271,7 +276,7 @@ impl Scopes {
     pub fn is_called(&self, span: Span) -> bool {
         let from = self.uses_by_place.partition_point(|index| self.uses[*index].span < span);
         let here = self.uses_by_place[from..].iter().map(|index| &self.uses[*index]).take_while(|one| one.span == span);
-        here.into_iter().any(|one| one.space == Space::Function)
+        here.into_iter().any(|one| one.namespace == Namespace::Function)
     }
 
     /// Returns the variables and operators bound at `offset`, innermost first. Bindings that are
@@ -279,7 +284,7 @@ impl Scopes {
     pub fn visible(&self, offset: usize) -> Vec<&Binding> {
         let mut found: Vec<((usize, usize), usize)> = Vec::new();
         for (index, binding) in self.bindings.iter().enumerate() {
-            if !matches!(binding.kind.space(), Space::Block | Space::Tag)
+            if !matches!(binding.kind.namespace(), Namespace::Block | Namespace::Tag)
                 && let Some(extent) = binding.extent(offset)
                 && !(binding.span.start <= offset && offset <= binding.span.end)
             {
@@ -296,15 +301,15 @@ impl Scopes {
     /// whose scope ends first. Among those that end together, it is the one whose scope begins
     /// last. Makes one pass along the text for each name, and one for the scopes that bindings
     /// share.
-    fn find_meant(&self) -> Vec<Option<usize>> {
-        let mut named: HashMap<(&str, Space), Named> = HashMap::new();
+    fn resolve_uses(&self) -> Vec<Option<usize>> {
+        let mut named: HashMap<(&str, Namespace), Named> = HashMap::new();
         for (index, binding) in self.bindings.iter().enumerate() {
-            let (scopes, _) = named.entry((&binding.name, binding.kind.space())).or_default();
+            let (scopes, _) = named.entry((&binding.name, binding.kind.namespace())).or_default();
             scopes.extend(binding.scopes.iter().map(|scope| (*scope, index)));
         }
         for index in &self.uses_by_place {
             let one = &self.uses[*index];
-            if let Some((_, uses)) = named.get_mut(&(one.name.as_str(), one.space)) {
+            if let Some((_, uses)) = named.get_mut(&(one.name.as_str(), one.namespace)) {
                 uses.push(*index);
             }
         }
@@ -330,7 +335,7 @@ impl Scopes {
     fn look_into_shared(&self, best: &mut [Option<Extent>]) {
         let mut groups: HashMap<*const Span, usize> = HashMap::new();
         let mut scopes: Vec<(Span, usize)> = Vec::new();
-        let mut bound: HashMap<(usize, &str, Space), usize> = HashMap::new();
+        let mut bound: HashMap<(usize, &str, Namespace), usize> = HashMap::new();
         for (index, binding) in self.bindings.iter().enumerate() {
             let Some(shared) = binding.shared.as_ref() else { continue };
             let next = groups.len();
@@ -338,7 +343,7 @@ impl Scopes {
                 scopes.extend(shared.iter().map(|scope| (*scope, next)));
                 next
             });
-            bound.insert((group, &binding.name, binding.kind.space()), index);
+            bound.insert((group, &binding.name, binding.kind.namespace()), index);
         }
         scopes.sort_by_key(|(scope, _)| (scope.start, std::cmp::Reverse(scope.end)));
         let mut around: Vec<(Span, usize)> = Vec::new();
@@ -351,7 +356,7 @@ impl Scopes {
                 around.retain(|(scope, _)| one.span.start <= scope.end);
             }
             for (scope, group) in around.iter().filter(|(scope, _)| one.span.end <= scope.end) {
-                if let Some(binding) = bound.get(&(*group, one.name.as_str(), one.space)) {
+                if let Some(binding) = bound.get(&(*group, one.name.as_str(), one.namespace)) {
                     let extent = extent_of(*scope, *binding);
                     if best[*index].is_none_or(|best| extent < best) {
                         best[*index] = Some(extent);

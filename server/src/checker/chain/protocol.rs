@@ -92,7 +92,7 @@ impl KeeperProtocol {
     ///
     /// # Errors
     /// The reason why the chain is of no use any more.
-    pub(super) fn take(&mut self, line: &[u8]) -> Result<Option<ChainAnswer>, String> {
+    pub(super) fn handle_line(&mut self, line: &[u8]) -> Result<Option<ChainAnswer>, String> {
         let said: Line = serde_json::from_slice(line)
             .map_err(|error| format!("it sent a line that could not be decoded: {error}"))?;
         if let Some(why) = said.failed {
@@ -103,7 +103,7 @@ impl KeeperProtocol {
         };
         if said.diagnostic.is_some() {
             let collected = self.collected.get_or_insert_with(|| empty(length));
-            collected.take(line, "")?;
+            collected.handle_line(line, "")?;
             return Ok(None);
         }
         let collected = self.collected.take();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn take(protocol: &mut KeeperProtocol, line: &str) -> Option<(u64, Vec<Span>, bool)> {
-        match protocol.take(line.as_bytes()).unwrap()? {
+        match protocol.handle_line(line.as_bytes()).unwrap()? {
             ChainAnswer::Findings { number, diagnostics, last } => {
                 Some((number, diagnostics.into_iter().map(|found| found.span).collect(), last))
             }
@@ -177,12 +177,12 @@ mod tests {
         protocol.sent(2, 5);
         assert_eq!(take(&mut protocol, FOUND), None);
         assert_eq!(take(&mut protocol, &answer(1, true)), None);
-        assert!(protocol.take(br#"{"whole":{"edit":1,"why":"w"}}"#).unwrap().is_none());
+        assert!(protocol.handle_line(br#"{"whole":{"edit":1,"why":"w"}}"#).unwrap().is_none());
         assert!(protocol.awaits());
         assert_eq!(take(&mut protocol, FOUND), None);
         assert_eq!(take(&mut protocol, &answer(2, true)), Some((2, vec![Span { start: 1, end: 5 }], true)));
         protocol.sent(3, 5);
-        let whole = protocol.take(br#"{"whole":{"edit":3,"why":"w"}}"#).unwrap();
+        let whole = protocol.handle_line(br#"{"whole":{"edit":3,"why":"w"}}"#).unwrap();
         assert_eq!(whole, Some(ChainAnswer::Whole { number: 3, why: "w".into() }));
         assert!(!protocol.awaits());
     }
@@ -203,12 +203,12 @@ mod tests {
             for line in before {
                 match *line {
                     "longer" => protocol.sent(2, 20),
-                    line => assert!(protocol.take(line.as_bytes()).unwrap().is_none()),
+                    line => assert!(protocol.handle_line(line.as_bytes()).unwrap().is_none()),
                 }
             }
-            assert!(protocol.take(last.as_bytes()).is_err(), "{lines:?}");
+            assert!(protocol.handle_line(last.as_bytes()).is_err(), "{lines:?}");
         }
-        assert!(KeeperProtocol::default().take(FOUND.as_bytes()).is_err(), "nothing was asked");
+        assert!(KeeperProtocol::default().handle_line(FOUND.as_bytes()).is_err(), "nothing was asked");
     }
 
     #[test]
@@ -219,6 +219,6 @@ mod tests {
             r#"{{"diagnostic":{{"span":[0,1],"severity":"note","code":"x","message":"{}"}}}}"#,
             "x".repeat(20_000)
         );
-        assert!((0..3000).any(|_| protocol.take(long.as_bytes()).is_err()));
+        assert!((0..3000).any(|_| protocol.handle_line(long.as_bytes()).is_err()));
     }
 }

@@ -182,7 +182,9 @@ async fn serve(
         Ok(Answer { result: Some(result), .. }) => Ok(result),
         Ok(Answer { error: Some(refusal), .. }) => Err(refusal.into()),
         // Code that was tried may have written to the pipe of the answer.
-        _ => Err(ImageError::Unavailable("The answer of the attempt could not be decoded.".into())),
+        _ => Err(ImageError::Unavailable(
+            "The answer of the attempt could not be decoded. Restart the image if this happens again.".into(),
+        )),
     })
 }
 

@@ -5,9 +5,9 @@ use super::*;
 
 fn reported(lines: &[&str]) -> Findings {
     let mut findings = Findings::new(PathBuf::new(), 100, Expected::default());
-    findings.take(br#"{"token":"t","pid":1}"#, "t").unwrap();
+    findings.handle_line(br#"{"token":"t","pid":1}"#, "t").unwrap();
     for line in lines {
-        findings.take(line.as_bytes(), "t").unwrap();
+        findings.handle_line(line.as_bytes(), "t").unwrap();
     }
     findings
 }
@@ -40,7 +40,7 @@ fn a_copy_that_is_done_too_early_is_not_believed() {
     ] {
         let mut findings = Findings::new(PathBuf::new(), 100, plain(&[0, 60])).trusted();
         for line in &lines {
-            findings.take(line.as_bytes(), "t").unwrap();
+            findings.handle_line(line.as_bytes(), "t").unwrap();
         }
         let report = only(findings.complete());
         assert_eq!(report.end != CheckEnd::Complete, stopped, "{lines:?}");
@@ -50,9 +50,9 @@ fn a_copy_that_is_done_too_early_is_not_believed() {
     let facts = FileFacts { length: 50, expected: plain(&[40]), ..FileFacts::default() };
     findings.begin("a.lisp".into(), &facts, false).unwrap();
     findings.begin("b.lisp".into(), &facts, false).unwrap();
-    findings.take(br#"{"at":[40,50]}"#, "t").unwrap();
+    findings.handle_line(br#"{"at":[40,50]}"#, "t").unwrap();
     findings.begin("c.lisp".into(), &facts, true).unwrap();
-    findings.take(br#"{"done":{"forms":2,"read":2}}"#, "t").unwrap();
+    findings.handle_line(br#"{"done":{"forms":2,"read":2}}"#, "t").unwrap();
     let reports = findings.complete();
     let stopped: Vec<_> =
         reports.iter().filter(|(_, report)| report.end != CheckEnd::Complete).map(|(path, _)| path.clone()).collect();
@@ -67,19 +67,19 @@ fn only(mut reports: Vec<(PathBuf, CheckReport)>) -> CheckReport {
 #[test]
 fn lines_belong_to_their_files_and_a_stop_to_the_one_it_was_at() {
     let mut findings = Findings::new("s.asd".into(), 10, Expected::default());
-    findings.take(br#"{"token":"t"}"#, "t").unwrap();
-    let taken = findings.take(br#"{"file":"a.lisp","silent":true}"#, "t").unwrap();
+    findings.handle_line(br#"{"token":"t"}"#, "t").unwrap();
+    let taken = findings.handle_line(br#"{"file":"a.lisp","silent":true}"#, "t").unwrap();
     assert_eq!(taken, CheckEvent::File { path: "a.lisp".into(), silent: true });
     findings.begin("quiet.lisp".into(), &of_length(50), true).unwrap();
     findings.begin("a.lisp".into(), &of_length(50), false).unwrap();
-    findings.take(br#"{"at":[1,500]}"#, "t").unwrap();
+    findings.handle_line(br#"{"at":[1,500]}"#, "t").unwrap();
     findings.begin("b.lisp".into(), &of_length(20), false).unwrap();
-    findings.take(br#"{"at":[2,500]}"#, "t").unwrap();
+    findings.handle_line(br#"{"at":[2,500]}"#, "t").unwrap();
     for file in ["a.lisp", "s.asd", "never-begun.lisp"] {
         let line = format!(
             r#"{{"file":"{file}","diagnostic":{{"span":[3,500],"severity":"error","code":"x","message":"m"}}}}"#
         );
-        assert_eq!(findings.take(line.as_bytes(), "t").unwrap(), CheckEvent::Noted);
+        assert_eq!(findings.handle_line(line.as_bytes(), "t").unwrap(), CheckEvent::Noted);
     }
     let reports = findings.stopped(Limit::Memory, "it is large.".into());
     let reported: Vec<_> = reports
@@ -110,7 +110,10 @@ fn an_answer_is_kept_and_taken_once() {
 #[test]
 fn a_stream_without_the_token_is_refused() {
     for line in ["", "{}", r#"{"token":"x","pid":1}"#, r#"{"done":{"forms":1}}"#] {
-        assert!(Findings::new(PathBuf::new(), 1, Expected::default()).take(line.as_bytes(), "t").is_err(), "{line}");
+        assert!(
+            Findings::new(PathBuf::new(), 1, Expected::default()).handle_line(line.as_bytes(), "t").is_err(),
+            "{line}"
+        );
     }
 }
 
@@ -153,7 +156,7 @@ fn few_other_files_are_referred_to() {
         let line = format!(
             r#"{{"diagnostic":{{"span":[0,1],"severity":"note","code":"x","message":"m","related":[{related},{related}]}}}}"#
         );
-        findings.take(line.as_bytes(), "t").unwrap();
+        findings.handle_line(line.as_bytes(), "t").unwrap();
     }
     let report = only(findings.complete());
     let files = report.diagnostics.iter().flat_map(|one| &one.related).filter_map(|related| related.file.clone());
@@ -167,17 +170,17 @@ fn a_flood_is_bounded() {
     let long = "x".repeat(20_000);
     let line = format!(r#"{{"diagnostic":{{"span":[0,1],"severity":"note","code":"x","message":"{long}"}}}}"#);
     for _ in 0..1500 {
-        findings.take(line.as_bytes(), "t").unwrap();
+        findings.handle_line(line.as_bytes(), "t").unwrap();
     }
     assert!(findings.texts[0].bytes <= TEXT_LIMIT && !findings.texts[0].diagnostics.is_empty());
-    assert!((0..1500).any(|_| findings.take(line.as_bytes(), "t").is_err()));
+    assert!((0..1500).any(|_| findings.handle_line(line.as_bytes(), "t").is_err()));
     assert!(
         findings.texts[0].diagnostics.iter().all(|diagnostic| diagnostic.message.chars().count() == MESSAGE_LIMIT + 1)
     );
     let short = r#"{"diagnostic":{"span":[0,1],"severity":"note","code":"x","message":"m"}}"#;
     let mut findings = reported(&[]);
     for _ in 0..DIAGNOSTICS_LIMIT + 7 {
-        findings.take(short.as_bytes(), "t").unwrap();
+        findings.handle_line(short.as_bytes(), "t").unwrap();
     }
     let report = only(findings.complete());
     let kept = report.diagnostics.len() - 1;

@@ -85,7 +85,8 @@ fn fitted(table: &str, width: usize) -> String {
 }
 
 /// The message before the program ends because of [`is_quit`].
-pub(super) const IMAGE_STAYS: &str = "; the image keeps running for editors and agents: `consort stop` ends it\n";
+pub(super) const IMAGE_KEEPS_RUNNING: &str =
+    "; the image keeps running for editors and agents: `consort stop` ends it\n";
 
 /// Returns true if a line is a call such as `(quit)`, which ends the Lisp process in other REPLs.
 pub(super) fn is_quit(line: &str) -> bool {
@@ -98,22 +99,22 @@ pub(super) fn is_quit(line: &str) -> bool {
     })
 }
 
-/// The message before the evaluation of a line for which [`is_word`] is true.
-pub(super) const WORD: &str = "; :help lists the commands, :quit leaves\n";
+/// The message before the evaluation of a line for which [`asks_for_help_or_exit`] is true.
+pub(super) const HELP_AND_QUIT_HINT: &str = "; :help lists the commands, :quit leaves\n";
 
-/// [`WORD`] for a line that is typed at a stop.
+/// [`HELP_AND_QUIT_HINT`] for a line that is typed at a stop.
 pub(super) const WORD_AT_STOP: &str = "; :help lists the commands, :abort ends the program, :quit then leaves\n";
 
 /// Returns true if a line is a word with which newcomers ask for help or leave.
-pub(super) fn is_word(line: &str) -> bool {
+pub(super) fn asks_for_help_or_exit(line: &str) -> bool {
     matches!(line.trim().to_lowercase().as_str(), "help" | "quit" | "exit" | "bye" | "?")
 }
 
-/// The message after the value of a line for which [`is_like_one`] is true.
-pub(super) const NOT_ONE: &str = "; :help lists the commands\n";
+/// The message after the value of a line for which [`looks_like_command`] is true.
+pub(super) const HELP_HINT: &str = "; :help lists the commands\n";
 
 /// Returns true if a line is a keyword alone. As code it is of no use, so a command may be meant.
-pub(super) fn is_like_one(line: &str) -> bool {
+pub(super) fn looks_like_command(line: &str) -> bool {
     let line = line.trim();
     line.len() > 1 && line.starts_with(':') && line[1..].chars().all(|char| char.is_alphanumeric() || char == '-')
 }
@@ -231,8 +232,8 @@ mod tests {
 
     #[test]
     fn a_keyword_alone_is_like_a_command() {
-        assert!([":hepl", " :a-b "].into_iter().all(is_like_one));
-        assert!([":", "::a", ":a 1", "a", "(:a)", ":|a b|", ""].into_iter().all(|line| !is_like_one(line)));
+        assert!([":hepl", " :a-b "].into_iter().all(looks_like_command));
+        assert!([":", "::a", ":a 1", "a", "(:a)", ":|a b|", ""].into_iter().all(|line| !looks_like_command(line)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use consort::model::evaluation::without_stream;
 use consort::text::toplevel::written_forms;
 use serde_json::{Value, json};
 
-use super::super::eval::{Code, THE_CODE, unread};
+use super::super::eval::{Code, TYPED_CODE, structural_errors};
 use super::super::output::width;
 use super::commands::{self, Command};
 use super::entry::Entry;
@@ -41,7 +41,7 @@ pub(super) fn end_unreadable_evaluation(repl: &mut Repl) -> Result<bool, ReplErr
     if repl.ask("terminateThreads", json!({"threadIds": [thread]}))?.is_err() {
         return Ok(false);
     }
-    repl.went_on()?;
+    repl.await_resumption()?;
     Ok(true)
 }
 
@@ -135,11 +135,11 @@ impl Prompt {
         match command {
             Command::Code if line.trim().is_empty() => Ok(()),
             Command::Code => {
-                if commands::is_word(line) {
+                if commands::asks_for_help_or_exit(line) {
                     repl.screen.print(commands::WORD_AT_STOP)?;
                 }
                 self.evaluate(repl, line)?;
-                let hint = if commands::is_like_one(line) { commands::NOT_ONE } else { "" };
+                let hint = if commands::looks_like_command(line) { commands::HELP_HINT } else { "" };
                 Ok(repl.screen.print(hint)?)
             }
             Command::Help => Ok(repl.screen.print(&commands::help(true, width().unwrap_or(80)))?),
@@ -170,7 +170,7 @@ impl Prompt {
         if let Err(why) = repl.ask(command, arguments)? {
             return Ok(repl.screen.print_error(&format!("{why}\n"), ERROR)?);
         }
-        repl.went_on()
+        repl.await_resumption()
     }
 
     fn restart(&self, repl: &mut Repl, number: usize, mut arguments: String) -> Result<(), ReplError> {
@@ -187,8 +187,8 @@ impl Prompt {
             }
         }
         if !is_sound(&arguments) {
-            let code = Code { name: THE_CODE, text: &arguments, lines_before: 0 };
-            let why = unread(&code, "END-OF-FILE").unwrap_or_default();
+            let code = Code { name: TYPED_CODE, text: &arguments, lines_before: 0 };
+            let why = structural_errors(&code, "END-OF-FILE").unwrap_or_default();
             return Ok(repl.print_rendered(&why)?);
         }
         let arguments = written_forms(&arguments);

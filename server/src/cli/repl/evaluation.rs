@@ -6,7 +6,7 @@ use consort::model::evaluation::EvalError;
 use consort::text::toplevel::placed_forms;
 use serde_json::{Value, json};
 
-use super::super::eval::{Code, not_read};
+use super::super::eval::{Code, reading_errors};
 use super::super::output::{Failure, print_error_as_it_is};
 use super::super::packages::{self, PromptKind};
 use super::debugger;
@@ -105,7 +105,7 @@ impl Repl {
             ..EvalError::new(text(&error["typeName"]), text(&error["message"]))
         };
         let near = |package: &str| packages::near(self.link.borrow().place(), package, PromptKind::InLisp);
-        match not_read(&within.code, &error, near) {
+        match reading_errors(&within.code, &error, near) {
             Some(rendered) => self.print_rendered(&rendered)?,
             None => self.screen.print_error(&report(&body), ERROR)?,
         }

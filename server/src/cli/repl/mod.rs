@@ -71,18 +71,18 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 }
                 Ok(commands::Command::Quit) => {
                     if person && commands::is_quit(&text) {
-                        repl.screen.print(commands::IMAGE_STAYS)?;
+                        repl.screen.print(commands::IMAGE_KEEPS_RUNNING)?;
                     }
                     break;
                 }
                 Err(why) if person => repl.screen.print_error(&format!("{why}\n"), screen::ERROR)?,
                 _ => {
-                    if person && commands::is_word(&text) {
-                        repl.screen.print(commands::WORD)?;
+                    if person && commands::asks_for_help_or_exit(&text) {
+                        repl.screen.print(commands::HELP_AND_QUIT_HINT)?;
                     }
                     failed |= !repl.run(&text)?;
-                    if person && commands::is_like_one(&text) {
-                        repl.screen.print(commands::NOT_ONE)?;
+                    if person && commands::looks_like_command(&text) {
+                        repl.screen.print(commands::HELP_HINT)?;
                     }
                 }
             },

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, IsTerminal};
 use std::rc::Rc;
 
-use super::super::eval::{STANDARD_INPUT, THE_CODE};
+use super::super::eval::{STANDARD_INPUT, TYPED_CODE};
 use super::super::output::{Failure, colour};
 use super::editor::LineEditor;
 use super::entry::{Entry, Kind};
@@ -48,7 +48,7 @@ impl Reader {
     /// in that source.
     pub(super) fn origin(&self) -> (&'static str, usize) {
         match self {
-            Reader::Editor(_) | Reader::Lines => (THE_CODE, 0),
+            Reader::Editor(_) | Reader::Lines => (TYPED_CODE, 0),
             Reader::Pipe { before, .. } => (STANDARD_INPUT, *before),
         }
     }

@@ -17,7 +17,7 @@ use super::screen::{ERROR, Screen};
 use super::stop::Stop;
 
 /// The number of presses of Ctrl-C that end this program if Lisp does not react.
-const INSISTING: u32 = 3;
+const INTERRUPTS_TO_EXIT: u32 = 3;
 /// The time limit for the host to acknowledge that the client leaves.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 const CL_USER: &str = "COMMON-LISP-USER";
@@ -78,10 +78,10 @@ impl Repl {
     /// The reason for the failure, for a person.
     pub(super) fn begin(&mut self, package: Option<&str>) -> Result<(), String> {
         self.connect()?;
-        let Some(package) = package else { return self.quietly("", None).map(drop) };
-        let named = self.quietly("(cl:package-name cl:*package*)", Some(package))?;
+        let Some(package) = package else { return self.evaluate_silently("", None).map(drop) };
+        let named = self.evaluate_silently("(cl:package-name cl:*package*)", Some(package))?;
         let name = named["values"][0]["value"].as_str().unwrap_or_default().to_owned();
-        self.quietly(&format!("(cl:in-package {name})"), None).map(drop)
+        self.evaluate_silently(&format!("(cl:in-package {name})"), None).map(drop)
     }
 
     /// Connects to the host unless there is a connection.
@@ -97,7 +97,7 @@ impl Repl {
     }
 
     /// Evaluates code of this program itself. Shows only output.
-    fn quietly(&mut self, code: &str, package: Option<&str>) -> Result<Value, String> {
+    fn evaluate_silently(&mut self, code: &str, package: Option<&str>) -> Result<Value, String> {
         let ended = |_| "the host ended while it started; `consort doctor` says what is missing".to_owned();
         let arguments = json!({"code": code, "package": package, "stops": false});
         let number = self.link.borrow_mut().send("consort/evaluate", arguments).map_err(ended)?;
@@ -179,7 +179,7 @@ impl Repl {
             }
             let arrived = self.link.borrow_mut().next()?;
             match arrived {
-                Incoming::Message(message) if !self.is_filed(number) && is_answer(&message, number) => {
+                Incoming::Message(message) if !self.keeps_answer(number) && is_answer(&message, number) => {
                     return Ok(Awaited::Answer(answer(&message)));
                 }
                 Incoming::Message(message) => self.take(&message)?,
@@ -193,7 +193,7 @@ impl Repl {
     }
 
     fn interrupt(&mut self, number: u64, times: u32) -> Result<(), ReplError> {
-        if times >= INSISTING {
+        if times >= INTERRUPTS_TO_EXIT {
             return Err(ReplError::Io(io::Error::new(
                 io::ErrorKind::Interrupted,
                 "left the REPL: Lisp did not answer the interrupt",
@@ -232,7 +232,7 @@ impl Repl {
     }
 
     /// Waits for the event that ends the stop, after the host has resumed the program.
-    pub(super) fn went_on(&mut self) -> Result<(), ReplError> {
+    pub(super) fn await_resumption(&mut self) -> Result<(), ReplError> {
         self.take_while(Repl::is_still_stopped)
     }
 
@@ -254,7 +254,7 @@ impl Repl {
     }
 
     /// Returns true if the answer to a request is kept until a caller waits for it.
-    fn is_filed(&self, number: u64) -> bool {
+    fn keeps_answer(&self, number: u64) -> bool {
         self.running == Some(number) || self.at_stops.iter().any(|one| one.request == number)
     }
 

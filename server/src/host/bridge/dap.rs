@@ -39,7 +39,7 @@ pub fn run(workspace: &Path) -> io::Result<ExitCode> {
     let (watched, hung) = (stdout.try_clone()?, host.try_clone()?);
     std::thread::spawn(move || {
         if lines::wait_for_reader_to_leave(&watched).is_ok() {
-            election::hang_up(&hung);
+            election::shut_down_connection(&hung);
         }
     });
     copy(&mut host, &mut stdout)?;

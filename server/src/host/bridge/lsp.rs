@@ -6,7 +6,7 @@
 //! start the server again. If the host was stopped on request, the exit code is 0, and the editor
 //! decides, too.
 
-mod memory;
+mod replay_state;
 mod state;
 
 use std::collections::VecDeque;
@@ -77,7 +77,7 @@ impl Host {
     /// notices. The usual cause is that the host has ended.
     fn write(&mut self, bytes: &[u8]) {
         if fault::point(Call::Write).and_then(|()| self.stream.write_all(bytes)).is_err() {
-            election::hang_up(&self.stream);
+            election::shut_down_connection(&self.stream);
         }
     }
 }
@@ -112,7 +112,7 @@ impl Shared {
         let mut host = self.host();
         let Some(peek) = Peek::of(message) else {
             if may_be_about_text(message) {
-                self.state().memory.give_up();
+                self.state().replay_state.give_up();
             }
             return host.write(&content_length::framed(message));
         };
@@ -124,7 +124,7 @@ impl Shared {
             None => host.write(&content_length::framed(message)),
         }
         if let Some(method) = &peek.method {
-            self.state().memory.note(method, message);
+            self.state().replay_state.note(method, message);
         }
     }
 }
@@ -318,7 +318,7 @@ fn copy_up(mut stdin: File, first: &[u8], shared: &Shared) {
         let framing = frames.push(&bytes, |message| shared.pass_up(message));
         if framing.is_err() {
             // Malformed bytes are passed on, for the host to report.
-            shared.state().memory.give_up();
+            shared.state().replay_state.give_up();
             shared.host().write(frames.unfinished());
             frames = Frames::default();
         }
@@ -361,7 +361,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             None => place.runtime.read_host_file().is_some(),
         };
         let often = restarts.len() >= MAX_RESTARTS;
-        if let Some(initialize) = state.memory.unanswered().map(<[u8]>::to_vec).filter(|_| killed && !often)
+        if let Some(initialize) = state.replay_state.unanswered().map(<[u8]>::to_vec).filter(|_| killed && !often)
             && let Ok(connected) = place.connect_or_start(&Hello::new(Protocol::Lsp))
         {
             // The client does not know that the host was replaced.
@@ -380,7 +380,7 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
         for message in state.settle(lost) {
             shared.write(&framed(&message))?;
         }
-        let opening = state.memory.opening().map(<[u8]>::to_vec).filter(|_| killed && !often);
+        let opening = state.replay_state.opening().map(<[u8]>::to_vec).filter(|_| killed && !often);
         let Some(opening) = opening else {
             if killed {
                 return give_up(shared, &format!("{lost} {RESTART}"));
@@ -434,7 +434,7 @@ fn listen(stream: &mut UnixStream, shared: &Shared, held_host: &mut Option<Mutex
                 Passed::Reopened => reopened = true,
                 Passed::Greeted(true) => {
                     if let Some(mut host) = held_host.take() {
-                        for message in state.memory.replay() {
+                        for message in state.replay_state.replay() {
                             host.write(&content_length::framed(&message));
                         }
                         host.write(&framed(&state.after_documents()));

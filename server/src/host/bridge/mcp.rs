@@ -198,7 +198,7 @@ impl Bridge {
             Some((id, _)) => self.shared.lock().pending.remove(id).is_some(),
             None => false,
         };
-        self.host.as_ref().inspect(|host| election::hang_up(host));
+        self.host.as_ref().inspect(|host| election::shut_down_connection(host));
         self.await_end();
         if !mine {
             return Ok(());
@@ -240,7 +240,7 @@ impl Bridge {
         let workspace = self.workspace.as_ref().ok_or("no workspace was chosen")?;
         // Determined at each connection, since an editor's host that has this directory among its
         // folders may start or end meanwhile.
-        let (workspace, folder) = match workspace::host_by_other_folder(workspace) {
+        let (workspace, folder) = match workspace::host_serving_folder(workspace) {
             Some(Served { workspace, folder }) => (workspace, Some(folder)),
             None => (workspace.clone(), None),
         };
@@ -331,7 +331,7 @@ impl Bridge {
         let stdout = lock(&self.stdout).try_clone()?;
         std::thread::spawn(move || {
             if lines::wait_for_reader_to_leave(&stdout).is_ok() {
-                election::hang_up(&host);
+                election::shut_down_connection(&host);
             }
         });
         self.shared.lock().finishing = true;
@@ -375,7 +375,7 @@ fn watch(shared: &Shared, stdout: &Mutex<File>) {
         if link.finishing
             && let Some((_, _, stream)) = &link.host
         {
-            election::hang_up(stream);
+            election::shut_down_connection(stream);
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn keywords<B: Backend>(
     if let Some(site) = sites.first() {
         if let Some((class, given)) = initargs::class(site) {
             let detail = format!("initialization argument of {class}");
-            let left = of_class(cursor, (index, package), &class);
+            let left = inherited_initargs(cursor, (index, package), &class);
             let left = left.into_iter().filter(|one| !given.iter().any(|given| given.eq_ignore_ascii_case(one)));
             left.for_each(|name| add(name, &detail, 100.0));
         }
@@ -127,23 +127,27 @@ const MAX_CLASSES: usize = 20;
 /// Returns the initialization arguments of a class and of its superclasses in texts: from the open
 /// texts first, then from the index of the image's names, then from the other files of the
 /// workspace.
-fn of_class<B: Backend>(cursor: &Cursor<B>, scope: (&NameIndex, Option<&Package>), class: &str) -> Vec<String> {
+fn inherited_initargs<B: Backend>(
+    cursor: &Cursor<B>,
+    scope: (&NameIndex, Option<&Package>),
+    class: &str,
+) -> Vec<String> {
     let of_image = |symbol: &Symbol| symbol.initargs().map(str::to_owned).collect();
-    of_classes(cursor, scope, class, initargs::in_document, of_image, |one| &one.initargs)
+    inherited_names(cursor, scope, class, initargs::in_document, of_image, |one| &one.initargs)
 }
 
 /// Returns the slots of a class as written, from the same sources.
 pub(super) fn slots<B: Backend>(cursor: &Cursor<B>, scope: (&NameIndex, Option<&Package>), class: &str) -> Vec<String> {
     let of_image = |symbol: &Symbol| symbol.slots().map(str::to_owned).collect();
     let class = class.trim_start_matches('\'');
-    of_classes(cursor, scope, class, initargs::slots_in_document, of_image, |one| &one.slots)
+    inherited_names(cursor, scope, class, initargs::slots_in_document, of_image, |one| &one.slots)
 }
 
 /// Returns the names that a class has by its definition, with those of the superclasses that the
 /// texts define. `of_text` returns the names of a class in a document, with the superclasses.
 /// `of_image` returns those of a class in the image, and `of_file` those of a class in another
 /// file.
-fn of_classes<B: Backend>(
+fn inherited_names<B: Backend>(
     cursor: &Cursor<B>,
     (index, package): (&NameIndex, Option<&Package>),
     class: &str,

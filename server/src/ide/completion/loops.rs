@@ -56,7 +56,7 @@ pub(in crate::ide) fn next(form: &Form, list: &Node, at: usize) -> Next {
             (State::Form(words, clauses) | State::Name(words, clauses), _) => State::Keyword(words, clauses),
             (State::Forms { .. }, None) => State::Forms { some: true },
             (State::Forms { some: false }, Some("return")) => State::Form("and else end", true),
-            (State::Keyword(..) | State::Forms { .. }, Some(word)) => behind(word, &mut binds),
+            (State::Keyword(..) | State::Forms { .. }, Some(word)) => state_after(word, &mut binds),
             (state, None) => state,
         };
     }
@@ -70,7 +70,7 @@ pub(in crate::ide) fn next(form: &Form, list: &Node, at: usize) -> Next {
 
 /// Returns the state after a loop keyword. `binds` are the keywords after a variable of the clause,
 /// if the clause binds variables.
-fn behind(keyword: &str, binds: &mut Option<&'static str>) -> State {
+fn state_after(keyword: &str, binds: &mut Option<&'static str>) -> State {
     let is = |group| loop_keywords::is_in(keyword, group);
     if is(CLAUSES) && !matches!(keyword, "for" | "as" | "with") {
         *binds = None;

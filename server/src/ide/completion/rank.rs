@@ -80,10 +80,10 @@ pub(super) fn keep_best<T>(found: &mut Vec<(T, f32)>, most: usize) {
 
 /// Returns the score of a candidate; higher is better.
 pub(super) fn score(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
-    known.fit + of_source(known) + of_role(known, wanted) + of_use(known, wanted)
+    known.fit + source_score(known) + role_score(known, wanted) + use_score(known, wanted)
 }
 
-fn of_source(known: &CandidateFacts) -> f32 {
+fn source_score(known: &CandidateFacts) -> f32 {
     match known.source {
         Source::Elsewhere if known.system => -190.0,
         Source::Elsewhere => -130.0,
@@ -99,7 +99,7 @@ fn of_source(known: &CandidateFacts) -> f32 {
     }
 }
 
-fn of_role(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
+fn role_score(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
     let (function, variable, class) = known.symbol.map_or((false, false, false), |symbol| {
         (symbol.function != b'-', symbol.variable != b'-', symbol.class != b'-')
     });
@@ -134,7 +134,7 @@ fn of_role(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
     }
 }
 
-fn of_use(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
+fn use_score(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
     let operator = *wanted == ExpectedName::Operator;
     let near = known.used.map_or(0.0, |used| {
         let (same, other) = if operator { (used.operator, used.other) } else { (used.other, used.operator) };

@@ -14,7 +14,7 @@ pub type Body = Option<usize>;
 /// name), those of the text's own macros, the live image's, and a guess by the name.
 #[derive(Debug, Clone, Default)]
 pub struct Bodies {
-    wanted: HashMap<String, usize>,
+    user_rules: HashMap<String, usize>,
     own: HashMap<String, Body>,
     live: HashMap<String, Body>,
 }
@@ -149,8 +149,8 @@ impl Bodies {
     }
 
     /// Adds a rule of the user.
-    pub fn want(&mut self, name: &str, body: usize) {
-        self.wanted.insert(name.to_lowercase(), body);
+    pub fn add_user_rule(&mut self, name: &str, body: usize) {
+        self.user_rules.insert(name.to_lowercase(), body);
     }
 
     /// Records the image's answer about a macro. A macro without `&body` is indented by its name if
@@ -172,7 +172,7 @@ impl Bodies {
     /// Returns the number of arguments before an operator's body, or `None` if it has no body. A
     /// body of the text's own macro takes precedence over the standard's here.
     pub fn get(&self, name: &str) -> Body {
-        if let Some(wanted) = self.wanted.get(name) {
+        if let Some(wanted) = self.user_rules.get(name) {
             return Some(*wanted);
         }
         if let Some(Some(own)) = self.own.get(name) {
@@ -193,7 +193,7 @@ impl Bodies {
     /// written as a keyword.
     pub(super) fn method(&self, name: &str, keyword: bool) -> Option<Method> {
         let known = |bodies: &HashMap<String, Body>| bodies.get(name).copied().flatten().map(Method::Number);
-        let wanted = self.wanted.get(name).copied().map(Method::Number);
+        let wanted = self.user_rules.get(name).copied().map(Method::Number);
         let guessed = || (!self.is_plain(name) && names_binding_conditional(name)).then_some(Method::Number(1));
         wanted
             .or_else(|| specs::of(name, keyword))

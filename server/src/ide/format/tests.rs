@@ -226,8 +226,8 @@ fn rules_of_the_person_come_first() {
     let text = "(progn\n(with-it a\nb\nc)\n(when\na\nb))";
     let tree = Tree::parse(text);
     let mut bodies = Bodies::of(&tree);
-    bodies.want("WITH-IT", 2);
-    bodies.want("when", 0);
+    bodies.add_user_rule("WITH-IT", 2);
+    bodies.add_user_rule("when", 0);
     let wanted = IndentRange { lines: 0..usize::MAX, typing: false };
     let new = apply(text, &format(&tree, &wanted, &bodies, SPACES));
     assert_eq!(new, "(progn\n  (with-it a\n      b\n    c)\n  (when\n    a\n    b))");

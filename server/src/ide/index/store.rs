@@ -27,7 +27,7 @@ const MAX_TOTAL_BYTES: u64 = 512 << 20;
 const EXTENSIONS: [&str; 5] = ["lisp", "lsp", "cl", "asd", "ros"];
 
 /// The age from which on [`Store::last`] asks its caller to refresh the index.
-const OLD: Duration = Duration::from_secs(10);
+const MAX_INDEX_AGE: Duration = Duration::from_secs(10);
 
 /// The index of a workspace. Clones share its state.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +57,7 @@ impl Store {
         // During a refresh, another one would only wait for it.
         let free = self.kept.try_lock().is_ok();
         let mut last = lock(&self.last);
-        let due = free && last.begun.is_none_or(|at| at.elapsed() >= OLD);
+        let due = free && last.begun.is_none_or(|at| at.elapsed() >= MAX_INDEX_AGE);
         if due {
             last.begun = Some(Instant::now());
         }

@@ -30,7 +30,7 @@ const DEFINERS: [&str; 14] = [
 ];
 
 /// A definition that may be unused.
-struct Suspect {
+struct Candidate {
     /// The name as written.
     written: String,
     /// The span of the name.
@@ -48,14 +48,14 @@ pub(super) fn unused_definitions(whole: &Whole) -> Vec<WorkspaceFinding> {
         return Vec::new();
     }
     let entry = whole.entry();
-    let suspects: Vec<Suspect> = entry.definitions.iter().filter_map(|one| suspect(whole, one)).collect();
-    let wanted: HashSet<&str> = suspects.iter().flat_map(|one| &one.names).map(String::as_str).collect();
+    let candidates: Vec<Candidate> = entry.definitions.iter().filter_map(|one| candidate(whole, one)).collect();
+    let wanted: HashSet<&str> = candidates.iter().flat_map(|one| &one.names).map(String::as_str).collect();
     if wanted.is_empty() {
         return Vec::new();
     }
     let mut used = used_here(whole, &wanted, &entry.definitions);
     used.extend(wanted.iter().filter(|name| whole.others(name).next().is_some()).map(|name| (*name).to_owned()));
-    let unused = suspects.into_iter().filter(|one| one.names.iter().all(|name| !used.contains(name)));
+    let unused = candidates.into_iter().filter(|one| one.names.iter().all(|name| !used.contains(name)));
     unused
         .map(|one| {
             let message = format!(
@@ -67,7 +67,7 @@ pub(super) fn unused_definitions(whole: &Whole) -> Vec<WorkspaceFinding> {
         .collect()
 }
 
-fn suspect(whole: &Whole, one: &Indexed) -> Option<Suspect> {
+fn candidate(whole: &Whole, one: &Indexed) -> Option<Candidate> {
     let package = whole.packages.get(one.package.as_deref()?)?;
     let inner = one.written.strip_prefix("(setf ").and_then(|rest| rest.strip_suffix(')'));
     let symbol = names::symbol(inner.unwrap_or(&one.written).trim())?;
@@ -83,7 +83,7 @@ fn suspect(whole: &Whole, one: &Indexed) -> Option<Suspect> {
             return None;
         }
     }
-    Some(Suspect { written: one.written.clone(), span: one.name, names: all })
+    Some(Candidate { written: one.written.clone(), span: one.name, names: all })
 }
 
 /// Returns the names among `wanted` that the text mentions outside of the definitions of the same

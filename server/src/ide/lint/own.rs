@@ -12,7 +12,7 @@ use crate::text::names::Symbol;
 pub(super) const MAX_FINDINGS: usize = 1_000;
 
 /// A form that is compared with the rules.
-pub(super) struct Look<'p, 'a> {
+pub(super) struct Matcher<'p, 'a> {
     pub(super) form: &'a Form,
     packages: &'p Packages<'p>,
     /// The package in which the form is read.
@@ -21,14 +21,14 @@ pub(super) struct Look<'p, 'a> {
     left: &'p mut usize,
 }
 
-impl<'p, 'a> Look<'p, 'a> {
+impl<'p, 'a> Matcher<'p, 'a> {
     pub(super) fn new(
         packages: &'p Packages<'p>,
         package: Option<&'p str>,
         form: &'a Form,
         left: &'p mut usize,
-    ) -> Look<'p, 'a> {
-        Look { form, packages, package: package.unwrap_or("COMMON-LISP-USER"), left }
+    ) -> Matcher<'p, 'a> {
+        Matcher { form, packages, package: package.unwrap_or("COMMON-LISP-USER"), left }
     }
 
     /// Returns the finding of a rule at a list, if the list matches.

@@ -43,7 +43,7 @@ pub(super) fn unused_exports(whole: &Whole) -> Vec<WorkspaceFinding> {
         let (mut unused, mut used) = (Vec::new(), 0);
         for node in names.filter(|node| node.is_plain()) {
             let Some(name) = designated(&definition.form, node) else { continue };
-            if uses.export(&definition.name, &name) {
+            if uses.is_export_used(&definition.name, &name) {
                 used += 1;
             } else {
                 let message = format!("No other package of the workspace uses {}.", name.to_lowercase());
@@ -73,7 +73,7 @@ pub(super) fn unused_imports(whole: &Whole) -> Vec<WorkspaceFinding> {
             let names = clause.elements().get(2..).unwrap_or_default();
             for node in names.iter().filter(|node| node.is_plain()) {
                 let Some(name) = designated(&definition.form, node) else { continue };
-                if !uses.import(package, &name) {
+                if !uses.is_import_used(package, &name) {
                     let message = format!("No text of the package uses {}.", name.to_lowercase());
                     unused.push(WorkspaceFinding { span: node.span, message });
                 }

@@ -34,7 +34,7 @@ pub(super) fn exchanged(site: &Site, list: &Node) -> Result<Vec<Edit>, String> {
         return unclear(rest);
     }
     // `(if x⏎ (a) ; there⏎ (b)) ; missing`
-    let outside = behind(site, list);
+    let outside = comment_after_end(site, list);
     if first.end > yes.end() && second.end == no.end() && !outside.is_empty() {
         return unclear(&outside);
     }
@@ -65,7 +65,7 @@ fn branch<'a>(site: &Site<'a>, from: usize, node: &Node, next: usize, last: bool
 }
 
 /// Returns the comment on a list's last line, behind closing parentheses.
-fn behind(site: &Site, list: &Node) -> String {
+fn comment_after_end(site: &Site, list: &Node) -> String {
     let at = site.form.span_of(list.end(), list.end()).end;
     let text = site.document.text();
     let line: String = text.slice(at..).chars().take_while(|char| *char != '\n').collect();

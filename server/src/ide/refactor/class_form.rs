@@ -54,7 +54,7 @@ pub(super) fn slot_name(slot: &Node) -> Option<&Node> {
 }
 
 /// Returns the edit that inserts code after a form, in the letter case of the top-level form.
-pub(super) fn behind(site: &Site, list: &Node, code: &str) -> Edit {
+pub(super) fn insert_after(site: &Site, list: &Node, code: &str) -> Edit {
     let newline = site.newline;
     let code = if code.contains(['|', '\\']) { code.to_owned() } else { site.cased(code) };
     let text = site.document.text();

@@ -1,7 +1,7 @@
 //! Refactorings that add functions of a class: `print-object`, a constructor, and accessors of its
 //! slots.
 
-use super::class_form::{Class, behind, keyword_constructor, slot_name, unprefixed};
+use super::class_form::{Class, insert_after, keyword_constructor, slot_name, unprefixed};
 use super::site::Site;
 use super::{Group, Refactoring};
 use crate::text::datum::Node;
@@ -50,7 +50,12 @@ fn print_object(site: &Site, class: &Class) -> Option<Refactoring> {
         "(defmethod print-object (({object} {name}) {stream}){n}(print-unreadable-object ({object} {stream} :type t :identity t){shown}))"
     );
     let title = format!("Define print-object for {name}");
-    Some(Refactoring::new("define-print-object", Group::Rewrite, title, Ok(vec![behind(site, class.list, &code)])))
+    Some(Refactoring::new(
+        "define-print-object",
+        Group::Rewrite,
+        title,
+        Ok(vec![insert_after(site, class.list, &code)]),
+    ))
 }
 
 /// Adds a constructor `(defun make-point (&rest initargs &key x y &allow-other-keys) ...)`. It
@@ -82,7 +87,7 @@ fn constructor(site: &Site, class: &Class) -> Option<Refactoring> {
     }
     let keywords = format!("{} &allow-other-keys", parameters.join(" "));
     let code = keyword_constructor(site, class, &function, &keywords);
-    refactoring(Ok(vec![behind(site, class.list, &code)]))
+    refactoring(Ok(vec![insert_after(site, class.list, &code)]))
 }
 
 fn accessors(site: &Site, class: &Class) -> Option<Refactoring> {

@@ -255,7 +255,7 @@ impl Conditional<'_> {
                     _ => (clause.start(), format!("({} ", site.cased("if"))),
                 };
                 edits.push(site.edit(from, all[0].start(), head));
-                edits.extend(self.behind_condition(from, &all[0], first));
+                edits.extend(self.comments_after_condition(from, &all[0], first));
                 if all.len() > 2 {
                     edits.push(self.progn(&all[0], first, end));
                 }
@@ -275,7 +275,7 @@ impl Conditional<'_> {
 
     /// Returns the edit that writes the comments between `from` and a condition after the
     /// condition's line.
-    fn behind_condition(&self, from: usize, condition: &Node, next: &Node) -> Option<Edit> {
+    fn comments_after_condition(&self, from: usize, condition: &Node, next: &Node) -> Option<Edit> {
         let site = self.site;
         let gap = site.between(condition.end(), next.start());
         let line = first_line(gap);

@@ -100,7 +100,7 @@ fn extract(site: &Site, node: &Node, all: &[Vec<&Node>]) -> Result<Vec<Edit>, St
         return Err("it makes a new object each time".into());
     }
     let (region, edits) = region(site, node, all)?;
-    keeps_its_value(site, node, all, &region)?;
+    check_value_kept(site, node, all, &region)?;
     Ok(edits)
 }
 
@@ -120,7 +120,7 @@ fn region<'a>(site: &Site<'a>, node: &Node, all: &[Vec<&'a Node>]) -> Result<(Ve
         match step.place {
             Place::Argument if !early => {
                 if let Some(other) = step.before.iter().find(|other| !may_swap(site, node, other, &changing)) {
-                    return Err(is_before(site, other));
+                    return Err(reason_evaluated_earlier(site, other));
                 }
             }
             Place::Serial if covers(step.list) && site.form.operator(step.list).as_deref() == Some("let*") => {
@@ -137,7 +137,7 @@ fn region<'a>(site: &Site<'a>, node: &Node, all: &[Vec<&'a Node>]) -> Result<(Ve
                 let earlier = bindings.iter().take_while(|one| !std::ptr::eq(*one, step.holder));
                 let mut values = earlier.filter_map(|binding| binding.children.get(1));
                 if let Some(other) = values.find(|other| !may_swap(site, node, other, &changing)) {
-                    return Err(is_before(site, other));
+                    return Err(reason_evaluated_earlier(site, other));
                 }
             }
             Place::Body | Place::Branch => {
@@ -166,7 +166,7 @@ fn region<'a>(site: &Site<'a>, node: &Node, all: &[Vec<&'a Node>]) -> Result<(Ve
 }
 
 /// Returns the reason why the forms cannot be evaluated before another one.
-fn is_before(site: &Site, other: &Node) -> String {
+fn reason_evaluated_earlier(site: &Site, other: &Node) -> String {
     let other = clip(site.form.written(other), 60).text;
     format!("{other} is evaluated before the first of them, and may have an effect")
 }
@@ -219,7 +219,7 @@ fn check_visible(site: &Site, node: &Node, at: &Node) -> Result<(), String> {
 }
 
 /// Refuses a form whose value may change before the last of its places is evaluated.
-fn keeps_its_value(site: &Site, node: &Node, all: &[Vec<&Node>], region: &[&Node]) -> Result<(), String> {
+fn check_value_kept(site: &Site, node: &Node, all: &[Vec<&Node>], region: &[&Node]) -> Result<(), String> {
     let in_closure = |path: &Vec<&Node>| {
         let (Some(last), around) =
             (path.last(), region.iter().find(|one| path.iter().any(|at| std::ptr::eq(*at, **one))))

@@ -69,7 +69,7 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
             BindingKind::Tag => return Err(format!("it goes to the tag {name}, which is around it")),
             BindingKind::Variable | BindingKind::Parameter => {
                 if changing.contains(&index) {
-                    keeps_its_value(site, index, selected, span)?;
+                    check_value_kept(site, index, selected, span)?;
                 }
                 if !names.contains(&name) {
                     names.push(name);
@@ -144,7 +144,7 @@ pub(super) fn compile_time_operator(site: &Site, node: &Node) -> Option<String> 
 /// Refuses a variable that may be assigned between the call of the new function and a use in it,
 /// because the use or the assignment is in a closure. The parameter would keep the value at the
 /// call.
-fn keeps_its_value(site: &Site, index: usize, selected: &Selected, span: Span) -> Result<(), String> {
+fn check_value_kept(site: &Site, index: usize, selected: &Selected, span: Span) -> Result<(), String> {
     let bound = &site.scopes.bindings[index];
     let name = site.form.part(bound.span);
     let within = |at: &Span| span.start <= at.start && at.end <= span.end;

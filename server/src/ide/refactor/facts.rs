@@ -67,22 +67,24 @@ impl Facts {
         let closed_definers = closed_definers(cursor, &index, &document, selection).await;
         let names_index = index.clone();
         let (known, _) = cursor.context.names();
-        let (form, mut bodies, unknown_operators, mut names, variable_candidates, foreign) = blocking::run(move || {
-            let form = Form::of(&for_thread, span);
-            let foreign = operators::Foreign::of(&form, &names_index, &known, package.as_deref());
-            let names = Names::of(&names_index, &for_thread, &form, package.as_deref());
-            let variables = SymbolsByPackage::from([(package.clone(), names_to_look_up(&form))]);
-            let text = for_thread.text().to_string();
-            let bodies = Bodies::of(&Tree::of(&text, for_thread.scan()));
-            let mut unknown = bodies.unknown(&Tree::of_form(&form.source));
-            unknown.extend(threading::ARROWS.map(str::to_owned));
-            (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]), names, variables, foreign)
-        })
-        .await;
+        let (form, mut bodies, unknown_operators, mut names, variable_candidates, outside_operators) =
+            blocking::run(move || {
+                let form = Form::of(&for_thread, span);
+                let outside_operators =
+                    operators::OperatorsOutsideWorkspace::of(&form, &names_index, &known, package.as_deref());
+                let names = Names::of(&names_index, &for_thread, &form, package.as_deref());
+                let variables = SymbolsByPackage::from([(package.clone(), names_to_look_up(&form))]);
+                let text = for_thread.text().to_string();
+                let bodies = Bodies::of(&Tree::of(&text, for_thread.scan()));
+                let mut unknown = bodies.unknown(&Tree::of_form(&form.source));
+                unknown.extend(threading::ARROWS.map(str::to_owned));
+                (Some(form), bodies, SymbolsByPackage::from([(package, unknown)]), names, variables, outside_operators)
+            })
+            .await;
         let form = form.filter(|form| form.balanced)?;
         let mut macros = Macros::default();
-        foreign.undefined.iter().for_each(|name| macros.add_undefined(name));
-        for (name, body) in foreign.macros.into_iter().chain(others_macros) {
+        outside_operators.undefined.iter().for_each(|name| macros.add_undefined(name));
+        for (name, body) in outside_operators.macros.into_iter().chain(others_macros) {
             macros.add_macro(&name, body);
         }
         for (name, body) in bodies.own() {

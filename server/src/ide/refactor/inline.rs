@@ -73,14 +73,14 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
         [_, _, ..] if stable && !has_no_identity(site, value) => {
             return Err(format!("{name} is used {} times, and its value is one object", uses.len()));
         }
-        _ if anywhere => keeps_names(site, value, &uses)?,
+        _ if anywhere => check_names_kept(site, value, &uses)?,
         [one] => {
-            keeps_names(site, value, &uses)?;
+            check_names_kept(site, value, &uses)?;
             check_evaluated_next(site, list, binding, value, one)?;
         }
         // If the first use signals no error, the others have the same value and signal no error.
         [first, ..] if stable => {
-            keeps_names(site, value, &uses)?;
+            check_names_kept(site, value, &uses)?;
             check_evaluated_next(site, list, binding, value, first)?;
         }
         _ => return Err(format!("{name} is used {} times, and its value may have an effect or change", uses.len())),
@@ -121,7 +121,7 @@ pub(super) fn is_declaration(site: &Site, form: &Node) -> bool {
 
 /// Refuses a value in which a name would refer to another binding at a place where the variable is
 /// used.
-fn keeps_names(site: &Site, value: &Node, uses: &[Span]) -> Result<(), String> {
+fn check_names_kept(site: &Site, value: &Node, uses: &[Span]) -> Result<(), String> {
     fn atoms<'a>(node: &'a Node, found: &mut Vec<&'a Node>) {
         if node.kind == Kind::Atom {
             found.push(node);

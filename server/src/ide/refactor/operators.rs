@@ -14,22 +14,27 @@ use crate::text::scopes::Scopes;
 
 /// The operators of a form that no text of the workspace defines.
 #[derive(Debug, Default)]
-pub(super) struct Foreign {
+pub(super) struct OperatorsOutsideWorkspace {
     /// The macros of the image. A macro with `&body` has the number of arguments before the body.
     pub(super) macros: Vec<(String, Option<usize>)>,
     /// The names that may be macros of unknown packages.
     pub(super) undefined: Vec<String>,
 }
 
-impl Foreign {
+impl OperatorsOutsideWorkspace {
     /// Finds the operators in `form`. `here` is the package in which the form is read.
-    pub(super) fn of(form: &Form, index: &Snapshot, known: &NameIndex, here: Option<&str>) -> Foreign {
+    pub(super) fn of(
+        form: &Form,
+        index: &Snapshot,
+        known: &NameIndex,
+        here: Option<&str>,
+    ) -> OperatorsOutsideWorkspace {
         let mut heads: HashSet<&str> = HashSet::new();
         form.nodes.iter().for_each(|node| add_heads(form, node, &mut heads));
         heads.retain(|written| {
             form_name(written).is_some_and(|name| !name.starts_with([':', '&']) && page_of_symbol(&name).is_none())
         });
-        let mut found = Foreign::default();
+        let mut found = OperatorsOutsideWorkspace::default();
         if heads.is_empty() {
             return found;
         }

@@ -1,7 +1,7 @@
 //! The conversion of a structure to a class: `defstruct` becomes `defclass`, with definitions of
 //! the functions that `defstruct` made.
 
-use super::class_form::{Class, behind, keyword_constructor, slot_name, unprefixed};
+use super::class_form::{Class, insert_after, keyword_constructor, slot_name, unprefixed};
 use super::site::{Edit, Site};
 use super::verification::Accepted;
 use super::{Group, Refactoring};
@@ -141,7 +141,7 @@ fn edits(
     let functions = functions(site, class, structure, slots, &prefix)?;
     let accessors = slots.iter().map(|slot| format!("{prefix}{}", slot.name));
     let names = functions.iter().filter_map(|one| one.name.clone()).chain(accessors).collect();
-    let functions = functions.iter().map(|one| behind(site, list, &one.code));
+    let functions = functions.iter().map(|one| insert_after(site, list, &one.code));
     Ok((site.with_whole_list_indented(list, edits).into_iter().chain(functions).collect(), names))
 }
 

@@ -21,7 +21,7 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let mut refused = None;
     for clause in clauses {
         for name in clause.elements().iter().skip(1).filter(|name| name.is_plain()) {
-            let unused = |written: &String| !uses.export(&definition.name, written);
+            let unused = |written: &String| !uses.is_export_used(&definition.name, written);
             if designated(&definition.form, name).filter(unused).is_none() {
                 kept += 1;
                 continue;

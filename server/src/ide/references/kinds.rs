@@ -3,7 +3,7 @@
 use crate::text::datum::{Form, Kind as Shape, Node, Prefix};
 use crate::text::definitions::is_definer;
 use crate::text::features;
-use crate::text::scopes::{Scopes, Space};
+use crate::text::scopes::{Namespace, Scopes};
 use crate::text::{Span, cancellation};
 
 /// The kind of a reference.
@@ -203,7 +203,7 @@ impl<'a> Walk<'a> {
             return Some((if called { Kind::Calls } else { Kind::Mentions }, called));
         }
         if let Some(binding) = self.scopes.resolve(node.span.start).map(|index| &self.scopes.bindings[index]) {
-            if !(self.special && binding.kind.space() == Space::Variable) {
+            if !(self.special && binding.kind.namespace() == Namespace::Variable) {
                 return None;
             }
             if binding.span == node.span {
@@ -213,11 +213,11 @@ impl<'a> Walk<'a> {
         if self.is_specializer() {
             return Some((Kind::Specializes, false));
         }
-        match self.scopes.space_at(node.span) {
-            Some(Space::Function) if self.is_place(1) => Some((Kind::Sets, true)),
-            Some(Space::Function) => Some((Kind::Calls, true)),
-            Some(Space::Variable) if self.is_place(0) => Some((Kind::Sets, false)),
-            Some(Space::Variable) => Some((Kind::Reads, false)),
+        match self.scopes.namespace_at(node.span) {
+            Some(Namespace::Function) if self.is_place(1) => Some((Kind::Sets, true)),
+            Some(Namespace::Function) => Some((Kind::Calls, true)),
+            Some(Namespace::Variable) if self.is_place(0) => Some((Kind::Sets, false)),
+            Some(Namespace::Variable) => Some((Kind::Reads, false)),
             // A standard operator, for which the scopes have no space.
             None if self.heads_a_form(node) && self.is_standard(node) => Some((Kind::Calls, true)),
             // Evaluated by the reader, in any place.

@@ -18,7 +18,7 @@ use crate::image::api::expand::{CompareExpansions, Compared};
 use crate::image::api::symbols::SymbolPart;
 use crate::model::image::ImageError;
 use crate::text::datum::{Form, symbol_name};
-use crate::text::scopes::{Binding, Scopes, Space};
+use crate::text::scopes::{Binding, Namespace, Scopes};
 use changes::{changed, changes};
 pub(super) use changes::{keeps_meanings, keeps_meanings_without};
 use macros::{may_bind, possible_macros};
@@ -44,9 +44,9 @@ pub async fn rename<B: Backend>(
         if is_special(cursor, &form, binding, &named.written).await {
             return Ok(None);
         }
-        match binding.kind.space() {
-            Space::Variable => refuse_global_variable(cursor, new).await?,
-            Space::Function => refuse_standard_function(cursor, new).await?,
+        match binding.kind.namespace() {
+            Namespace::Variable => refuse_global_variable(cursor, new).await?,
+            Namespace::Function => refuse_standard_function(cursor, new).await?,
             _ => {}
         }
         unknown = unknown_mention(&form, &scopes, index).map(|by| {
@@ -219,7 +219,7 @@ fn pick(compared: &Compared, narrow: Range<usize>, with_data: bool) -> Option<(u
 
 /// Returns true if a binding binds a special variable, as far as the texts and the image show.
 async fn is_special<B: Backend>(cursor: &Cursor<B>, form: &Form, binding: &Binding, written: &str) -> bool {
-    binding.kind.space() == Space::Variable
+    binding.kind.namespace() == Namespace::Variable
         && (names::is_declared_special(form, &binding.name) || is_global(cursor, &binding.name, written).await)
 }
 

@@ -17,18 +17,18 @@ use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::definitions::is_definer;
 use crate::text::document::Document;
 use crate::text::forms::possible_packages_at;
-use crate::text::scopes::{Binding, Scopes, Shorthand, Space};
+use crate::text::scopes::{Binding, Namespace, Scopes, Shorthand};
 use crate::text::tree::{Kind as TreeKind, Tree};
 use crate::text::{Span, names};
 
 /// Returns true if a quoted name is part of a type specifier in an operator's argument:
 /// `(typep x '(or a b))`.
-fn of_type(around: &Around) -> bool {
-    const MADE_OF: [&str; 10] =
+fn is_in_type_specifier(around: &Around) -> bool {
+    const TYPE_COMBINATORS: [&str; 10] =
         ["or", "and", "not", "cons", "array", "simple-array", "vector", "function", "values", "eql"];
     let outer = around.operators.iter().rev().skip(usize::from(around.head));
-    let mut outer = outer.skip_while(|operator| MADE_OF.contains(&operator.as_str()));
-    outer.next().is_some_and(|operator| OF_CLASSES.contains(&operator.as_str()))
+    let mut outer = outer.skip_while(|operator| TYPE_COMBINATORS.contains(&operator.as_str()));
+    outer.next().is_some_and(|operator| TYPE_OPERATORS.contains(&operator.as_str()))
 }
 
 /// Returns true if a name is an argument of a user's defining macro, or heads a list that is one,
@@ -50,7 +50,7 @@ pub(super) fn is_users_definer(operator: &str) -> bool {
 }
 
 /// Operators with a quoted argument that names a class or a type.
-const OF_CLASSES: [&str; 12] = [
+const TYPE_OPERATORS: [&str; 12] = [
     "make-instance",
     "find-class",
     "make-condition",
@@ -242,7 +242,7 @@ impl Mentions<'_> {
                 Shorthand::Slot if here && target.is_slot() => {
                     Some(Change { span: node.span, by: format!("({written} {by})"), unsure: guess.clone() })
                 }
-                _ if target.is_variable() && binding.kind.space() == Space::Variable => Some(plain(None)),
+                _ if target.is_variable() && binding.kind.namespace() == Namespace::Variable => Some(plain(None)),
                 _ if around.expansion => Some(plain(Some(QUOTED.into()))),
                 _ => None,
             };
@@ -255,11 +255,11 @@ impl Mentions<'_> {
         }
         let operator = around.operators.last().map(String::as_str).unwrap_or_default();
         let declared = around.operators.iter().any(|one| matches!(one.as_str(), "declaim" | "declare" | "proclaim"));
-        let evaluated = scopes.space_at(node.span);
+        let evaluated = scopes.namespace_at(node.span);
         let in_clause = around.operators.iter().rev().nth(1).is_some_and(|outer| outer == "cond");
         let space = match (around.head, node.prefix) {
-            (true, Prefix::None) if in_clause && evaluated == Some(Space::Variable) => evaluated,
-            (true, _) | (_, Prefix::Function) => Some(Space::Function),
+            (true, Prefix::None) if in_clause && evaluated == Some(Namespace::Variable) => evaluated,
+            (true, _) | (_, Prefix::Function) => Some(Namespace::Function),
             _ => evaluated,
         };
         let in_function = matches!(operator, "function") && !around.head;
@@ -280,8 +280,8 @@ impl Mentions<'_> {
                 self.note_slot(found, target, &written);
             }
             let in_place = match space {
-                Some(Space::Function | Space::Block) => Some(Thing::Function),
-                Some(Space::Variable) => Some(Thing::Variable),
+                Some(Namespace::Function | Namespace::Block) => Some(Thing::Function),
+                Some(Namespace::Variable) => Some(Thing::Variable),
                 _ => None,
             };
             let defined = found.defined.get(&node.span).copied();
@@ -307,7 +307,7 @@ impl Mentions<'_> {
         let unsure = if definition || by_role {
             None
         } else if around.quoted && !around.expansion {
-            let of_class = target.is_type() && (of_type(around) || declared || around.of_type);
+            let of_class = target.is_type() && (is_in_type_specifier(around) || declared || around.of_type);
             let predicate = operator == "satisfies" && !around.head && target.is_function();
             if of_class || predicate { None } else { Some(QUOTED) }
         } else {
@@ -315,12 +315,12 @@ impl Mentions<'_> {
                 _ if in_slots && target.is_slot() => None,
                 // The slot or the other thing of the same symbol.
                 _ if (target.is_slot() || target.keeps(Thing::Slot)) && in_users_definition(around) => Some(UNKNOWN),
-                Some(Space::Function) if target.is_function() || target.guess.is_some() => None,
+                Some(Namespace::Function) if target.is_function() || target.guess.is_some() => None,
                 // No local block has the name, so it is that of the function's definition.
-                Some(Space::Block) if target.is_function() => None,
-                Some(Space::Variable) if target.is_variable() => None,
-                Some(Space::Variable) if target.is_type() && declared => None,
-                Some(Space::Variable) if in_function => None,
+                Some(Namespace::Block) if target.is_function() => None,
+                Some(Namespace::Variable) if target.is_variable() => None,
+                Some(Namespace::Variable) if target.is_type() && declared => None,
+                Some(Namespace::Variable) if in_function => None,
                 None if declared || in_function => None,
                 None if target.is_type() || in_slots => None,
                 _ => Some(UNKNOWN),

@@ -6,7 +6,7 @@ use tower_lsp::jsonrpc::Result;
 
 use super::PositionArgument;
 use crate::ide::evaluate::Evaluation;
-use crate::ide::testing::{Definition, Tested, suite_before};
+use crate::ide::testing::{Definition, TestReport, suite_before};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::model::evaluation::EvalStatus;
@@ -24,7 +24,7 @@ pub(super) async fn evaluate(
     uri: &str,
     place: &PositionArgument,
     test: &Definition,
-) -> Result<Option<Tested>> {
+) -> Result<Option<TestReport>> {
     let encoding = connection.negotiated().encoding;
     let text = place.document.text();
     let spans: [Option<Span>; 2] = [suite_before(&place.document, test.form), Some(test.form)];
@@ -39,7 +39,7 @@ pub(super) async fn evaluate(
                 Some(error) => (error.kind.clone(), error.message.clone()),
                 None => ("interrupted".to_owned(), "its definition was not evaluated to its end".to_owned()),
             };
-            return Ok(Some(Tested::failed(outcome.status, kind, format!("{}: {message}", test.name))));
+            return Ok(Some(TestReport::failed(outcome.status, kind, format!("{}: {message}", test.name))));
         }
     }
     Ok(None)

@@ -12,7 +12,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 use super::reload::refused;
 use super::{Command, at_place};
 use crate::ide::definition_in_index::Named;
-use crate::ide::recompile::{User, users};
+use crate::ide::recompile::{DependentForm, dependent_forms};
 use crate::ide::{enclosing, reload};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
@@ -48,7 +48,7 @@ impl Command for RecompileCallers {
         let (progress, steps) = mpsc::unbounded_channel();
         let work = async {
             let context = connection.session.context(connection.client).await;
-            let found = users(&context, &named).await.map_err(|error| to_proto::error(&error))?;
+            let found = dependent_forms(&context, &named).await.map_err(|error| to_proto::error(&error))?;
             let done = connection.session.recompile(connection.client, &named.name, found, progress);
             done.await.map_err(refused)
         };
@@ -76,21 +76,22 @@ async fn definition_in_question(connection: &Connection, argument: Argument) -> 
 
 fn answer(connection: &Connection, name: &str, done: &Recompiled) -> Value {
     let encoding = connection.negotiated().encoding;
-    let place = |user: &User| {
-        let range = to_proto::range(user.text.document.text(), user.selection, encoding);
-        json!({"name": to_proto::label(&user.name), "kind": user.kind, "uri": user.text.uri, "range": range})
+    let place = |dependent: &DependentForm| {
+        let range = to_proto::range(dependent.text.document.text(), dependent.selection, encoding);
+        let name = to_proto::label(&dependent.name);
+        json!({"name": name, "kind": dependent.kind, "uri": dependent.text.uri, "range": range})
     };
-    let compiled = done.compiled.iter().map(|(user, findings)| {
+    let compiled = done.compiled.iter().map(|(dependent, findings)| {
         let finding = |one: &crate::model::diagnostic::Diagnostic| {
-            let range = to_proto::range(user.text.document.text(), one.span, encoding);
+            let range = to_proto::range(dependent.text.document.text(), one.span, encoding);
             json!({"severity": one.severity, "code": one.code, "message": one.message, "range": range})
         };
-        let mut compiled = place(user);
+        let mut compiled = place(dependent);
         compiled["findings"] = findings.iter().map(finding).collect();
         compiled
     });
-    let left = done.left.iter().map(|(user, why)| {
-        let mut left = place(user);
+    let left = done.left.iter().map(|(dependent, why)| {
+        let mut left = place(dependent);
         left["reason"] = why.as_str().into();
         left
     });
@@ -105,29 +106,30 @@ fn answer(connection: &Connection, name: &str, done: &Recompiled) -> Value {
 
 /// Returns the result as text for a person.
 fn render(name: &str, done: &Recompiled) -> String {
-    let place = |user: &User, offset: usize| {
-        let file = user.text.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        format!("{}:{}", shown::line(&file), line_column(user.text.document.text(), offset).line)
+    let place = |dependent: &DependentForm, offset: usize| {
+        let file = dependent.text.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        format!("{}:{}", shown::line(&file), line_column(dependent.text.document.text(), offset).line)
     };
-    let label = |user: &User| shown::line(&format!("{} {}", user.kind, user.name));
+    let label = |dependent: &DependentForm| shown::line(&format!("{} {}", dependent.kind, dependent.name));
     let name = shown::line(name);
     let mut text = match done.compiled.len() {
         0 => format!("Nothing that uses {name} was compiled again."),
         1 => format!("1 form that uses {name} was compiled again."),
         many => format!("{many} forms that use {name} were compiled again."),
     };
-    for (user, findings) in &done.compiled {
-        let _ = write!(text, "\n  {}: {}", place(user, user.form.start), label(user));
+    for (dependent, findings) in &done.compiled {
+        let _ = write!(text, "\n  {}: {}", place(dependent, dependent.form.start), label(dependent));
         for one in findings {
             let message = shown::line(&one.message);
-            let _ = write!(text, "\n    {}: {}: {message}", place(user, one.span.start), one.severity.name());
+            let _ = write!(text, "\n    {}: {}: {message}", place(dependent, one.span.start), one.severity.name());
         }
     }
     if !done.left.is_empty() {
         let _ = write!(text, "\nLeft alone ({}):", done.left.len());
     }
-    for (user, why) in &done.left {
-        let _ = write!(text, "\n  {}: {}: {}", place(user, user.form.start), label(user), shown::line(why));
+    for (dependent, why) in &done.left {
+        let _ =
+            write!(text, "\n  {}: {}: {}", place(dependent, dependent.form.start), label(dependent), shown::line(why));
     }
     let report = done.outcome.as_ref().and_then(|outcome| outcome.report.as_ref());
     let stale = report.map(|report| report.stale.as_slice()).unwrap_or_default();

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place, seconds};
-use crate::ide::recording::{Kind, Question, answered, recorded};
+use crate::ide::recording::{Question, QuestionKind, answered, recorded};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::session::path_of_uri;
@@ -120,7 +120,7 @@ pub(super) struct RecordingQuery;
 pub(super) struct RecordingQueryArgument {
     recording: u64,
     #[serde(default)]
-    query: Kind,
+    query: QuestionKind,
     of: Option<String>,
     function: Option<String>,
     event: Option<u64>,

@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::{Command, at_place, current_test, seconds};
-use crate::ide::testing::{Tested, definition, render, summary};
+use crate::ide::testing::{TestReport, definition, render, summary};
 use crate::lsp::connection::Connection;
 use crate::lsp::to_proto;
 use crate::model::testing::TestSelection;
@@ -96,12 +96,12 @@ async fn run(
     let (progress, steps) = mpsc::unbounded_channel();
     let answer = connection.session.run_tests(connection.client, request, Some(progress));
     let answer = bar.follow(steps, answer).await?;
-    let facts = Tested::from(answer.map_err(|error| to_proto::error(&error))?);
+    let facts = TestReport::from(answer.map_err(|error| to_proto::error(&error))?);
     Ok(result_of(connection, &facts, show))
 }
 
 /// Returns the result of the command. With `show`, also shows it as a message.
-fn result_of(connection: &Connection, facts: &Tested, show: bool) -> Value {
+fn result_of(connection: &Connection, facts: &TestReport, show: bool) -> Value {
     let text = render(facts);
     if show {
         if facts.success {

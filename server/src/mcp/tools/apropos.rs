@@ -15,7 +15,7 @@ pub(crate) struct Apropos;
 pub(crate) struct Input {
     /// Part of the name, in any case
     pattern: String,
-    /// Only of this
+    /// Only symbols of this package
     #[serde(default)]
     package: Option<String>,
     /// Only exported ones

@@ -27,7 +27,7 @@ use crate::text::toplevel::written_forms;
 /// The tool `debug`.
 pub(crate) struct Debug;
 
-/// What to do.
+/// The action.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
@@ -54,7 +54,7 @@ pub(crate) struct Input {
     /// Default: stops
     #[serde(default)]
     action: Option<Action>,
-    /// Its number
+    /// Number of the stop
     #[serde(default)]
     stop: Option<u64>,
     /// Instead of stop
@@ -63,7 +63,7 @@ pub(crate) struct Input {
     /// Default: 0
     #[serde(default)]
     frame: Option<usize>,
-    /// Its number
+    /// Number of the restart
     #[serde(default)]
     restart: Option<usize>,
     /// For eval, return; a restart's argument
@@ -71,9 +71,9 @@ pub(crate) struct Input {
     code: Option<String>,
 }
 
-/// The meaning of a call, as determined from its arguments.
+/// A call with its arguments checked.
 #[derive(Debug, PartialEq, Eq)]
-enum Meaning {
+enum ParsedCall {
     Stops,
     Frames(Stack),
     Locals(Stack, usize),
@@ -83,14 +83,14 @@ enum Meaning {
 }
 
 impl Input {
-    fn meaning(&self) -> Result<Meaning, Failure> {
+    fn parse(&self) -> Result<ParsedCall, Failure> {
         let missing = |name: &str, what: &str| Failure {
             kind: ErrorKind::BAD_ARGUMENTS,
             message: format!("Bad arguments for debug: `{name}` is missing: it must be {what}."),
         };
         let action = self.action.unwrap_or_default();
         if action == Action::Stops {
-            return Ok(Meaning::Stops);
+            return Ok(ParsedCall::Stops);
         }
         let stack = match (self.stop, self.failure) {
             (Some(stop), None) => Stack::Stop(stop),
@@ -111,9 +111,9 @@ impl Input {
         let code = || self.code.clone().ok_or_else(|| missing("code", "a form"));
         let frame = self.frame.unwrap_or_default();
         let action = match action {
-            Action::Stops => return Ok(Meaning::Stops),
-            Action::Frames => return Ok(Meaning::Frames(stack)),
-            Action::Locals => return Ok(Meaning::Locals(stack, frame)),
+            Action::Stops => return Ok(ParsedCall::Stops),
+            Action::Frames => return Ok(ParsedCall::Frames(stack)),
+            Action::Locals => return Ok(ParsedCall::Locals(stack, frame)),
             Action::Eval => StopAction::Eval { frame, code: code()? },
             Action::Return => StopAction::Return { frame, code: code()? },
             Action::Restart => {
@@ -128,14 +128,14 @@ impl Input {
             Action::Abort => StopAction::Abort,
         };
         match (stack, action) {
-            (Stack::Stop(stop), action) => Ok(Meaning::Do(stop, action)),
+            (Stack::Stop(stop), action) => Ok(ParsedCall::Do(stop, action)),
             (Stack::Failure(_), StopAction::Step(_)) => Err(Failure {
                 kind: ErrorKind::BAD_ARGUMENTS,
                 message:
                     "A frozen failure does not run on: try a restart, a return or `eval`; `record` shows every step."
                         .into(),
             }),
-            (Stack::Failure(failure), action) => Ok(Meaning::Try(failure, action)),
+            (Stack::Failure(failure), action) => Ok(ParsedCall::Try(failure, action)),
         }
     }
 }
@@ -156,33 +156,33 @@ With an error's `failure`: all tried in a copy, unasked.";
     const NEEDS_IMAGE: bool = false;
 
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
-        let Meaning::Do(number, action) = input.meaning()? else { return Ok(None) };
+        let ParsedCall::Do(number, action) = input.parse()? else { return Ok(None) };
         require_running(&call.session)?;
         approval_of(call, number, &action).await
     }
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {
-        let meaning = match input.meaning() {
-            Ok(meaning) => meaning,
+        let parsed = match input.parse() {
+            Ok(parsed) => parsed,
             Err(failure) => return failure.into(),
         };
         let session = &call.session;
-        let shown = match meaning {
-            Meaning::Stops => listed(session).await.map(reply),
-            Meaning::Frames(stack @ Stack::Stop(_)) => {
+        let shown = match parsed {
+            ParsedCall::Stops => listed(session).await.map(reply),
+            ParsedCall::Frames(stack @ Stack::Stop(_)) => {
                 let context = session.context(call.client).await;
                 stops::frames(&context, stack, session.workspace()).await.map(reply)
             }
-            Meaning::Frames(stack @ Stack::Failure(failure)) => {
+            ParsedCall::Frames(stack @ Stack::Failure(failure)) => {
                 let context = session.context_at_failure(call.client, failure).await;
                 stops::frames(&context, stack, session.workspace()).await.map(reply)
             }
-            Meaning::Locals(stack @ Stack::Stop(_), frame) => stops::locals(session, stack, frame).await.map(reply),
-            Meaning::Locals(stack @ Stack::Failure(failure), frame) => {
+            ParsedCall::Locals(stack @ Stack::Stop(_), frame) => stops::locals(session, stack, frame).await.map(reply),
+            ParsedCall::Locals(stack @ Stack::Failure(failure), frame) => {
                 stops::locals(&session.at_failure(failure), stack, frame).await.map(reply)
             }
-            Meaning::Try(failure, action) => attempt(session, failure, action).await,
-            Meaning::Do(number, action) => return act(&call, number, action).await.unwrap_or_else(Reply::from),
+            ParsedCall::Try(failure, action) => attempt(session, failure, action).await,
+            ParsedCall::Do(number, action) => return act(&call, number, action).await.unwrap_or_else(Reply::from),
         };
         shown.unwrap_or_else(|error| failed(error).into())
     }
@@ -193,8 +193,8 @@ fn reply((text, facts): (String, impl Serialize)) -> Reply<Facts> {
 }
 
 /// Returns the answer for an action at a `stop`, or on a `value`.
-pub(super) fn reply_of_action(outcome: &ActionOutcome, whose: &str) -> Reply<Facts> {
-    let (text, facts, failed) = stops::outcome(outcome, whose);
+pub(super) fn reply_of_action(outcome: &ActionOutcome, subject: &str) -> Reply<Facts> {
+    let (text, facts, failed) = stops::outcome(outcome, subject);
     Reply::new(text, Facts::new(facts), failed)
 }
 
@@ -354,21 +354,21 @@ mod tests {
 
     use super::*;
 
-    fn meaning(arguments: Value) -> Result<Meaning, Failure> {
-        serde_json::from_value::<Input>(arguments).unwrap().meaning()
+    fn parse(arguments: Value) -> Result<ParsedCall, Failure> {
+        serde_json::from_value::<Input>(arguments).unwrap().parse()
     }
 
     #[test]
     fn looking_is_no_action() {
-        assert_eq!(meaning(json!({})).unwrap(), Meaning::Stops);
-        assert_eq!(meaning(json!({"action": "frames", "stop": 3})).unwrap(), Meaning::Frames(Stack::Stop(3)));
-        assert_eq!(meaning(json!({"action": "locals", "stop": 3})).unwrap(), Meaning::Locals(Stack::Stop(3), 0));
-        assert_eq!(meaning(json!({"action": "frames", "failure": 3})).unwrap(), Meaning::Frames(Stack::Failure(3)));
+        assert_eq!(parse(json!({})).unwrap(), ParsedCall::Stops);
+        assert_eq!(parse(json!({"action": "frames", "stop": 3})).unwrap(), ParsedCall::Frames(Stack::Stop(3)));
+        assert_eq!(parse(json!({"action": "locals", "stop": 3})).unwrap(), ParsedCall::Locals(Stack::Stop(3), 0));
+        assert_eq!(parse(json!({"action": "frames", "failure": 3})).unwrap(), ParsedCall::Frames(Stack::Failure(3)));
         for action in ["eval", "restart", "return", "restart-frame", "continue", "abort"] {
             let all = json!({"action": action, "stop": 3, "frame": 1, "restart": 0, "code": "1"});
-            assert!(matches!(meaning(all).unwrap(), Meaning::Do(3, _)), "{action}");
+            assert!(matches!(parse(all).unwrap(), ParsedCall::Do(3, _)), "{action}");
             let all = json!({"action": action, "failure": 3, "frame": 1, "restart": 0, "code": "1"});
-            assert!(matches!(meaning(all).unwrap(), Meaning::Try(3, _)), "{action}");
+            assert!(matches!(parse(all).unwrap(), ParsedCall::Try(3, _)), "{action}");
         }
     }
 
@@ -383,7 +383,7 @@ mod tests {
             (json!({"action": "frames", "stop": 1, "failure": 1}), "not both"),
             (json!({"action": "step", "failure": 1}), "does not run on"),
         ] {
-            let failure = meaning(arguments.clone()).unwrap_err();
+            let failure = parse(arguments.clone()).unwrap_err();
             assert!(failure.kind == "bad-arguments" && failure.message.contains(name), "{arguments}: {failure:?}");
         }
     }

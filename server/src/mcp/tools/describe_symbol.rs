@@ -18,7 +18,7 @@ pub(crate) struct Input {
     /// Its name: pkg:name or name
     #[schemars(length(min = 1))]
     symbol: String,
-    /// Read in it
+    /// Package in which the name is read
     #[serde(default)]
     package: Option<String>,
     /// Also who uses it; slower

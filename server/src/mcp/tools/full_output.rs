@@ -17,7 +17,7 @@ const MAX_PAGE: usize = 50_000;
 /// The maximum number of lines in a search result.
 const FOUND: usize = 50;
 /// The maximum number of characters of a line in a search result.
-const LINE: usize = 300;
+const MAX_LINE_CHARS: usize = 300;
 /// The number of characters after which a line is split.
 const ROW: usize = 1_000;
 
@@ -162,7 +162,7 @@ fn search(text: &str, wanted: &str, from: usize, limit: usize) -> Reply<Output> 
             next_line = next_line.or(Some(index + 1));
             continue;
         }
-        let line = crate::ide::clip::clip(line, LINE).text.replace('\n', " ");
+        let line = crate::ide::clip::clip(line, MAX_LINE_CHARS).text.replace('\n', " ");
         shown.push_str(&format!("{}: {line}\n", index + 1));
     }
     let rest = if more > 0 { format!(", {more} more from line={}", next_line.unwrap_or(from)) } else { String::new() };

@@ -12,7 +12,7 @@ use crate::session::describe_image;
 /// The tool `image`.
 pub(crate) struct Image;
 
-/// What to do.
+/// The action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

@@ -45,7 +45,7 @@ fn failed(error: ImageError) -> Failure {
 }
 
 /// Returns a failure of the kind `not-found`.
-fn nothing(message: &str) -> Failure {
+fn not_found(message: &str) -> Failure {
     Failure { kind: ErrorKind::NOT_FOUND, message: message.into() }
 }
 
@@ -78,7 +78,7 @@ impl Work<'_> {
                 let asked = Parts { reference: value, path: outer.to_vec(), start: *number, count: 1 };
                 let holder = call.session.query(asked).await.map_err(failed)?;
                 let Some(part) = holder.parts.first() else {
-                    return Err(nothing(&format!("{} has no part {number}.", line(&holder.value.text))));
+                    return Err(not_found(&format!("{} has no part {number}.", line(&holder.value.text))));
                 };
                 ("Set", path, inspect::part_line(*number, part))
             }
@@ -124,7 +124,7 @@ impl Tool for Inspect {
     const HINTS: Hints = Hints { read_only: false, destructive: true, idempotent: false, open_world: true };
 
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
-        let (source, doing) = input.meaning()?;
+        let (source, doing) = input.parse()?;
         let path = input.path.as_deref().unwrap_or_default();
         let asked = match (source, doing) {
             (Source::Code(code), _) => {
@@ -145,7 +145,7 @@ impl Tool for Inspect {
     }
 
     fn code_context(input: &Input) -> Option<CodeContext> {
-        match input.meaning().ok()? {
+        match input.parse().ok()? {
             (Source::Code(_), _) => Some(CodeContext::InSession(input.package.clone())),
             _ => None,
         }
@@ -153,11 +153,11 @@ impl Tool for Inspect {
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {
         let done = async {
-            let (source, doing) = input.meaning()?;
+            let (source, doing) = input.parse()?;
             let (start, count) = input.page();
             let path = input.path.clone().unwrap_or_default();
             match (source, doing) {
-                (Source::Code(code), _) => Ok(of_code(&call, &input, code).await),
+                (Source::Code(code), _) => Ok(inspect_code(&call, &input, code).await),
                 (Source::On(value, code), _) => {
                     check_unchanged(&call, value, Work::Evaluate).await?;
                     let done =
@@ -165,24 +165,26 @@ impl Tool for Inspect {
                             .await?;
                     match done.values.first() {
                         Some(shown) if done.status == ActionStatus::Ok => {
-                            Ok(evaluated(&call, &input, shown, &rest_of(&done)).await)
+                            Ok(evaluated(&call, &input, shown, &other_results(&done)).await)
                         }
                         _ => Ok(debug::reply_of_action(&done, "value")),
                     }
                 }
-                (Source::Frame(stack, frame, code), _) => in_frame(&call, &input, (stack, frame, code), path).await,
+                (Source::Frame(stack, frame, code), _) => {
+                    inspect_in_frame(&call, &input, (stack, frame, code), path).await
+                }
                 (Source::Number(reference), ValueAction::Show(Show::Parts)) => {
                     let asked = Parts { reference, path, start, count };
                     let looked = call.session.query(asked).await.map_err(failed)?;
                     Ok(reply(inspect::page(&looked, start, true)))
                 }
-                (Source::Number(value), doing) => with_value(&call, &input, value, path, doing).await,
+                (Source::Number(value), doing) => act_on_value(&call, &input, value, path, doing).await,
                 (Source::Variable(name), doing) => {
                     let shown = variable(&call, name, &input).await?;
                     match (doing, shown.reference) {
                         (ValueAction::Show(Show::Parts), _) => parts(&call, &input, &shown).await,
-                        (_, 0) => Err(nothing("The value has no parts.")),
-                        (doing, value) => with_value(&call, &input, value, path, doing).await,
+                        (_, 0) => Err(not_found("The value has no parts.")),
+                        (doing, value) => act_on_value(&call, &input, value, path, doing).await,
                     }
                 }
             }
@@ -208,7 +210,7 @@ async fn parts(call: &Call, input: &Input, shown: &LispValue) -> Result<Reply<Fa
         return if path.is_empty() {
             Ok(reply(inspect::plain(shown)))
         } else {
-            Err(nothing("The value has no parts."))
+            Err(not_found("The value has no parts."))
         };
     }
     let (start, count) = input.page();
@@ -229,7 +231,7 @@ async fn evaluated(call: &Call, input: &Input, shown: &LispValue, rest: &str) ->
 }
 
 /// Returns the text about the values of code after the first, and about its output.
-fn rest_of(done: &ActionOutcome) -> String {
+fn other_results(done: &ActionOutcome) -> String {
     let others = done.values.get(1..).unwrap_or_default().to_vec();
     let none = others.is_empty();
     let (text, _, _) = stops::outcome(&ActionOutcome { values: others, ..done.clone() }, "value");
@@ -283,7 +285,7 @@ async fn check_unchanged(call: &Call, value: u64, work: Work<'_>) -> Result<(), 
 }
 
 /// Evaluates code in the session and inspects its first value, which `*` then keeps alive.
-async fn of_code(call: &Call, input: &Input, code: String) -> Reply<Facts> {
+async fn inspect_code(call: &Call, input: &Input, code: String) -> Reply<Facts> {
     let request = EvalRequest {
         code,
         package: input.package.clone(),
@@ -316,14 +318,14 @@ async fn of_code(call: &Call, input: &Input, code: String) -> Reply<Facts> {
 /// elsewhere: its value there would be that of another thread, and `*` would be the agent's own.
 fn no_local(stop: u64, frame: usize, name: &str) -> Failure {
     let name = line(name.trim());
-    nothing(&format!(
+    not_found(&format!(
         "Frame {frame} of stop {stop} has no variable {name}: list them with `debug`, action `locals`, or evaluate it \
          as code: (progn {name})."
     ))
 }
 
 /// Inspects a local variable, or the value of code, in a frame of a stop or of a frozen failure.
-async fn in_frame(
+async fn inspect_in_frame(
     call: &Call,
     input: &Input,
     (stack, frame, code): (Stack, usize, String),
@@ -344,7 +346,7 @@ async fn in_frame(
                 Some(Local { value: Some(value), .. }) => value,
                 Some(Local { name, missing, .. }) => {
                     let why = missing.unwrap_or_else(|| "it has no value".into());
-                    return Err(nothing(&format!("The value of {} is not known here: {}.", line(&name), line(&why))));
+                    return Err(not_found(&format!("The value of {} is not known here: {}.", line(&name), line(&why))));
                 }
                 None => return Err(no_local(stop, frame, &code)),
             };
@@ -357,8 +359,8 @@ async fn in_frame(
             at_stop(call, input, asked(stop, Vec::new())).await?
         }
     };
-    let whose = if matches!(stack, Stack::Stop(_)) { "stop" } else { "failure" };
-    let (outcome, facts, is_failure) = stops::outcome(&done, whose);
+    let subject = if matches!(stack, Stack::Stop(_)) { "stop" } else { "failure" };
+    let (outcome, facts, is_failure) = stops::outcome(&done, subject);
     let Some(inspected) = inspected.filter(|_| done.status == ActionStatus::Ok) else {
         return Ok(Reply::new(outcome, Facts::new(facts), is_failure));
     };
@@ -373,7 +375,7 @@ async fn in_frame(
 }
 
 /// Performs an action on a value that was shown, except for the display of its parts.
-async fn with_value(
+async fn act_on_value(
     call: &Call,
     input: &Input,
     value: u64,
@@ -385,7 +387,7 @@ async fn with_value(
     let last = if matches!(doing, ValueAction::Set(_)) { path.pop() } else { None };
     let reference = if path.is_empty() { value } else { inspect_one(call, value, &path).await?.value.reference };
     if reference == 0 {
-        return Err(nothing("The part has no parts of its own: inspect the value that contains it."));
+        return Err(not_found("The part has no parts of its own: inspect the value that contains it."));
     }
     let (start, count) = input.page();
     match doing {
@@ -424,7 +426,7 @@ async fn with_value(
                 "value",
             ))
         }
-        ValueAction::Show(Show::Parts) => Err(nothing("Leave out `show` to see the parts of the value.")),
+        ValueAction::Show(Show::Parts) => Err(not_found("Leave out `show` to see the parts of the value.")),
     }
 }
 

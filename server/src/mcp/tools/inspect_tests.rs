@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::*;
 
-fn meaning(arguments: Value) -> Result<(Source, ValueAction), Failure> {
-    serde_json::from_value::<Input>(arguments).unwrap().meaning()
+fn parse(arguments: Value) -> Result<(Source, ValueAction), Failure> {
+    serde_json::from_value::<Input>(arguments).unwrap().parse()
 }
 
 #[test]
@@ -20,12 +20,12 @@ fn a_call_names_one_value() {
         (json!({"stop": 1, "code": "x"}), Source::Frame(Stack::Stop(1), 0, "x".into())),
         (json!({"failure": 2, "frame": 4, "code": "(f x)"}), Source::Frame(Stack::Failure(2), 4, "(f x)".into())),
     ] {
-        assert_eq!(meaning(arguments.clone()).unwrap(), (source, shown.clone()), "{arguments}");
+        assert_eq!(parse(arguments.clone()).unwrap(), (source, shown.clone()), "{arguments}");
     }
-    assert_eq!(meaning(json!({"value": 3, "show": "table"})).unwrap().1, ValueAction::Show(Show::Table));
-    assert_eq!(meaning(json!({"value": 3, "path": [0], "new": "1"})).unwrap().1, ValueAction::Set("1".into()));
-    assert_eq!(meaning(json!({"value": 3, "other": 4})).unwrap().1, ValueAction::Compare(4));
-    assert_eq!(meaning(json!({"code": "shop::*cart*", "find": "tea"})).unwrap().1, ValueAction::Find("tea".into()));
+    assert_eq!(parse(json!({"value": 3, "show": "table"})).unwrap().1, ValueAction::Show(Show::Table));
+    assert_eq!(parse(json!({"value": 3, "path": [0], "new": "1"})).unwrap().1, ValueAction::Set("1".into()));
+    assert_eq!(parse(json!({"value": 3, "other": 4})).unwrap().1, ValueAction::Compare(4));
+    assert_eq!(parse(json!({"code": "shop::*cart*", "find": "tea"})).unwrap().1, ValueAction::Find("tea".into()));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn arguments_that_do_not_go_together_are_named() {
         (json!({"failure": 1, "code": "x", "show": "table"}), "as `value`"),
         (json!({"code": "(f)", "path": [1], "new": "2"}), "as `value`"),
     ] {
-        let failure = meaning(arguments.clone()).unwrap_err();
+        let failure = parse(arguments.clone()).unwrap_err();
         assert!(failure.kind == "bad-arguments" && failure.message.contains(words), "{arguments}: {failure:?}");
     }
 }

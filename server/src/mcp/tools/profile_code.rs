@@ -48,7 +48,7 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
-    /// Where
+    /// Where to run: the image (default) or a copy of it
     #[serde(default, rename = "in")]
     place: Option<EvalPlace>,
 }

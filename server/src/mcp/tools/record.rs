@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::facts::Facts;
 use super::in_copy::{self, EvalPlace};
 use super::{Call, Failure, Hints, Reply, Tool};
-use crate::ide::recording::{Kind, Question, answered, recorded};
+use crate::ide::recording::{Question, QuestionKind, answered, recorded};
 use crate::model::error_kind::ErrorKind;
 use crate::session::approval::{Class, Subject};
 use crate::session::recordings::{NextCall, RecordRequest};
@@ -39,12 +39,12 @@ pub(crate) struct Input {
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
-    /// To query
+    /// Number of the recording to query
     #[serde(default)]
     recording: Option<u64>,
     /// Default: tree
     #[serde(default)]
-    query: Option<Kind>,
+    query: Option<QuestionKind>,
     /// Expression, FILE:LINE:COLUMN, variable, condition, event
     #[serde(default)]
     of: Option<String>,
@@ -52,9 +52,9 @@ pub(crate) struct Input {
     start: Option<u64>,
 }
 
-/// The meaning of a call.
+/// A call with its arguments checked.
 #[derive(Debug)]
-enum Meaning {
+enum ParsedCall {
     Run(RecordRequest),
     Next(NextCall),
     Ask(u64, Question),
@@ -62,7 +62,7 @@ enum Meaning {
 }
 
 impl Input {
-    fn meaning(self) -> Result<Meaning, Failure> {
+    fn parse(self) -> Result<ParsedCall, Failure> {
         let bad = |why: &str| {
             Err(Failure { kind: ErrorKind::BAD_ARGUMENTS, message: format!("Bad arguments for record: {why}.") })
         };
@@ -73,11 +73,11 @@ impl Input {
                 return bad("give `recording` for a query, or `code`, `test` or `next` for a new recording, not both");
             }
             let query = query.unwrap_or_default();
-            if query == Kind::Cancel {
-                return Ok(Meaning::Cancel(number));
+            if query == QuestionKind::Cancel {
+                return Ok(ParsedCall::Cancel(number));
             }
             let function = functions.into_iter().next();
-            return Ok(Meaning::Ask(number, Question { query, of, function, event: None, start }));
+            return Ok(ParsedCall::Ask(number, Question { query, of, function, event: None, start }));
         }
         if query.is_some() || of.is_some() || start.is_some() {
             return bad("a query needs `recording`, the number that a new recording gave");
@@ -87,12 +87,12 @@ impl Input {
             (Some(code), None, None) => (code, None),
             (None, Some(test), None) => (String::new(), Some(test)),
             (None, None, Some(function)) => {
-                return Ok(Meaning::Next(NextCall { function, package, functions, timeout }));
+                return Ok(ParsedCall::Next(NextCall { function, package, functions, timeout }));
             }
             (None, None, None) => return bad("give `code`, `test` or `next` to record, or `recording` for a query"),
             _ => return bad("give one of `code`, `test` and `next`"),
         };
-        Ok(Meaning::Run(RecordRequest { code, test, package, functions, place: None, timeout }))
+        Ok(ParsedCall::Run(RecordRequest { code, test, package, functions, place: None, timeout }))
     }
 }
 
@@ -116,7 +116,7 @@ impl Tool for Record {
         let code = match (&input.code, &input.test, input.query) {
             (Some(code), ..) => Some(code.clone()),
             (None, Some(_), _) => None,
-            (None, None, Some(Kind::When)) => input.of.clone(),
+            (None, None, Some(QuestionKind::When)) => input.of.clone(),
             _ => return Ok(None),
         };
         let what = match &input.test {
@@ -132,9 +132,9 @@ impl Tool for Record {
 
     async fn call(call: Call, input: Input) -> Reply<Facts> {
         let session = &call.session;
-        match input.meaning() {
+        match input.parse() {
             Err(failure) => failure.into(),
-            Ok(Meaning::Run(request)) => {
+            Ok(ParsedCall::Run(request)) => {
                 let package = request.package.clone();
                 match call.progress.during(session.record(call.client, request), None).await {
                     Ok((recording, answer)) => {
@@ -144,7 +144,7 @@ impl Tool for Record {
                     Err(error) => Failure::of(error, package.as_deref()).into(),
                 }
             }
-            Ok(Meaning::Next(next)) => {
+            Ok(ParsedCall::Next(next)) => {
                 let (function, package) = (line(&next.function), next.package.clone());
                 let begun = session.record_next_later(call.client, next);
                 match call.progress.during(begun, None).await {
@@ -158,14 +158,14 @@ impl Tool for Record {
                     Err(error) => Failure::of(error, package.as_deref()).into(),
                 }
             }
-            Ok(Meaning::Cancel(number)) => match session.end_recording(number) {
+            Ok(ParsedCall::Cancel(number)) => match session.end_recording(number) {
                 Ok(()) => {
                     let facts = serde_json::json!({"recording": number, "ended": true});
                     Reply::new(format!("Recording {number} was ended."), Facts::new(facts), false)
                 }
                 Err(error) => Failure::of(error, None).into(),
             },
-            Ok(Meaning::Ask(number, question)) => {
+            Ok(ParsedCall::Ask(number, question)) => {
                 let asked = async { session.ask_recording(number, &session.recording_query(&question)?).await };
                 match asked.await {
                     Ok(answer) => {
@@ -186,17 +186,17 @@ mod tests {
 
     use super::*;
 
-    fn meaning(arguments: Value) -> Result<Meaning, Failure> {
-        serde_json::from_value::<Input>(arguments).unwrap().meaning()
+    fn parse(arguments: Value) -> Result<ParsedCall, Failure> {
+        serde_json::from_value::<Input>(arguments).unwrap().parse()
     }
 
     #[test]
     fn a_call_records_or_asks() {
-        assert!(matches!(meaning(json!({"code": "(f)"})).unwrap(), Meaning::Run(_)));
-        assert!(matches!(meaning(json!({"test": "t"})).unwrap(), Meaning::Run(_)));
-        assert!(matches!(meaning(json!({"recording": 2})).unwrap(), Meaning::Ask(2, _)));
-        assert!(matches!(meaning(json!({"next": "f"})).unwrap(), Meaning::Next(_)));
-        assert!(matches!(meaning(json!({"recording": 2, "query": "cancel"})).unwrap(), Meaning::Cancel(2)));
+        assert!(matches!(parse(json!({"code": "(f)"})).unwrap(), ParsedCall::Run(_)));
+        assert!(matches!(parse(json!({"test": "t"})).unwrap(), ParsedCall::Run(_)));
+        assert!(matches!(parse(json!({"recording": 2})).unwrap(), ParsedCall::Ask(2, _)));
+        assert!(matches!(parse(json!({"next": "f"})).unwrap(), ParsedCall::Next(_)));
+        assert!(matches!(parse(json!({"recording": 2, "query": "cancel"})).unwrap(), ParsedCall::Cancel(2)));
         for (arguments, why) in [
             (json!({}), "give `code`, `test` or `next`"),
             (json!({"code": "1", "test": "t"}), "give one of"),
@@ -205,7 +205,7 @@ mod tests {
             (json!({"code": "1", "recording": 1}), "not both"),
             (json!({"query": "tree"}), "needs `recording`"),
         ] {
-            let failure = meaning(arguments.clone()).unwrap_err();
+            let failure = parse(arguments.clone()).unwrap_err();
             assert!(failure.message.contains(why), "{arguments}: {failure:?}");
         }
     }

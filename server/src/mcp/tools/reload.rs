@@ -131,7 +131,7 @@ pub(crate) struct CompileStringInput {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1_000_000))]
     position: Option<usize>,
-    /// Package it is read in
+    /// Package in which the code is read
     #[serde(default)]
     package: Option<String>,
 }
@@ -176,7 +176,7 @@ pub(crate) struct LoadFasl;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LoadFaslInput {
-    /// In the workspace
+    /// Path of the FASL file, inside the workspace
     #[schemars(length(min = 1))]
     path: String,
 }
@@ -312,7 +312,7 @@ pub(crate) struct ReplaceFunctionInput {
     function: String,
     /// New function definition
     new_code: String,
-    /// Read in it
+    /// Package in which the code is read
     #[serde(default)]
     package: Option<String>,
 }

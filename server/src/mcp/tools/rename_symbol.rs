@@ -18,7 +18,7 @@ use crate::text::forms::symbol_at;
 use crate::text::position::{LineColumn, from_line_column, line_column};
 
 /// The number of characters that are shown of a line with a place that is not sure to be the name.
-const LINE: usize = 200;
+const MAX_LINE_CHARS: usize = 200;
 
 /// The tool `rename-symbol`.
 pub(crate) struct RenameSymbol;
@@ -143,7 +143,7 @@ impl Planned {
 /// Returns the first characters of a line, which may be as long as a file and have as many places.
 fn beginning(line: ropey::RopeSlice<'_>) -> String {
     let mut chars = line.chars().skip_while(|c| c.is_whitespace());
-    let shown: String = chars.by_ref().take(LINE).collect();
+    let shown: String = chars.by_ref().take(MAX_LINE_CHARS).collect();
     let rest = if chars.next().is_some() { "..." } else { "" };
     format!("{}{rest}", shown.trim_end())
 }
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(lines(&file), "1- (é f)\n1+ (é new)\n2- (f f)\n2+ (new g)\n");
         assert_eq!(whole(&file), (4..11, "new)\n(new g".to_owned()));
         let long = Document::new(&format!("  (f {})  \n", "x".repeat(1 << 20)), 0);
-        assert_eq!(beginning(long.text().line(0)).len(), LINE + "...".len());
+        assert_eq!(beginning(long.text().line(0)).len(), MAX_LINE_CHARS + "...".len());
         assert_eq!(beginning(file.document.text().line(1)), "(f f)");
     }
 }

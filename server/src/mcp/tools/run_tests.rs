@@ -7,7 +7,7 @@ use super::in_copy::{self, EvalPlace};
 use super::load_system::loading;
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::asd;
-use crate::ide::testing::{Tested, render};
+use crate::ide::testing::{TestReport, render};
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::EvalStatus;
 use crate::model::image::ImageError;
@@ -37,21 +37,21 @@ pub(crate) struct Input {
     /// Tests of this package
     #[serde(default)]
     package: Option<String>,
-    /// Which
+    /// Name of the test framework
     #[serde(default)]
     framework: Option<String>,
     /// Default: 120
     #[serde(default)]
     #[schemars(range(min = 0.1, max = 86400))]
     timeout: Option<f64>,
-    /// Where
+    /// Where to run: the image (default) or a copy of it
     #[serde(default, rename = "in")]
     place: Option<EvalPlace>,
 }
 
 impl Tool for RunTests {
     type Input = Input;
-    type Output = Tested;
+    type Output = TestReport;
 
     const NAME: &'static str = "run-tests";
     const RUNS_CODE: bool = true;
@@ -81,7 +81,7 @@ impl Tool for RunTests {
         Ok(in_copy::required_approval(call, input.place, asked))
     }
 
-    async fn call(call: Call, input: Input) -> Reply<Tested> {
+    async fn call(call: Call, input: Input) -> Reply<TestReport> {
         let Input { system, suite, test, package, framework, timeout, place } = input;
         let timeout = timeout.unwrap_or(DEADLINE);
         let allowed = match call.allowed_to_load().await {
@@ -100,7 +100,7 @@ impl Tool for RunTests {
         };
         match answer {
             Ok(answer) => {
-                let mut facts = Tested::from(answer);
+                let mut facts = TestReport::from(answer);
                 if let Some(error) = &mut facts.error
                     && let Some(hint) = asd::missing(&error.kind, &call.session.asd_files())
                 {
@@ -109,7 +109,7 @@ impl Tool for RunTests {
                 Reply { text: render(&facts), failed: facts.status != EvalStatus::Ok, facts, full: None }
             }
             Err(error @ ImageError::Lost { .. }) => {
-                let facts = Tested::from_failure(Failure::of(error, None));
+                let facts = TestReport::from_failure(Failure::of(error, None));
                 Reply { text: render(&facts), facts, failed: true, full: None }
             }
             Err(error) => Failure::of(error, written_package.as_deref()).into(),
@@ -117,9 +117,9 @@ impl Tool for RunTests {
     }
 }
 
-impl FromFailure for Tested {
+impl FromFailure for TestReport {
     fn from_failure(failure: Failure) -> Self {
         let status = if failure.kind == ErrorKind::LOST { EvalStatus::Lost } else { EvalStatus::Refused };
-        Tested::failed(status, failure.kind.into(), failure.message)
+        TestReport::failed(status, failure.kind.into(), failure.message)
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn input<T: JsonSchema + 'static>() -> JsonObject {
 
 /// Descriptions that are not listed. They tell an agent no more than the argument's name, or only a
 /// default that a call does not depend on. They are in docs/agents.md.
-const LEFT_OUT: [&str; 58] = [
+const LEFT_OUT: &[&str] = &[
     "ASDF's name of the system",
     "Also who uses it; slower",
     "Bytes of the page",
@@ -40,24 +40,27 @@ const LEFT_OUT: [&str; 58] = [
     "First row",
     "Function symbol to replace",
     "How many to skip",
-    "In the workspace",
     "Instead of stop",
     "Its name: pkg:name or name",
-    "Its number",
     "Line number for source tracking",
     "Lisp code to compile",
+    "Name of the test framework",
     "New function definition",
+    "Number of the recording to query",
+    "Number of the restart",
+    "Number of the stop",
     "Of code",
     "One or more forms",
     "Only exported ones",
-    "Only of this",
     "Only show what would change",
+    "Only symbols of this package",
     "Or test",
-    "Package it is read in",
+    "Package in which the code is read",
+    "Package in which the name is read",
     "Package name to reload",
     "Package of `code`",
     "Part of the name, in any case",
-    "Read in it",
+    "Path of the FASL file, inside the workspace",
     "Run after each",
     "Seconds for each. Default 30",
     "Seconds. Default 20.",
@@ -69,11 +72,9 @@ const LEFT_OUT: [&str; 58] = [
     "The form",
     "The new form",
     "The number the answer named",
-    "To query",
     "Unchanged files too",
     "What takes its place",
-    "Where",
-    "Which",
+    "Where to run: the image (default) or a copy of it",
 ];
 
 /// Returns the part of a tool's input schema that is listed: the members that an agent needs for a

@@ -17,7 +17,7 @@ pub(crate) struct Input {
     /// pkg:name, name, (setf name), a package
     #[schemars(length(min = 1))]
     symbol: String,
-    /// Read in it
+    /// Package in which the name is read
     #[serde(default)]
     package: Option<String>,
     #[schemars(

@@ -14,7 +14,7 @@ use crate::session::approval::{Class, Subject};
 /// The tool `threads`.
 pub(crate) struct Threads;
 
-/// What to do.
+/// The action.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

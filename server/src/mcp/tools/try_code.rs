@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::lisp_edit_form::{self, EditArguments, LispEditForm};
 use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::Refusal;
-use crate::ide::trial::{Tried, form_of, forms_of};
+use crate::ide::trial::{CandidateResult, form_of, forms_of};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::model::trial::TriedForm;
@@ -67,7 +67,7 @@ pub(crate) struct Candidate {
 pub(crate) struct Output {
     status: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    candidates: Vec<Tried>,
+    candidates: Vec<CandidateResult>,
     /// The data of the edit, as in the answer of lisp-edit-form.
     #[serde(skip_serializing_if = "Option::is_none")]
     applied: Option<Value>,
@@ -174,16 +174,16 @@ async fn try_candidates(call: Call, input: Input) -> Reply<Output> {
             match try_candidate(&call.session, call.client, candidate, request, tests_run).await {
                 Ok(result) => tried.push(result),
                 Err((_, error)) if tried.is_empty() => return Err(error),
-                Err((label, error)) => tried.push(Tried::not_tried(label, error.kind(), error.to_string())),
+                Err((label, error)) => tried.push(CandidateResult::not_tried(label, error.kind(), error.to_string())),
             }
         }
         Ok(tried)
     };
-    let candidates: Vec<Tried> = match call.progress.during(all, None).await {
+    let candidates: Vec<CandidateResult> = match call.progress.during(all, None).await {
         Ok(candidates) => candidates,
         Err(error) => return Failure::of(error, None).into(),
     };
-    let text: Vec<String> = candidates.iter().map(Tried::render).collect();
+    let text: Vec<String> = candidates.iter().map(CandidateResult::render).collect();
     Reply::new(text.join("\n\n"), Output { status: "ok", candidates, ..Output::default() }, false)
 }
 
@@ -202,16 +202,16 @@ async fn try_candidate(
     candidate: Candidate,
     request: EvalRequest,
     tests: bool,
-) -> Result<Tried, (String, ImageError)> {
+) -> Result<CandidateResult, (String, ImageError)> {
     let label = candidate.label.clone();
     let forms = match forms_of_candidate(session, candidate, request.package.as_deref()).await {
         Ok(forms) => forms,
-        Err(failure) => return Ok(Tried::not_tried(label, failure.kind, failure.message)),
+        Err(failure) => return Ok(CandidateResult::not_tried(label, failure.kind, failure.message)),
     };
     match session.try_code(client, request, forms).await {
-        Ok(trial) => Ok(Tried::of(label, trial, tests)),
+        Ok(trial) => Ok(CandidateResult::of(label, trial, tests)),
         Err(error @ ImageError::Unavailable(_)) => Err((label, error)),
-        Err(error) => Ok(Tried::not_tried(label, error.kind(), error.to_string())),
+        Err(error) => Ok(CandidateResult::not_tried(label, error.kind(), error.to_string())),
     }
 }
 

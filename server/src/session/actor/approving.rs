@@ -4,7 +4,7 @@
 use tokio::sync::oneshot;
 
 use super::Actor;
-use crate::config::approval::{Class, Rule, Setting};
+use crate::config::approval::{Class, Setting, SettingSource};
 use crate::session::approval::{Answer, ApprovalRequest, Question, Verdict};
 use crate::session::{ClientId, Frontend};
 
@@ -14,7 +14,7 @@ impl Actor {
     }
 
     /// Returns the setting of a class that is in force, and its source.
-    pub(super) fn setting(&self, class: Class) -> (Setting, Rule) {
+    pub(super) fn setting(&self, class: Class) -> (Setting, SettingSource) {
         let editors = self.clients.values().filter(|client| client.info.frontend == Frontend::Lsp);
         self.config.approval.in_force(class, editors.map(|editor| &editor.config.approval))
     }

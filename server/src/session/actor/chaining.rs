@@ -22,12 +22,12 @@ impl Actor {
         let memory = self.config(key.0).check.chain_memory;
         let Some(open) = self.documents.get_mut(&key) else { return };
         match self.chains.handle(report, memory, now) {
-            Some(Effect::Show { diagnostics }) => {
+            Some(Effect::ShowFindings { diagnostics }) => {
                 in_place(open.document.text().len_bytes(), || open.findings.answered(&open.document, diagnostics));
                 open.answered();
             }
-            Some(Effect::Check) => open.hurry_after_edit(),
-            Some(Effect::Send) => {
+            Some(Effect::CheckWhole) => open.hurry_after_edit(),
+            Some(Effect::SendText) => {
                 self.chains.send(&key, &open.document, || open.structure().withheld);
             }
             None => {}

@@ -37,10 +37,10 @@ const ALL_CHECKS_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Actor {
     /// Handles a change of the image. Schedules a check of all documents, at a limited rate.
-    pub(super) fn world_changed(&mut self) {
-        self.log.world_changed();
+    pub(super) fn note_image_change(&mut self) {
+        self.log.note_image_change();
         self.names.changed();
-        self.workspace_checks.world_changed();
+        self.workspace_checks.note_image_change();
         self.documents.all_stale();
         self.chains.end_all();
         let interval = ALL_CHECKS_INTERVAL.max(2 * self.documents.total_check_time());
@@ -122,7 +122,7 @@ impl Actor {
         match report {
             Some(Ok(report)) => {
                 done = true;
-                open.took = since.elapsed();
+                open.last_check_duration = since.elapsed();
                 // A chain reports the compiler's findings alone.
                 let mut compiled = report.diagnostics.clone();
                 compiled.retain(|one| !one.is_of_rule());
@@ -156,7 +156,7 @@ impl Actor {
             None => format!("checking {}", first_line(&request.text)),
         };
         request.package.get_or_insert_with(|| first_package(request.path.as_deref()).into());
-        request.timeout = request.timeout.map(|wanted| self.deadline(client, Some(wanted)));
+        request.timeout = request.timeout.map(|requested_timeout| self.deadline(client, Some(requested_timeout)));
         let (checker, asd, config) = (self.checker.clone(), self.asd.clone(), self.config(client).clone());
         // A single form, which an agent compiles, is not checked by the lint rules.
         let rules = if request.mode == CheckMode::File { wanted_rules(&config) } else { lint::EnabledRules::default() };
@@ -183,24 +183,24 @@ impl Actor {
         });
     }
 
-    /// Returns the wanted lint rules with the texts that they need. Without rules, there are no
+    /// Returns the enabled lint rules with the texts that they need. Without rules, there are no
     /// texts.
-    fn rules(&self, wanted: lint::EnabledRules) -> Rules {
-        if wanted.is_empty() {
+    fn rules(&self, enabled: lint::EnabledRules) -> Rules {
+        if enabled.is_empty() {
             return Rules::default();
         }
         let text = |one: OpenDocument| OpenText { uri: one.uri, own: true, path: one.path, document: one.document };
         let open = self.documents.all().into_iter().map(text).collect();
-        Rules { wanted, index: self.index.clone(), workspace: self.workspace.clone(), open }
+        Rules { enabled, index: self.index.clone(), workspace: self.workspace.clone(), open }
     }
 
     /// Returns the deadline of a check or an expansion, in seconds. For an agent, the limit of its
     /// work in copies applies.
-    fn deadline(&self, client: ClientId, wanted: Option<f64>) -> f64 {
+    fn deadline(&self, client: ClientId, requested_timeout: Option<f64>) -> f64 {
         let config = self.config(client);
-        let wanted = wanted.unwrap_or(config.check.deadline.as_secs_f64());
+        let requested_timeout = requested_timeout.unwrap_or(config.check.deadline.as_secs_f64());
         let agent = self.clients.get(&client).is_some_and(|client| client.info.frontend == Frontend::Mcp);
-        if agent { bounded(config, wanted) } else { wanted }
+        if agent { bounded(config, requested_timeout) } else { requested_timeout }
     }
 
     pub(super) fn expand(&mut self, client: ClientId, request: ExpandRequest, reply: Reply<ExpandAnswer>) {
@@ -273,7 +273,7 @@ impl Actor {
         progress: Option<mpsc::UnboundedSender<Progress>>,
         reply: Reply<SystemReport>,
     ) {
-        request.timeout = request.timeout.map(|wanted| self.deadline(client, Some(wanted)));
+        request.timeout = request.timeout.map(|requested_timeout| self.deadline(client, Some(requested_timeout)));
         let rules = self.rules(wanted_rules(self.config(client)));
         let named = request.system.clone().or_else(|| Some(request.asd.as_ref()?.display().to_string()));
         let what = format!("checking the system {}", named.unwrap_or_default());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Actor;
 use crate::config::Chains;
-use crate::session::chains::PAUSE;
+use crate::session::chains::WHOLE_CHECK_DELAY;
 use crate::session::documents::Key;
 use crate::session::requests::in_place;
 use crate::session::{ClientId, Feedback, Level};
@@ -15,9 +15,9 @@ use crate::text::position::{Position, PositionEncoding, to_position};
 
 /// The time to wait for a chain's answer. After that, the other findings are published without
 /// those of the edited form.
-const HELD: Duration = Duration::from_millis(40);
+const CHAIN_ANSWER_WAIT: Duration = Duration::from_millis(40);
 /// The number of documents that a message names.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 impl Actor {
     pub(super) fn open(&mut self, key: Key, version: i32, text: &str) {
@@ -49,13 +49,13 @@ impl Actor {
                 let now = Instant::now();
                 open.changed(now + debounce);
                 if whole {
-                    open.saved.text_found();
+                    open.saved.note_text_known();
                 }
                 open.edited_at = applied.last_place().unwrap_or(open.edited_at);
                 if chained {
                     let withheld = || open.structure().withheld;
                     if self.chains.changed(&key, &open.document, &applied, withheld, now) {
-                        open.postpone_check(now + debounce.max(PAUSE), now + HELD);
+                        open.postpone_check(now + debounce.max(WHOLE_CHECK_DELAY), now + CHAIN_ANSWER_WAIT);
                     }
                 }
             }
@@ -82,10 +82,10 @@ impl Actor {
         let mut lost = Vec::new();
         for ((owner, name), open) in self.documents.iter_mut() {
             if *owner == client && uri.is_none_or(|uri| uri == name) {
-                if !open.saved.is_lost() {
+                if !open.saved.is_text_unknown() {
                     lost.push(name.clone());
                 }
-                open.saved.text_lost();
+                open.saved.note_text_unknown();
             }
         }
         if let Some(uri) = uri
@@ -95,7 +95,7 @@ impl Actor {
             lost.push(uri.to_owned());
         }
         if !lost.is_empty() {
-            let (names, it) = (first_names(&lost, NAMED), if lost.len() == 1 { "it" } else { "them" });
+            let (names, it) = (first_names(&lost, MAX_NAMED), if lost.len() == 1 { "it" } else { "them" });
             let text = format!(
                 "{names}: {why}. The text in the editor is not known any more: close {it} and open {it} again. \
                  Until then no agent edits {it}."
@@ -107,11 +107,11 @@ impl Actor {
     pub(super) fn save(&mut self, key: Key) {
         let Some(open) = self.documents.get_mut(&key) else { return };
         let asd = open.is_asd();
-        open.saved = open.saved.again(open.path.as_deref(), open.document.text());
+        open.saved = open.saved.compare_again(open.path.as_deref(), open.document.text());
         open.due = Some(Instant::now());
         if asd {
             self.asd.forget();
-            self.world_changed();
+            self.note_image_change();
         }
     }
 
@@ -125,7 +125,7 @@ impl Actor {
         let Some(open) = self.documents.remove(&key) else { return self.documents.closed_unknown(&key) };
         open.saved.closed();
         self.chains.close(&key);
-        self.log.world_changed();
+        self.log.note_image_change();
         let text = open.document.text().clone();
         self.notify(key.0, Feedback::Diagnostics { uri: key.1, version: None, text, items: Vec::new() });
     }
@@ -146,7 +146,7 @@ impl Actor {
             let Some(open) = self.documents.get_mut(&key) else { continue };
             let published = open.publish();
             if published.is_some() {
-                self.log.world_changed();
+                self.log.note_image_change();
             }
             if let Some((version, items)) = published
                 && let Some(client) = self.clients.get(&key.0)

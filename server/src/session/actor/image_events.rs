@@ -35,7 +35,7 @@ impl Actor {
                         self.had_image = true;
                         self.names.changed();
                         self.workspace_checks.all_changed();
-                        self.log.world_changed();
+                        self.log.note_image_change();
                         let (image, systems) = (self.image.clone(), self.systems.clone());
                         tokio::spawn(async move { systems.register(&image, "").await });
                         self.busy_until = None;

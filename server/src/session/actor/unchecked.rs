@@ -10,47 +10,47 @@ use crate::session::{Feedback, Level};
 
 /// The delay before a check that failed because the image was busy is retried. The end of a load
 /// retries it at once.
-pub(super) const BUSY: Duration = Duration::from_millis(500);
+pub(super) const BUSY_RETRY_DELAY: Duration = Duration::from_millis(500);
 /// The delay after a failure for another reason, such as a full disk or a lack of processes.
-const HINDERED: Duration = Duration::from_secs(2);
+const FAILURE_RETRY_DELAY: Duration = Duration::from_secs(2);
 /// The time for which checks must have failed before the failure is reported. Most failures end
 /// sooner.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPORT_DELAY: Duration = Duration::from_secs(5);
 /// The same time if a thread of the image holds a lock, for which the image itself has waited as
 /// long.
-const HELD: Duration = Duration::from_secs(2);
+const LOCK_REPORT_DELAY: Duration = Duration::from_secs(2);
 /// The same time during a load, whose progress is shown.
-const LOADING: Duration = Duration::from_secs(30);
+const LOAD_REPORT_DELAY: Duration = Duration::from_secs(30);
 /// The time after which a message is shown, too, and not only diagnostics are marked as outdated.
 /// An evaluation that compiles for some seconds also holds a lock.
-const MESSAGE: Duration = Duration::from_secs(10);
+const MESSAGE_DELAY: Duration = Duration::from_secs(10);
 /// The key of the note in the status.
-const NOTE: &str = "checks";
+const NOTE_KEY: &str = "checks";
 
 impl Actor {
     /// Handles the failure of a document's check: retries the check, and reports the failure if it
     /// persists. `began` is the time at which the check began.
     pub(super) fn check_failed(&mut self, key: &Key, error: &ImageError, began: Instant) {
         let now = Instant::now();
-        let (again, patience) = match error {
+        let (retry_delay, report_delay) = match error {
             ImageError::Busy(_) => {
-                self.busy_until = Some(now + BUSY);
-                (Some(BUSY), if self.jobs.changes_world() { LOADING } else { HELD })
+                self.busy_until = Some(now + BUSY_RETRY_DELAY);
+                (Some(BUSY_RETRY_DELAY), if self.jobs.changes_image() { LOAD_REPORT_DELAY } else { LOCK_REPORT_DELAY })
             }
             // When the image is ready again, every document is due.
             ImageError::Lost { .. } => return self.not_checked(key),
             ImageError::Unavailable(_) if !self.can_check() => return self.not_checked(key),
-            ImageError::Unavailable(_) => (Some(HINDERED), PATIENCE),
+            ImageError::Unavailable(_) => (Some(FAILURE_RETRY_DELAY), REPORT_DELAY),
             // The same text in the same image would be refused again.
             ImageError::Refused { .. } => (None, Duration::ZERO),
         };
         let Some(open) = self.documents.get_mut(key) else { return };
-        if let Some(again) = again {
-            open.due.get_or_insert(now + again);
+        if let Some(retry_delay) = retry_delay {
+            open.due.get_or_insert(now + retry_delay);
         }
         let failing = now.duration_since(*self.checks_failing_since.get_or_insert(began));
-        if failing >= patience {
-            let shown = !matches!(error, ImageError::Busy(_)) || failing >= MESSAGE;
+        if failing >= report_delay {
+            let shown = !matches!(error, ImageError::Busy(_)) || failing >= MESSAGE_DELAY;
             self.mark_outdated(Some(key), &error.to_string(), shown);
         }
     }
@@ -79,18 +79,18 @@ impl Actor {
         }
         let text = format!("Documents are not checked now, and what is shown of them may be out of date: {why}");
         // Shown once, even if the next failure has another message.
-        if shown && !std::mem::replace(&mut self.told_of_checks, true) {
+        if shown && !std::mem::replace(&mut self.failure_reported, true) {
             self.notify_all(&Feedback::Message { level: Level::Warning, text: text.clone() });
         }
-        self.notes.insert(NOTE, text);
+        self.notes.insert(NOTE_KEY, text);
     }
 
     /// Handles a successful check.
     pub(super) fn check_succeeded(&mut self) {
         self.checks_failing_since = None;
-        if self.notes.contains_key(NOTE) && !self.documents.any_is_outdated() {
-            self.notes.remove(NOTE);
-            self.told_of_checks = false;
+        if self.notes.contains_key(NOTE_KEY) && !self.documents.any_is_outdated() {
+            self.notes.remove(NOTE_KEY);
+            self.failure_reported = false;
             self.notify_all(&Feedback::Log { level: Level::Info, text: "Documents are checked again.".into() });
         }
     }

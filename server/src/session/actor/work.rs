@@ -231,12 +231,12 @@ impl Actor {
                     self.with_client(id, |client| client.sessions.ended(number));
                     self.next_evaluation(id);
                 }
-                self.world_changed();
+                self.note_image_change();
             }
             Kind::WorldChange => {
                 self.busy_until = None;
                 self.workspace_checks.all_changed();
-                self.world_changed();
+                self.note_image_change();
             }
             Kind::Approval(id) => self.approvals.question_ended(id),
             Kind::Status | Kind::Other => {}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::request::ApprovalRequest;
-use crate::config::approval::{Class, Rule};
+use crate::config::approval::{Class, SettingSource};
 use crate::shown::{first_names, line, lookalikes, notification, safe, without_gaps};
 
 /// The maximum number of lines of code that a message box shows from the head of the code.
@@ -177,27 +177,27 @@ fn user_file() -> String {
 }
 
 /// Returns the refusal of an evaluation in the image, if only a copy is permitted.
-pub(super) fn only_in_copy(request: &ApprovalRequest, rule: Rule) -> String {
+pub(super) fn only_in_copy(request: &ApprovalRequest, source: SettingSource) -> String {
     format!(
         "Refused: {} would run code in the image, and {} lets agents evaluate in a copy of it only: call evaluate-lisp, run-tests or profile-code with \
          \"in\": \"copy\", which asks nobody and keeps nothing.",
         request.tool,
-        rule.name()
+        source.name()
     )
 }
 
 /// Returns the refusal by a rule.
-pub(super) fn denied(request: &ApprovalRequest, rule: Rule) -> String {
+pub(super) fn denied(request: &ApprovalRequest, source: SettingSource) -> String {
     let class = request.class;
     format!(
         "Refused: {} needs approval of the class `{}`, which {} denies. {}",
         request.tool,
         class.key(),
-        rule.name(),
-        match rule {
-            Rule::Own => how_to_allow(class),
-            Rule::Workspace => "A person can change that file and restart the host (`consort stop`).".into(),
-            Rule::Editor => format!("A person can change `consort.approval.{}` there.", class.key()),
+        source.name(),
+        match source {
+            SettingSource::User => how_to_allow(class),
+            SettingSource::Workspace => "A person can change that file and restart the host (`consort stop`).".into(),
+            SettingSource::Editor => format!("A person can change `consort.approval.{}` there.", class.key()),
         }
     )
 }

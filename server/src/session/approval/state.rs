@@ -12,7 +12,7 @@ use super::audit::Audit;
 use super::messages;
 use super::question::{Question, Verdict};
 use super::request::{Answer, ApprovalRequest};
-use crate::config::approval::{ApprovalConfig, Class, Rule, Setting};
+use crate::config::approval::{ApprovalConfig, Class, Setting, SettingSource};
 use crate::session::event::Event;
 use crate::session::jobs::{Job, Jobs, Kind};
 use crate::session::log::{Log, LogContext, Status};
@@ -92,7 +92,7 @@ impl ApprovalState {
         &mut self,
         jobs: &mut Jobs,
         request: Box<ApprovalRequest>,
-        (setting, rule): (Setting, Rule),
+        (setting, source): (Setting, SettingSource),
         retry: Option<(String, Answer)>,
         reply: oneshot::Sender<Verdict>,
     ) {
@@ -100,18 +100,18 @@ impl ApprovalState {
             return self.refuse(&request, "the path", why, reply);
         }
         if setting == Setting::Deny {
-            self.note(&request, false, rule.name(), Some("denied"));
-            return give(reply, Verdict::Refused(messages::denied(&request, rule)));
+            self.note(&request, false, source.name(), Some("denied"));
+            return give(reply, Verdict::Refused(messages::denied(&request, source)));
         }
         if setting == Setting::Copy {
-            self.note(&request, false, rule.name(), Some("only in a copy"));
-            return give(reply, Verdict::Refused(messages::only_in_copy(&request, rule)));
+            self.note(&request, false, source.name(), Some("only in a copy"));
+            return give(reply, Verdict::Refused(messages::only_in_copy(&request, source)));
         }
         if let Some((state, answer)) = retry {
             return self.apply_retry(jobs, request, &state, answer, reply);
         }
         if setting == Setting::Allow {
-            self.note(&request, true, rule.name(), None);
+            self.note(&request, true, source.name(), None);
             return give(reply, Verdict::Allowed(request.grant(false)));
         }
         if request.classes().all(|class| self.is_granted(request.client, class, request.tool)) {

@@ -88,7 +88,7 @@ impl Case {
 }
 
 fn shown(found: &[usize]) -> Option<Effect> {
-    Some(Effect::Show { diagnostics: found.iter().copied().map(finding).collect() })
+    Some(Effect::ShowFindings { diagnostics: found.iter().copied().map(finding).collect() })
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn without_an_answer_a_whole_check_is_due_at_once() {
     ] {
         let mut case = Case::with_chain("(a) (b)");
         assert!(case.edit(1, 2, "x"));
-        assert_eq!(case.event(1, event), Some(Effect::Check));
+        assert_eq!(case.event(1, event), Some(Effect::CheckWhole));
         assert_eq!((case.counts().failed, case.counts().whole), (failed, whole));
         assert_eq!(case.wants(), whole == 1 || case.counts().standing == 0 && failed == 0);
     }
@@ -176,9 +176,9 @@ fn a_chain_that_failed_is_not_made_again_at_once() {
     assert!(!case.wants(), "one comes");
     assert_eq!(case.event(id, ChainEvent::Ended(ChainEnd::Failed("no memory".into()))), None);
     assert!(!case.wants());
-    case.now += AFTER_FAILURE;
+    case.now += CHAIN_RETRY_DELAY;
     assert!(case.wants());
-    case.now += RECENT;
+    case.now += CHAIN_ELIGIBLE_TIME;
     assert!(!case.wants(), "it was not edited for a long time");
 }
 
@@ -192,7 +192,7 @@ fn a_chain_due_for_replacement_answers_until_the_next_is_ready() {
     assert!(case.edit(1, 2, "yy"));
     assert_eq!(case.answer(1, 3, &[5], true), shown(&[5]));
     assert!(!case.is_ended(1));
-    assert_eq!(case.event(next, ChainEvent::Ready { taken: 10 }), Some(Effect::Send));
+    assert_eq!(case.event(next, ChainEvent::Ready { taken: 10 }), Some(Effect::SendText));
     assert!(case.is_ended(1) && !case.is_ended(next));
     // The text of the new chain contains the first edit already.
     assert!(case.chains.send(&case.key, &case.document, Vec::new));
@@ -273,7 +273,7 @@ fn where_chains_are_impossible_none_is_said_to_have_failed() {
     assert_eq!(case.event(id, ChainEvent::Ended(ChainEnd::Impossible("checks are not confined"))), None);
     assert_eq!((case.counts().failed, case.counts().why.as_deref()), (0, Some("checks are not confined")));
     assert!(!case.wants());
-    case.now += AFTER_FAILURE;
+    case.now += CHAIN_RETRY_DELAY;
     let id = case.begin();
     case.event(id, ChainEvent::Ready { taken: 1 });
     assert_eq!(case.counts().why, None);
@@ -283,7 +283,7 @@ fn where_chains_are_impossible_none_is_said_to_have_failed() {
     assert_eq!((case.counts().failed, case.counts().why), (0, Some(ChainEnd::Changed.to_string())));
     case.event(id, ChainEvent::Ended(ChainEnd::Failed("no memory".into())));
     assert_eq!((case.counts().failed, case.counts().why.as_deref()), (1, Some("no memory")));
-    case.now += AFTER_FAILURE;
+    case.now += CHAIN_RETRY_DELAY;
     let last = case.begin();
     case.event(last, ChainEvent::Ended(ChainEnd::Changed));
     assert_eq!(case.counts().why.as_deref(), Some("no memory"));

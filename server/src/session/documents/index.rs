@@ -30,7 +30,7 @@ pub(super) struct Facts {
     /// True if its checks fail.
     pub(super) outdated: bool,
     /// The duration of its last check.
-    pub(super) took: Duration,
+    pub(super) last_check_duration: Duration,
 }
 
 /// The facts of all documents, with an ordered set for each query.
@@ -40,11 +40,11 @@ pub(super) struct Index {
     /// The document that each client edited last.
     edited_last: BTreeMap<ClientId, Key>,
     /// The documents whose check may start, by the earliest time.
-    starts: BTreeSet<(Instant, Key)>,
-    /// The documents of `starts` that were edited last.
-    edited: BTreeSet<(Instant, Key)>,
-    /// The documents of `starts` that a caller waits for.
-    requested: BTreeSet<(Instant, Key)>,
+    due: BTreeSet<(Instant, Key)>,
+    /// The documents of `due` that were edited last.
+    due_edited: BTreeSet<(Instant, Key)>,
+    /// The documents of `due` that a caller waits for.
+    due_requested: BTreeSet<(Instant, Key)>,
     running: BTreeSet<Key>,
     dirty: BTreeSet<Key>,
     held: BTreeSet<(Instant, Key)>,
@@ -81,12 +81,12 @@ impl Index {
 
     fn insert(&mut self, key: &Key, facts: Facts) {
         if let Some(start) = facts.start {
-            self.starts.insert((start, key.clone()));
+            self.due.insert((start, key.clone()));
             if self.edited_last.get(&key.0) == Some(key) {
-                self.edited.insert((start, key.clone()));
+                self.due_edited.insert((start, key.clone()));
             }
             if facts.waiting {
-                self.requested.insert((start, key.clone()));
+                self.due_requested.insert((start, key.clone()));
             }
         }
         if let Some(held) = facts.held {
@@ -97,7 +97,7 @@ impl Index {
                 set.insert(key.clone());
             }
         }
-        self.total_check_time += facts.took;
+        self.total_check_time += facts.last_check_duration;
         self.facts.insert(key.clone(), facts);
     }
 
@@ -105,9 +105,9 @@ impl Index {
         let facts = self.facts.remove(key)?;
         if let Some(start) = facts.start {
             let at = (start, key.clone());
-            self.starts.remove(&at);
-            self.edited.remove(&at);
-            self.requested.remove(&at);
+            self.due.remove(&at);
+            self.due_edited.remove(&at);
+            self.due_requested.remove(&at);
         }
         if let Some(held) = facts.held {
             self.held.remove(&(held, key.clone()));
@@ -117,7 +117,7 @@ impl Index {
                 set.remove(key);
             }
         }
-        self.total_check_time = self.total_check_time.saturating_sub(facts.took);
+        self.total_check_time = self.total_check_time.saturating_sub(facts.last_check_duration);
         Some(facts)
     }
 
@@ -140,8 +140,8 @@ impl Index {
                 let mut due = set.iter().take_while(|(start, _)| *start <= now).map(|(_, key)| key);
                 due.find(|key| !chosen.contains(key)).cloned()
             };
-            let Some(longest) = first(&self.starts) else { break };
-            let preferred = first(&self.edited).or_else(|| first(&self.requested));
+            let Some(longest) = first(&self.due) else { break };
+            let preferred = first(&self.due_edited).or_else(|| first(&self.due_requested));
             let next = preferred.filter(|_| self.preferred < PREFERRED).unwrap_or_else(|| longest.clone());
             self.preferred = if next == longest { 0 } else { self.preferred + 1 };
             chosen.push(next);
@@ -151,7 +151,7 @@ impl Index {
 
     /// Returns the time from which a check may start, if fewer than `limit` run.
     pub(super) fn next_start(&self, limit: usize) -> Option<Instant> {
-        self.starts.first().filter(|_| self.running.len() < limit).map(|(start, _)| *start)
+        self.due.first().filter(|_| self.running.len() < limit).map(|(start, _)| *start)
     }
 
     /// Returns the next time at which diagnostics that are held back may be published.

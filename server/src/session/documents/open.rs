@@ -44,7 +44,7 @@ pub(in crate::session) struct Open {
     pub(in crate::session) edited_at: usize,
     pub(in crate::session) running: Option<Running>,
     /// The duration of the last check.
-    pub(in crate::session) took: Duration,
+    pub(in crate::session) last_check_duration: Duration,
     /// True if the image, or another input of the check, has changed since the check began.
     pub(super) stale: bool,
     /// The comparison of the text with the file's.
@@ -85,7 +85,7 @@ impl Open {
             held: None,
             edited_at: 0,
             running: None,
-            took: Duration::ZERO,
+            last_check_duration: Duration::ZERO,
             stale: false,
             dirty: true,
             published: None,
@@ -236,7 +236,7 @@ impl Open {
             waiting,
             answerable: waiting && (self.is_settled() || self.findings.is_outdated()),
             outdated: self.findings.is_outdated(),
-            took: self.took,
+            last_check_duration: self.last_check_duration,
         }
     }
 

@@ -54,7 +54,7 @@ impl ProvenanceSource {
 
 impl Session {
     /// Records the provenance of the reloaded definitions.
-    pub(super) async fn note_makers(&self, client: ClientId, made: ProvenanceSource, outcome: &ReloadOutcome) {
+    pub(super) async fn record_provenance(&self, client: ClientId, made: ProvenanceSource, outcome: &ReloadOutcome) {
         let (image, provenance, who) = (&self.inner.image, &self.inner.provenance, self.maker(client));
         let how = log::current().map_or_else(|| "a reload".to_owned(), |doing| doing.tool.clone());
         let until = std::time::SystemTime::now();

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::task::JoinSet;
 
-use super::{Due, FileFindings, FoundInFile, Pause, World};
+use super::{Due, FileFindings, FoundInFile, ImageVersion, Pause};
 use crate::bounded_file::{self, SOURCE_LIMIT};
 use crate::checker::copies_at_once;
 use crate::ide::context::Backend;
@@ -45,7 +45,7 @@ pub struct Pass {
     /// The files that are not open, with their findings.
     pub files: Vec<Arc<FoundInFile>>,
     /// The time of the next pass, if one is due even without a further change.
-    pub again: Option<Instant>,
+    pub next_pass: Option<Instant>,
     /// True if there are more files than are checked.
     pub cut: bool,
 }
@@ -66,19 +66,19 @@ struct Checked {
 }
 
 impl Session {
-    /// Updates the findings of the workspace's files that no editor has open. Calls `told` with
+    /// Updates the findings of the workspace's files that no editor has open. Calls `on_step` with
     /// each step. Concurrent calls run one after another. If a call is dropped, its findings so far
     /// are kept.
     ///
     /// # Errors
     /// There is no image, or it was lost.
-    pub async fn check_workspace(&self, client: ClientId, mut told: impl FnMut(Step)) -> Result<Pass, ImageError> {
+    pub async fn check_workspace(&self, client: ClientId, mut on_step: impl FnMut(Step)) -> Result<Pass, ImageError> {
         if !matches!(self.image_state(), ImageState::Ready { .. }) {
             return Err(ImageError::Unavailable("the workspace is checked when the image is ready".into()));
         }
         let checks = self.inner.workspace_checks.clone();
         let mut pause = checks.shared.pass.lock().await;
-        let (world, changes) = (checks.world(), self.inner.provenance.changes());
+        let (image_version, changes) = (checks.image_version(), self.inner.provenance.changes());
         let (snapshot, texts) = self.workspace_now().await;
         let (closed, cut) = self.closed_files(&snapshot).await;
         checks.retain(&closed.iter().map(|file| file.path.clone()).collect());
@@ -86,7 +86,7 @@ impl Session {
         let paths: Vec<PathBuf> = closed.iter().map(|file| file.path.clone()).collect();
         let joint = self.joint_checks(&paths, &texts).await?;
         let changed = joint.first().and_then(|one| one.changed.clone()).unwrap_or_default();
-        let mut wanted = self.wanted(closed.clone(), changed, (snapshot.clone(), texts.clone()), world).await;
+        let mut wanted = self.wanted(closed.clone(), changed, (snapshot.clone(), texts.clone()), image_version).await;
         let begun = Instant::now();
         if !pause.is_over(begun) {
             wanted.retain(|one| one.due == Due::Yes);
@@ -94,16 +94,17 @@ impl Session {
         let perhaps = wanted.iter().any(|one| one.due == Due::Perhaps);
         let of = wanted.len();
         if of > 0 {
-            told(Step { done: 0, of, file: None });
+            on_step(Step { done: 0, of, file: None });
         }
-        let mut running = RunningPass { session: self, client, snapshot, texts, world, changes, told, done: 0, of };
+        let mut running =
+            RunningPass { session: self, client, snapshot, texts, image_version, changes, on_step, done: 0, of };
         let wanted = running.check_changed(joint, wanted).await?;
         let unloaded = running.check_alone(wanted).await?;
         running.check_unloaded(unloaded).await?;
         if perhaps {
             pause.after(begun.elapsed(), Instant::now());
         }
-        Ok(Pass { files: checks.all(), again: self.next_pass(&closed, &pause, world), cut })
+        Ok(Pass { files: checks.all(), next_pass: self.next_pass(&closed, &pause, image_version), cut })
     }
 
     /// Returns the workspace's files that are not open, up to a limit, and true if there are more.
@@ -147,7 +148,7 @@ impl Session {
         closed: Vec<Arc<FileEntry>>,
         changed: Vec<PathBuf>,
         (snapshot, unsaved): (Snapshot, HashMap<PathBuf, String>),
-        world: World,
+        image_version: ImageVersion,
     ) -> Vec<FileToCheck> {
         let (checks, provenance) = (self.inner.workspace_checks.clone(), self.inner.provenance.clone());
         compute_all(move || {
@@ -158,7 +159,7 @@ impl Session {
             let one = |file: &Arc<FileEntry>| {
                 let related = related(file, &snapshot, &changed);
                 let due = kept.get(&file.path).map_or(Due::Yes, |kept| {
-                    kept.due((file.digest, related, group), world, |changes| {
+                    kept.due((file.digest, related, group), image_version, |changes| {
                         let names = recent.entry(changes).or_insert_with(|| provenance.changed_since(changes));
                         names.as_ref().map(|names| names.iter().any(|name| snapshot.has(file, name)))
                     })
@@ -172,9 +173,11 @@ impl Session {
 
     /// Returns the time at which files that are only perhaps outdated are checked, if there are
     /// such files.
-    fn next_pass(&self, closed: &[Arc<FileEntry>], pause: &Pause, world: World) -> Option<Instant> {
+    fn next_pass(&self, closed: &[Arc<FileEntry>], pause: &Pause, image_version: ImageVersion) -> Option<Instant> {
         let kept = self.inner.workspace_checks.findings();
-        let outdated = |file: &Arc<FileEntry>| kept.get(&file.path).is_some_and(|kept| kept.world.any != world.any);
+        let outdated = |file: &Arc<FileEntry>| {
+            kept.get(&file.path).is_some_and(|kept| kept.image_version.any != image_version.any)
+        };
         pause.until.filter(|_| closed.iter().any(outdated))
     }
 
@@ -246,11 +249,11 @@ struct RunningPass<'a, F> {
     /// The unsaved open texts, by path.
     texts: HashMap<PathBuf, String>,
     /// The state of the image at the start.
-    world: World,
+    image_version: ImageVersion,
     /// The number of changes of definitions in the image at the start.
     changes: u64,
     /// Called with each step.
-    told: F,
+    on_step: F,
     done: usize,
     of: usize,
 }
@@ -258,19 +261,19 @@ struct RunningPass<'a, F> {
 impl<F: FnMut(Step)> RunningPass<'_, F> {
     fn step(&mut self, path: &Path) {
         self.done += 1;
-        (self.told)(Step { done: self.done, of: self.of, file: Some(path.to_owned()) });
+        (self.on_step)(Step { done: self.done, of: self.of, file: Some(path.to_owned()) });
     }
 
     /// Reports and keeps the findings of a file. For `system`, see [`FileFindings::system`].
     fn keep(&mut self, path: PathBuf, related: u64, checked: Checked, system: Option<(String, u64)>) {
         self.step(&path);
-        let (changes, world) = (self.changes, self.world);
+        let (changes, image_version) = (self.changes, self.image_version);
         let checks = &self.session.inner.workspace_checks;
         checks.keep(path, checked.digest, checked.items, |found| FileFindings {
             found,
             related,
             changes,
-            world,
+            image_version,
             system,
         });
     }

@@ -222,7 +222,7 @@ impl Walk<'_> {
     fn bind_once(&mut self, name: &Node, whole: Span, scopes: Vec<Span>, inner: &Arc<[Span]>) {
         let known = self.form.name(name).is_some_and(|written| !self.into.insert((written, whole)));
         if known {
-            self.used(name, super::Space::Variable);
+            self.used(name, super::Namespace::Variable);
         } else {
             variables(self, name, &scopes, inner);
         }

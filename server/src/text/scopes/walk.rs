@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::super::Span;
 use super::super::datum::{Form, Kind, Node, Prefix};
 use super::super::{cancellation, names};
-use super::{Binding, BindingKind, Scopes, Shorthand, Space, Use, lambda_list, loop_form};
+use super::{Binding, BindingKind, Namespace, Scopes, Shorthand, Use, lambda_list, loop_form};
 
 /// The operators of the standard that bind names, or do not evaluate all of their arguments. The
 /// other operators that are handled here belong to many packages.
@@ -153,7 +153,7 @@ impl Walk<'_> {
         match node.prefix {
             Prefix::Quote => return,
             Prefix::Backquote => return self.backquoted(node),
-            Prefix::Function if node.kind == Kind::Atom => return self.used(node, Space::Function),
+            Prefix::Function if node.kind == Kind::Atom => return self.used(node, Namespace::Function),
             _ => {}
         }
         self.code(node);
@@ -162,15 +162,15 @@ impl Walk<'_> {
     /// Walks a datum that is code, regardless of its prefix.
     pub(super) fn code(&mut self, node: &Node) {
         match node.kind {
-            Kind::Atom => self.used(node, Space::Variable),
+            Kind::Atom => self.used(node, Namespace::Variable),
             Kind::List => self.list(node),
             Kind::Vector | Kind::String => {}
         }
     }
 
-    pub(super) fn used(&mut self, node: &Node, space: Space) {
+    pub(super) fn used(&mut self, node: &Node, namespace: Namespace) {
         if let Some(name) = self.name(node).filter(|name| !name.starts_with(':')) {
-            self.scopes.uses.push(Use { name, span: node.span, space });
+            self.scopes.uses.push(Use { name, span: node.span, namespace });
         }
     }
 
@@ -194,11 +194,11 @@ impl Walk<'_> {
         let to_end = |from: usize| Span { start: from, end: node.span.end };
         match operator.as_str() {
             _ if self.plain.contains(&operator) => {
-                self.used(head, Space::Function);
+                self.used(head, Namespace::Function);
                 self.body(rest);
             }
             "quote" | "in-package" | "defpackage" | "uiop:define-package" | "define-package" | "declaim" => {}
-            "go" => rest.iter().take(1).for_each(|tag| self.used(tag, Space::Tag)),
+            "go" => rest.iter().take(1).for_each(|tag| self.used(tag, Namespace::Tag)),
             "block" => {
                 if let Some(name) = rest.first() {
                     self.bind(name, BindingKind::Block, &operator, vec![to_end(name.span.end)]);
@@ -206,12 +206,12 @@ impl Walk<'_> {
                 self.body(rest.get(1..).unwrap_or_default());
             }
             "return-from" => {
-                rest.iter().take(1).for_each(|name| self.used(name, Space::Block));
+                rest.iter().take(1).for_each(|name| self.used(name, Namespace::Block));
                 self.body(rest.get(1..).unwrap_or_default());
             }
             "tagbody" => self.tag_body(node, &operator, rest),
             "function" => match rest.first() {
-                Some(name) if name.kind == Kind::Atom => self.used(name, Space::Function),
+                Some(name) if name.kind == Kind::Atom => self.used(name, Namespace::Function),
                 _ => self.body(rest),
             },
             "let" | "let*" | "symbol-macrolet" | "prog" | "prog*" | "when-let" | "when-let*" | "if-let" | "dx-let" => {
@@ -227,10 +227,10 @@ impl Walk<'_> {
                 if let Some(list) = rest.get(1) {
                     lambda_list::bind(self, list, false, &operator, node.span.end);
                 }
-                rest.get(2).into_iter().for_each(|function| self.used(function, Space::Function));
+                rest.get(2).into_iter().for_each(|function| self.used(function, Namespace::Function));
             }
             "defsetf" => self.setf_function(node, &operator, rest),
-            "trace" | "untrace" => rest.iter().for_each(|function| self.used(function, Space::Function)),
+            "trace" | "untrace" => rest.iter().for_each(|function| self.used(function, Namespace::Function)),
             "defmethod" | ":method" => {
                 let list = rest.iter().enumerate().skip(usize::from(operator == "defmethod"));
                 let at = list.into_iter().find(|(_, one)| one.kind == Kind::List).map(|(index, _)| index);
@@ -292,7 +292,7 @@ impl Walk<'_> {
             "cond" => rest.iter().for_each(|clause| self.body(&clause.children)),
             "multiple-value-setq" => {
                 let names = rest.first().map(|names| names.children.as_slice()).unwrap_or_default();
-                names.iter().for_each(|name| self.used(name, Space::Variable));
+                names.iter().for_each(|name| self.used(name, Namespace::Variable));
                 self.body(rest.get(1..).unwrap_or_default());
             }
             // The second argument, the list of places, is no call.
@@ -328,12 +328,12 @@ impl Walk<'_> {
             | "with-locked-hash-table"
             | "with-pinned-objects"
             | "with-deadline" => {
-                self.used(head, Space::Function);
+                self.used(head, Namespace::Function);
                 self.body(rest.first().map(|list| list.children.as_slice()).unwrap_or_default());
                 self.body(rest.get(1..).unwrap_or_default());
             }
             "with-timeout" => {
-                self.used(head, Space::Function);
+                self.used(head, Namespace::Function);
                 match rest.first().filter(|first| first.kind == Kind::List && first.children.len() == 1) {
                     Some(first) => self.body(&first.children),
                     None => self.body(rest.get(..1).unwrap_or_default()),
@@ -342,15 +342,15 @@ impl Walk<'_> {
             }
             // `with-open-file`, `with-output-to-string`, and macros of users.
             _ if operator.starts_with("with-") && heads_with_variable(self.form, rest) => {
-                self.used(head, Space::Function);
+                self.used(head, Namespace::Function);
                 self.first_of_list(node, &operator, rest)
             }
             _ if operator.starts_with("do-") && heads_with_variable(self.form, rest) => {
-                self.used(head, Space::Function);
+                self.used(head, Namespace::Function);
                 self.first_of_list(node, &operator, rest)
             }
             _ => {
-                self.used(head, Space::Function);
+                self.used(head, Namespace::Function);
                 self.body(rest);
             }
         }

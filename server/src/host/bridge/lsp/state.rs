@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::memory::Memory;
+use super::replay_state::ReplayState;
 use crate::host::bridge::pending::{Peek, Pending};
 
 /// The state of the conversation.
 #[derive(Debug, Default)]
 pub(super) struct BridgeState {
     pub(super) pending: Pending,
-    pub(super) memory: Memory,
+    pub(super) replay_state: ReplayState,
     pub(super) shutdown: bool,
     /// True once the client has sent `exit` or closed its end.
     pub(super) over: bool,
@@ -97,7 +97,7 @@ impl BridgeState {
                 return Passed::Reopened;
             }
             if self.pending.remove(id).as_deref() == Some("initialize") {
-                self.memory.agreed(message);
+                self.replay_state.agreed(message);
             }
             return Passed::AsItIs;
         }

@@ -79,11 +79,11 @@ fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<
 
 /// Returns the first root that has a host, otherwise the first that exists.
 fn pick(roots: &[PathBuf]) -> Option<PathBuf> {
-    let found: Vec<PathBuf> = roots.iter().filter_map(|root| workspace::find_own(root).ok()).collect();
-    let live = found.iter().find(|dir| crate::host::whereabouts::of(dir).is_ok_and(|runtime| runtime.is_live()));
+    let found: Vec<PathBuf> = roots.iter().filter_map(|root| workspace::find_folder(root).ok()).collect();
+    let live = found.iter().find(|dir| crate::host::host_location::of(dir).is_ok_and(|runtime| runtime.is_live()));
     live.or(found.first()).cloned()
 }
 
 fn current() -> io::Result<PathBuf> {
-    workspace::find_own(Path::new("."))
+    workspace::find_folder(Path::new("."))
 }

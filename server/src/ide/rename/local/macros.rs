@@ -6,7 +6,7 @@ use crate::ide::context::{Backend, Cursor};
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::definitions;
-use crate::text::scopes::{Scopes, Space};
+use crate::text::scopes::{Namespace, Scopes};
 
 /// Well-known operators with names like those of a user's macros (`with-`, `do-`, `def`). Their
 /// expansions are not needed.
@@ -109,7 +109,7 @@ pub(super) async fn possible_macros<B: Backend>(
 pub(super) fn may_bind(form: &Form, scopes: &Scopes, key: &str, around: &[String], offset: usize) -> bool {
     fn reads(form: &Form, scopes: &Scopes, node: &Node, key: &str, depth: usize) -> bool {
         let is_it = node.kind == Kind::Atom && form.name(node).is_some_and(|name| name == key);
-        is_it && depth > 1 && scopes.space_at(node.span) == Some(Space::Variable)
+        is_it && depth > 1 && scopes.namespace_at(node.span) == Some(Namespace::Variable)
             || node.children.iter().any(|child| reads(form, scopes, child, key, depth + 1))
     }
     fn count(form: &Form, node: &Node, key: &str) -> usize {
@@ -126,7 +126,7 @@ pub(super) fn may_bind(form: &Form, scopes: &Scopes, key: &str, around: &[String
             return !named && count(form, list, key) > 1 && reads(form, scopes, list, key, 0);
         }
         let first = list.children.get(1).is_some_and(|first| first.span == inside.span && first.kind == Kind::List);
-        let last = path.last().is_some_and(|last| scopes.space_at(last.span) == Some(Space::Variable));
+        let last = path.last().is_some_and(|last| scopes.namespace_at(last.span) == Some(Namespace::Variable));
         first || last
     })
 }

@@ -103,7 +103,7 @@ impl Input {
     ///
     /// # Errors
     /// The arguments contradict each other, or name no value.
-    pub(super) fn meaning(&self) -> Result<(Source, ValueAction), Failure> {
+    pub(super) fn parse(&self) -> Result<(Source, ValueAction), Failure> {
         let bad = |why: &str| {
             Err(Failure { kind: ErrorKind::BAD_ARGUMENTS, message: format!("Bad arguments for inspect: {why}.") })
         };

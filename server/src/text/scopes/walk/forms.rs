@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Walk;
 use crate::text::Span;
 use crate::text::datum::{Kind, Node, Prefix};
-use crate::text::scopes::{BindingKind, Shorthand, Space, lambda_list};
+use crate::text::scopes::{BindingKind, Namespace, Shorthand, lambda_list};
 
 impl Walk<'_> {
     /// `let`, `let*`, `symbol-macrolet`, `prog`, `prog*`, and similar forms of libraries.
@@ -77,7 +77,7 @@ impl Walk<'_> {
 
     /// `(defsetf access update)` or `(defsetf access (parameter ...) (store ...) body)`.
     pub(super) fn setf_function(&mut self, node: &Node, operator: &str, rest: &[Node]) {
-        rest.iter().take(1).for_each(|access| self.used(access, Space::Function));
+        rest.iter().take(1).for_each(|access| self.used(access, Namespace::Function));
         match rest.get(1) {
             Some(list) if list.kind == Kind::List => {
                 lambda_list::bind(self, list, false, operator, node.span.end);
@@ -87,7 +87,7 @@ impl Walk<'_> {
                 }
                 self.body(rest.get(3..).unwrap_or_default());
             }
-            update => update.into_iter().for_each(|update| self.used(update, Space::Function)),
+            update => update.into_iter().for_each(|update| self.used(update, Namespace::Function)),
         }
     }
 
@@ -206,7 +206,7 @@ impl Walk<'_> {
     /// A function that is given by its name or as a lambda expression.
     fn function_or_lambda(&mut self, node: &Node) {
         match node.kind {
-            Kind::Atom if node.prefix == Prefix::None => self.used(node, Space::Function),
+            Kind::Atom if node.prefix == Prefix::None => self.used(node, Namespace::Function),
             Kind::List => self.expression(node),
             _ => {}
         }
@@ -228,7 +228,7 @@ impl Walk<'_> {
                     Some("function") => self.expression(name),
                     _ if name.kind == Kind::Atom => {
                         let callable = name.prefix == Prefix::Function || functions;
-                        self.used(name, if callable { Space::Function } else { Space::Variable })
+                        self.used(name, if callable { Namespace::Function } else { Namespace::Variable })
                     }
                     _ => {}
                 }

@@ -17,7 +17,7 @@ const FOLDERS: usize = 1000;
 
 /// The remembered messages.
 #[derive(Debug, Default)]
-pub(super) struct Memory {
+pub(super) struct ReplayState {
     initialize: Option<Vec<u8>>,
     /// True if `initialize` has been answered.
     answered: bool,
@@ -95,7 +95,7 @@ impl From<Place> for Position {
     }
 }
 
-impl Memory {
+impl ReplayState {
     /// Records a message of the client. `method` is the message's method.
     pub(super) fn note(&mut self, method: &str, message: &[u8]) {
         match method {
@@ -205,38 +205,38 @@ impl Memory {
 mod tests {
     use super::*;
 
-    fn note(memory: &mut Memory, method: &str, params: Value) {
+    fn note(replay_state: &mut ReplayState, method: &str, params: Value) {
         let message = json!({"jsonrpc": "2.0", "method": method, "params": params});
-        memory.note(method, message.to_string().as_bytes());
+        replay_state.note(method, message.to_string().as_bytes());
     }
 
-    fn open(memory: &mut Memory, uri: &str, text: &str) {
+    fn open(replay_state: &mut ReplayState, uri: &str, text: &str) {
         let document = json!({"uri": uri, "languageId": "commonlisp", "version": 1, "text": text});
-        note(memory, "textDocument/didOpen", json!({"textDocument": document}));
+        note(replay_state, "textDocument/didOpen", json!({"textDocument": document}));
     }
 
-    fn replayed(memory: &Memory) -> Vec<Value> {
-        memory.replay().iter().map(|message| serde_json::from_slice(message).unwrap()).collect()
+    fn replayed(replay_state: &ReplayState) -> Vec<Value> {
+        replay_state.replay().iter().map(|message| serde_json::from_slice(message).unwrap()).collect()
     }
 
     #[test]
     fn a_new_host_is_told_the_documents_as_they_are_now() {
-        let mut memory = Memory::default();
-        note(&mut memory, "initialize", json!({"capabilities": {}}));
-        assert!(memory.opening().is_none(), "not before it was answered");
-        memory.agreed(br#"{"id": 1, "result": {"capabilities": {"positionEncoding": "utf-16"}}}"#);
-        note(&mut memory, "initialized", json!({}));
-        note(&mut memory, "workspace/didChangeConfiguration", json!({"settings": 1}));
-        note(&mut memory, "workspace/didChangeConfiguration", json!({"settings": 2}));
-        open(&mut memory, "file:///a.lisp", "(a \u{1D11E} b)\n");
-        open(&mut memory, "file:///b.lisp", "(b)");
+        let mut replay_state = ReplayState::default();
+        note(&mut replay_state, "initialize", json!({"capabilities": {}}));
+        assert!(replay_state.opening().is_none(), "not before it was answered");
+        replay_state.agreed(br#"{"id": 1, "result": {"capabilities": {"positionEncoding": "utf-16"}}}"#);
+        note(&mut replay_state, "initialized", json!({}));
+        note(&mut replay_state, "workspace/didChangeConfiguration", json!({"settings": 1}));
+        note(&mut replay_state, "workspace/didChangeConfiguration", json!({"settings": 2}));
+        open(&mut replay_state, "file:///a.lisp", "(a \u{1D11E} b)\n");
+        open(&mut replay_state, "file:///b.lisp", "(b)");
         let range = json!({"start": {"line": 0, "character": 6}, "end": {"line": 0, "character": 7}});
         let changes = json!([{"range": range, "text": "changed"}]);
         let document = json!({"uri": "file:///a.lisp", "version": 7});
-        note(&mut memory, "textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
-        note(&mut memory, "textDocument/didClose", json!({"textDocument": {"uri": "file:///b.lisp"}}));
-        assert!(memory.opening().is_some());
-        let told = replayed(&memory);
+        note(&mut replay_state, "textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
+        note(&mut replay_state, "textDocument/didClose", json!({"textDocument": {"uri": "file:///b.lisp"}}));
+        assert!(replay_state.opening().is_some());
+        let told = replayed(&replay_state);
         let methods: Vec<_> = told.iter().map(|message| message["method"].as_str().unwrap()).collect();
         assert_eq!(methods, ["initialized", "workspace/didChangeConfiguration", "textDocument/didOpen"]);
         assert_eq!(told[1]["params"]["settings"], 2);
@@ -249,31 +249,31 @@ mod tests {
 
     #[test]
     fn what_is_not_unicode_is_remembered_as_the_host_reads_it() {
-        let mut memory = Memory::default();
+        let mut replay_state = ReplayState::default();
         let message = br#"{"params": {"textDocument": {"uri": "file:///a.lisp", "text": "(a \ud83d ~)"}}}"#;
         let message: Vec<u8> = message.iter().map(|byte| if *byte == b'~' { 0xff } else { *byte }).collect();
-        memory.note("textDocument/didOpen", &message);
-        assert_eq!(replayed(&memory)[0]["params"]["textDocument"]["text"], "(a \u{fffd} \u{fffd})");
+        replay_state.note("textDocument/didOpen", &message);
+        assert_eq!(replayed(&replay_state)[0]["params"]["textDocument"]["text"], "(a \u{fffd} \u{fffd})");
     }
 
     #[test]
     fn what_cannot_be_followed_is_not_taken_up_again() {
-        let mut memory = Memory::default();
-        note(&mut memory, "initialize", json!({}));
-        memory.agreed(br#"{"id": 1, "result": {"capabilities": {}}}"#);
-        assert!(memory.opening().is_some());
-        note(&mut memory, "textDocument/didOpen", json!({"textDocument": 3}));
-        assert!(memory.opening().is_none());
+        let mut replay_state = ReplayState::default();
+        note(&mut replay_state, "initialize", json!({}));
+        replay_state.agreed(br#"{"id": 1, "result": {"capabilities": {}}}"#);
+        assert!(replay_state.opening().is_some());
+        note(&mut replay_state, "textDocument/didOpen", json!({"textDocument": 3}));
+        assert!(replay_state.opening().is_none());
 
-        let mut memory = Memory::default();
-        note(&mut memory, "initialize", json!({}));
-        memory.agreed(br#"{"id": 1, "result": {"capabilities": {}}}"#);
-        open(&mut memory, "file:///a.lisp", "(a)\n(b)\n");
+        let mut replay_state = ReplayState::default();
+        note(&mut replay_state, "initialize", json!({}));
+        replay_state.agreed(br#"{"id": 1, "result": {"capabilities": {}}}"#);
+        open(&mut replay_state, "file:///a.lisp", "(a)\n(b)\n");
         let range = json!({"start": {"line": 1, "character": 0}, "end": {"line": 0, "character": 0}});
         let changes = json!([{"range": range, "text": "x"}]);
         let document = json!({"uri": "file:///a.lisp", "version": 2});
-        note(&mut memory, "textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
-        assert!(memory.opening().is_none(), "the editor's text is not known");
+        note(&mut replay_state, "textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
+        assert!(replay_state.opening().is_none(), "the editor's text is not known");
     }
 
     #[test]
@@ -283,18 +283,22 @@ mod tests {
         let part =
             json!([{"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}, "text": "b"}]);
         let changed = |changes: &Value| {
-            let mut memory = Memory::default();
-            note(&mut memory, "initialize", json!({}));
-            memory.agreed(br#"{"result": {"capabilities": {}}}"#);
-            note(&mut memory, "textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
-            memory
+            let mut replay_state = ReplayState::default();
+            note(&mut replay_state, "initialize", json!({}));
+            replay_state.agreed(br#"{"result": {"capabilities": {}}}"#);
+            note(
+                &mut replay_state,
+                "textDocument/didChange",
+                json!({"textDocument": document, "contentChanges": changes}),
+            );
+            replay_state
         };
         let told = replayed(&changed(&whole));
         assert_eq!(told[0]["params"]["textDocument"]["text"], "(a)");
-        let mut memory = changed(&whole);
-        assert!(memory.opening().is_some());
-        note(&mut memory, "textDocument/didOpen", json!({"textDocument": document}));
-        assert!(memory.opening().is_none(), "the editor's text is not known");
+        let mut replay_state = changed(&whole);
+        assert!(replay_state.opening().is_some());
+        note(&mut replay_state, "textDocument/didOpen", json!({"textDocument": document}));
+        assert!(replay_state.opening().is_none(), "the editor's text is not known");
         assert!(changed(&part).opening().is_none(), "the editor's text is not known");
     }
 }

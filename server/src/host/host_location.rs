@@ -5,13 +5,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::claim::{self, Whereabouts};
+use super::claim::{self, HostLocation};
 use super::runtime_base;
 use super::runtime_dir::RuntimeDir;
 
 /// The time limit for a host to say where its directory is. A host checks once a second whether the
 /// directory was removed.
-const ANSWERED: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the directory of the host of `workspace` (a canonical path). If a host runs, it is the
 /// directory of that host, even if a new host would use another one. If the directory of a running
@@ -33,14 +33,14 @@ fn of_host(runtime: RuntimeDir, bases: &[PathBuf]) -> io::Result<RuntimeDir> {
     if runtime.is_live() {
         return Ok(runtime);
     }
-    let until = Instant::now() + ANSWERED;
+    let until = Instant::now() + ANSWER_TIMEOUT;
     // A host that is being started listens on its socket before it answers.
     match claim::ask(&runtime, || runtime.is_live() || Instant::now() > until) {
-        Some(Whereabouts::At(directory)) => {
+        Some(HostLocation::At(directory)) => {
             let there = directory.parent().map(|base| runtime.moved_to(base));
             return Ok(there.filter(|there| there.path() == directory && there.check().is_ok()).unwrap_or(runtime));
         }
-        Some(Whereabouts::Lost(pid)) => {
+        Some(HostLocation::Lost(pid)) => {
             let message = format!(
                 "the Consort host of this workspace (process {pid}) runs, but its runtime directory was removed (as at a logout) \
                  and it cannot make it again; `kill {pid}` ends it, and the next use starts another"
