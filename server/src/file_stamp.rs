@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
 /// The resolution of a file's times: the kernel's ticks.
-pub(crate) const COARSE: Duration = Duration::from_millis(50);
+pub(crate) const TIME_RESOLUTION: Duration = Duration::from_millis(50);
 
 /// The identity, size and times of a file, and when they were looked at. Another file with the same
 /// size and a copied modification time would look the same, but for the time of the last change of
@@ -32,7 +32,7 @@ impl FileStamp {
         let (.., (seconds, nanoseconds)) = self.facts;
         let since_epoch = Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0));
         let changed = SystemTime::UNIX_EPOCH + since_epoch;
-        self.facts == now.facts && changed + COARSE <= self.looked
+        self.facts == now.facts && changed + TIME_RESOLUTION <= self.looked
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
         fs::write(&file, "(a)").unwrap();
         let stamp = || FileStamp::of(&fs::metadata(&file).unwrap());
         // The file was written long before it was looked at.
-        let first = FileStamp { looked: SystemTime::now() + COARSE, ..stamp() };
+        let first = FileStamp { looked: SystemTime::now() + TIME_RESOLUTION, ..stamp() };
         assert!(first.still_holds(&stamp()));
         let time = fs::metadata(&file).unwrap().modified().unwrap();
         let other = place.path().join("b.lisp");

@@ -48,13 +48,13 @@ const REST_TIMEOUT_EDIT: Duration = Duration::from_millis(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The interval at which the memory of the machine is checked.
 const SHORTAGE_INTERVAL: Duration = Duration::from_secs(5);
-/// The milliseconds of compiling between two checkpoints.
-const SPACING: u32 = 15;
-/// The same for texts of more bytes than `LARGE`.
-const SPACING_LARGE: u32 = 40;
-const LARGE: usize = 200_000;
+/// The time of compiling between two checkpoints, in milliseconds.
+const CHECKPOINT_SPACING_MS: u32 = 15;
+/// The same for texts of more bytes than `LARGE_TEXT_BYTES`.
+const CHECKPOINT_SPACING_LARGE_MS: u32 = 40;
+const LARGE_TEXT_BYTES: usize = 200_000;
 /// The maximum number of checkpoints of one chain.
-const CHECKPOINTS: u32 = 48;
+const MAX_CHECKPOINTS: u32 = 48;
 
 /// The reason why there is no chain, or not any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -218,7 +218,8 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
     if let Some(why) = memory::shortage(image) {
         return Err(failed(why));
     }
-    let spacing_ms = if params.text.len() > LARGE { SPACING_LARGE } else { SPACING };
+    let spacing_ms =
+        if params.text.len() > LARGE_TEXT_BYTES { CHECKPOINT_SPACING_LARGE_MS } else { CHECKPOINT_SPACING_MS };
     let job = CheckJob {
         op: "check",
         what: "a check",
@@ -229,9 +230,9 @@ pub(super) async fn start(runner: &Runner, params: CheckParams) -> Result<Chain,
         expected: Expected::default(),
         until_exit: false,
         files: None,
-        params: ChainParams { check: params, chain: CheckpointSettings { spacing_ms, checkpoints: CHECKPOINTS } },
+        params: ChainParams { check: params, chain: CheckpointSettings { spacing_ms, checkpoints: MAX_CHECKPOINTS } },
     };
-    let within = job.within().map_err(|error| of_image(&error))?;
+    let within = job.time_limit().map_err(|error| of_image(&error))?;
     let package = job.params.check.package.as_deref();
     // The wait is made before the turn is taken, so that other copies need not wait, too. An image
     // is never at rest while a program runs in it.
@@ -393,7 +394,7 @@ impl Chain {
                     if memory::one_exceeds(self.head, self.limit.saturating_sub(self.contents.memory())) {
                         return Err(failed("it took too much memory"));
                     }
-                    if let Some(what) = self.contents.over().await {
+                    if let Some(what) = self.contents.exceeded_limit().await {
                         return Err(failed(what));
                     }
                 }

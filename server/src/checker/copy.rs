@@ -100,7 +100,7 @@ impl Runner {
             params,
             files: None,
         };
-        let _next = more.then(|| self.warm.after(&job.params));
+        let _next = more.then(|| self.warm.prepare_when_dropped(&job.params));
         let reports = match if more { self.check_warm(&job, queue).await? } else { None } {
             Some(reports) => reports,
             None => self.run(&job, queue).await?.reports,
@@ -170,7 +170,7 @@ impl Runner {
         job: &CheckJob<CheckParams>,
         queue: Queue,
     ) -> Result<Option<Vec<(PathBuf, CheckReport)>>, ImageError> {
-        let (deadline, permit) = (job.within()?, self.turns.turn(queue).await?);
+        let (deadline, permit) = (job.time_limit()?, self.turns.turn(queue).await?);
         let Some((mut forked, mut lines, mut answers)) = self.warm.claim(&job.params, &permit).await else {
             return Ok(None);
         };
@@ -200,7 +200,7 @@ impl Runner {
         job: &CheckJob<P>,
         queue: Queue,
     ) -> Result<(CheckOutput, Option<Running>), ImageError> {
-        let (deadline, permit) = (job.within()?, self.turns.turn(queue).await?);
+        let (deadline, permit) = (job.time_limit()?, self.turns.turn(queue).await?);
         let (mut busy, mut locked, mut unresponsive, mut again, mut by_process) = (0, 0, 0, true, false);
         // The session tells the user why an edited text is not checked, and asks again itself.
         let busy_tries = if queue == Queue::Edited { 0 } else { BUSY_TRIES };
@@ -208,7 +208,7 @@ impl Runner {
             let reports = job.findings().stopped(Limit::Other, reason);
             Ok((CheckOutput { reports, answer: None, stopped: Some(Limit::Other) }, None))
         };
-        let _told = Told(&self.forker.runtime);
+        let _obstacle = ObstacleGuard(&self.forker.runtime);
         loop {
             let attempt = self.attempt(job, deadline, unresponsive, permit.clone(), by_process).await;
             if let Err(failed) = &attempt {
@@ -263,9 +263,9 @@ impl Runner {
 }
 
 /// Takes the reason for a wait back when the wait is over.
-struct Told<'r>(&'r Runtime);
+struct ObstacleGuard<'r>(&'r Runtime);
 
-impl Drop for Told<'_> {
+impl Drop for ObstacleGuard<'_> {
     fn drop(&mut self) {
         self.0.set_obstacle(None);
     }

@@ -73,7 +73,7 @@ pub(super) fn no_socket(error: std::io::Error) -> Failed {
 }
 
 /// Converts the end of a copy that had not connected, or the error that the image answered.
-pub(super) fn early(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -> Failed {
+pub(super) fn connect_failure(end: Result<CopyEnd, CallError>, instance: &Arc<Instance>) -> Failed {
     match end {
         Ok(_) if instance.ending().is_some() => Failed::Gone(instance.clone()),
         Ok(end) if is_locked_out(Some(&end)) => Failed::Locked(locked_out(None)),

@@ -13,9 +13,10 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::ending::{
-    Failed, early, explain, is_locked_out, left_well, locked_out, no_socket, own_error, passed_limit, resource_shortage,
+    Failed, connect_failure, explain, is_locked_out, left_well, locked_out, no_socket, own_error, passed_limit,
+    resource_shortage,
 };
-use super::job::{AFTERWARDS, CheckJob, Files, Wire};
+use super::job::{CheckJob, Files, LAST_LINES_TIMEOUT, Wire};
 use super::memory;
 use super::report::{Findings, Limit};
 use super::scratch::{self, Scratch};
@@ -199,9 +200,9 @@ async fn limit_exceeded<P>(
     if let Some(passed) = passed_limit(pid_handle, late.is_some(), late.unwrap_or_default(), memory, job.what) {
         return Some(passed);
     }
-    match copy.and_then(threads::over) {
+    match copy.and_then(threads::exceeded_limit) {
         Some(what) => Some(stopped_because(&what)),
-        None => contents.over().await.map(|what| stopped_because(&what)),
+        None => contents.exceeded_limit().await.map(|what| stopped_because(&what)),
     }
 }
 
@@ -214,7 +215,7 @@ impl ForkedCheck {
         let asked = tokio::select! {
             biased;
             Ok(pid) = copied => Ok(pid),
-            end = child.end() => Err(early(end, &self.instance)),
+            end = child.end() => Err(connect_failure(end, &self.instance)),
             () = sleep(FORK_TIMEOUT) => {
                 let message = format!("The image could not be copied within {} s: a thread of it cannot be stopped.", FORK_TIMEOUT.as_secs());
                 return Err(Failed::Unforkable(message)); // a copy that still comes is killed
@@ -232,8 +233,8 @@ impl ForkedCheck {
             accepted = scratch.accept(self.pid) => accepted,
             end = child.end() => {
                 // The copy may have connected, and done all its work.
-                let Ok(accepted) = timeout(POLL_INTERVAL, scratch.accept(self.pid)).await else { return Err(early(end, &self.instance)) };
-                self.end = Some(end.map_err(|error| early(Err(error), &self.instance))?);
+                let Ok(accepted) = timeout(POLL_INTERVAL, scratch.accept(self.pid)).await else { return Err(connect_failure(end, &self.instance)) };
+                self.end = Some(end.map_err(|error| connect_failure(Err(error), &self.instance))?);
                 accepted
             }
             () = sleep(limit) => {
@@ -295,10 +296,10 @@ impl ForkedCheck {
                 }
                 result = child.end(), if end.is_none() => match result {
                     Ok(how) => end = Some(how),
-                    Err(error) => return Err(early(Err(error), &self.instance)),
+                    Err(error) => return Err(connect_failure(Err(error), &self.instance)),
                 },
                 now = ticks.tick() => match ending_since {
-                    Some(since) if now <= since + AFTERWARDS => {}
+                    Some(since) if now <= since + LAST_LINES_TIMEOUT => {}
                     Some(_) if end.is_none() && passed.is_none() => {
                         ending_since = Some(now);
                         over = Some((Limit::Other, "The copy of the image did not end.".into()));

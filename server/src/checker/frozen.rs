@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 pub(super) use self::kept::Failures;
 use self::kept::{Listening, Served};
-use self::requests::{CONNECT, Connection, Request};
+use self::requests::{CONNECT_TIMEOUT, Connection, Request};
 use super::evaluation::numbers_are_bounded;
 use super::report::LINE_LIMIT;
 use super::scratch::{self, Scratch};
@@ -100,11 +100,11 @@ async fn accept(failures: Weak<Failures>, scratch: Arc<Scratch>) {
 }
 
 /// Checks the first line of a connection, and hands the connection over. Closes it after
-/// [`CONNECT`] if no evaluation has reported the failure.
+/// [`CONNECT_TIMEOUT`] if no evaluation has reported the failure.
 async fn handshake(failures: Weak<Failures>, token: String, stream: UnixStream, pid: u32) {
     let (read, orders) = stream.into_split();
     let mut lines = Lines::new(read, LINE_LIMIT);
-    let said = match timeout(CONNECT, lines.next()).await {
+    let said = match timeout(CONNECT_TIMEOUT, lines.next()).await {
         Ok(Ok(Some(line))) => serde_json::from_slice::<Hello>(line).ok(),
         _ => None,
     };
@@ -113,9 +113,9 @@ async fn handshake(failures: Weak<Failures>, token: String, stream: UnixStream, 
         return;
     }
     let Some(strong) = failures.upgrade() else { return };
-    strong.arrived(pid, Connection { lines, orders });
+    strong.deliver_connection(pid, Connection { lines, orders });
     drop(strong);
-    sleep(CONNECT).await;
+    sleep(CONNECT_TIMEOUT).await;
     if let Some(failures) = failures.upgrade() {
         failures.close_unexpected(pid);
     }

@@ -17,7 +17,7 @@ use crate::model::image::{ImageError, Progress};
 use crate::text::expected::Expected;
 
 /// The time limit for the last lines of a copy, and for the notice that it ended.
-pub(super) const AFTERWARDS: Duration = Duration::from_secs(5);
+pub(super) const LAST_LINES_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A function that returns the facts of a file that a copy needs, or `None` if the file cannot be
 /// read. It may block. The path comes from the copy and is untrusted.
@@ -76,7 +76,7 @@ impl<P> CheckJob<P> {
     }
 
     /// Returns the time limit, or an error if the deadline is no possible time.
-    pub(super) fn within(&self) -> Result<Duration, ImageError> {
+    pub(super) fn time_limit(&self) -> Result<Duration, ImageError> {
         Duration::try_from_secs_f64(self.deadline).map_err(|_| {
             let message = format!("The deadline must be a number of seconds, and not {}.", self.deadline);
             ImageError::Refused { kind: ErrorKind::BAD_ARGUMENTS, message }
@@ -126,12 +126,12 @@ impl Files {
             CheckEvent::File { path, silent } => {
                 self.report(format!("checking {}", path.display()));
                 let (lookup, looked) = (self.lookup.clone(), path.clone());
-                let facts = timeout(AFTERWARDS, tokio::task::spawn_blocking(move || lookup(&looked))).await;
+                let facts = timeout(LAST_LINES_TIMEOUT, tokio::task::spawn_blocking(move || lookup(&looked))).await;
                 let facts = facts.map_err(|_| format!("{} could not be read in time", path.display()))?;
                 let facts = facts.ok().flatten().unwrap_or_default();
                 findings.begin(path, &facts, silent)?;
                 let answer = format!("{}\n", serde_json::json!({"withheld": facts.withheld}));
-                match timeout(AFTERWARDS, answers.write_all(answer.as_bytes())).await {
+                match timeout(LAST_LINES_TIMEOUT, answers.write_all(answer.as_bytes())).await {
                     // An ended copy is reported by its exit status.
                     Ok(_) => Ok(()),
                     Err(_) => Err("it asked for something and did not read the answer".into()),

@@ -30,11 +30,11 @@ const MAX_RECORDINGS: usize = 4;
 /// The time for which a recording is kept.
 const RETENTION: Duration = Duration::from_secs(600);
 /// The time that an answer may take, in seconds.
-const ANSWER: f64 = 20.0;
+const ANSWER_TIMEOUT_S: f64 = 20.0;
 /// The time limit for a copy to accept a question.
-const ACCEPT: Duration = Duration::from_secs(10);
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of questions that wait for a recording.
-const WAITING: usize = 8;
+const MAX_WAITING_QUESTIONS: usize = 8;
 
 /// The recordings of an image.
 pub(super) struct Recordings {
@@ -140,7 +140,7 @@ impl Recordings {
     /// Adds a recording, and ends the oldest if there are too many. Returns the receiver of
     /// questions, and the token that ends the recording.
     fn add(&self, number: u64, error: Option<EvalError>) -> (mpsc::Receiver<QuestionFrame>, CancellationToken) {
-        let (asks, asked) = mpsc::channel(WAITING);
+        let (asks, asked) = mpsc::channel(MAX_WAITING_QUESTIONS);
         let end = CancellationToken::new();
         let mut kept = lock(&self.kept);
         kept.push(KeptRecording { number, error, asks, end: end.clone() });
@@ -252,16 +252,16 @@ async fn serve(mut running: Running, mut asked: mpsc::Receiver<QuestionFrame>, m
 /// Returns the answer to a question, or `None` if there will be no more answers.
 async fn answer(running: &mut Running, mut line: Vec<u8>, memory: u64) -> Option<Result<Value, ImageError>> {
     line.push(b'\n');
-    timeout(ACCEPT, running.answers.write_all(&line)).await.ok()?.ok()?;
-    let job = job("record", (), ANSWER, memory);
+    timeout(ACCEPT_TIMEOUT, running.answers.write_all(&line)).await.ok()?.ok()?;
+    let job = job("record", (), ANSWER_TIMEOUT_S, memory);
     let findings = job.findings().trusted();
-    let within = job.within().ok()?;
+    let within = job.time_limit().ok()?;
     let output =
         running.forked.follow(&mut running.lines, &mut running.answers, findings, &job, within, None).await.ok()?;
     if output.stopped.is_some() {
         return None;
     }
-    Some(decode_answer::<Value>(output, ANSWER).map_err(|outcome| {
+    Some(decode_answer::<Value>(output, ANSWER_TIMEOUT_S).map_err(|outcome| {
         let why = outcome.error.map(|error| error.message).unwrap_or_default();
         ImageError::Unavailable(format!("The recording gave no answer: {why}"))
     }))

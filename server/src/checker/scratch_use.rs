@@ -14,12 +14,12 @@ use tokio::time::Instant;
 use super::chain::memory::processes;
 
 /// The limit of the bytes that the files of one check take.
-const BYTES: u64 = 2 << 30;
+const MAX_BYTES: u64 = 2 << 30;
 /// The limit of the number of files and directories of one check.
-const ENTRIES: usize = 50_000;
+const MAX_ENTRIES: usize = 50_000;
 /// The number of bytes that a removed file counts if only a mapping of it is left: the limit of the
 /// size of a copy's files, RLIMIT_FSIZE (lisp/src/confine/privileges.lisp).
-const MAPPED: u64 = 256 << 20;
+const MAPPED_FILE_BYTES: u64 = 256 << 20;
 /// The number of a file system in memory (`statfs`).
 const TMPFS: i64 = 0x0102_1994;
 /// The pause between two measurements.
@@ -62,7 +62,7 @@ impl Watch {
 
     /// Returns the limit that the last measurement found exceeded, as words to follow "it was
     /// stopped:". Starts the next measurement when it is due, and never waits for one.
-    pub(super) async fn over(&mut self) -> Option<String> {
+    pub(super) async fn exceeded_limit(&mut self) -> Option<String> {
         match self.measurement.take_if(|measurement| measurement.is_finished()) {
             Some(measurement) => {
                 self.next = Instant::now() + POLL_INTERVAL;
@@ -72,7 +72,8 @@ impl Watch {
             }
             None if self.measurement.is_none() && Instant::now() >= self.next => {
                 let (directory, head) = (self.directory.clone(), self.head);
-                self.measurement = Some(tokio::task::spawn_blocking(move || used(&directory, head, BYTES, ENTRIES)));
+                self.measurement =
+                    Some(tokio::task::spawn_blocking(move || used(&directory, head, MAX_BYTES, MAX_ENTRIES)));
                 None
             }
             None => None,
@@ -161,7 +162,7 @@ fn removed(root: &Path, head: Pid) -> u64 {
         mapped.extend(maps.lines().filter_map(|line| removed_mapping(line, &root)));
     }
     let only_mapped = mapped.difference(&open).count() as u64;
-    bytes.saturating_add(only_mapped.saturating_mul(MAPPED))
+    bytes.saturating_add(only_mapped.saturating_mul(MAPPED_FILE_BYTES))
 }
 
 /// Returns the inode of a line of /proc/PID/maps if the line is about a removed file below `root`.

@@ -12,7 +12,7 @@ const THREADS: u64 = 512;
 const SOCKET: u64 = 512 << 10;
 
 /// Returns the limit that a copy exceeds, as words to follow "it was stopped:".
-pub(super) fn over(pid: Pid) -> Option<String> {
+pub(super) fn exceeded_limit(pid: Pid) -> Option<String> {
     // A directory has a link for each directory in it, and two of its own.
     let threads = std::fs::metadata(format!("/proc/{}/task", pid.as_raw_nonzero())).ok()?.nlink().saturating_sub(2);
     (threads > THREADS).then(|| format!("it started more than {THREADS} threads"))
@@ -60,7 +60,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let pid = rustix::process::getpid();
         assert_eq!(memory(pid), 0);
-        assert_eq!(over(pid), None);
+        assert_eq!(exceeded_limit(pid), None);
         drop(listener);
     }
 }

@@ -127,11 +127,11 @@ impl WarmCopies {
     }
 
     /// Returns a guard that prepares the warm copy for the check after one with these parameters.
-    pub(super) fn after(&self, params: &CheckParams) -> Next {
+    pub(super) fn prepare_when_dropped(&self, params: &CheckParams) -> NextCopyGuard {
         let room =
             (params.text.len() as u64 * MEMORY_PER_TEXT_BYTE).clamp(PREPARED_MEMORY_BOUNDS.0, PREPARED_MEMORY_BOUNDS.1);
         let room = (room * 2 <= params.memory).then_some(room);
-        Next { copies: self.clone(), confine: params.confine, room }
+        NextCopyGuard { copies: self.clone(), confine: params.confine, room }
     }
 
     fn prepare(&self, wanted: WarmParams) {
@@ -192,7 +192,7 @@ impl WarmCopies {
 
 /// A guard that prepares a warm copy for the next check when it is dropped, also if its own check
 /// was cancelled because the text changed. The next check will probably have the same parameters.
-pub(super) struct Next {
+pub(super) struct NextCopyGuard {
     copies: WarmCopies,
     confine: bool,
     /// Bytes of memory to prepare. `None` if that is more than half of the memory of a check; no
@@ -200,7 +200,7 @@ pub(super) struct Next {
     room: Option<u64>,
 }
 
-impl Drop for Next {
+impl Drop for NextCopyGuard {
     fn drop(&mut self) {
         if let Some(room) = self.room {
             self.copies.prepare(WarmParams { warm: true, text: "", confine: self.confine, room });

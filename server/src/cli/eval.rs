@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let answer = match (answer, &args.package) {
         (Ok(answer), _) => answer,
         (Err(error), Some(package)) => {
-            let near = packages::near(&place, package, PromptKind::InShell).unwrap_or_default();
+            let near = packages::similar_names_hint(&place, package, PromptKind::InShell).unwrap_or_default();
             return Err(Failure::cannot(format!("{error}{near}")));
         }
         (Err(error), None) => return Err(Failure::cannot(error.to_string())),
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     }
     // Errors in code that could not be read are rendered as `consort check` renders them.
     let code = Code { name, text: &code, lines_before: 0 };
-    let near = |package: &str| packages::near(&place, package, PromptKind::InShell);
+    let near = |package: &str| packages::similar_names_hint(&place, package, PromptKind::InShell);
     match outcome.error.as_ref().and_then(|error| reading_errors(&code, error, near)) {
         Some(shown) => print_error_as_it_is(&shown)?,
         None => print_error(&failure_message(&outcome))?,

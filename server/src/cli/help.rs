@@ -4,14 +4,14 @@
 use clap::{Arg, Command};
 
 /// A placeholder, until the help is printed, for a space at which a line is not broken.
-const FIXED: char = '\u{a0}';
+const FIXED_SPACE: char = '\u{a0}';
 /// The maximum length of a last word that must not be on a line of its own.
-const SHORT: usize = 12;
+const MAX_SHORT_WORD_CHARS: usize = 12;
 
 /// Returns the command, with its help and that of its subcommands prepared for [`printed`].
 pub(super) fn prepared(command: Command) -> Command {
-    let about = command.get_about().map(|text| fixed(&text.to_string()));
-    let after = command.get_after_help().map(|text| fixed(&text.to_string()));
+    let about = command.get_about().map(|text| with_fixed_spaces(&text.to_string()));
+    let after = command.get_after_help().map(|text| with_fixed_spaces(&text.to_string()));
     let mut command = command.mut_args(argument).mut_subcommands(prepared);
     if let Some(about) = about {
         command = command.about(about);
@@ -24,24 +24,24 @@ pub(super) fn prepared(command: Command) -> Command {
 
 /// Returns help as it is printed.
 pub(super) fn printed(text: &str) -> String {
-    text.replace(FIXED, " ")
+    text.replace(FIXED_SPACE, " ")
 }
 
 fn argument(argument: Arg) -> Arg {
-    let help = argument.get_help().map(|text| fixed(&text.to_string()));
+    let help = argument.get_help().map(|text| with_fixed_spaces(&text.to_string()));
     match help {
         Some(help) => argument.help(help),
         None => argument,
     }
 }
 
-fn fixed(text: &str) -> String {
-    text.split('\n').map(line).collect::<Vec<String>>().join("\n")
+fn with_fixed_spaces(text: &str) -> String {
+    text.split('\n').map(with_fixed_spaces_in_line).collect::<Vec<String>>().join("\n")
 }
 
 /// Returns a line of help in which the spaces are replaced at which it is not broken.
-fn line(text: &str) -> String {
-    let space = FIXED.to_string();
+fn with_fixed_spaces_in_line(text: &str) -> String {
+    let space = FIXED_SPACE.to_string();
     let code = text.trim_start_matches(' ');
     if code.len() < text.len() {
         return format!("{}{}", &text[..text.len() - code.len()], code.replace(' ', &space));
@@ -51,7 +51,7 @@ fn line(text: &str) -> String {
     let parts = parts.map(|(index, part)| if index % 2 == 1 { part.replace(' ', &space) } else { part.to_owned() });
     let text = parts.collect::<Vec<String>>().join("`");
     match text.rsplit_once(' ') {
-        Some((before, last)) if last.chars().count() <= SHORT => format!("{before}{space}{last}"),
+        Some((before, last)) if last.chars().count() <= MAX_SHORT_WORD_CHARS => format!("{before}{space}{last}"),
         _ => text,
     }
 }
@@ -105,7 +105,10 @@ mod tests {
                     // The line is code, or the name of an option or argument.
                     let is_name = word.starts_with(['-', '<', '[']);
                     let is_code = is_name || code.iter().any(|code| code == line);
-                    let alone = !is_code && !word.is_empty() && !word.contains(' ') && word.chars().count() <= SHORT;
+                    let alone = !is_code
+                        && !word.is_empty()
+                        && !word.contains(' ')
+                        && word.chars().count() <= MAX_SHORT_WORD_CHARS;
                     assert!(begins || !alone, "{width}: {before:?}, {line:?}");
                 }
             }

@@ -7,7 +7,7 @@ use consort::ide::asd::AsdFiles;
 use consort::model::evaluation::EvalOutcome;
 
 /// The maximum edit distance of a suggestion.
-const NEAR: usize = 3;
+const MAX_EDIT_DISTANCE: usize = 3;
 
 /// The place where a person has named a package. It determines the command for loading a system
 /// there.
@@ -31,7 +31,7 @@ impl PromptKind {
 /// Returns a sentence that names the packages with names like one that the image does not have, or
 /// otherwise the workspace's systems with such names. Returns `None` if the image has the package
 /// or does not answer.
-pub(super) fn near(place: &Place, wanted: &str, asked: PromptKind) -> Option<String> {
+pub(super) fn similar_names_hint(place: &Place, wanted: &str, asked: PromptKind) -> Option<String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).ok()?;
     let code = "(format nil \"~{~A~^ ~}\" (loop for package in (list-all-packages) \
                 append (cons (package-name package) (package-nicknames package))))";
@@ -50,8 +50,8 @@ fn suggestion(wanted: &str, names: &[&str], systems: &[String], asked: PromptKin
     }
     let distance = |name: &str| strsim::damerau_levenshtein(&wanted, name);
     let like = |name: &str| {
-        distance(name) <= NEAR.min((wanted.chars().count() / 3).max(1))
-            || (wanted.len() > NEAR && name.starts_with(&wanted))
+        distance(name) <= MAX_EDIT_DISTANCE.min((wanted.chars().count() / 3).max(1))
+            || (wanted.len() > MAX_EDIT_DISTANCE && name.starts_with(&wanted))
     };
     let mut near: Vec<&str> = names.iter().filter(|name| like(name)).copied().collect();
     near.sort_by_key(|name| distance(name));

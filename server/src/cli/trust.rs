@@ -15,7 +15,7 @@ use consort::shown;
 use super::output::{Failure, print, print_error};
 
 /// The maximum length of an answer, in bytes.
-const ANSWER: u64 = 1_000;
+const MAX_ANSWER_BYTES: u64 = 1_000;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     // contains by now.
     let lines: String = untrusted.lines().iter().map(|line| format!("    {line}\n")).collect();
     print(&format!("{shown} wants:\n{lines}This runs programs or code of the workspace as you.\n"))?;
-    if !args.yes && !agreed()? {
+    if !args.yes && !ask_for_agreement()? {
         print("It is not trusted, and nothing was changed.\n")?;
         return Ok(ExitCode::FAILURE);
     }
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// Asks the person in the terminal.
-fn agreed() -> Result<bool, Failure> {
+fn ask_for_agreement() -> Result<bool, Failure> {
     if !io::stdin().is_terminal() {
         return Err(Failure::cannot(
             "nobody can be asked, since standard input is not a terminal: run the command in a terminal, or with --yes if you trust these settings",
@@ -78,7 +78,7 @@ fn agreed() -> Result<bool, Failure> {
     }
     print("Do you trust it? [y/N] ")?;
     let mut answer = String::new();
-    io::stdin().lock().take(ANSWER).read_line(&mut answer)?;
+    io::stdin().lock().take(MAX_ANSWER_BYTES).read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 

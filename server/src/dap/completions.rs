@@ -16,7 +16,7 @@ use crate::text::document::Document;
 use crate::text::names;
 
 /// The time limit for the index to get the names that the last evaluation defined.
-const CURRENT: Duration = Duration::from_secs(1);
+const INDEX_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval at which the index is polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The name of the console's text, which has no file.
@@ -35,7 +35,7 @@ pub(super) async fn complete(connection: &Connection, arguments: Completions) ->
         }
     };
     // After the time limit, the index is used as it is. It then has most names.
-    let _ = crate::steady::timeout(CURRENT, current).await;
+    let _ = crate::steady::timeout(INDEX_TIMEOUT, current).await;
     let context = connection.session.context(connection.client).await;
     let uri = uri_of_path(&connection.session.workspace().join(NAME));
     let cursor = Cursor { context, uri, document: console.document, offset: console.offset };

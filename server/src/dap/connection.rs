@@ -32,17 +32,17 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 /// one.
 pub(super) const IDLE_THREAD: u64 = i32::MAX as u64;
 /// The maximum time that a message waits for the output that was printed before it.
-const OUTPUT: Duration = Duration::from_secs(1);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time limit for evaluations to end after their stops were aborted, and again for the last
 /// messages to be written.
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of texts that are kept for clients to read.
-const TEXTS: usize = 50;
+const MAX_KEPT_TEXTS: usize = 50;
 /// The maximum number of loaded forms whose text is kept: those of a page of frames.
 const MAX_LOADED: usize = super::answers::MAX_PAGE;
 /// The reference of the first loaded form that is kept. The reference of an evaluated text is the
 /// number of its request, which is smaller.
-const LOADED: u64 = 1_500_000_000;
+const FIRST_LOADED_REFERENCE: u64 = 1_500_000_000;
 
 /// The state of a connection.
 pub(super) struct Connection {
@@ -158,7 +158,7 @@ impl Connection {
     }
 
     /// Waits until the output that the client's running evaluations have printed so far is sent,
-    /// for [`OUTPUT`] at most.
+    /// for [`OUTPUT_TIMEOUT`] at most.
     pub(super) async fn flush(&self) {
         let mut told = Vec::new();
         for running in lock(&self.evaluations).iter().filter(|running| running.sent.get().is_some()) {
@@ -173,7 +173,7 @@ impl Connection {
                 let _ = flushed.await;
             }
         };
-        if crate::steady::timeout(OUTPUT, flushed).await.is_err() {
+        if crate::steady::timeout(OUTPUT_TIMEOUT, flushed).await.is_err() {
             tracing::info!("output of an evaluation is late for its debugger");
         }
     }
@@ -400,8 +400,8 @@ impl Connection {
     /// Keeps a text. If there are then too many evaluated texts or loaded forms, drops the oldest
     /// of them.
     fn keep_text(&self, text: KeptText) {
-        let is_loaded = |text: &KeptText| text.reference >= LOADED;
-        let (kind, max) = (is_loaded(&text), if is_loaded(&text) { MAX_LOADED } else { TEXTS });
+        let is_loaded = |text: &KeptText| text.reference >= FIRST_LOADED_REFERENCE;
+        let (kind, max) = (is_loaded(&text), if is_loaded(&text) { MAX_LOADED } else { MAX_KEPT_TEXTS });
         let mut texts = lock(&self.texts);
         texts.push_back(text);
         if texts.iter().filter(|one| is_loaded(one) == kind).count() > max
@@ -413,10 +413,12 @@ impl Connection {
 
     /// Keeps the text of a loaded form, and returns the reference by which the client reads it.
     pub(super) fn keep_loaded(&self, text: String) -> u64 {
-        if let Some(known) = lock(&self.texts).iter().find(|known| known.reference >= LOADED && known.text == text) {
+        if let Some(known) =
+            lock(&self.texts).iter().find(|known| known.reference >= FIRST_LOADED_REFERENCE && known.text == text)
+        {
             return known.reference;
         }
-        let reference = LOADED + self.loaded.fetch_add(1, Ordering::SeqCst);
+        let reference = FIRST_LOADED_REFERENCE + self.loaded.fetch_add(1, Ordering::SeqCst);
         self.keep_text(KeptText { reference, text });
         reference
     }

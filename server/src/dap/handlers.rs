@@ -14,7 +14,7 @@ use super::protocol::{Message, Request};
 use crate::session::requests::{self, ClientQuota};
 
 /// The largest number of requests in progress. A debugger has a few. Evaluations wait their turn.
-const REQUESTS: usize = 256;
+const MAX_CONCURRENT_REQUESTS: usize = 256;
 const PANICKED: &str = "This is a bug in Consort; please report it with the log. The debugger continues.";
 
 /// The requests in progress.
@@ -36,9 +36,10 @@ impl Handlers {
     /// there are too many requests.
     pub(super) fn start(&mut self, request: &Request, handler: impl Future<Output = ()> + Send + 'static) {
         let (number, command) = (request.seq, request.command.clone());
-        if self.running.len() >= REQUESTS {
-            let why =
-                format!("{REQUESTS} requests are in progress on this connection; wait for some of their answers.");
+        if self.running.len() >= MAX_CONCURRENT_REQUESTS {
+            let why = format!(
+                "{MAX_CONCURRENT_REQUESTS} requests are in progress on this connection; wait for some of their answers."
+            );
             return self.out.send(Message::response(number, &command, Err(why)));
         }
         let mut handler = Box::pin(handler);
@@ -100,7 +101,7 @@ mod tests {
 
     fn connected() -> (Handlers, Frames<DuplexStream>) {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (out, outgoing) = outgoing::channel(outgoing::UNREAD);
+        let (out, outgoing) = outgoing::channel(outgoing::MAX_UNREAD_BYTES);
         tokio::spawn(outgoing.write_to(theirs));
         (Handlers::new(out), Frames::new(ours))
     }
@@ -132,13 +133,13 @@ mod tests {
     #[tokio::test]
     async fn more_requests_than_a_debugger_has_are_refused() {
         let (mut handlers, mut frames) = connected();
-        for number in 0..REQUESTS as u64 {
+        for number in 0..MAX_CONCURRENT_REQUESTS as u64 {
             handlers.start(&request(number), std::future::pending());
         }
         handlers.start(&request(999), std::future::pending());
         let answer = answer(&mut frames).await;
         assert_eq!((&answer["request_seq"], &answer["success"]), (&json!(999), &json!(false)), "{answer}");
-        assert_eq!(handlers.running.len(), REQUESTS);
+        assert_eq!(handlers.running.len(), MAX_CONCURRENT_REQUESTS);
         handlers.shutdown().await;
     }
 }

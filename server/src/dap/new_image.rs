@@ -10,7 +10,7 @@ use crate::model::image::ImageError;
 
 /// The time limit for setting all that a client wants in a new image. It is long, because texts and
 /// definitions are read with reader macros and macros of the user.
-const LIMIT: Duration = Duration::from_secs(120);
+const SETTING_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Sets all breakpoints and filters in the present image, unless this was done already. With
 /// `anew`, sets them again.
@@ -24,8 +24,8 @@ pub(super) async fn set_all(connection: &Connection, anew: bool) {
         exceptions::set_again(connection).await;
         breakpoints::set_again(connection, None).await;
     };
-    if crate::steady::timeout(LIMIT, setting).await.is_err() {
-        let seconds = LIMIT.as_secs();
+    if crate::steady::timeout(SETTING_TIMEOUT, setting).await.is_err() {
+        let seconds = SETTING_TIMEOUT.as_secs();
         connection.print_in_console(&format!(
             "Not all breakpoints were set in the new image: it took longer than {seconds} s. Set them again.\n"
         ));

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::protocol::Message;
 
 /// The maximum number of bytes that wait for a client. Beyond it, the connection is closed.
-pub(super) const UNREAD: usize = 64 << 20;
+pub(super) const MAX_UNREAD_BYTES: usize = 64 << 20;
 
 /// The end of a queue into which messages are put. Clones share the queue.
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::answers::{Answer, error_message};
 use super::connection::Connection;
 use super::protocol::{Evaluate, InFrame, SourceOf, StackTrace, Variables};
-use super::replay::{RecordedHandle, Replay};
+use super::replay::{RecordedReferent, Replay};
 use crate::locked::lock;
 use crate::model::recording::{RecordedCall, RecordedValue};
 use crate::session::recordings::{ReplayEvaluate, ReplayFrames, ReplayText, ReplayValues};
@@ -23,7 +23,7 @@ async fn event(replay: &Replay) -> Result<u64, String> {
 /// Returns the event and the number of a frame.
 fn frame_of(replay: &Replay, number: u64) -> Result<(u64, u64), String> {
     match lock(&replay.handles).get(number) {
-        Some(RecordedHandle::Frame { event, frame }) => Ok((event, frame)),
+        Some(RecordedReferent::Frame { event, frame }) => Ok((event, frame)),
         _ => Err(NO_FRAME.into()),
     }
 }
@@ -40,7 +40,7 @@ pub(super) async fn stack_trace(connection: &Connection, replay: &Replay, argume
         .zip(&calls.rows)
         .map(|(frame, call)| {
             let mut shown = place(replay, call);
-            shown["id"] = json!(handles.number(RecordedHandle::Frame { event, frame }));
+            shown["id"] = json!(handles.number(RecordedReferent::Frame { event, frame }));
             shown["name"] = json!(call.name);
             shown["canRestart"] = json!(false);
             shown
@@ -77,7 +77,7 @@ pub(super) async fn source(connection: &Connection, replay: &Replay, arguments: 
 pub(super) fn scopes(replay: &Replay, arguments: &InFrame) -> Answer {
     let (event, frame) = frame_of(replay, arguments.frame_id)?;
     let mut handles = lock(&replay.handles);
-    let mut scope = |scope| handles.number(RecordedHandle::Values { event, frame, scope, path: Vec::new() });
+    let mut scope = |scope| handles.number(RecordedReferent::Values { event, frame, scope, path: Vec::new() });
     let (variables, values) = (scope("variables"), scope("values"));
     Ok(json!({"scopes": [
         {"name": "Variables", "presentationHint": "locals", "variablesReference": variables, "expensive": false},
@@ -87,8 +87,8 @@ pub(super) fn scopes(replay: &Replay, arguments: &InFrame) -> Answer {
 
 /// Answers `variables`.
 pub(super) async fn variables(connection: &Connection, replay: &Replay, arguments: Variables) -> Answer {
-    let handle = lock(&replay.handles).get(arguments.variables_reference);
-    let Some(RecordedHandle::Values { event, frame, scope, path }) = handle else {
+    let referent = lock(&replay.handles).get(arguments.variables_reference);
+    let Some(RecordedReferent::Values { event, frame, scope, path }) = referent else {
         return Err("The value is no longer available.".into());
     };
     let mut shown = Vec::new();
@@ -101,8 +101,12 @@ pub(super) async fn variables(connection: &Connection, replay: &Replay, argument
         let mut handles = lock(&replay.handles);
         let got = page.rows.len() as u64;
         for (index, value) in (start..).zip(&page.rows) {
-            let inside =
-                || RecordedHandle::Values { event, frame, scope, path: path.iter().copied().chain([index]).collect() };
+            let inside = || RecordedReferent::Values {
+                event,
+                frame,
+                scope,
+                path: path.iter().copied().chain([index]).collect(),
+            };
             let reference = if value.parts == 0 { 0 } else { handles.number(inside()) };
             let mut one = json!({"name": value.name, "value": value.value, "variablesReference": reference});
             if scope == "variables" && path.is_empty() {
@@ -128,7 +132,7 @@ pub(super) async fn evaluate(connection: &Connection, replay: &Replay, arguments
     let question = ReplayEvaluate { event, frame, code: arguments.expression, hover: arguments.context == "hover" };
     let value = connection.session.ask_recording(replay.number, &question).await.map_err(error_message)?;
     let RecordedValue { value, parts, path, .. } = value;
-    let inside = RecordedHandle::Values { event, frame, scope: "variables", path };
+    let inside = RecordedReferent::Values { event, frame, scope: "variables", path };
     let reference = if parts == 0 { 0 } else { lock(&replay.handles).number(inside) };
     Ok(json!({"result": value, "variablesReference": reference}))
 }

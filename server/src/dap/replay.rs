@@ -8,7 +8,7 @@ use super::requested::RequestedBreakpoints;
 use crate::model::recording::RecordedMoment;
 
 /// The maximum number of handles of a client. When there are more, the oldest are removed.
-const LIMIT: u64 = 50_000;
+const MAX_HANDLES: u64 = 50_000;
 
 /// The state of a client in a recording.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Replay {
 
 /// The referent of a client's frame id or `variablesReference`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum RecordedHandle {
+pub(super) enum RecordedReferent {
     /// A call that contains an event.
     Frame { event: u64, frame: u64 },
     /// The values of a scope, or the parts of a value.
@@ -34,18 +34,18 @@ pub(super) enum RecordedHandle {
 #[derive(Debug, Default)]
 pub(super) struct RecordedHandles {
     last: u64,
-    handles: HashMap<u64, RecordedHandle>,
+    handles: HashMap<u64, RecordedReferent>,
 }
 
 impl RecordedHandles {
-    pub(super) fn number(&mut self, handle: RecordedHandle) -> u64 {
+    pub(super) fn number(&mut self, referent: RecordedReferent) -> u64 {
         self.last += 1;
-        self.handles.insert(self.last, handle);
-        self.handles.remove(&self.last.saturating_sub(LIMIT));
+        self.handles.insert(self.last, referent);
+        self.handles.remove(&self.last.saturating_sub(MAX_HANDLES));
         self.last
     }
 
-    pub(super) fn get(&self, number: u64) -> Option<RecordedHandle> {
+    pub(super) fn get(&self, number: u64) -> Option<RecordedReferent> {
         self.handles.get(&number).cloned()
     }
 }

@@ -29,16 +29,16 @@ const PAGE: usize = 200;
 
 /// The maximum time for which a request that resumes a program waits for breakpoints that were sent
 /// before it. Setting those may itself wait for the stopped thread.
-const SETTING: Duration = Duration::from_secs(2);
+const BREAKPOINTS_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Answers a request.
 pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer {
     if let Some(replay) = recording::replay(connection, request)? {
         return recording::answer(connection, replay, request).await;
     }
-    if resuming::REQUESTS.contains(&request.command.as_str()) {
+    if resuming::RESUMING_REQUESTS.contains(&request.command.as_str()) {
         // Requests begin in the order in which they arrived, and the lock is fair.
-        let _ = crate::steady::timeout(SETTING, connection.setting.lock()).await;
+        let _ = crate::steady::timeout(BREAKPOINTS_TIMEOUT, connection.setting.lock()).await;
     }
     match request.command.as_str() {
         "initialize" => {

@@ -11,7 +11,7 @@ use super::protocol::Message;
 use crate::locked::lock;
 
 /// The requests that make a program continue. Their answers say that a thread runs.
-pub(super) const REQUESTS: &[&str] = &[
+pub(super) const RESUMING_REQUESTS: &[&str] = &[
     "continue",
     "next",
     "stepIn",
@@ -46,7 +46,7 @@ impl DelayedStops {
     /// Delays reports of stops until the answer to a request, if the request makes a program
     /// continue.
     pub(super) fn request<'a>(&'a self, command: &str, out: &'a Sender) -> Option<ResumingRequest<'a>> {
-        REQUESTS.contains(&command).then(|| {
+        RESUMING_REQUESTS.contains(&command).then(|| {
             self.state().requests += 1;
             ResumingRequest { waiting: self, out }
         })
@@ -96,7 +96,7 @@ mod tests {
     #[tokio::test]
     async fn stops_wait_for_the_last_answer_and_those_that_were_left_are_not_told() {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        let (out, outgoing) = outgoing::channel(outgoing::UNREAD);
+        let (out, outgoing) = outgoing::channel(outgoing::MAX_UNREAD_BYTES);
         tokio::spawn(outgoing.write_to(theirs));
         let waiting = DelayedStops::default();
         assert!(waiting.request("threads", &out).is_none());

@@ -33,7 +33,7 @@ where
 {
     let mut events = session.stop_events();
     let (client, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Cli, name: "debugger".into() });
-    let (out, outgoing) = outgoing::channel(outgoing::UNREAD);
+    let (out, outgoing) = outgoing::channel(outgoing::MAX_UNREAD_BYTES);
     let connection = Arc::new(Connection::new(session, client, out.clone()));
     let mut writer = JoinSet::new();
     writer.spawn(outgoing.write_to(write));

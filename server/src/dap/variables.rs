@@ -11,7 +11,7 @@ use crate::model::inspection::{LispValue, Part};
 use crate::model::stop::Local;
 
 /// The maximum number of handles that a client may have. Beyond it, the oldest are removed.
-const LIMIT: u64 = 50_000;
+const MAX_HANDLES: u64 = 50_000;
 
 /// The referent of a frame id or a `variablesReference` of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Handles {
     pub(super) fn number(&mut self, referent: Referent) -> u64 {
         self.last += 1;
         self.handles.insert(self.last, referent);
-        self.handles.remove(&self.last.saturating_sub(LIMIT));
+        self.handles.remove(&self.last.saturating_sub(MAX_HANDLES));
         self.last
     }
 

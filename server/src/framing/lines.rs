@@ -163,7 +163,7 @@ impl<R: Read> BlockingLines<R> {
     pub(crate) fn fill(&mut self) -> io::Result<bool> {
         let buffer = self.buffer.room();
         let length = buffer.len();
-        buffer.resize(length + super::ROOM, 0);
+        buffer.resize(length + super::MIN_READ_SPACE, 0);
         let read = loop {
             match self.read.read(&mut buffer[length..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -195,7 +195,7 @@ impl<R: Read> BlockingLines<R> {
 mod tests {
     use tokio::io::AsyncWriteExt;
 
-    use super::super::{MAX_KEPT_BUFFER, ROOM};
+    use super::super::{MAX_KEPT_BUFFER, MIN_READ_SPACE};
     use super::*;
 
     /// A blocking stream that delivers the bytes in parts. Before each part, a read times out.
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(&text[..1 << 20])));
         assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(&b"short"[..])));
         assert_eq!(lines.next().await.unwrap(), None);
-        assert!(lines.buffer.bytes.capacity() <= MAX_KEPT_BUFFER + ROOM, "{}", lines.buffer.bytes.capacity());
+        assert!(lines.buffer.bytes.capacity() <= MAX_KEPT_BUFFER + MIN_READ_SPACE, "{}", lines.buffer.bytes.capacity());
     }
 
     #[tokio::test]

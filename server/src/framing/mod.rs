@@ -17,9 +17,9 @@ pub(crate) mod json;
 pub(crate) mod lines;
 
 /// The minimum free space for one read, in bytes.
-const ROOM: usize = 64 << 10;
+const MIN_READ_SPACE: usize = 64 << 10;
 /// The maximum size of the buffer between messages, in bytes. A longer buffer is shrunk.
-const MAX_KEPT_BUFFER: usize = 2 * ROOM;
+const MAX_KEPT_BUFFER: usize = 2 * MIN_READ_SPACE;
 
 /// Moves the unread rest of `buffer`, from `start`, to its front. Frees the space of a long
 /// message, and makes room for a read.
@@ -28,10 +28,10 @@ fn make_room(buffer: &mut Vec<u8>, start: &mut usize) {
         buffer.drain(..*start);
         *start = 0;
     }
-    if buffer.len() < ROOM && buffer.capacity() > MAX_KEPT_BUFFER {
-        buffer.shrink_to(ROOM);
+    if buffer.len() < MIN_READ_SPACE && buffer.capacity() > MAX_KEPT_BUFFER {
+        buffer.shrink_to(MIN_READ_SPACE);
     }
-    buffer.reserve(ROOM);
+    buffer.reserve(MIN_READ_SPACE);
 }
 
 /// Waits until there is something to read from `file`, or the end of file. Returns false if the

@@ -35,10 +35,10 @@ const MAX_REQUEST: usize = 64 << 20;
 const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 
 /// The interval at which a request is told that it waits for the image.
-const WAITING: Duration = Duration::from_secs(2);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The interval at which it is looked for what a request waits for.
-const LOOK: Duration = Duration::from_millis(200);
+const OBSTACLE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A request of the command line.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -316,7 +316,7 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
 /// Resolves with the progress of the image's start, or for a check with what keeps the image from
 /// being copied, when the request may have waited for it for some seconds.
 async fn while_waiting(session: &Session, is_check: bool) -> Reply {
-    crate::steady::sleep(WAITING).await;
+    crate::steady::sleep(PROGRESS_INTERVAL).await;
     loop {
         if let Some(why) = session.copy_obstacle().filter(|_| is_check) {
             return Reply::Waiting { why };
@@ -324,7 +324,7 @@ async fn while_waiting(session: &Session, is_check: bool) -> Reply {
         if let ImageState::Starting { what } = session.image_state() {
             return Reply::Progress { message: format!("waiting for the image: {what}"), done: 0, total: None };
         }
-        crate::steady::sleep(LOOK).await;
+        crate::steady::sleep(OBSTACLE_POLL_INTERVAL).await;
     }
 }
 

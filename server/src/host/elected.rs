@@ -19,14 +19,14 @@ use crate::fault::{self, Call};
 /// The time limit of the wait for a process that holds the locks and does not listen. A killed
 /// process frees the locks at once. A process whose directory was removed listens again within a
 /// second.
-const FREE: Duration = Duration::from_secs(20);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(20);
 /// The polling interval, because no notification of the system covers both a free lock and a
 /// listening socket.
 /// socket.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The maximum number of removed lock files that are kept open.
-const FORMER: usize = 16;
+const MAX_REMOVED_LOCKS: usize = 16;
 
 /// The locks, the claim, and the listening socket.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(super) enum State {
 /// # Errors
 /// Fails with an I/O error, or if a process that is or was the host neither listens nor ends.
 pub fn elect(runtime: &RuntimeDir) -> io::Result<Option<Elected>> {
-    let deadline = Instant::now() + FREE;
+    let deadline = Instant::now() + LISTEN_TIMEOUT;
     loop {
         runtime.create()?;
         let start = runtime.lock_start()?;
@@ -227,7 +227,7 @@ impl Elected {
             Inspection::Recreated(made) => {
                 if let Some(host) = made.host {
                     self.former.push_back(std::mem::replace(&mut self.host, host));
-                    if self.former.len() > FORMER {
+                    if self.former.len() > MAX_REMOVED_LOCKS {
                         self.former.pop_front();
                     }
                 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Returns freed memory to the system. Takes some milliseconds.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code)]
-fn give_back() {
+fn trim_heap() {
     // SAFETY: malloc_trim(3) has no requirements, and is safe in several threads.
     let given_back = unsafe { libc::malloc_trim(0) };
     tracing::debug!(given_back, "unused memory");
@@ -17,10 +17,10 @@ fn give_back() {
 
 /// Does nothing, because other allocators return freed memory by themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn give_back() {}
+fn trim_heap() {}
 
 /// The growth of the host, in bytes, after which unused memory is returned.
-const GROWTH: u64 = 4 << 20;
+const MAX_GROWTH_BYTES: u64 = 4 << 20;
 
 /// The host's resident memory after the last return, in bytes.
 #[derive(Debug, Default)]
@@ -31,12 +31,12 @@ impl Resident {
     /// done on a thread that may block.
     pub(super) fn release_unused(&self, now: bool) {
         let Some(bytes) = resident() else { return };
-        if !now && bytes < self.0.load(Ordering::Relaxed).saturating_add(GROWTH) {
+        if !now && bytes < self.0.load(Ordering::Relaxed).saturating_add(MAX_GROWTH_BYTES) {
             return;
         }
         let after = self.0.clone();
         tokio::task::spawn_blocking(move || {
-            give_back();
+            trim_heap();
             after.store(resident().unwrap_or(bytes), Ordering::Relaxed);
         });
     }

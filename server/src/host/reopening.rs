@@ -79,7 +79,7 @@ impl Retired {
     }
 
     /// Waits until the bridges have opened their documents at this host, or ended.
-    pub(super) async fn released(self) {
+    pub(super) async fn wait_until_reopened(self) {
         let this = Arc::new(self);
         let all = async {
             loop {
@@ -117,7 +117,7 @@ mod tests {
         assert!(retired.is_held());
         drop(other);
         assert!(!retired.is_held(), "the new host's are not waited for");
-        retired.released().await;
+        retired.wait_until_reopened().await;
         drop(new);
         assert!(retire(&runtime).is_none());
         assert!(!path(&runtime).exists());
@@ -136,7 +136,7 @@ mod tests {
         let retired = retire(&runtime).unwrap();
         assert!(retired.is_held());
         drop(bridge);
-        retired.released().await;
+        retired.wait_until_reopened().await;
         assert!(retire(&runtime).is_none());
     }
 }

@@ -38,7 +38,7 @@ const HOST_LOCK: &str = "lock";
 const HOST_FILE: u64 = 64 << 10;
 
 /// The time limit for a killed host to free its locks.
-const FREED: Duration = Duration::from_secs(5);
+const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The contents of `host.json`.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -287,7 +287,7 @@ impl RuntimeDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other?,
         }
-        let deadline = Instant::now() + FREED;
+        let deadline = Instant::now() + LOCK_RELEASE_TIMEOUT;
         loop {
             let start = self.lock_start()?;
             if let Some(host) = self.lock_host()? {

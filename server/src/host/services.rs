@@ -47,7 +47,7 @@ impl SharedImage {
         let (image, events) = Image::prepare(config.lisp.clone(), workspace, runtime.work());
         let session = Session::start(config, workspace.to_path_buf(), image.clone(), events);
         if let Some(retired) = reopening::retire(runtime) {
-            session.wait_for_documents(retired.released());
+            session.wait_for_documents(retired.wait_until_reopened());
         }
         let lives = |bridge: &BridgeKey| process_table::started(bridge.process) == Some(bridge.started);
         let breakpoints = BreakpointRecords::open(runtime.breakpoints(), lives);

@@ -21,7 +21,7 @@ const SOURCES: usize = 5_000;
 /// File extensions of Common Lisp sources.
 const LISP: [&str; 5] = ["lisp", "lsp", "cl", "l", "asd"];
 /// The number of directories above a file outside the workspace that are searched for its `.asd`.
-const ABOVE: usize = 4;
+const MAX_PARENTS: usize = 4;
 /// The time for which a listing is used again, unless [`AsdFiles::forget`] drops it before.
 const CACHE_TIME: Duration = Duration::from_secs(10);
 /// Directories of third-party systems or build products.
@@ -107,7 +107,7 @@ impl AsdFiles {
             .cloned();
         let mut found = Vec::new();
         for (above, directory) in file.ancestors().skip(1).enumerate() {
-            if root.is_none() && above > ABOVE {
+            if root.is_none() && above > MAX_PARENTS {
                 break;
             }
             found.extend(in_directory(directory, root.as_deref().unwrap_or(directory)).0);

@@ -58,7 +58,7 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
         return Vec::new();
     }
     let index = cursor.context.texts_index().await;
-    let mut lookup = Lookup::into(&cursor.context, &index).await;
+    let mut lookup = Lookup::new(&cursor.context, &index).await;
     if let Some(here) = enclosing::at(&cursor.document, span.start)
         && here.defined.is_some()
         && here.selection.start <= span.start
@@ -112,7 +112,7 @@ pub async fn outgoing<B: Backend>(
     offset: impl FnOnce(&Rope) -> usize,
 ) -> Vec<Calls> {
     let index = context.texts_index().await;
-    let mut lookup = Lookup::into(context, &index).await;
+    let mut lookup = Lookup::new(context, &index).await;
     let Some(path) = path_of_uri(uri) else { return Vec::new() };
     let Some(text) = lookup.texts.get(&path).await else { return Vec::new() };
     let Some(here) = enclosing::at(&text.document, offset(text.document.text())) else { return Vec::new() };

@@ -44,7 +44,7 @@ const LIMIT: usize = 100;
 /// The maximum number of completions of a name outside a document.
 const LIMIT_OUTSIDE: usize = 200;
 /// The maximum number of other open texts whose definitions are offered.
-const OPEN: usize = 20;
+const MAX_OPEN_TEXTS: usize = 20;
 
 /// The completions of a partial name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -198,7 +198,7 @@ fn of_name<B: Backend>(
         found.extend(keywords::keywords(cursor, typed, scope, &words));
     }
     let bindings = form.as_ref().map(|form| partial_name::bindings(document, form, offset)).unwrap_or_default();
-    let others = cursor.context.open().filter(|other| !other.text().is_instance(document.text())).take(OPEN);
+    let others = cursor.context.open().filter(|other| !other.text().is_instance(document.text())).take(MAX_OPEN_TEXTS);
     let others = others.filter(|other| crate::text::forms::package_at(other, other.text().len_chars()) == name.package);
     let sources = Sources {
         index: scope.0,

@@ -35,7 +35,7 @@ pub async fn implementations<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
 /// in texts of the workspace, whether loaded or not.
 async fn in_workspace<B: Backend>(cursor: &Cursor<B>, named: &Named, wanted: fn(&str) -> bool) -> Vec<Target> {
     let index = cursor.context.texts_index().await;
-    let mut lookup = Lookup::into(&cursor.context, &index).await;
+    let mut lookup = Lookup::new(&cursor.context, &index).await;
     lookup.definitions(named, wanted).await.iter().map(Item::target).collect()
 }
 

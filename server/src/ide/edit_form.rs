@@ -73,7 +73,7 @@ impl<'t> Source<'t> {
     /// # Errors
     /// No form, or more than one, is selected.
     pub(super) fn target(&self, operator: &str, selector: &DefinitionSelector, name: &str) -> Result<usize, Refusal> {
-        let found = self.keys.found(selector, operator);
+        let found = self.keys.selected(selector, operator);
         match found.as_slice() {
             [one] => Ok(*one),
             found => Err(self.not_alone(found, operator, name)),

@@ -66,7 +66,7 @@ pub(super) struct Lookup<'a, B> {
 }
 
 impl<'a, B: Backend> Lookup<'a, B> {
-    pub(super) async fn into(context: &'a Context<B>, index: &'a Snapshot) -> Lookup<'a, B> {
+    pub(super) async fn new(context: &'a Context<B>, index: &'a Snapshot) -> Lookup<'a, B> {
         Lookup { context, index, texts: context.texts(), unavailable: false }
     }
 

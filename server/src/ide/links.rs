@@ -45,7 +45,7 @@ pub async fn links<B: Backend>(context: &Context<B>, uri: &str, document: &Docum
         return Vec::new();
     }
     let index = context.texts_index().await;
-    let mut lookup = Lookup::into(context, &index).await;
+    let mut lookup = Lookup::new(context, &index).await;
     let (mut files, mut found) = (Vec::new(), Vec::new());
     for (span, candidate) in candidates {
         match candidate {

@@ -17,7 +17,7 @@ pub async fn find<B: Backend>(backend: &B, manuals: &Manuals, name: &str, packag
 }
 
 /// Returns the message for a name without a page.
-pub fn none(name: &str) -> String {
+pub fn no_page_message(name: &str) -> String {
     format!(
         "Neither the HyperSpec nor SBCL's manual has a page about {}. They are about symbols of COMMON-LISP, format \
          directives (~A), reader macros (#') and symbols of SB-EXT, SB-THREAD and the like.",
@@ -41,7 +41,7 @@ mod tests {
         assert_eq!(url("run-program").as_deref(), Some("http://www.sbcl.org/manual/#Running-external-programs"));
         assert_eq!(url("~%").as_deref(), Some("http://www.lispworks.com/documentation/HyperSpec/Body/22_cab.htm"));
         assert_eq!(url("scan"), None);
-        assert!(none("scan").contains("about scan."));
+        assert!(no_page_message("scan").contains("about scan."));
         let absent = FakeImage::absent();
         assert!(run(find(&absent, &Manuals::default(), "car", None)).is_some(), "without an image");
     }

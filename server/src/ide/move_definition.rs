@@ -224,13 +224,13 @@ fn extract(document: &Document, offset: usize) -> Result<ExtractedDefinition, St
     if let Some((_, reader)) = first_reader(document, top.span.start) {
         return Err(format!("{reader} changes how its file is read."));
     }
-    let (text, removed) = cut(document, top.span);
+    let (text, removed) = form_with_comments(document, top.span);
     Ok(ExtractedDefinition { defined, package, text, removed })
 }
 
 /// Returns the text of a form with the comments directly above it and after it on the line, and the
 /// span to remove.
-fn cut(document: &Document, form: Span) -> (String, Span) {
+fn form_with_comments(document: &Document, form: Span) -> (String, Span) {
     let text = document.text();
     let blank = |line: usize| text.line(line).chars().all(char::is_whitespace);
     let first = text.char_to_line(form.start);

@@ -30,7 +30,7 @@ const MAX_REFERENCES: usize = 10_000;
 
 /// The number of references between two reports of progress, and two moments at which the search
 /// can be given up.
-const STEP: usize = 16;
+const PROGRESS_INTERVAL: usize = 16;
 
 /// Reports the numbers of steps that are done and in all.
 pub type Step<'a> = &'a (dyn Fn(usize, usize) + Sync);
@@ -315,7 +315,7 @@ async fn recorded(
     // A name is searched for in the whole text, so each text is read once for all names.
     let mut by_name: HashMap<usize, HashMap<String, Arc<[Defined]>>> = HashMap::new();
     for (done, reference) in references.iter().enumerate() {
-        if done % STEP == 0 {
+        if done % PROGRESS_INTERVAL == 0 {
             step(done, 2 * references.len());
             tokio::task::yield_now().await;
         }
@@ -336,7 +336,7 @@ async fn recorded(
     let mut found = Vec::new();
     let count = referrers.len();
     for (done, (text, name, top, recorded)) in referrers.into_iter().enumerate() {
-        if done % STEP == 0 {
+        if done % PROGRESS_INTERVAL == 0 {
             step(references.len() + done * references.len() / count, 2 * references.len());
             tokio::task::yield_now().await;
         }

@@ -125,7 +125,7 @@ fn context<'a>(lines: Lines<'a, '_>, related: &Related, label: &'a str) -> Eleme
 /// long. Only these lines are passed on, so that the cost does not grow with the file.
 fn snippet<'a>(of: Lines<'a, '_>, span: Span, kind: AnnotationKind, label: Option<&'a str>) -> Element<'a> {
     let Lines { name, text, before } = of;
-    let Some((lines, first_line, bytes)) = cut(text, span) else {
+    let Some((lines, first_line, bytes)) = lines_of_span(text, span) else {
         let LineColumn { line, column } = line_column(text, span.start.min(text.len_chars()));
         return Origin::path(name).line(before + line).char_column(column).into();
     };
@@ -138,7 +138,7 @@ fn snippet<'a>(of: Lines<'a, '_>, span: Span, kind: AnnotationKind, label: Optio
 
 /// Returns the text of a span's lines, the number of the first line (1-based), and the span in
 /// bytes of that text. Returns `None` if the lines are longer than [`MAX_LINES_BYTES`].
-fn cut(text: &Rope, span: Span) -> Option<(String, usize, Range<usize>)> {
+fn lines_of_span(text: &Rope, span: Span) -> Option<(String, usize, Range<usize>)> {
     let start = span.start.min(text.len_chars());
     let end = span.end.clamp(start, text.len_chars());
     let first = text.char_to_line(start);

@@ -12,7 +12,7 @@ use crate::text::names;
 use crate::text::tree::{Kind, ROOT, Tree};
 
 /// The time limit for the image's answer. After it, the text alone is used.
-const IMAGE: Duration = Duration::from_millis(500);
+const IMAGE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The maximum number of names in one query to the image.
 const MAX_NAMES: usize = 20_000;
 /// The maximum length in bytes of a name in a query to the image.
@@ -78,5 +78,5 @@ pub async fn kinds<B: Backend>(backend: &B, asked: SymbolsByPackage) -> Vec<(Str
         }
         known
     };
-    tokio::time::timeout(IMAGE, query).await.unwrap_or_default()
+    tokio::time::timeout(IMAGE_TIMEOUT, query).await.unwrap_or_default()
 }

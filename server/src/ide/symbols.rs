@@ -64,11 +64,11 @@ pub struct Symbol {
 /// kilobytes as a message to an editor.
 pub const MAX_DEFINITIONS: usize = 10_000;
 /// The size of a large form, in bytes. A larger top-level form is reported without its contents.
-const LARGE: usize = 4 << 20;
+const LARGE_FORM_BYTES: usize = 4 << 20;
 /// The number of bytes at the beginning of a large form that are parsed.
-const BEGINNING: usize = 4096;
+const PARSED_BEGINNING_BYTES: usize = 4096;
 /// The maximum size of a group of forms that are parsed together, in bytes.
-const TOGETHER: usize = 256 << 10;
+const MAX_GROUP_BYTES: usize = 256 << 10;
 
 /// The outline of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -91,12 +91,12 @@ pub fn outline(text: &str, scan: &Scan) -> Outline {
             break;
         }
         let bytes = first.bytes.start..first.bytes.end;
-        if bytes.len() > LARGE {
+        if bytes.len() > LARGE_FORM_BYTES {
             found.extend(large(text, bytes));
             forms = &forms[1..];
             continue;
         }
-        let near = |form: &TopForm| form.bytes.end <= bytes.start + TOGETHER;
+        let near = |form: &TopForm| form.bytes.end <= bytes.start + MAX_GROUP_BYTES;
         let count = forms.partition_point(near).max(1);
         let (here, rest) = forms.split_at(count);
         found.extend(defined(&Tree::of_forms(text, here)));
@@ -122,7 +122,7 @@ fn defined(tree: &Tree) -> Vec<Symbol> {
 
 /// Returns the definition of a large form, from the beginning of the form.
 fn large(text: &str, bytes: Range<usize>) -> Option<Symbol> {
-    let mut end = (bytes.start + BEGINNING).min(bytes.end);
+    let mut end = (bytes.start + PARSED_BEGINNING_BYTES).min(bytes.end);
     while !text.is_char_boundary(end) {
         end -= 1;
     }

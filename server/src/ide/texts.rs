@@ -106,9 +106,9 @@ fn resolve(open: Vec<OpenText>) -> HashMap<PathBuf, Option<Arc<Text>>> {
 /// A cache of files, as lookups of names read the same files again. The last one read is the last.
 static READ: Mutex<Vec<Remembered>> = Mutex::new(Vec::new());
 /// The maximum number of files in the cache.
-const REMEMBERED: usize = 64;
+const MAX_CACHED_FILES: usize = 64;
 /// The maximum total size of the files in the cache, in bytes.
-const BYTES: u64 = 64 << 20;
+const MAX_CACHED_BYTES: u64 = 64 << 20;
 
 #[derive(Debug)]
 struct Remembered {
@@ -133,7 +133,9 @@ fn read(path: &Path) -> Option<Document> {
     let document = Document::new(&decode_as_edited(bounded_file::read(path, MAX_FILE_BYTES).ok()?), 0);
     let mut all = lock();
     all.retain(|one| one.path != path);
-    while all.len() >= REMEMBERED || all.iter().map(|one| one.bytes).sum::<u64>() + bytes > BYTES && !all.is_empty() {
+    while all.len() >= MAX_CACHED_FILES
+        || all.iter().map(|one| one.bytes).sum::<u64>() + bytes > MAX_CACHED_BYTES && !all.is_empty()
+    {
         all.remove(0);
     }
     all.push(Remembered { path: path.to_owned(), stamp, bytes, document: document.clone() });

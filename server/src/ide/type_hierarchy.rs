@@ -31,14 +31,14 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
         return Vec::new();
     }
     let index = cursor.context.texts_index().await;
-    let mut lookup = Lookup::into(&cursor.context, &index).await;
+    let mut lookup = Lookup::new(&cursor.context, &index).await;
     lookup.definitions(&Named { name: here.written, package: here.package }, is_type).await
 }
 
 /// Returns the direct superclasses that are defined in files.
 pub async fn supertypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Item> {
     let index = context.texts_index().await;
-    let mut lookup = Lookup::into(context, &index).await;
+    let mut lookup = Lookup::new(context, &index).await;
     let mut names: Vec<Named> = Vec::new();
     for (_, one) in super::definition_in_index::indexed(&index, &TextSymbol::of(&index, named), is_class) {
         names.extend(one.supers.iter().map(|name| Named { name: name.clone(), package: one.package.clone() }));
@@ -52,7 +52,7 @@ pub async fn supertypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<
 /// Returns the direct subclasses that are defined in files.
 pub async fn subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Item> {
     let index = context.texts_index().await;
-    let mut lookup = Lookup::into(context, &index).await;
+    let mut lookup = Lookup::new(context, &index).await;
     let packages = index.packages();
     let below = Subclasses::of(&packages, &lookup);
     below.direct(&packages, &mut lookup, named).await
@@ -61,7 +61,7 @@ pub async fn subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<It
 /// Returns the subclasses of all levels, those of nearer levels first.
 pub async fn all_subtypes<B: Backend>(context: &Context<B>, named: &Named) -> Vec<Item> {
     let index = context.texts_index().await;
-    let mut lookup = Lookup::into(context, &index).await;
+    let mut lookup = Lookup::new(context, &index).await;
     let packages = index.packages();
     let below = Subclasses::of(&packages, &lookup);
     let mut found: Vec<Item> = Vec::new();

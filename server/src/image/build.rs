@@ -16,7 +16,7 @@ use super::program::Program;
 use crate::locked::lock;
 
 /// The time limit of a build, which normally takes seconds.
-pub(super) const LIMIT: Duration = Duration::from_secs(600);
+pub(super) const BUILD_TIMEOUT: Duration = Duration::from_secs(600);
 /// The start of the lines with which lisp/boot.lisp reports each step.
 const STEP: &[u8] = b"; consort build: ";
 /// The maximum number of bytes that are kept of the output.
@@ -24,7 +24,7 @@ const MAX_KEPT_BYTES: usize = 64 << 10;
 /// The maximum number of bytes that a build may print.
 const MAX_OUTPUT_BYTES: usize = 4 << 20;
 /// The time limit for the rest of the output of a build that has ended.
-const REST: Duration = Duration::from_secs(1);
+const LAST_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The failure of a build.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ pub(super) async fn build(
             endless = &mut reads => if endless? { Ok(None) } else { child.wait().await.map(Some) },
             status = child.wait() => {
                 // A process that the build started may keep the pipe open for longer.
-                if crate::steady::timeout(REST, reads).await.is_err() {
+                if crate::steady::timeout(LAST_OUTPUT_TIMEOUT, reads).await.is_err() {
                     end_group(leader);
                 }
                 status.map(Some)
@@ -94,7 +94,7 @@ pub(super) async fn build(
     };
     let ended = tokio::select! {
         biased;
-        ended = crate::steady::timeout(LIMIT, ends) => Ok(ended),
+        ended = crate::steady::timeout(BUILD_TIMEOUT, ends) => Ok(ended),
         hang = hangs(leader, &steps, told) => Err(hang),
     };
     let printed = std::mem::take(&mut lock(&printed).kept);
@@ -106,7 +106,7 @@ pub(super) async fn build(
         Ok(Ok(Ok(Some(status)))) => (describe(status), ""),
         Ok(Ok(Ok(None))) => ("printed without end".to_owned(), ANOTHER),
         Ok(Ok(Err(error))) => (format!("cannot be followed: {error}"), ANOTHER),
-        Ok(Err(_)) => (format!("did not end within {} s", LIMIT.as_secs()), by_hand.as_str()),
+        Ok(Err(_)) => (format!("did not end within {} s", BUILD_TIMEOUT.as_secs()), by_hand.as_str()),
         Err(hang) => (hang, by_hand.as_str()),
     };
     // Dropping the child kills only the child, not its group.

@@ -24,7 +24,7 @@ use crate::fault::{self, Call};
 static LISP: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/lisp");
 
 /// The age after its last use at which an entry is removed.
-const STALE: Duration = Duration::from_secs(30 * 24 * 3600);
+const MAX_UNUSED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// The reason why there is no file from which the image can start.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -203,15 +203,15 @@ impl Cache {
         }
     }
 
-    /// Removes entries that have not been used for [`STALE`], except `used`, and the files left by
-    /// interrupted builds.
+    /// Removes entries that have not been used for [`MAX_UNUSED_AGE`], except `used`, and the files
+    /// left by interrupted builds.
     pub(crate) fn remove_stale(&self, used: &Start) {
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let limit = match () {
-                () if name.starts_with("image-") && entry.path() != used.path() => STALE,
-                () if name.starts_with("build-") => 4 * build::LIMIT,
+                () if name.starts_with("image-") && entry.path() != used.path() => MAX_UNUSED_AGE,
+                () if name.starts_with("build-") => 4 * build::BUILD_TIMEOUT,
                 () => continue,
             };
             let age =

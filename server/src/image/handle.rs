@@ -207,7 +207,7 @@ impl Image {
     }
 
     async fn query_instance<O: Operation>(&self, instance: &Instance, operation: &O) -> Result<O::Answer, ImageError> {
-        match instance.link.silence.within(instance.link.ask(O::NAME, operation)).await {
+        match instance.link.silence.answer_in_time(instance.link.ask(O::NAME, operation)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(CallError::Refused(error))) => Err(error),
             // Waits for the next image, so that the caller's next call reaches it.

@@ -41,10 +41,10 @@ use crate::model::input::InputTarget;
 const BAD_FRAMES: usize = 16;
 /// The number of bytes that may wait to be written beside one frame. If more wait, the image is not
 /// reading.
-const BACKLOG: usize = 8 << 20;
+const MAX_BACKLOG_BYTES: usize = 8 << 20;
 /// The number of bytes of one evaluation's output that are streamed. The answer has the whole
 /// output, clipped.
-const STREAMED: usize = 1 << 20;
+const MAX_STREAMED_BYTES: usize = 1 << 20;
 
 /// The reason for the end of a link that the image closed, as it does when it exits.
 pub(crate) const CLOSED_BY_IMAGE: &str = "it closed its link";
@@ -323,7 +323,7 @@ impl Link {
             return Ok(());
         }
         // A partly written frame must be completed.
-        if sent == 0 && backlog.len() + frame.len() > self.frame_limit + BACKLOG {
+        if sent == 0 && backlog.len() + frame.len() > self.frame_limit + MAX_BACKLOG_BYTES {
             return Err(ImageError::Busy("The image does not read its requests; try again in a moment.".into()));
         }
         backlog.extend_from_slice(&frame[sent..]);
@@ -430,13 +430,13 @@ struct Interrupt {
 /// Passes a piece of output on, up to a limit. The client gets the rest only with the answer,
 /// clipped.
 fn pass_on(frame: OutputFrame, sender: &mpsc::UnboundedSender<OutputChunk>, streamed: &mut usize) {
-    if *streamed > STREAMED {
+    if *streamed > MAX_STREAMED_BYTES {
         return;
     }
     *streamed += frame.text.len();
     let stderr = frame.stream == "stderr";
     let _ = sender.send(OutputChunk { text: frame.text, stderr }); // the listener may have left
-    if *streamed > STREAMED {
+    if *streamed > MAX_STREAMED_BYTES {
         let _ = sender.send(OutputChunk { text: "\n[more output is not shown while it runs]\n".into(), stderr });
     }
 }

@@ -115,7 +115,7 @@ async fn events_go_to_their_call_and_endless_output_is_cut() {
         assert!(chunk.stderr);
         text += &chunk.text;
     }
-    assert!(text.len() < STREAMED + 8192, "{}", text.len());
+    assert!(text.len() < MAX_STREAMED_BYTES + 8192, "{}", text.len());
     assert!(text.ends_with("[more output is not shown while it runs]\n"));
 }
 

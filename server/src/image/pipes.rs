@@ -21,7 +21,7 @@ use crate::model::evaluation::Clipped;
 use crate::model::image::OutputChunk;
 
 /// The number of bytes kept at each end of a captured text.
-const HALF: usize = 50_000;
+const MAX_BYTES_PER_END: usize = 50_000;
 /// The maximum number of bytes of a line that is reported by itself.
 const LINE: usize = 4096;
 /// The number of last bytes kept to explain the end of the process.
@@ -29,9 +29,9 @@ const LAST_BYTES: usize = 4096;
 /// The maximum number of lines that explain the end of the process.
 const LAST_LINES: usize = 15;
 /// The maximum age of output that explains the end of the process.
-const FRESH: Duration = Duration::from_secs(5);
+const MAX_OUTPUT_AGE: Duration = Duration::from_secs(5);
 /// The maximum number of bytes of one evaluation's output that are passed on while it runs.
-const STREAMED: usize = 1 << 20;
+const MAX_STREAMED_BYTES: usize = 1 << 20;
 
 /// The beginning and the end of a text of any length.
 #[derive(Debug, Default)]
@@ -43,18 +43,18 @@ struct Clip {
 
 impl Clip {
     fn push(&mut self, mut bytes: &[u8]) {
-        let room = HALF - self.head.len().min(HALF);
+        let room = MAX_BYTES_PER_END - self.head.len().min(MAX_BYTES_PER_END);
         let (first, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(first);
-        if rest.len() > HALF {
-            self.omitted += self.tail.len() + rest.len() - HALF;
+        if rest.len() > MAX_BYTES_PER_END {
+            self.omitted += self.tail.len() + rest.len() - MAX_BYTES_PER_END;
             self.tail.clear();
-            bytes = &rest[rest.len() - HALF..];
+            bytes = &rest[rest.len() - MAX_BYTES_PER_END..];
         } else {
             bytes = rest;
         }
         self.tail.extend(bytes);
-        let over = self.tail.len().saturating_sub(HALF);
+        let over = self.tail.len().saturating_sub(MAX_BYTES_PER_END);
         self.omitted += over;
         self.tail.drain(..over);
     }
@@ -104,7 +104,7 @@ impl Sink {
         let [capture] = self.captures.as_mut_slice() else { return self.pass_lines(bytes) };
         capture.clip.push(bytes);
         if let Some(stream) = &capture.stream
-            && capture.streamed < STREAMED
+            && capture.streamed < MAX_STREAMED_BYTES
         {
             capture.streamed += bytes.len();
             let text = String::from_utf8_lossy(bytes).into_owned();
@@ -246,7 +246,7 @@ impl Pipes {
             let mut sink = lock(&pipe.sink);
             pipe.drain(&mut sink);
             sink.pass_line();
-            if sink.last_at.is_none_or(|at| at.elapsed() > FRESH) {
+            if sink.last_at.is_none_or(|at| at.elapsed() > MAX_OUTPUT_AGE) {
                 continue;
             }
             let text = String::from_utf8_lossy(sink.last.make_contiguous()).into_owned();
@@ -320,7 +320,7 @@ mod tests {
         let mut out = flood.join().unwrap();
         let (stdout, _) = pipes.end(1);
         assert!(stdout.text.starts_with("first xxx") && stdout.text.ends_with("xxx last"));
-        assert_eq!(stdout.omitted, 1_000_011 - 2 * HALF);
+        assert_eq!(stdout.omitted, 1_000_011 - 2 * MAX_BYTES_PER_END);
         for _ in 0..200 {
             out.write_all(&b"line\n".repeat(100)).unwrap();
             pipes.out.drain(&mut lock(&pipes.out.sink));

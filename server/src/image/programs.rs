@@ -17,9 +17,9 @@ use super::process::PidHandle;
 use super::process_table::{self, Entry};
 
 /// The time for programs to end after SIGTERM.
-const GRACE: Duration = Duration::from_secs(1);
+const TERMINATE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time for programs to end after SIGKILL.
-const KILLED: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval of the checks for remaining programs.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The maximum number of bytes of a command line that are shown.
@@ -52,7 +52,7 @@ pub fn adopt_orphans() {
             );
             return;
         }
-        let earlier = among(&process_table::read(), std::process::id(), &[], &[]);
+        let earlier = descendants_of(&process_table::read(), std::process::id(), &[], &[]);
         use tokio::signal::unix::{SignalKind, signal};
         let adopted = rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(Into::into);
         match adopted.and_then(|()| signal(SignalKind::child())) {
@@ -87,11 +87,11 @@ pub(crate) async fn end() -> Vec<Program> {
         if left.is_empty() {
             break;
         }
-        if begun.elapsed() > GRACE + KILLED {
+        if begun.elapsed() > TERMINATE_TIMEOUT + KILL_TIMEOUT {
             tracing::warn!(?left, "programs that evaluated code started do not end");
             break;
         }
-        let kill = begun.elapsed() > GRACE;
+        let kill = begun.elapsed() > TERMINATE_TIMEOUT;
         for pid in left {
             if kill {
                 PidHandle::new(pid).iter().for_each(PidHandle::kill);
@@ -130,7 +130,7 @@ fn running() -> Vec<u32> {
     own.retain(|pid| is_there(*pid));
     let mut groups = super::process::forked_groups(is_there);
     groups.extend(own.iter());
-    among(&table, std::process::id(), &groups, earlier)
+    descendants_of(&table, std::process::id(), &groups, earlier)
 }
 
 /// Reaps the orphans that have ended. Leaves out the processes that the host started.
@@ -147,7 +147,7 @@ fn reap() {
 
 /// Returns the descendants of `host`, without the processes of `own` and their groups, and without
 /// the `earlier` processes and their descendants.
-fn among(table: &[Entry], host: u32, own: &[u32], earlier: &[u32]) -> Vec<u32> {
+fn descendants_of(table: &[Entry], host: u32, own: &[u32], earlier: &[u32]) -> Vec<u32> {
     let mut descendants = vec![host];
     let mut next = 0;
     while let Some(&parent) = descendants.get(next) {
@@ -190,8 +190,12 @@ mod tests {
             entry(50, 1, 50),  // of another user
             Entry { zombie: true, ..entry(60, 20, 60) },
         ];
-        assert_eq!(among(&table, 10, &[20], &[]), [30, 31, 40]);
-        assert_eq!(among(&table, 10, &[20], &[30]), [40], "they were there before the host, and so is what they start");
-        assert_eq!(among(&table, 50, &[], &[]), [0; 0]);
+        assert_eq!(descendants_of(&table, 10, &[20], &[]), [30, 31, 40]);
+        assert_eq!(
+            descendants_of(&table, 10, &[20], &[30]),
+            [40],
+            "they were there before the host, and so is what they start"
+        );
+        assert_eq!(descendants_of(&table, 50, &[], &[]), [0; 0]);
     }
 }

@@ -28,7 +28,7 @@ use crate::model::stop::StopEvent;
 
 /// The time limit for a process to send `ready`. A start from a core takes tens of milliseconds. A
 /// wrapper may take longer.
-const READY: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for copies to end.
 const COPIES_GONE: Duration = Duration::from_secs(2);
 
@@ -89,7 +89,7 @@ impl Running {
     /// unsolicited events of the process.
     ///
     /// # Errors
-    /// The process could not be spawned, exited, or was not ready within [`READY`].
+    /// The process could not be spawned, exited, or was not ready within [`READY_TIMEOUT`].
     pub(crate) async fn begin(
         runtime: &Arc<Runtime>,
         program: &Program,
@@ -122,8 +122,8 @@ impl Running {
                 };
                 return Err(running.exited_early(&format!("{name} {how} before it was ready"), runtime.config().heap));
             }
-            () = crate::steady::sleep(READY) => {
-                let reason = running.explain(&format!("{name} was not ready after {} s", READY.as_secs()));
+            () = crate::steady::sleep(READY_TIMEOUT) => {
+                let reason = running.explain(&format!("{name} was not ready after {} s", READY_TIMEOUT.as_secs()));
                 return Err(StartError::unresponsive(reason));
             }
             // Other commands than the plain executable may first load init files of their own,

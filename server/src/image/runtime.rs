@@ -12,7 +12,7 @@ use super::build;
 use super::core::Cache;
 use super::instance::Instance;
 use super::plan::{Plan, Restoration};
-use super::stops::BEHIND;
+use super::stops::MAX_LAG;
 use super::turns::Turns;
 use crate::config::LispConfig;
 use crate::locked::lock;
@@ -105,7 +105,7 @@ impl Runtime {
             last: Mutex::default(),
             tasks: TaskTracker::new(),
             turns: Turns::default(),
-            stops: broadcast::channel(BEHIND).0,
+            stops: broadcast::channel(MAX_LAG).0,
             obstacle: Mutex::default(),
         }
     }
@@ -197,7 +197,7 @@ impl Runtime {
                 Phase::Dead(reason, false) => (START_WAIT, reason.clone()),
                 Phase::Starting(what, _) => (START_WAIT, busy(what, START_WAIT)),
                 // A build has its own time limit, and its result also serves later calls.
-                Phase::Building(what) => (build::LIMIT, busy(what, build::LIMIT)),
+                Phase::Building(what) => (build::BUILD_TIMEOUT, busy(what, build::BUILD_TIMEOUT)),
             };
             let changed = crate::steady::timeout(wait, phase.changed()).await;
             if !changed.is_ok_and(|change| change.is_ok()) {

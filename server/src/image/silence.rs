@@ -59,7 +59,7 @@ impl Silence {
     }
 
     /// Returns the answer to a query, if it comes in time.
-    pub(super) async fn within<T>(&self, answer: impl Future<Output = T>) -> Result<T, Unanswered> {
+    pub(super) async fn answer_in_time<T>(&self, answer: impl Future<Output = T>) -> Result<T, Unanswered> {
         let Limits { query, silent_after, silent_query } = self.limits;
         if self.is_silent() {
             return timeout(silent_query, answer).await.map_err(|_| Unanswered { waited: silent_query, silent: true });
@@ -92,12 +92,12 @@ mod tests {
     #[tokio::test]
     async fn a_silent_image_is_not_waited_for_until_it_sends_something() {
         let silence = Silence { limits: SHORT, ..Silence::default() };
-        assert_eq!(silence.within(ready(1)).await, Ok(1));
-        assert_eq!(silence.within(pending::<()>()).await, Err(WAITED));
-        assert_eq!(silence.within(pending::<()>()).await, Err(SILENT));
-        assert_eq!(silence.within(ready(2)).await, Ok(2));
+        assert_eq!(silence.answer_in_time(ready(1)).await, Ok(1));
+        assert_eq!(silence.answer_in_time(pending::<()>()).await, Err(WAITED));
+        assert_eq!(silence.answer_in_time(pending::<()>()).await, Err(SILENT));
+        assert_eq!(silence.answer_in_time(ready(2)).await, Ok(2));
         silence.frame();
-        assert_eq!(silence.within(pending::<()>()).await, Err(WAITED));
+        assert_eq!(silence.answer_in_time(pending::<()>()).await, Err(WAITED));
     }
 
     #[tokio::test]
@@ -108,7 +108,7 @@ mod tests {
                 silence.frame();
                 pending::<()>().await;
             };
-            assert_eq!(silence.within(sends).await, Err(WAITED));
+            assert_eq!(silence.answer_in_time(sends).await, Err(WAITED));
         }
     }
 }

@@ -11,7 +11,7 @@ use super::api::debug::Stops;
 use crate::model::stop::{Stop, StopEvent};
 
 /// The maximum number of events that a receiver may lag behind.
-pub(crate) const BEHIND: usize = 1024;
+pub(crate) const MAX_LAG: usize = 1024;
 
 /// The time limit for the image's answer about the present stops.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -135,14 +135,14 @@ mod tests {
 
     #[tokio::test]
     async fn the_time_in_a_stop_does_not_count() {
-        let (sender, receiver) = broadcast::channel(BEHIND);
+        let (sender, receiver) = broadcast::channel(MAX_LAG);
         sender.send(stopped(7)).unwrap();
         assert_eq!(while_running(Duration::ZERO, receiver, 7, later(), unasked).await, Some(1));
     }
 
     #[tokio::test]
     async fn the_time_after_a_stop_counts() {
-        let (sender, receiver) = broadcast::channel(BEHIND);
+        let (sender, receiver) = broadcast::channel(MAX_LAG);
         sender.send(stopped(7)).unwrap();
         sender.send(left(7)).unwrap();
         assert_eq!(while_running(Duration::ZERO, receiver, 7, std::future::pending::<()>(), unasked).await, None);
@@ -158,7 +158,7 @@ mod tests {
             (vec![asks(1), asked(1), asks(2)], Some(1)),
             (vec![asks(2), asked(1)], Some(1)),
         ] {
-            let (sender, receiver) = broadcast::channel(BEHIND);
+            let (sender, receiver) = broadcast::channel(MAX_LAG);
             for event in &events {
                 sender.send(event.clone()).unwrap();
             }
@@ -179,7 +179,7 @@ mod tests {
 
     #[tokio::test]
     async fn stops_of_others_do_not_count() {
-        let (sender, receiver) = broadcast::channel(BEHIND);
+        let (sender, receiver) = broadcast::channel(MAX_LAG);
         sender.send(stopped(8)).unwrap();
         assert_eq!(while_running(Duration::ZERO, receiver, 7, std::future::pending::<()>(), unasked).await, None);
     }

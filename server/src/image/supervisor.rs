@@ -24,10 +24,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause before a new attempt to start.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The lifetime after which an image counts as healthy. The next pause is then the first one again.
-const HEALTHY: Duration = Duration::from_secs(30);
+const HEALTHY_LIFETIME: Duration = Duration::from_secs(30);
 /// The number of consecutive images that did not become ready after which no further attempt is
 /// made.
-const TRIES: u32 = 5;
+const MAX_FAILED_STARTS: u32 = 5;
 /// The number of attempts for unresponsive programs ([`StartErrorKind::Unresponsive`]).
 const UNRESPONSIVE_TRIES: u32 = 2;
 /// The time limit for an image to exit by itself when asked to.
@@ -170,7 +170,7 @@ impl Supervisor {
                 }
                 // A program that hangs is likely to hang again, and each attempt takes a minute.
                 Err(StartError { reason, kind: StartErrorKind::Unresponsive }) => {
-                    self.failures = self.failures.max(TRIES - UNRESPONSIVE_TRIES);
+                    self.failures = self.failures.max(MAX_FAILED_STARTS - UNRESPONSIVE_TRIES);
                     return LifeEnd::NotReady(reason);
                 }
                 Err(StartError { reason, kind: StartErrorKind::Exited | StartErrorKind::NotSpawned }) => {
@@ -241,7 +241,7 @@ impl Supervisor {
     /// Reports that an image is gone. Returns the pause before the next start, or `None` if the
     /// next start waits for a command.
     async fn report_end(&mut self, ended: LifeEnd, running: Option<Running>) -> Option<Duration> {
-        let healthy = running.as_ref().is_some_and(|running| running.since.elapsed() > HEALTHY);
+        let healthy = running.as_ref().is_some_and(|running| running.since.elapsed() > HEALTHY_LIFETIME);
         let instance = running.as_ref().and_then(|running| running.instance.clone());
         let (reason, deliberate, is_final) = match ended {
             LifeEnd::Died(reason, deliberate) => {
@@ -252,7 +252,7 @@ impl Supervisor {
             LifeEnd::NotReady(reason) => {
                 self.finish(running, &reason, Duration::ZERO).await;
                 self.failures += 1;
-                (reason, false, self.failures >= TRIES)
+                (reason, false, self.failures >= MAX_FAILED_STARTS)
             }
             LifeEnd::CannotStart(reason) => (reason, false, true),
             LifeEnd::Commanded(_) => return Some(Duration::ZERO),

@@ -57,7 +57,7 @@ impl Questions {
         self.open.insert(id, task.abort_handle());
     }
 
-    pub(super) fn over(&mut self, notifier: &Notifier, id: u64, what: &str, why: &str) {
+    pub(super) fn withdraw(&mut self, notifier: &Notifier, id: u64, what: &str, why: &str) {
         // Dropping the request cancels it at the editor.
         if let Some(task) = self.open.remove(&id) {
             task.abort();

@@ -22,10 +22,10 @@ use crate::shown;
 
 /// The time after which the start of an image gets a progress bar. With a cached core, the start
 /// takes a fraction of this.
-const STARTING: Duration = Duration::from_millis(500);
+const PROGRESS_BAR_DELAY: Duration = Duration::from_millis(500);
 
 /// The time limit for an editor to apply an edit.
-const APPLY: Duration = Duration::from_secs(15);
+const APPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Sends events until the client is detached or disconnects.
 pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedReceiver<Feedback>) {
@@ -35,7 +35,7 @@ pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedRec
     let mut lines = Lines::default();
     let mut starting: Option<(Instant, String)> = None;
     loop {
-        let overdue = starting.as_ref().map(|(since, _)| *since + STARTING);
+        let overdue = starting.as_ref().map(|(since, _)| *since + PROGRESS_BAR_DELAY);
         let next = tokio::select! {
             next = feedback.recv() => next,
             () = notifier.peer.closed() => None,
@@ -63,9 +63,9 @@ pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedRec
             }
             Some(Feedback::Ask { id, request, deadline }) => questions.ask(&notifier, id, request, deadline),
             Some(Feedback::Input(wanted)) => lines.ask(&notifier, wanted),
-            Some(Feedback::InputOver { question }) => lines.over(&notifier, question),
+            Some(Feedback::InputOver { question }) => lines.withdraw(&notifier, question),
             Some(Feedback::AskTrust(asked)) => trust::ask(&notifier, *asked),
-            Some(Feedback::AskOver { id, what, why }) => questions.over(&notifier, id, &what, &why),
+            Some(Feedback::AskOver { id, what, why }) => questions.withdraw(&notifier, id, &what, &why),
             Some(Feedback::Message { level, text }) => notifier.say("window/showMessage", level, &text),
             Some(Feedback::ApplyEdit { uri, version, text, edits, reply }) => {
                 let Ok(uri) = Url::parse(&uri) else { continue };
@@ -115,11 +115,11 @@ pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedRec
 /// The reason why the client did not apply the edit.
 pub(super) async fn apply(peer: &Peer, label: &str, edit: WorkspaceEdit) -> Result<(), String> {
     let asked = peer.request("workspace/applyEdit", json!({"label": label, "edit": edit}));
-    match crate::steady::timeout(APPLY, asked).await {
+    match crate::steady::timeout(APPLY_TIMEOUT, asked).await {
         Ok(Ok(answer)) if answer["applied"] == json!(true) => Ok(()),
         Ok(Ok(answer)) => Err(answer["failureReason"].as_str().unwrap_or("it refused the edit.").to_owned()),
         Ok(Err(error)) => Err(error.message.into_owned()),
-        Err(_) => Err(format!("it did not answer within {} s.", APPLY.as_secs())),
+        Err(_) => Err(format!("it did not answer within {} s.", APPLY_TIMEOUT.as_secs())),
     }
 }
 

@@ -55,7 +55,7 @@ impl Lines {
     }
 
     /// Withdraws a question, or all of them. Dropping the request cancels it at the editor.
-    pub(super) fn over(&mut self, notifier: &Notifier, question: Option<u64>) {
+    pub(super) fn withdraw(&mut self, notifier: &Notifier, question: Option<u64>) {
         let over: Vec<(u64, Open)> = match question {
             Some(question) => self.open.remove_entry(&question).into_iter().collect(),
             None => self.open.drain().collect(),

@@ -17,7 +17,7 @@ use crate::model::image::Progress;
 use crate::shown;
 
 /// The maximum number of reports queued until the client has accepted a bar.
-const REPORTS: usize = 16;
+const MAX_QUEUED_REPORTS: usize = 16;
 
 /// The server's progress bars that the user may cancel.
 type Cancellable = Arc<Mutex<HashMap<ProgressToken, CancellationToken>>>;
@@ -74,7 +74,7 @@ impl Bars {
             None if own => {
                 let number = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let token = ProgressToken::String(format!("consort-{number}"));
-                let (values, receiver) = mpsc::channel(REPORTS);
+                let (values, receiver) = mpsc::channel(MAX_QUEUED_REPORTS);
                 tokio::spawn(show(self.peer.clone(), token.clone(), begin, receiver));
                 (Shown::Own(values), token)
             }

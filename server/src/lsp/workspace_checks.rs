@@ -28,7 +28,7 @@ const MAX_DEBOUNCE: Duration = Duration::from_secs(10);
 /// The interval at which the workspace is checked for files that other programs have written.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
 /// The duration of a pass after which a progress bar is shown.
-const LONG: Duration = Duration::from_secs(1);
+const PROGRESS_BAR_DELAY: Duration = Duration::from_secs(1);
 
 /// The client's changes that may alter the findings of files that are not open. Clones share the
 /// record.
@@ -130,7 +130,7 @@ async fn with_progress(notifier: &Notifier) -> Result<Pass, PassFailure> {
     });
     tokio::pin!(pass);
     let (mut bar, mut last): (Option<Bar>, Option<Step>) = (None, None);
-    let long = Instant::now() + LONG;
+    let long = Instant::now() + PROGRESS_BAR_DELAY;
     loop {
         let cancelled = async {
             match &bar {

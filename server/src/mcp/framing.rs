@@ -76,7 +76,7 @@ impl Shared {
     }
 
     /// Waits until `enough` returns true.
-    async fn until(&self, enough: impl Fn(&Shared) -> bool) {
+    async fn wait_until(&self, enough: impl Fn(&Shared) -> bool) {
         loop {
             let less = self.less.notified();
             tokio::pin!(less);
@@ -105,19 +105,19 @@ pub(crate) struct Ndjson<R> {
     ended: bool,
     /// Cancels the calls in progress when the client has disconnected.
     gone: CancellationToken,
-    hang_up: Pin<Box<dyn Future<Output = ()> + Send>>,
+    output_closed: Pin<Box<dyn Future<Output = ()> + Send>>,
     grace: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
-    /// Creates a connection that is read from `read` and written to `write`. `hang_up` resolves
-    /// when nobody reads the output.
+    /// Creates a connection that is read from `read` and written to `write`. `output_closed`
+    /// resolves when nobody reads the output.
     pub(crate) fn new<W>(
         read: R,
         write: W,
         limits: Limits,
         gone: CancellationToken,
-        hang_up: impl Future<Output = ()> + Send + 'static,
+        output_closed: impl Future<Output = ()> + Send + 'static,
     ) -> Self
     where
         W: AsyncWrite + Send + Unpin + 'static,
@@ -136,7 +136,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
             begun: false,
             ended: false,
             gone,
-            hang_up: Box::pin(hang_up),
+            output_closed: Box::pin(output_closed),
             grace: Box::pin(std::future::pending()),
         }
     }
@@ -186,7 +186,7 @@ impl<R: AsyncRead + Unpin + Send + 'static> Ndjson<R> {
                 return None;
             }
             tokio::select! {
-                () = self.shared.until(|shared| shared.unread.load(Ordering::Relaxed) < self.limits.unread) => {}
+                () = self.shared.wait_until(|shared| shared.unread.load(Ordering::Relaxed) < self.limits.unread) => {}
                 // The client reads no more, so the number of unread bytes cannot decrease.
                 () = self.gone.cancelled() => return None,
             }
@@ -410,9 +410,9 @@ impl<R: AsyncRead + Unpin + Send + 'static> Transport<RoleServer> for Ndjson<R> 
         // The input has ended. Calls in progress continue while the client may read their
         // answers; then they are cancelled.
         tokio::select! {
-            () = self.shared.until(|shared| shared.requests().is_empty()) => {}
+            () = self.shared.wait_until(|shared| shared.requests().is_empty()) => {}
             () = self.gone.cancelled() => {}
-            () = &mut self.hang_up => {}
+            () = &mut self.output_closed => {}
             () = &mut self.grace => {}
         }
         self.gone.cancel();

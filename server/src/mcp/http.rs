@@ -221,7 +221,7 @@ mod token {
     use crate::bounded_file;
 
     /// The number of random bytes in a token.
-    const RANDOM: usize = 32;
+    const TOKEN_BYTES: usize = 32;
     /// The maximum size of a token file in bytes.
     const MAX_TOKEN_FILE_BYTES: u64 = 4096;
 
@@ -240,7 +240,7 @@ mod token {
     }
 
     fn make(mut file: File) -> Result<String, String> {
-        let mut random = [0; RANDOM];
+        let mut random = [0; TOKEN_BYTES];
         File::open("/dev/urandom")
             .and_then(|mut source| source.read_exact(&mut random))
             .map_err(|error| format!("no random bytes from /dev/urandom: {error}"))?;
@@ -263,8 +263,10 @@ mod token {
         let bytes = bounded_file::contents(file, MAX_TOKEN_FILE_BYTES).map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&bytes);
         let token = text.trim();
-        if token.len() < RANDOM || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(format!("it holds no token of at least {RANDOM} characters; remove it, and a new one is made"));
+        if token.len() < TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!(
+                "it holds no token of at least {TOKEN_BYTES} characters; remove it, and a new one is made"
+            ));
         }
         Ok(token.to_owned())
     }

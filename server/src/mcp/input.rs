@@ -79,7 +79,7 @@ impl InputForms {
     }
 
     /// Withdraws a question, or all of them. The client is notified. A later answer is ignored.
-    pub(crate) fn over(&self, question: Option<u64>) {
+    pub(crate) fn withdraw(&self, question: Option<u64>) {
         let mut open = self.open();
         let over: Vec<AbortHandle> = match question {
             Some(question) => open.remove(&question).into_iter().collect(),

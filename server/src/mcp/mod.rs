@@ -94,7 +94,7 @@ async fn serve_until<R, W>(
     bridge: Option<(Arc<BreakpointRecords>, BridgeKey)>,
     read: R,
     write: W,
-    hang_up: impl Future<Output = ()> + Send + 'static,
+    output_closed: impl Future<Output = ()> + Send + 'static,
 ) where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
@@ -103,7 +103,7 @@ async fn serve_until<R, W>(
     // The end of this function, even by a panic or an abort, ends the calls in progress.
     let _guard = gone.clone().drop_guard();
     let handler = server::Handler::for_connection(session, gone.clone(), bridge);
-    let transport = framing::Ndjson::new(read, write, framing::Limits::default(), gone, hang_up);
+    let transport = framing::Ndjson::new(read, write, framing::Limits::default(), gone, output_closed);
     let transport = transport.with_calls(handler.calls());
     match rmcp::serve_server(handler, transport).await {
         Ok(running) => match running.waiting().await {

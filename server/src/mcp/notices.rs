@@ -14,7 +14,7 @@ use crate::session::{ClientId, Session};
 const NOTICES: usize = 4;
 /// The time after an answer about the loss of the image in which notices of the same loss may
 /// arrive.
-const REPEATS: Duration = Duration::from_secs(5);
+const REPEAT_PERIOD: Duration = Duration::from_secs(5);
 
 /// The notices of one client. They report that the image died or that its state was restored, that
 /// breakpoints were kept or withdrawn, and that people and other agents made definitions.
@@ -69,7 +69,7 @@ impl Notices {
     /// reports the loss of the image, and only notices about breakpoints are added.
     fn take(&mut self, told: bool) -> Vec<String> {
         if told {
-            self.told_until = Some(Instant::now() + REPEATS);
+            self.told_until = Some(Instant::now() + REPEAT_PERIOD);
             self.kept.clear();
             self.others.clear();
         }

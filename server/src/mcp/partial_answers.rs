@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// The maximum number of answers kept for one client.
-pub(super) const NUMBER: usize = 16;
+pub(super) const MAX_ANSWERS: usize = 16;
 /// The maximum size of all kept answers in bytes.
-const BYTES: usize = 1 << 20;
+const MAX_TOTAL_BYTES: usize = 1 << 20;
 /// The time for which an answer is kept.
-pub(super) const TIME: Duration = Duration::from_secs(30 * 60);
+pub(super) const RETENTION: Duration = Duration::from_secs(30 * 60);
 
 /// The kept answers of one client, the oldest first.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Kept {
     }
 
     fn keep_at(&mut self, mut text: String, now: Instant) -> u64 {
-        let mut end = text.len().min(BYTES);
+        let mut end = text.len().min(MAX_TOTAL_BYTES);
         while !text.is_char_boundary(end) {
             end -= 1;
         }
@@ -39,7 +39,7 @@ impl Kept {
         self.last += 1;
         self.entries.push_back(Entry { number: self.last, text, since: now });
         self.expire(now);
-        while self.entries.len() > NUMBER || self.bytes() > BYTES {
+        while self.entries.len() > MAX_ANSWERS || self.bytes() > MAX_TOTAL_BYTES {
             self.entries.pop_front();
         }
         self.last
@@ -61,7 +61,7 @@ impl Kept {
     }
 
     fn expire(&mut self, now: Instant) {
-        while self.entries.front().is_some_and(|entry| now.duration_since(entry.since) > TIME) {
+        while self.entries.front().is_some_and(|entry| now.duration_since(entry.since) > RETENTION) {
             self.entries.pop_front();
         }
     }
@@ -85,10 +85,10 @@ mod tests {
         assert_eq!(kept.numbers(), (85..=100).collect::<Vec<_>>());
         assert_eq!(kept.text_at(100, now), Some("99"));
         assert_eq!(kept.text_at(84, now), None);
-        let large = kept.keep_at("ä".repeat(BYTES), now);
+        let large = kept.keep_at("ä".repeat(MAX_TOTAL_BYTES), now);
         assert_eq!(kept.numbers(), [large]);
-        assert!(kept.text_at(large, now).unwrap().len() <= BYTES);
-        assert_eq!(kept.text_at(large, now + TIME + Duration::from_secs(1)), None);
+        assert!(kept.text_at(large, now).unwrap().len() <= MAX_TOTAL_BYTES);
+        assert_eq!(kept.text_at(large, now + RETENTION + Duration::from_secs(1)), None);
         assert!(kept.numbers().is_empty());
     }
 }

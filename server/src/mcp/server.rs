@@ -89,11 +89,11 @@ impl Client {
                 match feedback {
                     Feedback::Message { text, .. } => lock(&task_notices).add(text),
                     Feedback::Input(wanted) => task_input.ask(&task_session, &wanted),
-                    Feedback::InputOver { question } => task_input.over(question),
+                    Feedback::InputOver { question } => task_input.withdraw(question),
                     _ => {}
                 }
             }
-            task_input.over(None);
+            task_input.withdraw(None);
         });
         let calls = Arc::new(Calls::new(session.clone(), id));
         Client {

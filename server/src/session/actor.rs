@@ -46,7 +46,7 @@ use crate::model::input::InputTarget;
 use crate::text::position::PositionEncoding;
 
 /// The number of consecutive events handled before their changes are published.
-const BURST: u32 = 32;
+const MAX_EVENTS_IN_A_ROW: u32 = 32;
 
 struct Client {
     info: ClientInfo,
@@ -204,7 +204,7 @@ impl Actor {
             };
             self.handle(event);
             burst += 1;
-            if events.is_empty() || burst >= BURST || self.documents.is_awaited() {
+            if events.is_empty() || burst >= MAX_EVENTS_IN_A_ROW || self.documents.is_awaited() {
                 burst = 0;
                 self.publish_settled();
             }
@@ -392,7 +392,7 @@ impl Actor {
                 self.provenance.session_ended(session);
             }
             if client.starts_threads {
-                self.thread_stops.abandoned(self.image.clone(), sessions, self.config.abandoned_stop_timeout);
+                self.thread_stops.abort_later(self.image.clone(), sessions, self.config.abandoned_stop_timeout);
             }
             self.log.forget(id);
             self.contexts.set(id, None);

@@ -97,7 +97,7 @@ impl Session {
 }
 
 /// The time limit, in seconds, for expanding the forms of a renaming.
-const COMPARISON: f64 = 20.0;
+const COMPARE_TIMEOUT_S: f64 = 20.0;
 
 /// The session with the settings of a client, for comparing expansions and compiling texts in
 /// copies.
@@ -112,7 +112,7 @@ pub struct InCopy {
 impl Expander for InCopy {
     async fn compare(&self, comparison: CompareExpansions) -> Result<Compared, ImageError> {
         let operation = |session, timeout| CompareExpansions { session, timeout, ..comparison };
-        self.session.run_in_copy(self.client, "renaming", COMPARISON, operation).await
+        self.session.run_in_copy(self.client, "renaming", COMPARE_TIMEOUT_S, operation).await
     }
 }
 

@@ -19,9 +19,9 @@ pub(super) use open::{Open, Running, first_package};
 use unknown_texts::UnknownTexts;
 
 /// The maximum number of concurrent checks. Each is a copy of the image that compiles.
-const RUNNING: usize = 2;
+const MAX_CONCURRENT_CHECKS: usize = 2;
 /// The duration of a check after which the person is notified.
-const LONG: Duration = Duration::from_secs(1);
+const LONG_CHECK_TIME: Duration = Duration::from_secs(1);
 
 /// The key of a document. It contains the client, because two editors may have different unsaved
 /// texts of one file.
@@ -193,16 +193,16 @@ impl Documents {
     /// states the order.
     pub(super) fn take_due(&mut self, now: Instant) -> Vec<Key> {
         self.refresh();
-        self.index.take_due(now, RUNNING)
+        self.index.take_due(now, MAX_CONCURRENT_CHECKS)
     }
 
     /// Returns the time at which [`Documents::take_due`] or an announcement has to be reconsidered.
     /// The end of a check is a separate event.
     pub(super) fn next_tick(&mut self, may_start: bool) -> Option<Instant> {
         self.refresh();
-        let start = self.index.next_start(RUNNING).filter(|_| may_start);
+        let start = self.index.next_start(MAX_CONCURRENT_CHECKS).filter(|_| may_start);
         let running = self.index.running().filter_map(|key| self.open.get(key)?.running.as_ref());
-        let announcements = running.filter(|running| !running.announced).map(|running| running.since + LONG);
+        let announcements = running.filter(|running| !running.announced).map(|running| running.since + LONG_CHECK_TIME);
         announcements.chain(start).chain(self.index.next_held()).min()
     }
 
@@ -213,7 +213,9 @@ impl Documents {
         let mut announced = Vec::new();
         for key in self.index.running() {
             let running = self.open.get_mut(key).and_then(|open| open.running.as_mut());
-            if let Some(running) = running.filter(|running| !running.announced && running.since + LONG <= now) {
+            if let Some(running) =
+                running.filter(|running| !running.announced && running.since + LONG_CHECK_TIME <= now)
+            {
                 running.announced = true;
                 announced.push(key.clone());
             }

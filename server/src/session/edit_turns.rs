@@ -13,9 +13,9 @@ use super::{ClientId, Session};
 use crate::locked::lock;
 
 /// The time limit for an editor to send the text after it has made an edit.
-const SENT: Duration = Duration::from_secs(1);
+const TEXT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval between checks whether the editor has sent the text.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The turn of a file. The edit that holds it is the only one.
 type Turn = Arc<tokio::sync::Mutex<()>>;
@@ -67,10 +67,10 @@ impl Session {
     /// Waits until an editor that has made an edit has also sent the text, which the next edit of
     /// the file reads.
     pub(super) async fn newer_text(&self, client: ClientId, uri: &str, revision: u64) {
-        let until = Instant::now() + SENT;
+        let until = Instant::now() + TEXT_TIMEOUT;
         while Instant::now() < until {
             match self.document(client, uri).await {
-                Some(document) if document.revision() == revision => crate::steady::sleep(LOOK).await,
+                Some(document) if document.revision() == revision => crate::steady::sleep(POLL_INTERVAL).await,
                 _ => return,
             }
         }

@@ -20,7 +20,7 @@ const MAX_TIMEOUT_S: f64 = 600.0;
 const GRACE: f64 = 2.0;
 
 /// The time, in seconds, that a copy has for the comparison before and after an evaluation.
-const COMPARISON: f64 = 20.0;
+const COMPARE_TIMEOUT_S: f64 = 20.0;
 
 /// The limits of an agent's work in a copy.
 pub(super) struct Limits {
@@ -99,7 +99,7 @@ impl Session {
         let code_timeout = timeout.unwrap_or(MAX_TIMEOUT_S);
         let operation =
             move |session, timeout| TryEvaluationParams { session, code, package, capture_time, code_timeout, timeout };
-        let tried = self.run_in_copy(client, "trying an evaluation", code_timeout + COMPARISON, operation);
+        let tried = self.run_in_copy(client, "trying an evaluation", code_timeout + COMPARE_TIMEOUT_S, operation);
         async {
             let tried = tried.await;
             calls::note_no_change();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::file_stamp::COARSE;
+use crate::file_stamp::TIME_RESOLUTION;
 use similar::{ChangeTag, TextDiff};
 
 /// The maximum total size of the texts, in bytes.
@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 32 << 20;
 /// The size of the shown changes, in bytes, beyond which the changes of further files are left out.
 const MAX_SHOWN_BYTES: usize = 6_000;
 /// The time limit for comparing two texts.
-const COMPARING: Duration = Duration::from_millis(500);
+const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The table of loaded texts.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl Written {
     /// Compares the last write of a file with the time at which the file had been loaded.
     pub(super) fn of(path: &Path, loaded: SystemTime) -> Written {
         match last_set(path) {
-            Ok(written) if written + COARSE <= loaded => Written::Before,
+            Ok(written) if written + TIME_RESOLUTION <= loaded => Written::Before,
             Ok(written) if written > loaded => Written::After,
             _ => Written::Unclear,
         }
@@ -117,7 +117,7 @@ pub(super) fn changes(files: &[(String, Option<Arc<str>>, String)]) -> String {
                     continue;
                 }
                 text.push_str(&format!("--- {name}\n"));
-                let diff = TextDiff::configure().timeout(COMPARING).diff_lines(&**loaded, now);
+                let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(&**loaded, now);
                 for group in diff.grouped_ops(1) {
                     if let Some(first) = group.first() {
                         text.push_str(&format!("@@ line {} @@\n", first.new_range().start + 1));
@@ -183,12 +183,12 @@ mod tests {
     fn a_time_that_is_set_back_makes_no_file_older() {
         let place = tempfile::tempdir().expect("a directory");
         let file = place.path().join("a.lisp");
-        let before = SystemTime::now() - COARSE;
+        let before = SystemTime::now() - TIME_RESOLUTION;
         std::fs::write(&file, "(f)").expect("a file");
         let long_ago = before - Duration::from_secs(1000);
         std::fs::File::options().append(true).open(&file).and_then(|open| open.set_modified(long_ago)).expect("a time");
         assert_eq!(Written::of(&file, before), Written::After);
-        let after = SystemTime::now() + COARSE;
+        let after = SystemTime::now() + TIME_RESOLUTION;
         assert_eq!(Written::of(&file, after), Written::Before);
     }
 

@@ -13,13 +13,13 @@ use super::{ClientId, ClientInfo, Frontend};
 use crate::locked::lock;
 
 /// The number of entries kept.
-const ENTRIES: usize = 1_000;
+const MAX_ENTRIES: usize = 1_000;
 /// The limit of an entry's code, in characters.
-const CODE: usize = 2_000;
+const MAX_CODE_CHARS: usize = 2_000;
 /// The limit of an entry's outcome, in characters.
-const OUTCOME: usize = 500;
+const MAX_OUTCOME_CHARS: usize = 500;
 /// The limit of the name of an entry's subject, in characters.
-const ABOUT: usize = 200;
+const MAX_SUBJECT_CHARS: usize = 200;
 
 /// The status of an ended operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -216,7 +216,7 @@ impl Log {
             let mut ring = self.ring();
             ring.next += 1;
             let number = ring.next;
-            if ring.entries.len() == ENTRIES {
+            if ring.entries.len() == MAX_ENTRIES {
                 ring.entries.pop_front();
             }
             ring.entries.push_back(LogEntry {
@@ -225,11 +225,11 @@ impl Log {
                 client: info.name,
                 frontend: info.frontend,
                 tool: running.doing.tool.clone(),
-                code: running.doing.code.as_deref().map(|code| clipped(code, CODE)),
+                code: running.doing.code.as_deref().map(|code| clipped(code, MAX_CODE_CHARS)),
                 file: running.doing.file.clone(),
-                about: running.doing.about.as_deref().map(|about| clipped(about, ABOUT)),
+                about: running.doing.about.as_deref().map(|about| clipped(about, MAX_SUBJECT_CHARS)),
                 status,
-                outcome: clipped(outcome.trim(), OUTCOME),
+                outcome: clipped(outcome.trim(), MAX_OUTCOME_CHARS),
                 ms: (running.began.1.elapsed().as_secs_f64() * 1e4).round() / 10.0,
             });
             number
@@ -270,21 +270,24 @@ mod tests {
         let log = Log::new();
         let last = log.last();
         log.note_client(ClientId(7), ClientInfo { frontend: Frontend::Mcp, name: "agent".into() });
-        for number in 0..ENTRIES + 5 {
-            let doing =
-                LogContext { tool: "evaluate-lisp".into(), code: Some("x".repeat(3 * CODE)), ..LogContext::default() };
+        for number in 0..MAX_ENTRIES + 5 {
+            let doing = LogContext {
+                tool: "evaluate-lisp".into(),
+                code: Some("x".repeat(3 * MAX_CODE_CHARS)),
+                ..LogContext::default()
+            };
             log.begin(ClientId(7), doing).end(Status::Ok, &number.to_string());
         }
         drop(log.begin(ClientId(7), LogContext::default()));
-        assert_eq!(*last.borrow(), ENTRIES as u64 + 6);
+        assert_eq!(*last.borrow(), MAX_ENTRIES as u64 + 6);
         let all = log.entries(0, usize::MAX);
-        assert_eq!((all.len(), all[0].number), (ENTRIES, 7));
+        assert_eq!((all.len(), all[0].number), (MAX_ENTRIES, 7));
         let [.., before, cancelled] = all.as_slice() else { panic!("two") };
         assert_eq!((before.client.as_str(), before.outcome.as_str()), ("agent", "1004"));
-        assert_eq!(before.code.as_ref().map(|code| code.chars().count()), Some(CODE + 3));
+        assert_eq!(before.code.as_ref().map(|code| code.chars().count()), Some(MAX_CODE_CHARS + 3));
         assert_eq!(cancelled.status, Status::Cancelled);
-        assert_eq!(log.entries(ENTRIES as u64 + 4, 10).len(), 2);
-        assert_eq!(log.entries(0, 1)[0].number, ENTRIES as u64 + 6);
+        assert_eq!(log.entries(MAX_ENTRIES as u64 + 4, 10).len(), 2);
+        assert_eq!(log.entries(0, 1)[0].number, MAX_ENTRIES as u64 + 6);
     }
 
     #[tokio::test]

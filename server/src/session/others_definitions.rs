@@ -8,17 +8,17 @@ use super::{ClientId, ClientInfo, Frontend};
 use crate::shown::{first_names, line};
 
 /// The maximum number of definitions kept.
-const REMEMBERED: usize = 500;
+const MAX_REMEMBERED: usize = 500;
 /// The maximum number of series of forgotten definitions that are counted.
-const COUNTED: usize = 100;
+const MAX_COUNTED_SERIES: usize = 100;
 /// The maximum number of names in one sentence.
 const MAX_NAMED: usize = 12;
 /// The maximum number of agents that are named.
-const AGENTS: usize = 3;
+const MAX_NAMED_AGENTS: usize = 3;
 /// The maximum length of an agent's name, in characters.
 const AGENT_NAME: usize = 80;
 /// The maximum length of the name of a definition or system, in characters.
-const NAME: usize = 200;
+const MAX_NAME_CHARS: usize = 200;
 
 /// The client that made a definition.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ impl OthersDefinitions {
             return;
         }
         self.last += 1;
-        let shown = |name: String| clipped(&line(&name), NAME);
+        let shown = |name: String| clipped(&line(&name), MAX_NAME_CHARS);
         let what = match system {
             Some(system) => Change::System(shown(system)),
             None => Change::Definition(deed, shown(name)),
@@ -113,7 +113,7 @@ impl OthersDefinitions {
             Frontend::Mcp => MakerName::Agent(clipped(&maker.info.name, AGENT_NAME)),
         };
         self.made.push_back(RecordedChange { number: self.last, maker: maker.id, who, what });
-        if self.made.len() > REMEMBERED
+        if self.made.len() > MAX_REMEMBERED
             && let Some(oldest) = self.made.pop_front()
         {
             self.forget(&oldest);
@@ -128,7 +128,7 @@ impl OthersDefinitions {
             }
             None => self.forgotten.push_back(Forgotten { maker: made.maker, last: made.number, count: 1 }),
         }
-        if self.forgotten.len() > COUNTED {
+        if self.forgotten.len() > MAX_COUNTED_SERIES {
             self.forgotten.pop_front();
         }
     }
@@ -195,7 +195,7 @@ fn agents<'a>(made: &[&'a RecordedChange]) -> (Vec<(&'a str, &'a MakerName)>, Ve
         if named.iter().any(|(other, _)| other == name) {
             continue;
         }
-        if named.len() < AGENTS {
+        if named.len() < MAX_NAMED_AGENTS {
             named.push((name, &made.who));
         } else {
             unnamed.push(&made.who);

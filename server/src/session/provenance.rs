@@ -176,7 +176,7 @@ impl ProvenanceStore {
                 })
         };
         let replaced = found.iter().filter(|one| redefinitions::is_compiled_into_uses(&one.kind)).filter(is_another);
-        let replaced = replaced.take(redefinitions::MOST);
+        let replaced = replaced.take(redefinitions::MAX_DEFINITIONS);
         replaced
             .map(|one| Redefinition { package: package(one), name: one.name.clone(), kind: one.kind.clone() })
             .collect()

@@ -23,7 +23,7 @@ pub use crate::image::api::replay::{
 };
 
 /// The processor time that a copy has for questions, in seconds.
-const QUESTIONS: f64 = 600.0;
+const QUESTIONS_CPU_TIME_S: f64 = 600.0;
 /// The time limit of the wait for the next call of a function, in seconds.
 const CALL_TIMEOUT_S: f64 = 600.0;
 /// The time limit for a copy to keep a recorded call, in seconds.
@@ -112,7 +112,7 @@ impl Session {
             session,
             call,
             code_timeout_s: timeout,
-            cpu_limit_s: KEEP_TIMEOUT_S + QUESTIONS,
+            cpu_limit_s: KEEP_TIMEOUT_S + QUESTIONS_CPU_TIME_S,
             // Always confined: questions run code.
             confine: true,
             host_timeout_s: KEEP_TIMEOUT_S,
@@ -193,7 +193,7 @@ impl Session {
                 line,
                 column,
                 code_timeout_s: timeout,
-                cpu_limit_s: deadline + QUESTIONS,
+                cpu_limit_s: deadline + QUESTIONS_CPU_TIME_S,
                 // Always confined, since no person is asked about code in a copy.
                 confine: true,
                 host_timeout_s: deadline,

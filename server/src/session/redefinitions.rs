@@ -6,7 +6,7 @@ use crate::model::evaluation::{EvalOutcome, EvalWarning};
 use crate::text::recorded_definitions::{Definition, definitions};
 
 /// The maximum number of definitions of one text about which the image is asked.
-pub(super) const MOST: usize = 1_000;
+pub(super) const MAX_DEFINITIONS: usize = 1_000;
 /// The type of the warning.
 const TYPE: &str = "STALE-CODE";
 /// The number of users that one warning names.

@@ -26,9 +26,9 @@ use crate::model::image::{ImageError, Progress};
 use provenance::ProvenanceSource;
 
 /// The default deadline of a reload, in seconds.
-const LOAD: f64 = 30.0;
+const DEADLINE_S: f64 = 30.0;
 /// The default deadline of a reload of texts, a package or a system, in seconds.
-const SYSTEM: f64 = 600.0;
+const SYSTEM_DEADLINE_S: f64 = 600.0;
 
 /// The kind of a reload, with its parameters.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ pub enum Reload {
 }
 
 impl Reload {
-    fn what(&self) -> String {
+    fn description(&self) -> String {
         match self {
             Reload::Code { .. } => "compiling code".into(),
             Reload::Texts { what, .. } => format!("compiling {what}"),
@@ -134,10 +134,12 @@ impl Session {
         timeout: Option<f64>,
         progress: Option<mpsc::UnboundedSender<Progress>>,
     ) -> Result<ReloadOutcome, Failure> {
-        let what = reload.what();
+        let what = reload.description();
         let seconds = match reload {
-            Reload::Package { .. } | Reload::System { .. } | Reload::Texts { .. } => timeout.unwrap_or(SYSTEM),
-            _ => timeout.unwrap_or(LOAD),
+            Reload::Package { .. } | Reload::System { .. } | Reload::Texts { .. } => {
+                timeout.unwrap_or(SYSTEM_DEADLINE_S)
+            }
+            _ => timeout.unwrap_or(DEADLINE_S),
         };
         let within = Some(Duration::from_secs_f64(seconds.clamp(0.1, 86_400.0)));
         let made = ProvenanceSource::of(&reload, self.workspace());
@@ -168,12 +170,12 @@ impl Session {
                     self.check_first(client, &code, package.as_deref(), file.as_deref(), line).await?;
                 }
                 let operation = CompileString { code, package, file, line, options };
-                let change = Change::again("code", &operation);
+                let change = Change::repeat("code", &operation);
                 (ReloadOperation::Code(operation), change)
             }
             Reload::Texts { what, texts } => {
                 let operation = CompileTexts { what, texts };
-                let change = Change::again(&operation.what, &operation);
+                let change = Change::repeat(&operation.what, &operation);
                 (ReloadOperation::Texts(operation), change)
             }
             Reload::Function { function, code, package, file, line } => {
@@ -183,7 +185,7 @@ impl Session {
                 let what = format!("the function {function}");
                 let definition = CompileString { code, package, file, line, options: CompileOptions::default() };
                 let operation = ReplaceFunction { function, definition };
-                let change = Change::again(&what, &operation);
+                let change = Change::repeat(&what, &operation);
                 (ReloadOperation::Function(operation), change)
             }
             Reload::Fasl { path, digest } => {
@@ -195,7 +197,7 @@ impl Session {
                     None => content_of(&path).await?,
                 };
                 let operation = LoadFasl { path, digest: Some(digest) };
-                let change = Change::again(&what, &operation);
+                let change = Change::repeat(&what, &operation);
                 (ReloadOperation::Fasl(operation), change)
             }
             Reload::Package { package, recursive, allowed } => {
@@ -389,7 +391,7 @@ enum Change {
 }
 
 impl Change {
-    fn again<O: Operation>(what: &str, operation: &O) -> Change {
+    fn repeat<O: Operation>(what: &str, operation: &O) -> Change {
         match serde_json::to_value(operation) {
             Ok(params) => Change::Code(Replay { operation: O::NAME, params, what: what.to_owned(), names: Vec::new() }),
             Err(_) => Change::None, // such an operation cannot be sent to the image either

@@ -28,7 +28,7 @@ use crate::text::{Span, decode_as_edited, encoding};
 /// The largest file that is read, in bytes.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 /// The time limit for an editor to apply an edit.
-const APPLY: Duration = Duration::from_secs(20);
+const APPLY_TIMEOUT: Duration = Duration::from_secs(20);
 /// The flags for opening directories on the path: search permission may be granted without read
 /// permission.
 #[cfg(target_os = "linux")]
@@ -286,9 +286,9 @@ impl Session {
     ) -> Result<(), String> {
         let (reply, mut answer) = mpsc::unbounded_channel();
         self.send(Event::ApplyEdit { client, uri: uri.to_owned(), revision, edits, reply });
-        match crate::steady::timeout(APPLY, answer.recv()).await {
+        match crate::steady::timeout(APPLY_TIMEOUT, answer.recv()).await {
             Ok(answer) => answer.unwrap_or_else(|| Err("it went away.".into())),
-            Err(_) => Err(format!("it did not answer within {} s.", APPLY.as_secs())),
+            Err(_) => Err(format!("it did not answer within {} s.", APPLY_TIMEOUT.as_secs())),
         }
     }
 }

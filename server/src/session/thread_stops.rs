@@ -16,7 +16,7 @@ use crate::model::image::ImageState;
 use crate::model::stop::{Stop, StopEvent};
 
 /// The time limit for a thread to leave an aborted stop.
-const LEAVES: Duration = Duration::from_secs(5);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The maximum number of stops that are aborted for one client. It is more than there are at once,
 /// stops on the stacks of others included.
@@ -32,7 +32,7 @@ pub(super) struct ThreadStops {
 impl ThreadStops {
     /// Aborts the stops of threads that `sessions` started, after the time `after`, in which
     /// another client can take them over.
-    pub(super) fn abandoned(&mut self, image: Image, sessions: Vec<String>, after: Duration) {
+    pub(super) fn abort_later(&mut self, image: Image, sessions: Vec<String>, after: Duration) {
         while self.tasks.try_join_next().is_some() {}
         self.tasks.spawn(async move {
             crate::steady::sleep(after).await;
@@ -63,7 +63,7 @@ async fn abort_all(image: &Image, sessions: &[String]) {
         // If a stop was left meanwhile, its abort is refused, and another stop is found next.
         if let Ok(ActionOutcome { .. }) = image.at_stop(&DebugAbort { stop: stop.number }).await {
             let left = wait_until_left(&mut events, stop.number);
-            if crate::steady::timeout(LEAVES, left).await.is_err() {
+            if crate::steady::timeout(LEAVE_TIMEOUT, left).await.is_err() {
                 tracing::warn!(stop = stop.number, "a thread does not leave its stop");
             }
         }

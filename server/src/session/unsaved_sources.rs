@@ -12,7 +12,7 @@ impl Session {
     /// workspace and in order.
     pub async fn unsaved_among(&self, files: Vec<PathBuf>) -> Vec<String> {
         let unsaved = self.unsaved_paths().await;
-        self.among(unsaved, files).await
+        self.names_of_unsaved(unsaved, files).await
     }
 
     /// Returns [`Session::unsaved_among`] the files of a loaded system. Returns none if the image
@@ -23,7 +23,7 @@ impl Session {
             return Vec::new();
         }
         match self.query_when_ready(SystemFiles { system: system.to_lowercase() }).await {
-            Ok(known) => self.among(unsaved, known.files).await,
+            Ok(known) => self.names_of_unsaved(unsaved, known.files).await,
             Err(error) => {
                 tracing::debug!(%error, system, "the files of a loaded system are not known");
                 Vec::new()
@@ -36,7 +36,7 @@ impl Session {
         documents.into_iter().filter(|document| document.unsaved).filter_map(|document| document.path).collect()
     }
 
-    async fn among(&self, unsaved: Vec<PathBuf>, files: Vec<PathBuf>) -> Vec<String> {
+    async fn names_of_unsaved(&self, unsaved: Vec<PathBuf>, files: Vec<PathBuf>) -> Vec<String> {
         if unsaved.is_empty() || files.is_empty() {
             return Vec::new();
         }

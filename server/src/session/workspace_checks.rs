@@ -121,7 +121,7 @@ impl Pause {
         self.until.is_none_or(|until| until <= now)
     }
 
-    fn after(&mut self, took: Duration, now: Instant) {
+    fn begin_after_pass(&mut self, took: Duration, now: Instant) {
         self.until = Some(now + took * PAUSE_FACTOR);
     }
 }
@@ -231,7 +231,7 @@ mod tests {
     fn what_nobody_can_attribute_has_a_share_of_the_time() {
         let (mut pause, now) = (Pause::default(), Instant::now());
         assert!(pause.is_over(now));
-        pause.after(Duration::from_secs(1), now);
+        pause.begin_after_pass(Duration::from_secs(1), now);
         assert!(!pause.is_over(now + Duration::from_secs(19)) && pause.is_over(now + Duration::from_secs(20)));
     }
 }

@@ -9,7 +9,7 @@ use super::tree::{self, NodeId, ROOT, Tree};
 
 /// The maximum depth of lists. Deeper lists are left out. No real code is so deep, and the
 /// traversal of a tree is recursive.
-const DEPTH: usize = 200;
+const MAX_DEPTH: usize = 200;
 
 /// The maximum size of a form in bytes. A larger form is not parsed. No real code is so large, and
 /// the parsed form takes many times the memory of its text.
@@ -288,7 +288,7 @@ impl View<'_> {
         let written = self.tree.text_of(id);
         let node = self.tree.node(id);
         let kind = match node.kind {
-            tree::Kind::List if depth >= DEPTH => return None,
+            tree::Kind::List if depth >= MAX_DEPTH => return None,
             tree::Kind::List if written.starts_with('#') => Kind::Vector,
             tree::Kind::List => Kind::List,
             tree::Kind::String => Kind::String,

@@ -50,7 +50,7 @@ pub fn placed_forms(text: &str) -> Vec<(usize, String)> {
 
 /// The number of bytes behind an edit that an update scans at first. If they do not decide all
 /// forms, it scans the rest of the text.
-const WINDOW: usize = 16 * 1024;
+const SCAN_WINDOW_BYTES: usize = 16 * 1024;
 
 impl Scan {
     /// Scans a text, in time linear in its length.
@@ -82,7 +82,7 @@ impl Scan {
     /// the size of the edit.
     pub(super) fn update(&mut self, text: &Rope, bytes: Edited, chars: Edited) {
         let kept = self.kept_before(bytes.start);
-        let near = text.char_to_byte(text.byte_to_char((bytes.new_end + WINDOW).min(text.len_bytes())));
+        let near = text.char_to_byte(text.byte_to_char((bytes.new_end + SCAN_WINDOW_BYTES).min(text.len_bytes())));
         let forms = self
             .updated(text, bytes, chars, kept, near)
             .or_else(|| self.updated(text, bytes, chars, kept, text.len_bytes()))

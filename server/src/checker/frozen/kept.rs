@@ -66,7 +66,7 @@ pub(super) struct Served {
 }
 
 /// The maximum number of requests that may wait for a frozen failure.
-const WAITING: usize = 8;
+const MAX_WAITING_REQUESTS: usize = 8;
 
 impl Failures {
     /// Creates the state of an image without frozen failures.
@@ -98,7 +98,7 @@ impl Failures {
 
     /// Adds a failure, whose copy has connected or will connect.
     pub(super) fn add(&self, failure: Failure) -> Served {
-        let (asks, asked) = mpsc::channel(WAITING);
+        let (asks, asked) = mpsc::channel(MAX_WAITING_REQUESTS);
         let end = CancellationToken::new();
         let (sender, connection) = oneshot::channel();
         let mut state = lock(&self.state);
@@ -133,14 +133,14 @@ impl Failures {
 
     /// Returns the processes of the frozen failures, oldest first. If there are none, returns
     /// `None`, and the caller must stop watching.
-    pub(super) fn watched(&self) -> Option<Vec<Pid>> {
+    pub(super) fn processes_to_watch(&self) -> Option<Vec<Pid>> {
         let mut state = lock(&self.state);
         state.watched = !state.kept.is_empty();
         state.watched.then(|| state.kept.iter().filter_map(|kept| pid_of(kept.failure.pid)).collect())
     }
 
     /// Gives a connection to the task that expects it, or keeps it until a task does.
-    pub(super) fn arrived(&self, pid: u32, connection: Connection) {
+    pub(super) fn deliver_connection(&self, pid: u32, connection: Connection) {
         let mut state = lock(&self.state);
         match state.expected.remove(&pid) {
             Some(expecting) => drop(expecting.send(connection)), // the task may have ended

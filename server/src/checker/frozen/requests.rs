@@ -23,10 +23,10 @@ use crate::model::image::ImageError;
 use crate::steady::timeout;
 
 /// The time limit for a frozen failure to connect, and for the image to report it.
-pub(super) const CONNECT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time after the time limit of an attempt in which the frozen failure must report the
 /// attempt's end.
-const GRACE: Duration = Duration::from_secs(10);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval at which the memory of an attempt is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -107,7 +107,7 @@ pub(super) async fn run(
     memory: u64,
 ) {
     let process = Process::new(instance, pid);
-    let Ok(Ok(mut connection)) = timeout(CONNECT, connection).await else {
+    let Ok(Ok(mut connection)) = timeout(CONNECT_TIMEOUT, connection).await else {
         tracing::warn!(pid, "a frozen failure did not connect");
         return;
     };
@@ -135,7 +135,7 @@ pub(super) async fn run(
 
 async fn send(connection: &mut Connection, message: &Value) -> Option<()> {
     let line = format!("{message}\n");
-    timeout(GRACE, connection.orders.write_all(line.as_bytes())).await.ok()?.ok()
+    timeout(REPORT_TIMEOUT, connection.orders.write_all(line.as_bytes())).await.ok()?.ok()
 }
 
 /// Returns the answer to a request, or `None` if there will be no more answers.
@@ -149,7 +149,7 @@ async fn serve(
     reply: &mut oneshot::Sender<Result<Value, ImageError>>,
 ) -> Option<Result<Value, ImageError>> {
     send(connection, request).await?;
-    let due = Instant::now() + Duration::try_from_secs_f64(seconds).ok()? + GRACE;
+    let due = Instant::now() + Duration::try_from_secs_f64(seconds).ok()? + REPORT_TIMEOUT;
     let limit = memory.saturating_add(process.pid().and_then(inherited).unwrap_or(0));
     let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -177,7 +177,7 @@ async fn serve(
     if !ended.answered {
         return Some(Err(refused(&ended, seconds, memory)));
     }
-    let line = timeout(GRACE, connection.lines.next()).await.ok()?.ok()??;
+    let line = timeout(REPORT_TIMEOUT, connection.lines.next()).await.ok()?.ok()??;
     Some(match serde_json::from_slice(line) {
         Ok(Answer { result: Some(result), .. }) => Ok(result),
         Ok(Answer { error: Some(refusal), .. }) => Err(refusal.into()),

@@ -1,6 +1,6 @@
 //! Tests of the lines that a copy sends, and of the findings in them.
 
-use super::text::{DIAGNOSTICS_LIMIT, FRAME, MESSAGE_LIMIT, TEXT_LIMIT};
+use super::text::{DIAGNOSTIC_OVERHEAD_BYTES, DIAGNOSTICS_LIMIT, MESSAGE_LIMIT, TEXT_LIMIT};
 use super::*;
 
 fn reported(lines: &[&str]) -> Findings {
@@ -184,7 +184,7 @@ fn a_flood_is_bounded() {
     }
     let report = only(findings.complete());
     let kept = report.diagnostics.len() - 1;
-    assert_eq!(kept, DIAGNOSTICS_LIMIT.min(TEXT_LIMIT / (short.len() + FRAME)));
+    assert_eq!(kept, DIAGNOSTICS_LIMIT.min(TEXT_LIMIT / (short.len() + DIAGNOSTIC_OVERHEAD_BYTES)));
     let said: usize = report.diagnostics.iter().map(|one| serde_json::to_vec(one).unwrap().len()).sum();
     assert!(said <= TEXT_LIMIT, "{said}");
     let more = format!("{} more", DIAGNOSTICS_LIMIT + 7 - kept);

@@ -24,7 +24,7 @@ const DIAGNOSTIC_LIMIT: usize = 128 << 10;
 /// receives all of them at once.
 pub(super) const TEXT_LIMIT: usize = 1 << 20;
 /// The number of bytes by which a diagnostic counts besides the bytes that were sent.
-pub(super) const FRAME: usize = 200;
+pub(super) const DIAGNOSTIC_OVERHEAD_BYTES: usize = 200;
 
 /// The findings about one text.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl Text {
 
     /// Keeps a diagnostic that was sent in `sent` bytes.
     pub(super) fn add(&mut self, mut diagnostic: Diagnostic, sent: usize) {
-        let bytes = sent.min(DIAGNOSTIC_LIMIT) + FRAME;
+        let bytes = sent.min(DIAGNOSTIC_LIMIT) + DIAGNOSTIC_OVERHEAD_BYTES;
         if self.diagnostics.len() >= DIAGNOSTICS_LIMIT || sent > DIAGNOSTIC_LIMIT || self.bytes + bytes > TEXT_LIMIT {
             self.dropped += 1;
             return;

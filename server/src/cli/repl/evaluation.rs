@@ -104,7 +104,8 @@ impl Repl {
             unread: error["unread"].as_u64().and_then(|at| Some(within.start + usize::try_from(at).ok()?)),
             ..EvalError::new(text(&error["typeName"]), text(&error["message"]))
         };
-        let near = |package: &str| packages::near(self.link.borrow().place(), package, PromptKind::InLisp);
+        let near =
+            |package: &str| packages::similar_names_hint(self.link.borrow().place(), package, PromptKind::InLisp);
         match reading_errors(&within.code, &error, near) {
             Some(rendered) => self.print_rendered(&rendered)?,
             None => self.screen.print_error(&report(&body), ERROR)?,

@@ -6,7 +6,7 @@ use consort::text::scanner::{Scanner, Token, TokenKind};
 
 /// The length in bytes up to which an entry is coloured. The whole entry is scanned again at every
 /// key.
-const COLOURED: usize = 64 << 10;
+const MAX_COLOURED_BYTES: usize = 64 << 10;
 
 const STRING: &str = "32";
 const COMMENT: &str = "90";
@@ -94,7 +94,7 @@ pub(super) fn escape_controls(text: &str) -> Cow<'_, str> {
 /// Returns the text with colours as ANSI escapes, and with control characters replaced. The two
 /// brackets of the list at byte `cursor` are marked.
 pub(super) fn coloured(text: &str, cursor: usize) -> String {
-    if text.len() > COLOURED {
+    if text.len() > MAX_COLOURED_BYTES {
         return escape_controls(text).into_owned();
     }
     let tokens: Vec<Token> = Scanner::new(text).collect();
@@ -190,7 +190,7 @@ mod tests {
         let pictures = "(a \"␛[2J␦\" ␇ ;␡\n\t)";
         assert_eq!(escape_controls(pasted), pictures);
         assert_eq!(shown(pasted, usize::MAX), "(a <32:\"␛[2J␦\"> ␇ <90:;␡>\n\t)");
-        let long = format!("{}{pasted}", "(".repeat(COLOURED));
+        let long = format!("{}{pasted}", "(".repeat(MAX_COLOURED_BYTES));
         assert!(coloured(&long, 0).ends_with(pictures));
     }
 

@@ -104,7 +104,8 @@ fn begin(repl: &mut Repl, package: Option<&str>) -> Result<(), Failure> {
     progress.clear()?;
     match (begun, package) {
         (Err(error), Some(package)) => {
-            let near = packages::near(repl.link.borrow().place(), package, PromptKind::InShell).unwrap_or_default();
+            let near = packages::similar_names_hint(repl.link.borrow().place(), package, PromptKind::InShell)
+                .unwrap_or_default();
             Err(Failure::cannot(format!("{error}{near}")))
         }
         (begun, _) => begun.map_err(Failure::cannot),

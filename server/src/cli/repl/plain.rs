@@ -7,7 +7,7 @@ use super::reading::is_whole;
 
 /// The maximum length in bytes of an entry that is parsed after each of its lines. A longer entry,
 /// which nobody types, is parsed each time it has grown by an eighth.
-const SHORT: usize = 64 << 10;
+const MAX_REPARSED_BYTES: usize = 64 << 10;
 
 /// Reads lines of standard input until they form an entry, and returns it with the number of lines.
 /// `prompt` is shown before the first line, if a person is to see it.
@@ -31,7 +31,7 @@ fn entry(from: &mut impl BufRead, to: &mut impl Write, prompt: Option<&str>, kin
             to.write_all(if prompt.is_some() { b"\n" } else { b"" })?;
             return Ok((Entry::End, lines));
         }
-        let due = bytes.len() <= SHORT || bytes.len() - part > part / 8;
+        let due = bytes.len() <= MAX_REPARSED_BYTES || bytes.len() - part > part / 8;
         if read > 0 && kind == Kind::Code && !due {
             continue;
         }

@@ -8,7 +8,7 @@ pub(super) fn package(name: &str) -> String {
 }
 
 /// The prompt at a stop, with the number of the frame unless it is the innermost.
-pub(super) fn stopped(name: &str, level: u64, frame: usize) -> String {
+pub(super) fn at_stop(name: &str, level: u64, frame: usize) -> String {
     let frame = if frame == 0 { String::new() } else { format!(" frame {frame}") };
     format!("{} [{level}{frame}]> ", short(name))
 }
@@ -28,7 +28,7 @@ mod tests {
     fn prompts_name_package_stop_and_frame() {
         assert_eq!(package("COMMON-LISP-USER"), "CL-USER> ");
         assert_eq!(package("A\u{1b}[31m\nB"), "A\\u{1b}[31m B> ");
-        assert_eq!(stopped("SHOP", 1, 0), "SHOP [1]> ");
-        assert_eq!(stopped("SHOP", 2, 3), "SHOP [2 frame 3]> ");
+        assert_eq!(at_stop("SHOP", 1, 0), "SHOP [1]> ");
+        assert_eq!(at_stop("SHOP", 2, 3), "SHOP [2 frame 3]> ");
     }
 }

@@ -6,7 +6,7 @@ use consort::text::toplevel::{Scan, Unreadable};
 use consort::text::tree::Tree;
 
 /// The number of bytes of an entry above which it is not indented as it is typed.
-const INDENTED: usize = 64 << 10;
+const MAX_INDENTED_BYTES: usize = 64 << 10;
 
 /// Returns true if the reader would not wait for more of the text.
 pub(super) fn is_whole(text: &str) -> bool {
@@ -20,7 +20,7 @@ pub(super) fn is_sound(text: &str) -> bool {
 
 /// Returns the white space at the start of the line that follows a text.
 pub(super) fn indentation(text: &str) -> String {
-    if text.len() > INDENTED {
+    if text.len() > MAX_INDENTED_BYTES {
         return String::new();
     }
     let text = format!("{text}\n");
@@ -57,6 +57,6 @@ mod tests {
         {
             assert_eq!(indentation(text), " ".repeat(white), "{text}");
         }
-        assert_eq!(indentation(&"(".repeat(INDENTED + 1)), "");
+        assert_eq!(indentation(&"(".repeat(MAX_INDENTED_BYTES + 1)), "");
     }
 }

@@ -124,7 +124,7 @@ impl Repl {
         self.screen.fresh_line()?;
         let prompt = match (&self.stop, frame) {
             (Some(stop), Some((frame, _, package))) => {
-                prompt::stopped(package.unwrap_or(&self.package), stop.level, frame)
+                prompt::at_stop(package.unwrap_or(&self.package), stop.level, frame)
             }
             _ => prompt::package(&self.package),
         };

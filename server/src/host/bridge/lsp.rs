@@ -44,18 +44,18 @@ const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 /// The silence after which these checks begin.
 const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 /// The interval after an answer in which the host is not checked again.
-const ANSWERED: Duration = Duration::from_secs(4);
+const RECHECK_DELAY: Duration = Duration::from_secs(4);
 
 /// The number of hosts that may be replaced within [`RESTART_PERIOD`] before the bridge ends, and
 /// the editor decides whether to start the server again.
 const MAX_RESTARTS: usize = 3;
 const RESTART_PERIOD: Duration = Duration::from_secs(60);
 
-const LOST: &str =
+const HOST_ENDED: &str =
     "The Consort host ended, and the Lisp image with it. Definitions that existed only in the image are lost.";
-const CUT: &str = "The connection to the Consort host broke; the host and the image still run. Your request may have been carried out: check before you repeat it.";
-const RESTART: &str = "Your editor starts Consort again; if it does not, restart its language server.";
-const LEFT: &str = "The Consort host was stopped, and the Lisp image with it. Your editor starts Consort again; if it does not, restart its language server.";
+const CONNECTION_BROKE: &str = "The connection to the Consort host broke; the host and the image still run. Your request may have been carried out: check before you repeat it.";
+const EDITOR_RESTARTS: &str = "Your editor starts Consort again; if it does not, restart its language server.";
+const HOST_STOPPED: &str = "The Consort host was stopped, and the Lisp image with it. Your editor starts Consort again; if it does not, restart its language server.";
 
 /// The state of both copying threads. A thread that takes both locks takes `host` first.
 struct Shared {
@@ -200,7 +200,7 @@ fn watch(shared: &Shared, socket: &Path) {
                 format!("The Consort host (process {pid}) answers again.")
             }
             (None, true) => {
-                std::thread::sleep(ANSWERED);
+                std::thread::sleep(RECHECK_DELAY);
                 continue;
             }
             (Some(_), false) => continue,
@@ -376,29 +376,29 @@ fn copy_down(mut stream: UnixStream, place: &Place, shared: &Shared) -> io::Resu
             host.write(&content_length::framed(&initialize));
             continue;
         }
-        let lost = if place.is_host(state.pid) { CUT } else { LOST };
+        let lost = if place.is_host(state.pid) { CONNECTION_BROKE } else { HOST_ENDED };
         for message in state.settle(lost) {
             shared.write(&framed(&message))?;
         }
         let opening = state.replay_state.opening().map(<[u8]>::to_vec).filter(|_| killed && !often);
         let Some(opening) = opening else {
             if killed {
-                return give_up(shared, &format!("{lost} {RESTART}"));
+                return give_up(shared, &format!("{lost} {EDITOR_RESTARTS}"));
             }
             // Neovim reports every exit code other than 0 as a failure of the server.
-            return give_up(shared, LEFT).map(|_| ExitCode::SUCCESS);
+            return give_up(shared, HOST_STOPPED).map(|_| ExitCode::SUCCESS);
         };
         let connected = match place.connect_or_start(&Hello::new(Protocol::Lsp)) {
             Ok(connected) => connected,
             Err(error) => {
-                return give_up(shared, &format!("{lost} No new one could be started: {error}. {RESTART}"));
+                return give_up(shared, &format!("{lost} No new one could be started: {error}. {EDITOR_RESTARTS}"));
             }
         };
         restarts.push_back(Instant::now());
         if let Some(message) = state.next_host(&opening) {
             shared.write(&framed(&message))?;
         }
-        let now = if lost == CUT { "It was made again" } else { "A new one is running" };
+        let now = if lost == CONNECTION_BROKE { "It was made again" } else { "A new one is running" };
         shared.write(&framed(&shown(&format!("{lost} {now}, and has your open documents."))))?;
         stream = connected.stream;
         *host = Host { stream: stream.try_clone()? };

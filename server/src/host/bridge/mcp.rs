@@ -39,7 +39,7 @@ const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 /// The silence after which these checks begin.
 const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 /// The interval after an answer in which the host is not checked again.
-const ANSWERED: Duration = Duration::from_secs(4);
+const RECHECK_DELAY: Duration = Duration::from_secs(4);
 
 /// The state shared by both directions.
 #[derive(Debug, Default)]
@@ -355,7 +355,7 @@ fn watch(shared: &Shared, stdout: &Mutex<File>) {
         };
         let Some((pid, socket, number)) = host else { continue };
         if election::answers(&socket) {
-            std::thread::sleep(ANSWERED);
+            std::thread::sleep(RECHECK_DELAY);
             continue;
         }
         let mut link = shared.lock();
@@ -410,7 +410,7 @@ fn copy_down(
             shared.lock().pending.remove(id);
         }
     }
-    let why = if is_host() { CUT.into() } else { host_lost_message() };
+    let why = if is_host() { CONNECTION_BROKE.into() } else { host_lost_message() };
     let mut link = shared.lock();
     withdraw(&mut link, number, stdout);
     if link.number != number {
@@ -427,7 +427,7 @@ fn copy_down(
 
 /// Cancels, at the client, the requests of a connection that has ended.
 fn withdraw(link: &mut Link, number: u64, stdout: &Mutex<File>) {
-    for withdrawn in link.asked.withdraw(number, ENDED) {
+    for withdrawn in link.asked.withdraw(number, CONNECTION_ENDED) {
         // Fails when the client has left.
         let _ = write_line(stdout, &withdrawn);
     }
@@ -443,9 +443,9 @@ fn cancelled(line: &[u8]) -> Option<Value> {
 }
 
 /// The reason given when a host's request is cancelled.
-const ENDED: &str = "the connection to the Consort host ended";
+const CONNECTION_ENDED: &str = "the connection to the Consort host ended";
 /// The message about a connection that has ended although the host runs.
-const CUT: &str = "The connection to the Consort host broke during this call; the host and the image still run. The call may have been carried out: \
+const CONNECTION_BROKE: &str = "The connection to the Consort host broke during this call; the host and the image still run. The call may have been carried out: \
                    check before you repeat it. The next call connects again.";
 
 fn host_lost_message() -> String {

@@ -15,7 +15,7 @@ use crate::text::definitions::kind_of;
 use crate::text::names::as_written;
 
 /// The maximum number of candidates from packages that the current one does not use.
-const ELSEWHERE: usize = 40;
+const MAX_FROM_OTHER_PACKAGES: usize = 40;
 
 /// A candidate, and the source in which it was found.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ struct MergedCandidate<'a> {
 }
 
 /// Returns the candidates, unordered. These are the best `most`, those with the same score as the
-/// last of them, and up to [`ELSEWHERE`] of other packages.
+/// last of them, and up to [`MAX_FROM_OTHER_PACKAGES`] of other packages.
 pub(super) fn candidates<'a>(
     sources: &'a Sources<'a>,
     pattern: &Pattern,
@@ -277,7 +277,7 @@ fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedN
     let mut all = Vec::new();
     let mut seen: HashSet<(&str, &str)> = HashSet::new();
     for (score, package, symbol) in fitting {
-        if all.len() == ELSEWHERE {
+        if all.len() == MAX_FROM_OTHER_PACKAGES {
             break;
         }
         let home = symbol.home().unwrap_or(&package.name);

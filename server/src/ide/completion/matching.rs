@@ -18,12 +18,12 @@ pub(super) struct Pattern {
 
 /// The base score of a name that begins with the pattern. The base scores below are of the other
 /// ways to match. Something is subtracted from each for each further character.
-pub(super) const PREFIX: f32 = 1000.0;
-const PARTS: f32 = 700.0;
-const INITIALS: f32 = 650.0;
-const WORD: f32 = 450.0;
-const INSIDE: f32 = 300.0;
-const FLEX: f32 = 150.0;
+pub(super) const PREFIX_SCORE: f32 = 1000.0;
+const PARTS_SCORE: f32 = 700.0;
+const INITIALS_SCORE: f32 = 650.0;
+const WORD_SCORE: f32 = 450.0;
+const INSIDE_SCORE: f32 = 300.0;
+const SCATTERED_SCORE: f32 = 150.0;
 
 impl Pattern {
     /// Makes the pattern of a partial name without its package prefix.
@@ -46,39 +46,39 @@ impl Pattern {
     pub(super) fn score(&self, name: &str) -> Option<f32> {
         let typed = self.typed.as_str();
         if typed.is_empty() {
-            return Some(PREFIX);
+            return Some(PREFIX_SCORE);
         }
         if typed.len() > name.len() {
             return None;
         }
         let over = (name.len() - typed.len()).min(80) as f32;
         if name.starts_with(typed) {
-            return Some(PREFIX - over * 0.3 + if over == 0.0 { 40.0 } else { 0.0 });
+            return Some(PREFIX_SCORE - over * 0.3 + if over == 0.0 { 40.0 } else { 0.0 });
         }
         // A variable such as `*list*` is also found without its asterisks.
         let bare = name.trim_start_matches(['*', '+', '%']);
         if bare.len() < name.len() && bare.starts_with(typed) {
-            return Some(PREFIX - 60.0 - over * 0.3);
+            return Some(PREFIX_SCORE - 60.0 - over * 0.3);
         }
         if self.parts && parts(typed, name) {
-            return Some(PARTS - over);
+            return Some(PARTS_SCORE - over);
         }
         if typed.len() < 2 {
             return None;
         }
         if initials(typed, bare) {
-            return Some(INITIALS - over);
+            return Some(INITIALS_SCORE - over);
         }
         let mut inside = self.finder.find_iter(name.as_bytes()).peekable();
         if inside.peek().is_some() {
             if inside.any(|at| at > 0 && is_separator(name.as_bytes()[at - 1])) {
-                return Some(WORD - over);
+                return Some(WORD_SCORE - over);
             }
             if typed.len() > 2 {
-                return Some(INSIDE - over);
+                return Some(INSIDE_SCORE - over);
             }
         }
-        (typed.len() > 2 && scattered(typed, bare)).then_some(FLEX - over)
+        (typed.len() > 2 && scattered(typed, bare)).then_some(SCATTERED_SCORE - over)
     }
 }
 

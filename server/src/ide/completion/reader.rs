@@ -139,9 +139,9 @@ fn fitting<'a>(words: impl Iterator<Item = &'a str>, typed: &str, prefix: &str, 
 /// Returns the features that a text tests, in lower case, without colons.
 fn features(document: &Document) -> Vec<String> {
     /// The maximum number of characters that are scanned.
-    const MOST: usize = 200_000;
+    const MAX_SCANNED_CHARS: usize = 200_000;
     let text = document.text();
-    let part = text.slice(..text.len_chars().min(MOST)).to_string();
+    let part = text.slice(..text.len_chars().min(MAX_SCANNED_CHARS)).to_string();
     let mut found = Vec::new();
     let mut depth: Option<usize> = None;
     for token in Scanner::new(&part) {

@@ -6,9 +6,9 @@ use crate::text::document::Document;
 use crate::text::scanner::{Scanner, TokenKind};
 
 /// The number of characters before the place that are scanned.
-const BEFORE: usize = 60_000;
+const MAX_CHARS_BEFORE: usize = 60_000;
 /// The number of characters after the place that are scanned.
-const BEHIND: usize = 30_000;
+const MAX_CHARS_AFTER: usize = 30_000;
 
 /// The uses of a name near a place.
 #[derive(Debug, Clone, Default)]
@@ -45,13 +45,13 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
     let forms = document.scan().forms();
     // The scan starts at a top-level form, so that strings and comments are recognized. In a very
     // long form it starts within that form.
-    let from = offset.saturating_sub(BEFORE);
+    let from = offset.saturating_sub(MAX_CHARS_BEFORE);
     let first = forms.partition_point(|form| form.span.end < from);
     let from = match forms.get(first) {
-        Some(form) if form.span.start <= offset => form.span.start.max(offset.saturating_sub(4 * BEFORE)),
+        Some(form) if form.span.start <= offset => form.span.start.max(offset.saturating_sub(4 * MAX_CHARS_BEFORE)),
         _ => from,
     };
-    let to = (offset + BEHIND).min(text.len_chars());
+    let to = (offset + MAX_CHARS_AFTER).min(text.len_chars());
     let part = text.slice(from..to).to_string();
     // The keys are the names as written, so that an occurrence needs no allocation.
     let mut found: HashMap<&str, Used> = HashMap::new();

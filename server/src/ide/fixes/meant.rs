@@ -9,7 +9,7 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 
 /// The maximum number of names that are offered.
-const OFFERED: usize = 3;
+const MAX_OFFERED: usize = 3;
 /// The maximum number of names that the image is asked for.
 const MAX_COMPARED: usize = 2_000;
 
@@ -127,7 +127,7 @@ fn near(document: &Document, item: &Diagnostic, image: &[Completion]) -> Vec<(us
         .collect();
     near.sort();
     near.dedup();
-    near.truncate(OFFERED);
+    near.truncate(MAX_OFFERED);
     near.into_iter().map(|(distance, name)| (distance, format!("{name}{}", &token.written[misspelt.len()..]))).collect()
 }
 

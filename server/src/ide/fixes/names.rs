@@ -9,7 +9,7 @@ use crate::text::forms::package_at;
 use crate::text::{Span, scanner::Scanner, scanner::TokenKind};
 
 /// The maximum number of packages that are offered.
-const OFFERED: usize = 4;
+const MAX_OFFERED: usize = 4;
 
 /// Returns the kinds that a name may have, by the code of the finding. An empty list stands for any
 /// kind.
@@ -93,11 +93,12 @@ pub(super) fn fixes(
         }
         let elsewhere = offers.iter().filter(|offer| offer.external && !offer.package.eq_ignore_ascii_case(package));
         fixes.extend(
-            elsewhere.take(OFFERED).map(|offer| replace(item, format!("{}:{}", shown(&offer.package), token.name))),
+            elsewhere.take(MAX_OFFERED).map(|offer| replace(item, format!("{}:{}", shown(&offer.package), token.name))),
         );
         return fixes;
     }
-    let elsewhere: Vec<&&Offer> = offers.iter().filter(|offer| offer.package != asked.package).take(OFFERED).collect();
+    let elsewhere: Vec<&&Offer> =
+        offers.iter().filter(|offer| offer.package != asked.package).take(MAX_OFFERED).collect();
     for offer in &elsewhere {
         let colons = if offer.external { ":" } else { "::" };
         fixes.push(replace(item, format!("{}{colons}{}", shown(&offer.package), token.name)));

@@ -7,10 +7,10 @@ use super::specs::{DEFUN, DO, Method, Rule, Spec, WITH};
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
 /// The maximum number of lists around a line that are searched for an operator with rules.
-const LEVELS: usize = 6;
+const MAX_LEVELS: usize = 6;
 /// The number of elements up to which feature expressions (`#+x`) are counted. No operator has
 /// separate rules for more arguments than that.
-const COUNTED: usize = 8;
+const MAX_COUNTED: usize = 8;
 /// The number of elements up to which a list is searched for elements with feature expressions.
 const MAX_GUARDED: usize = 64;
 /// The maximum number of closing parentheses and blanks that are skipped at the start of a line.
@@ -31,7 +31,7 @@ pub(super) fn column(lines: &Lines, list: NodeId, at: usize, bodies: &Bodies) ->
     let mut path: Vec<usize> = Vec::new();
     let mut tentative = None;
     let (mut current, mut inside) = (list, None);
-    for level in 0..LEVELS {
+    for level in 0..MAX_LEVELS {
         path.insert(0, line.position(current, inside));
         let head = tree.element_list(current).first().copied().filter(|head| tree.node(*head).kind == Kind::Atom);
         let name = head.and_then(|_| lines.roles.operator(current));
@@ -164,7 +164,7 @@ impl Line<'_, '_> {
         let count =
             elements.partition_point(|id| if inside.is_some() { self.start(*id) <= at } else { self.start(*id) < at });
         let mut position = 0;
-        for (index, id) in elements[..count].iter().enumerate().take(COUNTED) {
+        for (index, id) in elements[..count].iter().enumerate().take(MAX_COUNTED) {
             let last = index + 1 == count;
             let node = self.tree.node(*id);
             let around = last && (inside.is_some() || node.kind == Kind::Guarded && at < node.end);
@@ -175,7 +175,7 @@ impl Line<'_, '_> {
                 (_, false) => 1,
             };
         }
-        position + count.saturating_sub(COUNTED)
+        position + count.saturating_sub(MAX_COUNTED)
     }
 
     /// Returns the number of data for which the feature expressions before a guarded datum count,
@@ -269,7 +269,7 @@ impl Line<'_, '_> {
     fn qualifiers(&self, method: NodeId) -> usize {
         let name = usize::from(self.lines.roles.operator(method) == Some("defmethod"));
         let elements = self.tree.element_list(method).iter().skip(1 + name);
-        name + elements.take_while(|id| self.tree.node(**id).kind == Kind::Atom).take(COUNTED).count()
+        name + elements.take_while(|id| self.tree.node(**id).kind == Kind::Atom).take(MAX_COUNTED).count()
     }
 
     fn in_tagbody(&self, path: &[usize], statement: usize) -> usize {

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// The interval in bytes at which the columns of a long line are cached.
-const STEP: usize = 256;
+const CACHE_INTERVAL_BYTES: usize = 256;
 
 /// The columns of the lines of a text.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub(super) struct Columns<'a> {
     text: &'a str,
     tab_size: usize,
     /// Cached columns of a long line, by the byte where counting begins: pairs of a byte and its
-    /// column, at intervals of [`STEP`] bytes or a few more.
+    /// column, at intervals of [`CACHE_INTERVAL_BYTES`] bytes or a few more.
     long: RefCell<HashMap<usize, Vec<(usize, usize)>>>,
 }
 
@@ -25,13 +25,13 @@ impl<'a> Columns<'a> {
     /// Returns the column of byte `at` on the line on which byte `from` has `column`. All calls
     /// with the same `from` must give the same `column`.
     pub(super) fn column(&self, from: usize, column: usize, at: usize) -> usize {
-        if at <= from + STEP {
+        if at <= from + CACHE_INTERVAL_BYTES {
             return self.width(from, at, column);
         }
         let mut long = self.long.borrow_mut();
         let known = long.entry(from).or_insert_with(|| vec![(from, column)]);
-        while let Some((last, column)) = known.last().copied().filter(|(last, _)| last + STEP <= at) {
-            let mut next = last + STEP;
+        while let Some((last, column)) = known.last().copied().filter(|(last, _)| last + CACHE_INTERVAL_BYTES <= at) {
+            let mut next = last + CACHE_INTERVAL_BYTES;
             while !self.text.is_char_boundary(next) {
                 next += 1;
             }

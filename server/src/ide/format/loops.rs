@@ -36,7 +36,7 @@ const CONTINUED: [&str; 25] = [
     "of-type",
 ];
 /// The maximum number of lines above a line that are searched for the clause that `and` continues.
-const ABOVE: usize = 40;
+const MAX_LINES_ABOVE: usize = 40;
 /// The maximum number of blanks after a word that are skipped.
 const MAX_BLANKS: usize = 500;
 
@@ -136,7 +136,7 @@ impl Context {
 fn joined(lines: &Lines, begin: usize, at: usize, body: usize) -> Option<usize> {
     let text = lines.tree.text;
     let line = lines.line(at);
-    for above in (line.saturating_sub(ABOVE)..line).rev() {
+    for above in (line.saturating_sub(MAX_LINES_ABOVE)..line).rev() {
         if lines.starts[above] <= begin {
             return None;
         }

@@ -102,7 +102,7 @@ impl<'a> Packages<'a> {
     }
 
     /// Returns the packages with one of the definitions replaced.
-    pub fn with<'b>(&'b self, changed: &'b PackageText) -> Packages<'b> {
+    pub fn with_replaced<'b>(&'b self, changed: &'b PackageText) -> Packages<'b> {
         let of_same =
             |(name, one): (&&'b str, &&'b PackageText)| (*name, if one.name == changed.name { changed } else { *one });
         Packages { by_name: self.by_name.iter().map(of_same).collect() }

@@ -8,7 +8,7 @@ use crate::ide::package_lists::{names, sorted};
 use crate::ide::package_uses::{Uses, names_in};
 
 /// The minimum number of names of a clause that must be sorted.
-const LONG: usize = 10;
+const MIN_SORTED_NAMES: usize = 10;
 
 /// Returns the long clauses whose names are not in alphabetical order.
 pub(super) fn unsorted_names(whole: &Whole) -> Vec<WorkspaceFinding> {
@@ -18,7 +18,8 @@ pub(super) fn unsorted_names(whole: &Whole) -> Vec<WorkspaceFinding> {
         for clause in definition.form.nodes.iter().flat_map(|list| list.elements()) {
             let names = names(&definition.form, clause);
             // Clauses with comments between names, which `sorted` refuses, may be in another order.
-            let unsorted = names.len() >= LONG && sorted(&definition.form, names).is_ok_and(|moved| !moved.is_empty());
+            let unsorted =
+                names.len() >= MIN_SORTED_NAMES && sorted(&definition.form, names).is_ok_and(|moved| !moved.is_empty());
             if let Some(head) = clause.elements().first().filter(|_| unsorted) {
                 let message = format!("These {} names are in no alphabetical order.", names.len());
                 found.push(WorkspaceFinding { span: head.span, message });

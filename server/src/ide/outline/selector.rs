@@ -121,10 +121,10 @@ impl<'a> DefinitionsByKey<'a> {
 
     /// The indices of the definitions of an operator (in any case, with or without package) that a
     /// name selects.
-    pub fn found(&self, wanted: &DefinitionSelector, operator: &str) -> Vec<usize> {
+    pub fn selected(&self, wanted: &DefinitionSelector, operator: &str) -> Vec<usize> {
         let [whole, bare] = operators_meant(operator);
         let operator = if self.all.contains_key(whole.as_str()) { whole } else { bare };
-        let found = self.by(wanted, &operator);
+        let found = self.selected_ignoring_number(wanted, &operator);
         match wanted.number {
             None => found.to_vec(),
             Some(number) => found.get(number.wrapping_sub(1)).copied().into_iter().collect(),
@@ -132,7 +132,7 @@ impl<'a> DefinitionsByKey<'a> {
     }
 
     /// The indices of the definitions of an operator that a name selects, ignoring a number.
-    fn by<'s>(&'s self, wanted: &'s DefinitionSelector, operator: &'s str) -> &'s [usize] {
+    fn selected_ignoring_number<'s>(&'s self, wanted: &'s DefinitionSelector, operator: &'s str) -> &'s [usize] {
         let found = match (&wanted.qualifiers, &wanted.specializers) {
             _ if wanted.name.is_empty() => self.all.get(operator),
             (None, None) => self.named.get(&(operator, wanted.name.clone())),
@@ -158,7 +158,7 @@ impl<'a> DefinitionsByKey<'a> {
                 continue;
             }
             let wanted = DefinitionSelector::new(name);
-            let found = self.by(&wanted, operator);
+            let found = self.selected_ignoring_number(&wanted, operator);
             let alone = match wanted.number {
                 None => found == [index],
                 Some(number) => found.get(number.wrapping_sub(1)) == Some(&index),
@@ -170,7 +170,7 @@ impl<'a> DefinitionsByKey<'a> {
         for name in [full.as_str(), ""] {
             // The name is parsed with a number after it, as in the result.
             let wanted = DefinitionSelector::new(&format!("{name}[1]"));
-            if let Ok(at) = self.by(&wanted, operator).binary_search(&index) {
+            if let Ok(at) = self.selected_ignoring_number(&wanted, operator).binary_search(&index) {
                 return format!("{name}[{}]", at + 1);
             }
         }

@@ -154,26 +154,26 @@ const MODIFYING: [&str; 16] = [
     "zapf",
 ];
 /// Operators that assign to their arguments. With each are the index of the first assigned argument
-/// and the distance to the next one, or [`ONE`] if there is no next one.
+/// and the distance to the next one, or [`ONE_ARGUMENT`] if there is no next one.
 const ASSIGNING: [(&str, usize, usize); 15] = [
     ("setq", 1, 2),
     ("setf", 1, 2),
     ("psetq", 1, 2),
     ("psetf", 1, 2),
-    ("incf", 1, ONE),
-    ("decf", 1, ONE),
-    ("pop", 1, ONE),
-    ("push", 2, ONE),
-    ("pushnew", 2, ONE),
-    ("remf", 1, ONE),
+    ("incf", 1, ONE_ARGUMENT),
+    ("decf", 1, ONE_ARGUMENT),
+    ("pop", 1, ONE_ARGUMENT),
+    ("push", 2, ONE_ARGUMENT),
+    ("pushnew", 2, ONE_ARGUMENT),
+    ("remf", 1, ONE_ARGUMENT),
     ("rotatef", 1, 1),
     ("shiftf", 1, 1),
-    ("ccase", 1, ONE),
-    ("ctypecase", 1, ONE),
-    ("check-type", 1, ONE),
+    ("ccase", 1, ONE_ARGUMENT),
+    ("ctypecase", 1, ONE_ARGUMENT),
+    ("check-type", 1, ONE_ARGUMENT),
 ];
 /// The distance for operators that assign to one argument.
-const ONE: usize = usize::MAX;
+const ONE_ARGUMENT: usize = usize::MAX;
 /// Iteration forms, whose variables change from one iteration to the next.
 pub(super) const ITERATION_FORMS: [&str; 10] =
     ["do", "do*", "dolist", "dotimes", "loop", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];

@@ -92,7 +92,7 @@ fn check_not_needed(site: &Site, package: &str, name: &str) -> Result<(), String
     let package = packages.package_name(package, "");
     let mut changed = packages.get(&package).cloned().unwrap_or_default();
     changed.exports.remove(name);
-    let after = packages.with(&changed);
+    let after = packages.with_replaced(&changed);
     let changes = |from: &str| packages.home(from, name) != after.home(from, name);
     for (document, top) in elsewhere::forms(site, name)? {
         let here = package_at(document, top.start).map(|here| packages.package_name(&here, ""));

@@ -145,7 +145,7 @@ impl Command for EvalToComment {
         let Some((selected, outcome)) =
             evaluate(connection, Self::NAME, &argument.uri, part, argument.options(), token).await?
         else {
-            return nothing(connection, &argument.uri).await;
+            return no_form_error(connection, &argument.uri).await;
         };
         let mut value = result_of(connection, &selected, &outcome);
         let lines: Vec<String> = match &outcome.error {
@@ -188,7 +188,7 @@ async fn answer(
 ) -> Result<Value> {
     match evaluate(connection, name, uri, part, options, token).await? {
         Some((selected, outcome)) => Ok(result_of(connection, &selected, &outcome)),
-        None => nothing(connection, uri).await,
+        None => no_form_error(connection, uri).await,
     }
 }
 
@@ -234,7 +234,7 @@ fn result_of(connection: &Connection, selected: &Selected, outcome: &EvalOutcome
     value
 }
 
-async fn nothing(connection: &Connection, uri: &Url) -> Result<Value> {
+async fn no_form_error(connection: &Connection, uri: &Url) -> Result<Value> {
     match connection.session.document(connection.client, uri.as_str()).await {
         Some(_) => Err(Error::invalid_params("There is no form at this position.")),
         None => Err(no_document(uri)),

@@ -105,7 +105,7 @@ impl Command for Hyperspec {
         let manuals = Manuals::new(&connection.session.settings(connection.client).await.hyperspec);
         match manual_page::find(&connection.session, &manuals, &name, package.as_deref()).await {
             Some(page) => Ok(json!({"name": name, "manual": page.manual, "url": page.url})),
-            None => Err(Error::invalid_params(manual_page::none(&name))),
+            None => Err(Error::invalid_params(manual_page::no_page_message(&name))),
         }
     }
 }

@@ -83,13 +83,13 @@ struct Client {
 }
 
 impl Client {
-    fn new(limits: Limits, hang_up: impl Future<Output = ()> + Send + 'static) -> Client {
+    fn new(limits: Limits, output_closed: impl Future<Output = ()> + Send + 'static) -> Client {
         let (here, there) = tokio::io::duplex(PIPE);
         let (stopped, gone) = (Arc::new(Notify::new()), CancellationToken::new());
         let calls = Arc::new(AtomicUsize::new(0));
         let server = Server { gone: gone.clone(), stopped: stopped.clone(), calls: calls.clone() };
         let (read, write) = tokio::io::split(there);
-        let served = Ndjson::new(read, write, limits, gone, hang_up);
+        let served = Ndjson::new(read, write, limits, gone, output_closed);
         let transport = served.shared.clone();
         let served = tokio::spawn(async move {
             if let Ok(running) = rmcp::serve_server(server, served).await {
@@ -240,8 +240,8 @@ async fn too_many_requests_at_once_are_refused() {
 
 #[tokio::test]
 async fn a_client_that_vanishes_ends_its_calls() {
-    let (hung_up, hang_up) = tokio::sync::oneshot::channel::<()>();
-    let mut client = Client::new(Limits::default(), async move { assert!(hang_up.await.is_ok()) });
+    let (hung_up, output_closed) = tokio::sync::oneshot::channel::<()>();
+    let mut client = Client::new(Limits::default(), async move { assert!(output_closed.await.is_ok()) });
     client.handshake().await;
     client.request(1, "tools/call", json!({"name": "forever"})).await;
     client.is_alive().await;

@@ -46,7 +46,7 @@ impl Tool for Clhs {
     async fn call(call: Call, Input { symbol }: Input) -> Reply<ManualPage> {
         let manuals = Manuals::new(&call.session.settings(call.client).await.hyperspec);
         let Some(page) = manual_page::find(&call.session, &manuals, &symbol, None).await else {
-            return Failure { kind: ErrorKind::NOT_FOUND, message: manual_page::none(&symbol) }.into();
+            return Failure { kind: ErrorKind::NOT_FOUND, message: manual_page::no_page_message(&symbol) }.into();
         };
         let text = match page.file.clone() {
             Some(file) => tokio::task::spawn_blocking(move || manual_text::read(&file)).await.ok().flatten(),

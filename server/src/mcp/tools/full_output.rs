@@ -7,7 +7,7 @@ use super::{Call, Failure, FromFailure, Hints, Reply, Tool};
 use crate::ide::compile_form::Refusal;
 use crate::locked::lock;
 use crate::mcp::answer::Limits;
-use crate::mcp::partial_answers::{NUMBER, TIME};
+use crate::mcp::partial_answers::{MAX_ANSWERS, RETENTION};
 use crate::model::error_kind::ErrorKind;
 
 /// The default size of a page in bytes.
@@ -15,11 +15,11 @@ const PAGE: usize = 4_000;
 /// The maximum size of a page in bytes.
 const MAX_PAGE: usize = 50_000;
 /// The maximum number of lines in a search result.
-const FOUND: usize = 50;
+const MAX_FOUND_LINES: usize = 50;
 /// The maximum number of characters of a line in a search result.
 const MAX_LINE_CHARS: usize = 300;
 /// The number of characters after which a line is split.
-const ROW: usize = 1_000;
+const MAX_ROW_CHARS: usize = 1_000;
 
 /// The tool `full-output`.
 pub(crate) struct FullOutput;
@@ -83,9 +83,9 @@ impl Tool for FullOutput {
                 _ => "None is kept.".into(),
             };
             let message = format!(
-                "No output {} is kept any more ({NUMBER}, for {} minutes). {there} Call the tool again.",
+                "No output {} is kept any more ({MAX_ANSWERS}, for {} minutes). {there} Call the tool again.",
                 input.handle,
-                TIME.as_secs() / 60
+                RETENTION.as_secs() / 60
             );
             return Failure { kind: ErrorKind::NOT_FOUND, message }.into();
         };
@@ -103,7 +103,7 @@ fn rows(text: &str) -> impl Iterator<Item = &str> {
         let mut rest = Some(line);
         std::iter::from_fn(move || {
             let line = rest.take()?;
-            match line.char_indices().nth(ROW) {
+            match line.char_indices().nth(MAX_ROW_CHARS) {
                 Some((end, _)) => {
                     rest = Some(&line[end..]);
                     Some(&line[..end])
@@ -157,7 +157,7 @@ fn search(text: &str, wanted: &str, from: usize, limit: usize) -> Reply<Output> 
             continue;
         }
         found += 1;
-        if found > FOUND || shown.len() > limit {
+        if found > MAX_FOUND_LINES || shown.len() > limit {
             more += 1;
             next_line = next_line.or(Some(index + 1));
             continue;

@@ -291,7 +291,7 @@ async fn work(call: Call, input: &Input) -> Result<Reply<Output>, Failure> {
     }
     let mut done: Vec<String> = Vec::new();
     for (file, changes) in &planned.files {
-        let (range, by) = whole(changes);
+        let (range, by) = merged_change(changes);
         if let Err(why) = call.session.edit_source_file(file, range, &by).await {
             let done = if done.is_empty() {
                 "Nothing was changed".into()
@@ -320,7 +320,7 @@ fn in_image(state: &ImageState, files: usize) -> &'static str {
 
 /// Returns the changes of a file as one: the range in bytes from the first to the last, and its new
 /// text.
-fn whole(file: &FileChanges) -> (std::ops::Range<usize>, String) {
+fn merged_change(file: &FileChanges) -> (std::ops::Range<usize>, String) {
     let text = file.document.text();
     let (Some(first), Some(last)) = (file.changes.first(), file.changes.last()) else { return (0..0, String::new()) };
     let mut by = String::new();
@@ -366,7 +366,7 @@ mod tests {
             changes: vec![change(3, 4, "new"), change(7, 8, "new"), change(9, 10, "g")],
         };
         assert_eq!(lines(&file), "1- (é f)\n1+ (é new)\n2- (f f)\n2+ (new g)\n");
-        assert_eq!(whole(&file), (4..11, "new)\n(new g".to_owned()));
+        assert_eq!(merged_change(&file), (4..11, "new)\n(new g".to_owned()));
         let long = Document::new(&format!("  (f {})  \n", "x".repeat(1 << 20)), 0);
         assert_eq!(beginning(long.text().line(0)).len(), MAX_LINE_CHARS + "...".len());
         assert_eq!(beginning(file.document.text().line(1)), "(f f)");

@@ -7,7 +7,7 @@ use crate::model::evaluation::{EvalStatus, TriedEvaluation};
 use crate::session::EvalRequest;
 
 /// The number of seconds that a trial may take while the person waits for the question.
-const TRIAL: f64 = 5.0;
+const TRIAL_TIMEOUT_S: f64 = 5.0;
 /// The note to an agent whose code was evaluated only in a copy.
 const NOTE: &str = "Evaluated in a confined copy of the image, where it changed nothing that Consort compares: nobody \
 was asked, and nothing of it is kept. With \"in\": \"image\" the user is asked.";
@@ -18,7 +18,7 @@ pub(super) async fn try_first(call: &Call, mut request: EvalRequest) -> BeforeAp
     if call.session.limits_reading() != Some(true) || call.asker.is_retry() {
         return BeforeApproval::Nothing;
     }
-    let most = request.timeout.unwrap_or(TRIAL).min(TRIAL);
+    let most = request.timeout.unwrap_or(TRIAL_TIMEOUT_S).min(TRIAL_TIMEOUT_S);
     request.timeout = Some(most);
     match call.progress.during(call.session.try_evaluation(call.client, request), None).await {
         Ok(answer) => consequence(answer, most),

@@ -104,7 +104,7 @@ impl ApprovalState {
             Answer::Allow | Answer::AllowSession => format!("{by} allowed it"),
             _ => "it was dismissed".into(),
         };
-        self.over(id, &open, &why);
+        self.withdraw_from_editors(id, &open, &why);
         let Some(sender) = open.answer.take() else { return };
         if sender.send((answer, by)).is_ok() {
             self.remember(&open.request, answer);
@@ -114,7 +114,7 @@ impl ApprovalState {
         }
     }
 
-    fn over(&self, id: u64, open: &OpenQuestion, why: &str) {
+    fn withdraw_from_editors(&self, id: u64, open: &OpenQuestion, why: &str) {
         let what = format!("{} for {}", open.request.tool, open.request.agent);
         for editor in &open.asked {
             self.notify(*editor, Feedback::AskOver { id, what: what.clone(), why: why.into() });
@@ -126,7 +126,7 @@ impl ApprovalState {
     pub(in crate::session) fn question_ended(&mut self, id: u64) {
         let Some(open) = self.open.remove(&id) else { return };
         let late = open.taken.load(Ordering::Relaxed);
-        self.over(id, &open, if late { "nobody answered in time" } else { "it was withdrawn" });
+        self.withdraw_from_editors(id, &open, if late { "nobody answered in time" } else { "it was withdrawn" });
         if !late {
             self.withdrawn(&open.request);
         }

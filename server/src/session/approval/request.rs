@@ -16,9 +16,9 @@ use crate::session::sources::Sources;
 use crate::session::{ClientId, outside_workspace};
 
 /// The maximum length of arguments that a person can review, in characters.
-const READABLE: usize = 100_000;
+const MAX_READABLE_CHARS: usize = 100_000;
 /// The maximum length of arguments in the audit log, in characters. The digest covers all of them.
-const WRITTEN: usize = 4_000;
+const MAX_LOGGED_CHARS: usize = 4_000;
 
 /// The content that a person is asked about. The approval is bound to it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl ApprovalRequest {
         lasting: bool,
     ) -> ApprovalRequest {
         let text = arguments.to_string();
-        let written = (text.chars().take(WRITTEN).collect(), text.chars().count());
+        let written = (text.chars().take(MAX_LOGGED_CHARS).collect(), text.chars().count());
         let file = subject.file.as_deref().map(|file| BoundFile::of(workspace, file));
         let (file, mut impossible) = match file.transpose() {
             Ok(file) => (file, None),
@@ -130,8 +130,8 @@ impl ApprovalRequest {
     pub(super) fn unreadable(&self) -> Option<String> {
         let characters = self.written.1;
         let why = "its arguments have {n} characters, too many for a person to judge; send at most {most}, or save the code to a file and load that";
-        (characters > READABLE)
-            .then(|| why.replace("{n}", &characters.to_string()).replace("{most}", &READABLE.to_string()))
+        (characters > MAX_READABLE_CHARS)
+            .then(|| why.replace("{n}", &characters.to_string()).replace("{most}", &MAX_READABLE_CHARS.to_string()))
     }
 
     /// Returns the classes that an answer covers.

@@ -19,7 +19,7 @@ use crate::session::log::{Log, LogContext, Status};
 use crate::session::{ClientId, Feedback};
 
 /// The maximum number of an agent's open questions. A person does not read more.
-const OPEN: usize = 16;
+const MAX_OPEN_QUESTIONS: usize = 16;
 
 /// The open questions and the permissions.
 #[derive(Debug)]
@@ -123,8 +123,9 @@ impl ApprovalState {
         let of_agent = |other: &ApprovalRequest| other.client == request.client;
         let waiting = self.open.values().filter(|open| of_agent(&open.request)).count()
             + self.pending.values().filter_map(Question::request).filter(|other| of_agent(other)).count();
-        if waiting >= OPEN {
-            let why = format!("{OPEN} questions of this agent wait for an answer; wait until they have one");
+        if waiting >= MAX_OPEN_QUESTIONS {
+            let why =
+                format!("{MAX_OPEN_QUESTIONS} questions of this agent wait for an answer; wait until they have one");
             return self.refuse(&request, "their number", &why, reply);
         }
         if self.editors.is_empty() {

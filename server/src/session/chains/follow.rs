@@ -14,10 +14,10 @@ use crate::steady::sleep;
 use crate::text::document::Document;
 
 /// The maximum time for which a chain is kept without an edit.
-const IDLE: Duration = Duration::from_secs(600);
+const MAX_IDLE_TIME: Duration = Duration::from_secs(600);
 /// The interval at which the memory of a chain is measured. The memory grows as the image writes to
 /// pages that it shared with the chain.
-const MEASURE: Duration = Duration::from_secs(60);
+const MEASURE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Makes a chain and follows it until it ends or `requests` is closed. `cursor` is a place in the
 /// chain's text at which the first edit may be.
@@ -41,8 +41,8 @@ pub(super) async fn follow(
         return tell(ChainEvent::Ended(end));
     }
     let mut edited = None;
-    let mut idle = Box::pin(sleep(IDLE));
-    let mut measured = Box::pin(after(MEASURE, chain.measured()));
+    let mut idle = Box::pin(sleep(MAX_IDLE_TIME));
+    let mut measured = Box::pin(wait_then(MEASURE_INTERVAL, chain.measured()));
     loop {
         let event = tokio::select! {
             biased;
@@ -54,7 +54,7 @@ pub(super) async fn follow(
                 match chain.edit(&request.edit).await {
                     Ok(true) => {
                         edited = Some(request.document);
-                        idle.set(sleep(IDLE));
+                        idle.set(sleep(MAX_IDLE_TIME));
                         continue;
                     }
                     Ok(false) => ChainEvent::Unanswered { number: request.edit.number },
@@ -66,7 +66,7 @@ pub(super) async fn follow(
                 Err(end) => ChainEvent::Ended(end),
             },
             taken = &mut measured => {
-                measured.set(after(MEASURE, chain.measured()));
+                measured.set(wait_then(MEASURE_INTERVAL, chain.measured()));
                 let Some(taken) = taken else { continue };
                 ChainEvent::Takes(taken)
             }
@@ -84,7 +84,7 @@ pub(super) async fn follow(
 }
 
 /// Waits for `time`, and then resolves to the value of `future`.
-async fn after<T>(time: Duration, future: impl Future<Output = T>) -> T {
+async fn wait_then<T>(time: Duration, future: impl Future<Output = T>) -> T {
     tokio::time::sleep(time).await;
     future.await
 }

@@ -9,7 +9,7 @@ use crate::session::ClientId;
 
 /// The maximum number of consecutive checks that may be started before that of the document that
 /// has been due for the longest.
-const PREFERRED: usize = 3;
+const MAX_PREFERRED_CHECKS: usize = 3;
 
 /// The facts that decide when a document is checked and published.
 #[derive(Debug, Clone, Copy, Default)]
@@ -131,8 +131,8 @@ impl Index {
 
     /// Returns the documents whose check is to start now, so that at most `limit` run. First come
     /// the documents that their clients edited last, then those that callers wait for, then the
-    /// rest, the longest due first. The longest due document of all is passed over [`PREFERRED`]
-    /// times at most.
+    /// rest, the longest due first. The longest due document of all is passed over
+    /// [`MAX_PREFERRED_CHECKS`] times at most.
     pub(super) fn take_due(&mut self, now: Instant, limit: usize) -> Vec<Key> {
         let mut chosen: Vec<Key> = Vec::new();
         while self.running.len() + chosen.len() < limit {
@@ -142,7 +142,7 @@ impl Index {
             };
             let Some(longest) = first(&self.due) else { break };
             let preferred = first(&self.due_edited).or_else(|| first(&self.due_requested));
-            let next = preferred.filter(|_| self.preferred < PREFERRED).unwrap_or_else(|| longest.clone());
+            let next = preferred.filter(|_| self.preferred < MAX_PREFERRED_CHECKS).unwrap_or_else(|| longest.clone());
             self.preferred = if next == longest { 0 } else { self.preferred + 1 };
             chosen.push(next);
         }

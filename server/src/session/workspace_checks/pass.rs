@@ -102,7 +102,7 @@ impl Session {
         let unloaded = running.check_alone(wanted).await?;
         running.check_unloaded(unloaded).await?;
         if perhaps {
-            pause.after(begun.elapsed(), Instant::now());
+            pause.begin_after_pass(begun.elapsed(), Instant::now());
         }
         Ok(Pass { files: checks.all(), next_pass: self.next_pass(&closed, &pause, image_version), cut })
     }

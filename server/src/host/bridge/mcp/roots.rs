@@ -18,7 +18,7 @@ use crate::host::workspace;
 /// The id of the bridge's `roots/list` request.
 pub(super) const REQUEST_ID: &str = "consort-roots";
 /// The time limit for the client's roots. A client that is late is treated as having none.
-const WAIT: Duration = Duration::from_secs(5);
+const ROOTS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Chooses the workspace, given the client's first line. Returns the lines to be passed on
 /// afterwards.
@@ -58,7 +58,7 @@ fn ask(bridge: &mut Bridge, lines: &mut Lines) -> io::Result<(Vec<PathBuf>, Vec<
                 bridge.handshake.initialized =
                     Some(if line.ends_with(b"\n") { line } else { [line.as_slice(), b"\n"].concat() });
                 bridge.answer(&json!({"jsonrpc": "2.0", "id": REQUEST_ID, "method": "roots/list"}))?;
-                deadline = Some(Instant::now() + WAIT);
+                deadline = Some(Instant::now() + ROOTS_TIMEOUT);
             }
             Some("ping") if !id.is_null() => bridge.answer(&json!({"jsonrpc": "2.0", "id": id, "result": {}}))?,
             None if id == REQUEST_ID => {
