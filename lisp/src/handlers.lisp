@@ -36,14 +36,18 @@
                                          (throw 'call-reporting-error nil))))
     (catch 'call-reporting-error (funcall (the function function)))))
 
+(defconstant +start-of-thread+ 10 "The seconds after which a thread that has not begun counts as ended.")
+
 (defun keep-calling (place function)
   "Has a thread call FUNCTION, which waits for something to do, again and again. PLACE, a symbol,
-  has that thread, or :STARTING. When the user's code has ended it, another takes over. Waits for
-  nothing."
-  (let ((thread (symbol-value place)))
-    (when (and (not (eq thread :starting))
-               (not (and thread (sb-thread:thread-alive-p thread)))
-               (eq thread (sb-ext:compare-and-swap (symbol-value place) thread :starting)))
+  has that thread, or the second at which its start began. When the user's code has ended it,
+  another takes over."
+  (let ((thread (symbol-value place)) (now (get-universal-time)))
+    ;; A thread may be ended before it has begun.
+    (when (and (if (integerp thread)
+                   (> (- now thread) +start-of-thread+)
+                   (not (and thread (sb-thread:thread-alive-p thread))))
+               (eq thread (sb-ext:compare-and-swap (symbol-value place) thread now)))
       (flet ((keep-on ()
                (let ((*own-thread* nil) (*users-code* t))
                  (unwind-protect (progn (setf (symbol-value place) sb-thread:*current-thread*)

@@ -146,7 +146,9 @@
   (when (and *serves-host*
              (not *in-copy*)
              (member (sb-mop:generic-function-name function) *functions-of-the-protocol* :test #'equal)
-             (every #'system-class-p (sb-mop:method-specializers method)))
+             ;; A core of the user's has classes of the user's.
+             (every (lambda (specializer) (and (system-class-p specializer) (locked-class-p specializer)))
+                    (sb-mop:method-specializers method)))
     (error "The method on ~A for ~{~A~^ and ~} is refused: every session's generic functions go through it. Specialize one of its parameters on a class of your own."
            (sb-mop:generic-function-name function) (mapcar #'class-name (sb-mop:method-specializers method)))))
 

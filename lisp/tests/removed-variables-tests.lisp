@@ -62,6 +62,11 @@
 (defun through-macro ()
   (list (binding (bound) (print bound (make-broadcast-stream)) (list (fails (car bound))))
         (let ((bound (list 2))) (nreverse bound))))
+(defun counted (n)
+  (list (let ((i (list 8))) (nreverse i)) (dotimes (i n (fails n)) (print i (make-broadcast-stream)))))
+(defun keyed (&key ((:size size) 1))
+  (let ((size (list size))) (print size (make-broadcast-stream)) (setf (car size) 2))
+  (list (fails 1)))
 ")
 
 (deftest variables-that-are-not-bound-at-the-place-are-not-listed
@@ -84,7 +89,12 @@
         (multiple-value-bind (stop id) (stopped-at image "(list (through-macro))")
           (is equal '("BOUND") (names-at stop (frame-number image stop "THROUGH-MACRO")))
           (on-stop image "debug-abort" stop)
-          (answer image id))))))
+          (answer image id))
+        (loop for (code function name) in '(("(list (counted 2))" "COUNTED" "I") ("(list (keyed :size 3))" "KEYED" "SIZE"))
+              do (multiple-value-bind (stop id) (stopped-at image code)
+                   (ok (find name (names-at stop (frame-number image stop function)) :test #'string=))
+                   (on-stop image "debug-abort" stop)
+                   (answer image id)))))))
 
 (deftest text-that-is-evaluated-for-debugging-keeps-what-debug-2-keeps
   (with-debugged (image)

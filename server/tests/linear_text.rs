@@ -208,7 +208,11 @@ const FEATURES: &[Feature] = &[
         let _ = edit_forms::edit_all(text, &edits);
         let patches: Vec<FormEdit> = edits
             .into_iter()
-            .map(|one| FormEdit { content: None, old: Some(")".into()), new: Some(") ".into()), ..one })
+            .map(|one| {
+                // Once in a form: another text would be refused at the first edit.
+                let old = format!("({}", one.form_type);
+                FormEdit { content: None, new: Some(format!("{old} ")), old: Some(old), ..one }
+            })
             .collect();
         let _ = edit_forms::edit_all(text, &patches);
     }),

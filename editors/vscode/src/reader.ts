@@ -151,14 +151,13 @@ export function topLevelForms(text: string): Form[] {
   const { forms, open } = read(text)
   const broken = forms.at(-1)
   if (broken === undefined || open[0] === undefined) return forms
-  const parts = [broken]
-  const collect = ({ children }: Form): void => {
-    for (const child of children) {
-      if (child.kind === 'list' && text[child.start - 1] === '\n') parts.push(child)
-      collect(child)
-    }
+  const parts: Form[] = []
+  // A stack of its own: a broken text may be nested deeper than calls may be.
+  const stack = [broken]
+  for (let form = stack.pop(); form !== undefined; form = stack.pop()) {
+    if (form === broken || (form.kind === 'list' && text[form.start - 1] === '\n')) parts.push(form)
+    for (const child of [...form.children].reverse()) stack.push(child)
   }
-  collect(broken)
   const ended = parts.map((part, index) => {
     const next = parts[index + 1]?.start ?? text.length
     return part.end <= next ? part : { ...part, end: text.slice(0, next).trimEnd().length, children: part.children.filter(({ end }) => end <= next) }

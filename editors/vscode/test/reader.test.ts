@@ -53,6 +53,12 @@ test('a list that is never closed ends before the next one at the margin', () =>
   }
 })
 
+test('a text that is nested deeper than calls may be is read', () => {
+  const text = `${'(a '.repeat(20_000)}\n(b)`
+  const found = topLevelFormAt(text, text.length)
+  assert.equal(found && text.slice(found.start, found.end), '(b)')
+})
+
 test('what is never closed is said', () => {
   assert.deepEqual(read('(a (b').open, [0, 3])
   assert.equal(read('(a "b').inside, 'string')

@@ -11,15 +11,15 @@
 
 (defun holds-code-p (value unit if-many)
   "Returns true if VALUE is a function with the code of UNIT, or has one among its parts; IF-MANY if
-  there are too many to tell. Runs no code of the user's, and takes no lock of it."
-  (let ((seen (make-hash-table :test #'eq)))
+  that cannot be told: there are too many parts, or some cannot be looked into. Runs no code of the
+  user's, and takes no lock of it."
+  (let ((seen (make-hash-table :test #'eq)) (looked 0) (unsure nil))
     (labels ((new-p (part)
-               (and (null (gethash part seen))
-                    (if (< (hash-table-count seen) +parts-with-functions+)
-                        (setf (gethash part seen) t)
-                        (return-from holds-code-p if-many))))
+               (and (null (gethash part seen)) (setf (gethash part seen) t)))
              (look (part)
-               (unless (obsolete-p part)
+               (when (> (incf looked) +parts-with-functions+) (return-from holds-code-p if-many))
+               (if (obsolete-p part)
+                 (setf unsure t)
                  (typecase part
                    (function (when (code-of-unit-p part unit) (return-from holds-code-p t)))
                    (cons (loop for tail = part then (cdr tail)
@@ -27,31 +27,42 @@
                                do (look (car tail))
                                finally (when (atom tail) (look tail))))
                    (simple-vector (when (new-p part) (map nil #'look part)))
-                   (hash-table (when (and (not (sb-ext:hash-table-synchronized-p part)) (new-p part))
-                                 (maphash (lambda (key value) (declare (ignore key)) (look value)) part)))
+                   (hash-table (cond ((sb-ext:hash-table-synchronized-p part) (setf unsure t))
+                                     ((new-p part)
+                                      (maphash (lambda (key value) (declare (ignore key)) (look value)) part))))
                    ((or standard-object structure-object)
                     (when (and (not (part-of-core-p (class-of part))) (new-p part))
                       (dolist (slot (slots-of part))
                         (multiple-value-bind (value bound) (stored-slot part slot)
                           (when (eq bound t) (look value))))))))))
       (look value)
-      nil)))
+      (and unsure if-many))))
 
 (defun variable-set (list)
-  "The variable that LIST, a form, defines, sets or adds to; NIL for other forms."
-  (let ((name (cond ((or (definer-p list) (eq (first list) 'setf)) (second list))
-                    ((and (member (first list) '(push pushnew)) (proper-list-p list)) (third list)))))
+  "The variable that LIST, a form, defines or sets; NIL for other forms. Not one that it adds to: what
+  is taken out of a queue is used elsewhere."
+  (let ((name (and (or (definer-p list) (eq (first list) 'setf)) (second list))))
     (and name (symbolp name) (not (keywordp name)) name)))
 
 (defun value-made (unit list span)
   "The MADE-DEFINITION of the variable that LIST, in the form of UNIT at SPAN, defines or sets, if
   its value is or has functions with the code of UNIT; NIL otherwise."
   (let* ((name (variable-set list))
-         (value (and name (ignore-errors (global-value name)))))
-    (when (holds-code-p value unit nil)
-      ;; The code of the form may set the variable to another of its functions.
-      (make-made-definition name (lambda () (and (holds-code-p (ignore-errors (global-value name)) unit t) value))
-                            value span))))
+         (value (and name (ignore-errors (global-value name))))
+         (queue (and (consp value) (sb-ext:make-weak-pointer value))))
+    (flet ((taken-from-p (now)
+             ;; What is taken out of a list is used elsewhere.
+             (and queue
+                  (let ((list (sb-ext:weak-pointer-value queue)))
+                    (or (null list) (and (proper-list-p list) (tailp now list)))))))
+      (when (holds-code-p value unit nil)
+        ;; The code of the form may set the variable to another of its functions. UNIT stands for the
+        ;; value, which is not kept alive.
+        (make-made-definition name
+                              (lambda ()
+                                (let ((now (ignore-errors (global-value name))))
+                                  (and (or (holds-code-p now unit t) (taken-from-p now)) unit)))
+                              unit span)))))
 
 (defun initial-forms-made (unit list)
   "The MADE-DEFINITIONs of the initial forms of slots and initargs with the code of UNIT, of the

@@ -46,7 +46,7 @@
   (and (proper-list-p lambda-list)
        (loop for item in lambda-list
              for first = (if (consp item) (first item) item)
-             unless (eql 0 (search "&" (or (part-name first) "&")))
+             unless (and (not (consp first)) (eql 0 (search "&" (or (part-name first) "&"))))
                append (cons (if (and (consp first) (consp (cdr first))) (second first) first)
                             (and (proper-list-p item) (cddr item) (list (third item)))))))
 
@@ -84,17 +84,20 @@
             ((operator-p '("MULTIPLE-VALUE-BIND")) (behind 1 (names-of-bindings second)))
             ((operator-p '("NAMED-LAMBDA")) (parameters 2))
             ((operator-p '("DOLIST" "DOTIMES" "WITH-OPEN-FILE" "WITH-OUTPUT-TO-STRING" "WITH-INPUT-FROM-STRING"))
-             (behind 1 (and (consp second) (list (first second)))))
+             (and (or (> position 1)
+                      (and (operator-p '("DOLIST" "DOTIMES")) (= position 1) (eql 2 (first inner)))) ; the result
+                  (consp second)
+                  (list (first second))))
             ((operator-p '("DEFUN" "DEFMETHOD" "DEFMACRO"))
              (let ((at (position-if #'listp form :start (min 2 (length form)))))
                (and at (parameters at))))
             ((operator-p '("LOOP")) (names-of-loop form))))))
 
-(defun names-in-scope (frame)
-  "The variables in whose scope FRAME is, as its text has them."
+(defun names-in-scope (frame &optional (around (forms-around frame)))
+  "The variables in whose scope FRAME is, as its text has them. AROUND: the FORMS-AROUND it."
   (when (form-frame-p frame) (return-from names-in-scope '()))
   (let ((names '()) (functions 0))
-    (loop for ((form . position) . inner) on (forms-around frame)
+    (loop for ((form . position) . inner) on around
           when (and (proper-list-p form) form)
             do (cond ((= 1 functions)   ; (NAME LAMBDA-LIST . BODY) of FLET
                       (setf names (append (names-of-function form position (mapcar #'cdr inner)) names)))
@@ -107,7 +110,8 @@
 ;;; SBCL names a variable for the whole of its function, also where it is not bound.
 
 (defparameter *binding-operators*
-  '("LOOP" "DESTRUCTURING-BIND" "HANDLER-CASE" "RESTART-CASE" "MACROLET" "SYMBOL-MACROLET" "WITH-SLOTS" "WITH-ACCESSORS" "DO-SYMBOLS"
+  '("DEFMACRO" "DEFINE-COMPILER-MACRO" "DEFTYPE" "DEFSETF" "DEFINE-SETF-EXPANDER" "DEFINE-METHOD-COMBINATION"
+    "LOOP" "DESTRUCTURING-BIND" "HANDLER-CASE" "RESTART-CASE" "MACROLET" "SYMBOL-MACROLET" "WITH-SLOTS" "WITH-ACCESSORS" "DO-SYMBOLS"
     "DO-EXTERNAL-SYMBOLS" "DO-ALL-SYMBOLS" "WITH-OPEN-STREAM" "WITH-HASH-TABLE-ITERATOR" "WITH-PACKAGE-ITERATOR" "DEFGENERIC" "PPRINT-LOGICAL-BLOCK")
   "The standard's operators that bind variables which NAMES-BOUND may not know.")
 
@@ -121,7 +125,9 @@
   "Returns true if FORM may bind variables otherwise than NAMES-BOUND knows."
   (or (named-p (first form) *binding-operators*)
       (let ((symbol (part-symbol (first form) package)))
-        (and symbol (macro-function symbol) (not (standard-symbol-p symbol))))))
+        (if symbol
+            (and (macro-function symbol) (not (standard-symbol-p symbol)))
+            (stringp (first form))))))  ; of another package, and may be a macro's
 
 (defun standard-symbol-p (symbol)
   (eq (symbol-package symbol) (load-time-value (find-package "COMMON-LISP"))))
@@ -164,10 +170,12 @@
   scope FRAME is not: it has not begun, or has ended, or is that of a local function. Only those of
   which the text shows it."
   (handler-case
-      (let ((around (forms-around frame)) (package (package-of-frame frame)) (candidates (unkept-variables frame)))
-        (when (and around candidates)
+      (let* ((candidates (unkept-variables frame))
+             (around (and candidates (forms-around frame)))
+             (package (package-of-frame frame)))
+        (when around
           (flet ((among-p (symbol names) (find symbol names :key (lambda (name) (part-symbol name package)))))
-            (let* ((in-scope (names-in-scope frame))
+            (let* ((in-scope (names-in-scope frame around))
                    (bound (names-bound-within (car (first around))))
                    (last (first (last around)))
                    (innermost (without-comma (nth (cdr last) (car last)))))

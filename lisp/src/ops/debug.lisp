@@ -168,7 +168,7 @@
     (reading-stack stop
                    (lambda ()
                      (multiple-value-bind (variables known) (frame-variables frame)
-                       (let ((unbound (unbound-variables frame)))
+                       (let ((unbound (and (not moment) (unbound-variables frame)))) ; not needed there
                          (setf variables (remove-if (lambda (variable) (member (first variable) unbound)) variables)))
                        (setf variables (append (loop for (label name kept value) in (label-variables (remove-if-not #'written-variable-p variables) frame #'second)
                                                      collect (list name kept value (and (frame-evaluated-form frame) t) label))

@@ -112,7 +112,8 @@ fn near(path: &Path) -> Option<PathBuf> {
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let like = names.filter_map(|name| {
         let distance = strsim::damerau_levenshtein(wanted, &name);
-        (distance <= (wanted.chars().count() / 4).clamp(1, 3)).then_some((distance, name))
+        // A link to a file that does not exist is in the directory under the name itself.
+        (1..=(wanted.chars().count() / 4).clamp(1, 3)).contains(&distance).then_some((distance, name))
     });
     like.min().map(|(_, name)| path.with_file_name(name))
 }

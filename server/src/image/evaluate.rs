@@ -95,7 +95,7 @@ impl RunningRequest {
                             "The evaluation could not be stopped at its deadline of {} s, so the Lisp image had to be ended.",
                             within.as_secs_f64()
                         );
-                        end_unless_answered(&self.instance, call, reason).await
+                        end_unless_answered(&self.instance, call, self.grace, reason).await
                     }
                 }
             }
@@ -111,6 +111,7 @@ impl RunningRequest {
 async fn end_unless_answered<T: DeserializeOwned>(
     instance: &Instance,
     call: &mut Call,
+    grace: Duration,
     reason: String,
 ) -> Result<T, CallError> {
     loop {
@@ -126,6 +127,10 @@ async fn end_unless_answered<T: DeserializeOwned>(
             biased;
             answer = call.result() => return answer,
             () = suspended::continued(instance.ready.pid) => {}
+        }
+        // The interrupted code had no time to stop while the image was suspended.
+        if let Ok(answer) = crate::steady::timeout(grace, call.result()).await {
+            return answer;
         }
     }
     match crate::steady::timeout(FINAL_ANSWER_TIMEOUT, call.result()).await {
@@ -172,7 +177,7 @@ impl Drop for RunningRequest {
                 let reason =
                     "Code that was cancelled could not be stopped, so the Lisp image had to be ended.".to_owned();
                 // The code has ended, or its image has; nobody waits for the result.
-                let _ = end_unless_answered::<Any>(&instance, &mut call, reason).await;
+                let _ = end_unless_answered::<Any>(&instance, &mut call, grace, reason).await;
             }
             drop((capture, turn));
         };

@@ -261,7 +261,9 @@ impl Line<'_, '_> {
     fn of_function(&self, lambda: NodeId) -> Option<usize> {
         let around = list_around(self.tree, lambda)?;
         let node = self.tree.node(around);
-        let is_function = self.lines.roles.operator(around) == Some("function");
+        // Emacs takes no `cl:function` for it.
+        let head = self.tree.element_list(around).first()?;
+        let is_function = self.tree.text_of(*head).eq_ignore_ascii_case("function");
         is_function.then(|| self.lines.column(node.inner - 1))
     }
 

@@ -14,7 +14,7 @@ use crate::ide::hyperspec;
 use crate::ide::index::{FileEntry, Packages};
 use crate::ide::named_symbols::{self, NamedSymbol};
 use crate::text::datum::{Form, Kind, Node, Prefix};
-use crate::text::definitions::is_definer;
+use crate::text::definitions::{is_definer, kind_of};
 use crate::text::document::Document;
 use crate::text::forms::possible_packages_at;
 use crate::text::scopes::{Binding, Namespace, Scopes, Shorthand};
@@ -45,6 +45,7 @@ fn in_users_definition(around: &Around) -> bool {
 /// variable.
 pub(super) fn is_users_definer(operator: &str) -> bool {
     is_definer(operator)
+        && kind_of(operator) == operator
         && hyperspec::page_of_symbol(operator).is_none()
         && kind_by_operator(operator).is_none_or(|kind| kind == "class")
 }
@@ -313,8 +314,13 @@ impl Mentions<'_> {
         } else {
             match space {
                 _ if in_slots && target.is_slot() => None,
-                // The slot or the other thing of the same symbol.
-                _ if (target.is_slot() || target.keeps(Thing::Slot)) && in_users_definition(around) => Some(UNKNOWN),
+                // The slot or the other thing of the same symbol, of which one keeps the name.
+                _ if (target.is_slot() && !(target.is_function() && target.kept.is_empty())
+                    || target.keeps(Thing::Slot))
+                    && in_users_definition(around) =>
+                {
+                    Some(UNKNOWN)
+                }
                 Some(Namespace::Function) if target.is_function() || target.guess.is_some() => None,
                 // No local block has the name, so it is that of the function's definition.
                 Some(Namespace::Block) if target.is_function() => None,

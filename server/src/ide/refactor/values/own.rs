@@ -9,20 +9,23 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::scopes::Scopes;
 
-/// The maximum number of functions that are looked at for one form, each in the body of another.
+/// The maximum number of functions that are looked at for one form.
 const MAX_FUNCTIONS: usize = 8;
 
 /// Returns true if the global function `name`, as a form of the site calls it, has exactly one
 /// value: a reader of a structure or class without other methods, or a function with one
-/// definition, whose text shows it. `seen` has the functions that are being looked at. A call of
-/// one of these adds no other values.
+/// definition, whose text shows it. `seen` has the functions that have been looked at. A call of
+/// one of these adds no other values: if one of them has others, so may the whole form.
 pub(super) fn has_one_value(site: &Site, head: &Node, name: &str, seen: &mut Vec<String>) -> bool {
-    if site.form.text(head).contains([':', '|']) || site.index.cut || seen.len() >= MAX_FUNCTIONS {
+    if site.form.text(head).contains([':', '|']) || site.index.cut {
         return false;
     }
     let Some(package) = package_at(site.document, site.form.span.start) else { return false };
     if seen.iter().any(|one| one == name) {
         return true;
+    }
+    if seen.len() >= MAX_FUNCTIONS {
+        return false;
     }
     let defines = |one: &&Indexed| one.key == name && is_of_function(&one.operator);
     let mut indexed = site.index.mentioning(name).flat_map(|file| &file.definitions).filter(defines);
@@ -69,9 +72,7 @@ fn one_definition(site: &Site, name: &str, package: &str, seen: &mut Vec<String>
     let inner = Site { document, form: &form, scopes: Scopes::of(&form), ..*site };
     seen.push(name.to_owned());
     let last = node.children.iter().skip(3).last();
-    let has = last.is_none_or(|last| one_value(&inner, last, seen)) && returns_one_value(&inner, node, name, seen);
-    seen.pop();
-    Some(has)
+    Some(last.is_none_or(|last| one_value(&inner, last, seen)) && returns_one_value(&inner, node, name, seen))
 }
 
 /// Returns true if each `return-from` the block in a form returns one value.

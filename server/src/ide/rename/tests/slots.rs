@@ -118,6 +118,15 @@ fn a_name_in_a_users_definition_may_be_a_slot_a_type_or_code() {
                 (define-thing point ?title (?title x) (size (title title)))
             "#]],
         ),
+        // Nothing keeps the name.
+        (
+            "(defclass c () ((name‸ :accessor name)))\n(define-handler h (c) (name c))",
+            expect![[r#"
+                slot
+                (defclass c () ((title :accessor title)))
+                (define-handler h (c) (title c))
+            "#]],
+        ),
     ] {
         global(&[("a.lisp", text)], "title", Options::default(), expected);
     }
