@@ -23,8 +23,8 @@ help:
 
 demo:
 	@scripts/install-sbcl
-	cargo build --release --locked --bin consort --bin consort-demo
-	@target/release/consort-demo
+	cargo build --profile demo --locked --bin consort --bin consort-demo
+	@target/demo/consort-demo
 
 test:
 	@scripts/test
@@ -69,9 +69,9 @@ install:
 
 picture:
 	@scripts/install-sbcl
-	cargo build --release --locked --bin consort --bin consort-demo
+	cargo build --profile demo --locked --bin consort --bin consort-demo
 	scripts/isolated scripts/terminal-svg --title 'make demo' --replace '$(CURDIR)/examples=~/examples' \
-	  --replace '/tmp/\S*/(consort/\w+\.log)=~/.local/state/\1' docs/demo.svg target/release/consort-demo
+	  --replace '/tmp/\S*/(consort/\w+\.log)=~/.local/state/\1' docs/demo.svg target/demo/consort-demo
 
 clean:
 	cargo clean

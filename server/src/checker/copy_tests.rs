@@ -405,7 +405,8 @@ async fn a_copy_that_hangs_before_it_connects_is_killed_and_made_once_more() {
     let report = double.check(|_| {}).await.unwrap();
     assert_eq!((reason(&report), report.forms), ("complete", 2), "another process's words do not count");
     double.nothing_left().await;
-    assert_eq!(double.ends(), [(None, Some(9)), (Some(0), None)]);
+    // The second copy may be killed too: the exit of a copy that is done is not awaited.
+    assert_eq!((double.ends().len(), double.ends()[0]), (2, (None, Some(9))));
     let double = SimulatedImage::waiting(&["mute"], [CONNECT[0]; 2]);
     let report = double.check(|_| {}).await.unwrap();
     assert!(reason(&report).contains("did not begin"), "{}", reason(&report));
