@@ -39,8 +39,8 @@
       (and unsure if-many))))
 
 (defun variable-set (list)
-  "The variable that LIST, a form, defines or sets; NIL for other forms. Not one that it adds to: what
-  is taken out of a queue is used elsewhere."
+  "The variable that LIST, a form, defines or sets; NIL for other forms. Not one that it adds to:
+  what is taken out of a queue is used elsewhere."
   (let ((name (and (or (definer-p list) (eq (first list) 'setf)) (second list))))
     (and name (symbolp name) (not (keywordp name)) name)))
 
@@ -56,8 +56,8 @@
                   (let ((list (sb-ext:weak-pointer-value queue)))
                     (or (null list) (and (proper-list-p list) (tailp now list)))))))
       (when (holds-code-p value unit nil)
-        ;; The code of the form may set the variable to another of its functions. UNIT stands for the
-        ;; value, which is not kept alive.
+        ;; The code of the form may set the variable to another of its functions. UNIT stands for
+        ;; the value, which is not kept alive.
         (make-made-definition name
                               (lambda ()
                                 (let ((now (ignore-errors (global-value name))))
