@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::context::{Backend, Context, Cursor};
 use super::index::Packages;
 use super::named_symbols;
-use super::places::{self, Target};
+use super::places::{self, Defined, Target};
 use super::texts::{Text, Texts};
 use crate::image::api::name_operations::{Named, ReferenceCount};
 use crate::image::api::symbols::{Known, Reference, SymbolPart};
@@ -17,7 +17,7 @@ use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::cancellation;
 use crate::text::datum::Form;
-use crate::text::definitions::{self, Defined, Hint};
+use crate::text::definitions::{self, Hint};
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::names;
@@ -112,7 +112,7 @@ pub async fn of_name_in_steps<B: Backend>(
     let known = context.symbol(written, package, &want).await.unwrap_or_default();
     let references = all(context, written, package, &known, texts, step).await;
     let own = places::defined_anywhere(Some(&known), written, package, texts).await;
-    Found { references, definitions: own.iter().map(places::Defined::target).collect() }
+    Found { references, definitions: own.iter().map(Defined::target).collect() }
 }
 
 /// Returns the references to a global name that are of the given kinds, in the order of the files.
@@ -186,8 +186,7 @@ async fn line_of_reference(
     let file = reference.place.file.as_ref()?;
     let text = texts.get(file).await?;
     let form_at = |span| Arc::new(Form::of(&text.document, span));
-    let named_in = |name: &str| definitions::named(&text.document, name).into();
-    let (place, top) = referrer(reference, &text.document, features, form_at, named_in)?;
+    let (place, top) = referrer(reference, &text.document, features, form_at)?;
     let uses = kinds::named(&Form::of(&text.document, top), key, true);
     let at = uses.iter().find(|one| one.kind != Kind::Defines).map_or(place.name.start, |one| one.span.start);
     Some((file.clone(), line_column(text.document.text(), at).line))
@@ -199,7 +198,6 @@ fn referrer(
     document: &Document,
     features: &[String],
     form_at: impl FnOnce(Span) -> Arc<Form>,
-    named_in: impl FnOnce(&str) -> Arc<[Defined]>,
 ) -> Option<(definitions::Place, Span)> {
     let by = reference.by.split(" (").next().unwrap_or_default();
     let hint = Hint {
@@ -210,7 +208,7 @@ fn referrer(
         features,
         ..Hint::default()
     };
-    let place = definitions::locate_in(document, &hint, form_at, named_in)?;
+    let place = definitions::locate_in(document, &hint, form_at)?;
     let top = document.scan().form_at(place.form.start).map_or(place.form, |form| form.span);
     Some((place, top))
 }
@@ -312,8 +310,6 @@ async fn recorded(
             .or_insert_with(|| Arc::new(Form::of(&text.document, span)))
             .clone()
     };
-    // A name is searched for in the whole text, so each text is read once for all names.
-    let mut by_name: HashMap<usize, HashMap<String, Arc<[Defined]>>> = HashMap::new();
     for (done, reference) in references.iter().enumerate() {
         if done % PROGRESS_INTERVAL == 0 {
             step(done, 2 * references.len());
@@ -321,11 +317,7 @@ async fn recorded(
         }
         let Some(file) = &reference.place.file else { continue };
         let Some(text) = texts.get(file).await else { continue };
-        let named_in = |name: &str| {
-            let all = by_name.entry(Arc::as_ptr(&text) as usize).or_insert_with(|| by_key(&text.document));
-            all.get(name).cloned().unwrap_or_default()
-        };
-        let found = referrer(reference, &text.document, features, |span| form_of(&text, span), named_in);
+        let found = referrer(reference, &text.document, features, |span| form_of(&text, span));
         let Some((place, top)) = found else { continue };
         let at = *places.entry((text.path.clone(), place.name)).or_insert_with(|| {
             referrers.push((text.clone(), place.name, top, Vec::new()));
@@ -359,15 +351,6 @@ async fn recorded(
         }
     }
     found
-}
-
-/// Returns all definitions of a text by their names for comparison.
-fn by_key(document: &Document) -> HashMap<String, Arc<[Defined]>> {
-    let mut found: HashMap<String, Vec<Defined>> = HashMap::new();
-    for one in definitions::all(document) {
-        found.entry(one.key.clone()).or_default().push(one);
-    }
-    found.into_iter().map(|(key, all)| (key, all.into())).collect()
 }
 
 fn here_or_user(here: Option<&str>) -> String {

@@ -41,18 +41,12 @@ pub struct Place {
 /// name decides. If no definition has the name, the reported form counts, or else the first form.
 /// Returns `None` if the text has no form.
 pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
-    let form_at = |span| Arc::new(Form::of(document, span));
-    locate_in(document, hint, form_at, |name| named(document, name).into())
+    locate_in(document, hint, |span| Arc::new(Form::of(document, span)))
 }
 
-/// Acts as [`locate`]; `form_at` returns the top-level form at a span, and `named_in` the
-/// definitions of the text that have a name ([`named`]). Both may have been read before.
-pub fn locate_in(
-    document: &Document,
-    hint: &Hint<'_>,
-    form_at: impl FnOnce(Span) -> Arc<Form>,
-    named_in: impl FnOnce(&str) -> Arc<[Defined]>,
-) -> Option<Place> {
+/// Acts as [`locate`]; `form_at` returns the top-level form at a span, which may have been read
+/// before.
+pub fn locate_in(document: &Document, hint: &Hint<'_>, form_at: impl FnOnce(Span) -> Arc<Form>) -> Option<Place> {
     let forms = document.scan().forms();
     // SBCL's offset may be the place at which the reader began: behind the previous form, and
     // before a form that `#+` skips.
@@ -79,7 +73,7 @@ pub fn locate_in(
         }
     }
     // If there are several, the nearest counts: alternatives by `#+` and `#-` have the same name.
-    let others = named_in(&hint.key);
+    let others = named(document, &hint.key);
     let near = top.map_or(0, |span| span.start);
     let nearest = |wanted: &dyn Fn(&Defined) -> bool| {
         others.iter().filter(|one| wanted(one)).min_by_key(|one| one.span.start.abs_diff(near)).map(place)
