@@ -212,7 +212,7 @@ T.it('what differs is loaded of two texts, and a person who has gone on is told'
   T.eq('Consort: 1 form evaluated', last())
   answer(1, 'differences', found)
   T.eq({}, questions)
-  T.eq(true, last():find('you have moved on', 1, true) ~= nil, last())
+  T.eq(true, last():find('then you moved on', 1, true) ~= nil, last())
 end)
 
 -- Recordings
