@@ -1,10 +1,11 @@
-;;;; `describe`, `disassemble` and `reference-count`: what an editor shows of a name.
+;;;; The operations `describe`, `disassemble` and `reference-count`, each on a name.
 
 (in-package :consort)
 
 (defun name-given (params)
-  "Returns the object of the parameters `name` and `package`: a symbol that exists, or a list such
-  as (SETF X). Nothing is interned for a symbol."
+  "Returns the name that the parameters `name` and `package` give: a symbol, or a list such as
+  (SETF X). A list, or a symbol written with | or \\, is read, and may be interned. Any other symbol
+  must exist. Refuses with `not-found` if there is no such name."
   (let* ((text (string-trim " " (string-left-trim "#'" (param params "name" 'string))))
          (package-name (param params "package" 'string :default nil))
          (package (if package-name (find-package-named package-name) (user-package)))
@@ -22,6 +23,8 @@
           (if found symbol (refuse "not-found" "There is no symbol ~A in ~A." text (package-name package)))))))
 
 (defun function-given (params)
+  "Returns the name that NAME-GIVEN returns. Refuses if it names no function, macro or
+  special operator."
   (let ((name (name-given params)))
     (if (ignore-errors (fboundp name)) name (refuse "not-found" "~A names no function." (shown name)))))
 

@@ -1,4 +1,5 @@
-//! The job of a copy, and the requests from the copy of a system's check.
+//! The job of a copy of the image: its operation, parameters and limits. The copy of a system's
+//! check also sends requests to the host, which [`Files`] serves.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,40 +17,46 @@ use crate::model::error_kind::ErrorKind;
 use crate::model::image::{ImageError, Progress};
 use crate::text::expected::Expected;
 
-/// The time limit for the last lines of a copy, and for the notice that it ended.
+/// The time limit for the last lines of a copy and for the notice that it ended. The same limit
+/// applies to the lookup of a file for a copy, and to the copy's reading of the answer.
 pub(super) const LAST_LINES_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A function that returns the facts of a file that a copy needs, or `None` if the file cannot be
-/// read. It may block. The path comes from the copy and is untrusted.
+/// A function that returns the facts that a copy needs about a file, or `None` if the file cannot
+/// be read. The function may block. The path comes from the copy and is untrusted.
 pub type FileLookup = Arc<dyn Fn(&Path) -> Option<FileFacts> + Send + Sync>;
 
 /// The job of a copy.
 pub(super) struct CheckJob<P> {
+    /// The name of the image's operation that forks the copy.
     pub(super) op: &'static str,
     /// A description for the user, such as `a check`.
     pub(super) what: &'static str,
     pub(super) params: P,
+    /// The time limit, in seconds.
     pub(super) deadline: f64,
+    /// The memory limit, in bytes.
     pub(super) memory: u64,
-    /// True if the copy may have threads, and its own sockets.
+    /// True if the copy may have threads, and sockets in its own network.
     pub(super) threads: bool,
-    /// The path of the first text, with its length.
+    /// The path of the first text, and its length in characters.
     pub(super) first: (PathBuf, usize),
     /// The expected forms of the first text; see [`FileFacts::expected`].
     pub(super) expected: Expected,
-    /// True to end the job only when the copy has exited with code 0.
+    /// True if a report without findings counts only after the copy has exited normally: code under
+    /// check can forge such a report.
     pub(super) until_exit: bool,
+    /// The handlers of the copy's requests. `None` unless a system is checked.
     pub(super) files: Option<Files>,
 }
 
-/// The handlers of the files and steps that the copy of a system's check sends besides findings.
+/// The handlers of the lines about files and steps that the copy of a system's check sends.
 pub(super) struct Files {
     pub(super) lookup: FileLookup,
     pub(super) progress: Option<mpsc::UnboundedSender<Progress>>,
 }
 
 impl<P> CheckJob<P> {
-    /// Creates the job of a copy that is kept ready and waits for its text.
+    /// Creates the job of a warm copy: one that is forked before its text is known.
     pub(super) fn waiting(params: P) -> CheckJob<P> {
         CheckJob::of_work("check", "a check", params, (0.0, 0))
     }
@@ -75,7 +82,7 @@ impl<P> CheckJob<P> {
         }
     }
 
-    /// Returns the time limit, or an error if the deadline is no possible time.
+    /// Returns the time limit, or an error if the deadline is no valid duration.
     pub(super) fn time_limit(&self) -> Result<Duration, ImageError> {
         Duration::try_from_secs_f64(self.deadline).map_err(|_| {
             let message = format!("The deadline must be a number of seconds, and not {}.", self.deadline);
@@ -96,21 +103,22 @@ pub(super) struct Wire<'a, P> {
     pub(super) socket: &'a Path,
     pub(super) token: &'a str,
     pub(super) scratch: &'a Path,
-    /// The files and directories that the copy may read besides those that it knows by itself.
+    /// The files and directories that the copy may read, in addition to the files of Lisp.
     pub(super) read: Vec<&'a Path>,
-    /// True to make a second process do the work itself, without a fork.
+    /// True if the request goes to a second process, which does the work itself and does not fork.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) in_place: bool,
-    /// True to make the copy of a system's check wait for an answer when it names a file.
+    /// True to make the copy of a system's check wait, at each file, for the spans of the file that
+    /// it reads as white space.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) withhold: bool,
 }
 
 impl Files {
-    /// Handles the request in a line.
+    /// Handles the request that a line of the copy contains.
     ///
     /// # Errors
-    /// The reason, for the user, why the copy cannot go on.
+    /// The reason, for the user, why the copy must be stopped.
     pub(super) async fn serve(
         &self,
         taken: CheckEvent,
@@ -132,7 +140,7 @@ impl Files {
                 findings.begin(path, &facts, silent)?;
                 let answer = format!("{}\n", serde_json::json!({"withheld": facts.withheld}));
                 match timeout(LAST_LINES_TIMEOUT, answers.write_all(answer.as_bytes())).await {
-                    // An ended copy is reported by its exit status.
+                    // A write fails if the copy has ended, which its exit status reports.
                     Ok(_) => Ok(()),
                     Err(_) => Err("it asked for something and did not read the answer".into()),
                 }

@@ -1,4 +1,4 @@
-//! The client's side of the protocol, for a program in a terminal.
+//! A client of the Debug Adapter Protocol, for commands in a terminal.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::framing::content_length::{self, Frame, FrameBuffer};
 
-/// The limit of a message, in bytes.
+/// The maximum length of a message, in bytes.
 const MAX_BODY: usize = 128 << 20;
 /// The size of one read, in bytes.
 const READ_SIZE: usize = 1 << 16;
@@ -20,25 +20,25 @@ pub struct Client {
 }
 
 impl Client {
-    /// Begins to read messages, on a thread of its own. `each` receives them in order, and `None`
-    /// at the end of the connection.
+    /// Creates a client and starts a thread that reads messages from `stream`. The thread calls
+    /// `each` with the messages in order, and with `None` at the end of the connection.
     ///
     /// # Errors
-    /// I/O errors of the stream.
+    /// The stream could not be duplicated.
     pub fn new(stream: UnixStream, each: impl Fn(Option<Value>) + Send + 'static) -> io::Result<Client> {
         let mut read = stream.try_clone()?;
         std::thread::spawn(move || {
-            // The client is told of the end, whatever its cause.
+            // An error is not reported: `each` receives `None` in any case.
             let _ = read_messages(&mut read, &|message| each(Some(message)));
             each(None);
         });
         Ok(Client { stream, seq: 0 })
     }
 
-    /// Sends a request and returns its number.
+    /// Sends a request and returns its sequence number.
     ///
     /// # Errors
-    /// The connection has ended.
+    /// The request could not be written, as after the end of the connection.
     pub fn send(&mut self, command: &str, arguments: Value) -> io::Result<u64> {
         self.seq += 1;
         let request = json!({"seq": self.seq, "type": "request", "command": command, "arguments": arguments});
@@ -49,7 +49,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // The reading thread sees the end. A broken connection has ended already.
+        // The shutdown ends the reading thread. An error means that the connection has ended.
         let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }

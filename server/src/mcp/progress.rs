@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::model::image::OutputChunk;
 
-/// The interval of progress notifications of a call without output.
+/// The interval between the progress notifications of a call without output.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum interval between notifications of output.
 const OUTPUT_INTERVAL: Duration = Duration::from_millis(250);
@@ -41,7 +41,8 @@ impl Reporter {
         self.to.is_some()
     }
 
-    /// Waits for `work` and reports the elapsed seconds and the last line of output.
+    /// Waits for `work` and returns its result. Meanwhile reports the elapsed seconds and the last
+    /// line of output.
     pub(crate) async fn during<T>(
         &self,
         work: impl Future<Output = T>,
@@ -86,13 +87,13 @@ impl Reporter {
             }
             output_due = None;
             let seconds = started.elapsed().as_secs_f64();
-            // The progress must increase with every notification.
+            // The protocol requires that the progress increases with every notification.
             let progress = if seconds > told { seconds } else { told + 0.001 };
             told = progress;
             let message = line.take().unwrap_or_else(|| format!("running for {seconds:.0} s"));
             let notification = ProgressNotificationParam::new(token.clone(), progress).with_message(message);
             if let Err(error) = peer.notify_progress(notification).await {
-                tracing::debug!(%error, "progress could not be told");
+                tracing::debug!(%error, "progress could not be reported");
             }
         }
     }
@@ -101,8 +102,11 @@ impl Reporter {
 /// The last line of a text that arrives in pieces, cut to [`MAX_LINE_CHARS`] characters.
 #[derive(Default)]
 struct LastLine {
+    /// The last complete line that is not blank.
     whole: String,
+    /// The text after the last line break.
     partial: String,
+    /// True if text was added since the line was taken.
     fresh: bool,
 }
 
@@ -121,7 +125,7 @@ impl LastLine {
         self.fresh = true;
     }
 
-    /// Returns the last non-blank line, once after each change.
+    /// Returns the last non-blank line, if there is one and text was added since the last call.
     fn take(&mut self) -> Option<String> {
         if !std::mem::take(&mut self.fresh) {
             return None;

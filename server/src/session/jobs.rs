@@ -24,21 +24,22 @@ pub(super) struct Job {
     pub(super) what: String,
     /// The start time.
     pub(super) since: Instant,
-    /// Ends the job with an answer. Dropping the job would leave the caller without one.
+    /// The sender that ends the job with an answer, if the job can be ended so. A job that is
+    /// aborted instead gives its caller no answer.
     pub(super) stop: Option<oneshot::Sender<()>>,
 }
 
-/// The kind of a job, as far as its end matters to the session.
+/// The kind of a job, which decides what the session does at the job's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An evaluation, in the session of the client that has this number. At its end, the client's
-    /// next evaluation begins, and documents are checked again.
+    /// An evaluation, in the client's session with this number. At its end, the client's next
+    /// evaluation begins, and documents are checked again.
     Evaluation(usize),
     /// A load or a restart. At its end, documents are checked again.
     WorldChange,
     /// The check of an open document.
     Document(Key),
-    /// A question to a person.
+    /// A question to a person, with its number.
     Approval(u64),
     /// A status request. The status lists no jobs of this kind.
     Status,
@@ -60,11 +61,11 @@ pub(super) struct Finished {
     pub(super) job: Job,
     /// The result of the check of a document. `None` for other jobs, and for a cancelled check.
     pub(super) report: Option<Report>,
-    /// The answer, to be sent once the session knows that the job has ended.
+    /// The answer to the caller, if the session must send it after it has handled the job's end.
     pub(super) answer: Option<Answer>,
 }
 
-/// An answer to a caller.
+/// An answer to a caller, ready to be sent.
 pub(super) struct Answer(Box<dyn FnOnce() + Send>);
 
 impl Answer {
@@ -95,8 +96,8 @@ pub(super) struct Jobs {
 
 impl Jobs {
     /// Starts work and sends the result to a caller. If the caller is gone, the work is dropped,
-    /// which interrupts it in the image. If the work changes the image, the session is notified
-    /// before the caller, so that a caller with the answer finds no outdated diagnostics.
+    /// which interrupts it in the image. If the work may change the image, the session is notified
+    /// before the caller. A caller that has received the answer thus finds no outdated diagnostics.
     pub(super) fn start<T: Send + 'static>(
         &mut self,
         job: Job,
@@ -119,7 +120,7 @@ impl Jobs {
         });
     }
 
-    /// Starts work as [`Jobs::start`] does, and lets an interrupt end the work with an answer.
+    /// Starts work as [`Jobs::start`] does. [`Jobs::stop`] ends the work with an answer.
     pub(super) fn start_stoppable<T: Send + 'static>(
         &mut self,
         mut job: Job,
@@ -132,7 +133,7 @@ impl Jobs {
             tokio::select! {
                 biased;
                 Ok(()) = stopped => {
-                    let message = "It was interrupted, and nothing of it is kept.".into();
+                    let message = "The work was interrupted, and nothing of it is kept.".into();
                     Err(ImageError::Refused { kind: ErrorKind::INTERRUPTED, message })
                 }
                 result = work => result,
@@ -151,7 +152,7 @@ impl Jobs {
         abort
     }
 
-    /// Returns the next job that has ended. Waits forever if there is none.
+    /// Waits for the next job that ends, and returns it. Waits forever if no job is in progress.
     pub(super) async fn next(&mut self) -> Finished {
         loop {
             let (id, (report, answer)) = match self.tasks.join_next_with_id().await {
@@ -182,7 +183,7 @@ impl Jobs {
         jobs
     }
 
-    /// Cancels all jobs of a client that left.
+    /// Cancels all jobs of a client that has disconnected.
     pub(super) fn abort_client(&mut self, client: ClientId) {
         for (job, abort) in self.running.values() {
             if job.client == Some(client) {
@@ -195,7 +196,7 @@ impl Jobs {
     /// an answer. Returns the number of stopped jobs.
     pub(super) fn stop(&mut self, client: Option<ClientId>) -> usize {
         let stops = self.running.values_mut().filter(|(job, _)| client.is_none() || job.client == client);
-        // Work without a receiver has ended by itself.
+        // A send fails if the work has already ended by itself.
         stops.filter_map(|(job, _)| job.stop.take()).filter_map(|stop| stop.send(()).ok()).count()
     }
 }

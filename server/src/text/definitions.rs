@@ -55,8 +55,9 @@ pub struct Defined {
     pub qualifiers: Vec<String>,
 }
 
-/// Returns a name, as written, in the form for comparison: without package, in lower case, and with
-/// one space between parts. The name `(setf f)` keeps its parentheses.
+/// Returns a name, as written, in the form for comparison: without package, in lower case unless
+/// escaped, and with one space between parts. The name `(setf f)` keeps its parentheses. A string
+/// loses its quotes.
 pub fn key(written: &str) -> String {
     let written = written.trim();
     if let Some(inner) = written.strip_prefix('"') {
@@ -108,13 +109,14 @@ pub fn named(document: &Document, key: &str) -> Vec<Defined> {
     found
 }
 
-/// Returns the package in force at a definition of the text.
+/// Returns the package in force at a definition of the text, or `None` before the first
+/// `(in-package ...)`.
 pub fn package(document: &Document, defined: &Defined) -> Option<String> {
     package_at(document, defined.span.start)
 }
 
-/// Returns true if an operator, in lower case and without package, has the name of a defining
-/// operator.
+/// Returns true if `operator` is named like a defining operator: it begins with `def`, but not with
+/// `default`. The name is in lower case and without package.
 pub fn is_definer(operator: &str) -> bool {
     operator.starts_with("def") && !operator.starts_with("default")
 }
@@ -131,7 +133,8 @@ fn collect(form: &Form, node: &Node, depth: usize, found: &mut Vec<Defined>) {
     }
 }
 
-/// Returns the definition that a list headed by a defining operator makes.
+/// Returns the definition that the list `node` makes, whose first element is the defining operator
+/// `operator`. Returns `None` if the list has no name.
 fn defined(form: &Form, node: &Node, operator: String) -> Option<Defined> {
     let named = node.children.get(1)?;
     // The name may be in a list, as in `(defstruct (name option ...) ...)`. The name of a setf
@@ -175,7 +178,8 @@ fn specializers(form: &Form, list: &Node) -> Vec<String> {
         .collect()
 }
 
-/// Returns true if an operator defines something of a kind, in the image's terms.
+/// Returns true if an operator defines things of `kind`, a kind as the image names it. Every
+/// operator fits the empty kind.
 fn fits(operator: &str, kind: &str) -> bool {
     let operators: &[&str] = match kind {
         "function" => &["defun", "defgeneric"],
@@ -201,8 +205,8 @@ fn fits(operator: &str, kind: &str) -> bool {
     operators.contains(&operator)
 }
 
-/// Returns the image's term for the kind of a definition by an operator, or the operator itself if
-/// it is not of the standard.
+/// Returns the image's term for the kind of thing that an operator defines, or the operator itself
+/// if it is unknown here.
 pub fn kind_of(operator: &str) -> &str {
     match operator {
         "defun" => "function",
@@ -211,7 +215,7 @@ pub fn kind_of(operator: &str) -> &str {
         "defmacro" | "define-modify-macro" => "macro",
         "define-compiler-macro" => "compiler macro",
         "defsetf" | "define-setf-expander" => "setf expander",
-        "defvar" | "defparameter" | "defglobal" => "variable",
+        "defvar" | "defparameter" | "defglobal" | "define-load-time-global" => "variable",
         "defconstant" => "constant",
         "define-symbol-macro" => "symbol macro",
         "defclass" => "class",
@@ -225,8 +229,8 @@ pub fn kind_of(operator: &str) -> &str {
     }
 }
 
-/// Collects the definitions at any depth of a form, without the nodes for which `enter` returns
-/// false.
+/// Collects the definitions at any depth of a node. Nodes for which `enter` returns false are
+/// skipped, with all that is in them.
 pub(super) fn everywhere(form: &Form, node: &Node, enter: impl Fn(&Node) -> bool + Copy, found: &mut Vec<Defined>) {
     if !enter(node) {
         return;

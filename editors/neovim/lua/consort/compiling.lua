@@ -1,12 +1,13 @@
---- `:Consort compile`: compiles and loads the form or the file, completely or not at all.
+--- `:Consort compile`: compiles the form or the file, and loads it if all of it compiles.
 local client_of = require('consort.client')
 
 local M = {}
 M.CHOICES = { 'form', 'file', 'debug', 'anyway' }
 
+--- Returns the message about a form or a file that was loaded.
 local function said(report)
   local text = ('compiled %s: %d redefined, %d new'):format(report.what, #report.redefined, #report.new)
-  for _, list in ipairs({ { 'errors', 'loaded with errors' }, { 'warnings', 'warnings' }, { 'stale', 'still old code in' } }) do
+  for _, list in ipairs({ { 'errors', 'loaded with errors' }, { 'warnings', 'warnings' }, { 'stale', 'old code is still in' } }) do
     local items = report[list[1]] or {}
     local texts = vim.tbl_map(function(item) return type(item) == 'table' and item.message or item end, items)
     if #items > 0 then text = ('%s\n%s: %s'):format(text, list[2], table.concat(texts, '; ')) end
@@ -14,7 +15,8 @@ local function said(report)
   return text
 end
 
---- Returns where the compilation failed, and why; on the command line the end may be cut.
+--- Returns the place and the reason of a failed compilation. The place comes first, because the
+--- command line may cut the end of the message.
 local function why(error)
   local data = error.data
   local reason = type(data.message) == 'string' and vim.trim(data.message)
@@ -24,9 +26,9 @@ local function why(error)
   return ('%s%d%s: %s'):format(file, at.line, at.column and ':' .. at.column or '', reason)
 end
 
---- Compiles and loads. `words`: `file` for the whole file, else the top-level form; `debug` for
---- `(debug 3)`; `anyway` to load forms that do not compile, too.
----@param words? string
+--- Compiles and loads the top-level form at the cursor, or the file.
+---@param words? string words of CHOICES: `file` for the whole file; `debug` to compile with
+---  `(debug 3)`; `anyway` to load forms that do not compile, too
 function M.compile(words)
   local client = client_of.need()
   if not client then return end

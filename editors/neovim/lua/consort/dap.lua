@@ -15,9 +15,9 @@ local function nvim_dap()
   client_of.say(MISSING, vim.log.levels.WARN)
 end
 
---- Returns the package in force after some lines, from the last `in-package` in them.
----@param lines string[] from the buffer's first one on
----@return string?
+--- Returns the package in force after some lines, which the last `in-package` in them names.
+---@param lines string[] the first lines of a buffer
+---@return string? name
 function M.package(lines)
   for at = #lines, 1, -1 do
     local written = lines[at]:lower():match('^%(in%-package%s+()') or lines[at]:lower():match('^%(cl:in%-package%s+()') or lines[at]:lower():match('^%(common%-lisp:in%-package%s+()')
@@ -29,7 +29,8 @@ function M.package(lines)
   end
 end
 
---- Returns the code that a configuration names, and its package; nil if there is none.
+--- Returns the form at the cursor and its package, or the text of the buffer; nil, after a message,
+--- if there is no form.
 ---@param what string 'form' or 'buffer'
 ---@return string? code
 ---@return string? package
@@ -42,16 +43,17 @@ local function text_of(what)
   return table.concat(text, '\n'), M.package(vim.list_slice(lines, 1, range[1]))
 end
 
---- Returns the file and the line of the cursor, where a test is to be; nil if the buffer has no
---- file.
+--- Returns the file and the line of the cursor, for the test there; nil, after a message, if the
+--- buffer has no file.
+---@return { file: string, line: integer }?
 local function place_of_test()
   local file = vim.api.nvim_buf_get_name(0)
-  if file == '' or vim.bo.buftype ~= '' then return client_of.say('a test is debugged in a file', vim.log.levels.WARN) end
+  if file == '' or vim.bo.buftype ~= '' then return client_of.say('only a test in a file can be debugged', vim.log.levels.WARN) end
   return { file = file, line = vim.api.nvim_win_get_cursor(0)[1] }
 end
 
---- Puts the code, or the place of the test, into a configuration that has `evaluate`. This happens
---- after nvim-dap replaced `${file}` and the like, so that nothing in the code is replaced.
+--- Puts the code, or the place of the test, into a configuration that has `evaluate`. nvim-dap has
+--- expanded variables such as `${file}` before, and thus expands none in the code.
 local function enrich(config, on_config)
   if config.code or config.test or not config.evaluate then return on_config(config) end
   if config.evaluate == 'test' then
@@ -63,7 +65,7 @@ local function enrich(config, on_config)
   on_config(vim.tbl_extend('keep', { code = code }, config, { package = package }))
 end
 
---- Gives nvim-dap the adapter: the language client's program, for its workspace.
+--- Passes the adapter to nvim-dap: the language client's program, for the client's workspace.
 local function adapter(on_adapter)
   local program = client_of.program()
   if not program then return end
@@ -73,7 +75,7 @@ local function adapter(on_adapter)
     type = 'executable',
     command = program,
     args = root and { 'dap', '--workspace', root } or { 'dap' },
-    -- Texts that no file has are Lisp, too. `terminate` waits for cleanup forms.
+    -- Sources without a file are Lisp, too. `terminate` waits for cleanup forms.
     options = { cwd = root, source_filetype = 'lisp', disconnect_timeout_sec = 15 },
     enrich_config = enrich,
   })
@@ -84,9 +86,9 @@ M.test = { type = TYPE, request = 'launch', name = 'Lisp: run the test at the cu
 M.buffer = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the buffer', evaluate = 'buffer' }
 M.attach = { type = TYPE, request = 'attach', name = 'Lisp: attach to the image' }
 
---- Adds the adapter and the configurations to nvim-dap, and a message at each stop. A second call
---- changes nothing.
----@return boolean done false where nvim-dap is not installed
+--- Adds the adapter and the configurations to nvim-dap, and a message at each stop. Further calls
+--- have no effect.
+---@return boolean done false if nvim-dap is not installed
 function M.setup()
   local dap = nvim_dap()
   if not dap then return false end
@@ -97,11 +99,11 @@ function M.setup()
   end
   dap.configurations.lisp = configurations
   focus.follow(dap, TYPE)
-  -- It returns nothing: nvim-dap removes a listener that returns true.
+  -- The listener returns nothing, because nvim-dap removes a listener that returns true.
   dap.listeners.after.event_stopped[TYPE] = function(session, body)
     if (session.config or {}).type ~= TYPE then return end
     local what = type(body.text) == 'string' and body.text or body.description or 'stopped'
-    -- A recording does not run, and has no restarts.
+    -- A recording is no running program, and has no restarts.
     if session.config.recording then
       client_of.say(what)
     else
@@ -117,13 +119,13 @@ function M.evaluate()
   if dap then dap.run(M.form) end
 end
 
---- Runs the test at the cursor with the debugger: its errors and failed checks stop.
+--- Runs the test at the cursor with the debugger, which stops at errors and failed checks.
 function M.evaluate_test()
   local dap = nvim_dap()
   if dap then dap.run(M.test) end
 end
 
---- True if `setup()` has registered the adapter with nvim-dap.
+--- Returns true if `setup()` has registered the adapter with nvim-dap.
 ---@return boolean
 function M.is_set_up()
   local dap = package.loaded.dap
@@ -158,8 +160,8 @@ local function invoke(session, thread, restart, arguments)
   end)
 end
 
---- Asks for a restart of the stop that has the focus in nvim-dap's session, else of one of its
---- other stops, and invokes it.
+--- Asks which restart of a stopped thread of nvim-dap's session to invoke, and invokes it. The
+--- thread is the one that has the focus, or else the only one, or else one that the person chooses.
 function M.restarts()
   local dap = nvim_dap()
   local session = dap and dap.session()
@@ -175,7 +177,7 @@ function M.restarts()
   end)
 end
 
---- Asks for a restart of a stopped thread, and invokes it.
+--- Asks which restart of a stopped thread to invoke, and invokes it.
 ---@param thread integer
 function M.restarts_of(session, thread)
   local is_here = client_of.here()

@@ -8,12 +8,12 @@ local running = require('consort.running')
 
 local M = {}
 
---- Returns an LSP range as rows and byte columns, without the white space at its end: a range of
---- whole lines ends at the start of the next line, and a value belongs beside its code.
----@param lines string[] of the text
+--- Converts an LSP range to rows and byte columns, and removes the white space at its end. A range
+--- of whole lines ends at the start of the next line, but its value is shown beside its last line.
+---@param lines string[] the lines of the text
 ---@param range lsp.Range
 ---@param encoding string
----@return integer[]
+---@return integer[] { row, column, end row, end column }, 0-based, end exclusive
 local function bytes(lines, range, encoding)
   local function line(row) return lines[row + 1] or '' end
   local function column(position)
@@ -33,10 +33,10 @@ local function bytes(lines, range, encoding)
   return { first, from, last, trimmed() }
 end
 
---- Returns all of a result as lines, for a float or a register, and the frames that the lines show.
+--- Returns the complete result as lines, for a float or a register, and the frames in these lines.
 ---@param result table
 ---@return string[] lines
----@return table<integer, consort.Frame> frames by line
+---@return table<integer, consort.Frame> frames by line, 1-based
 function M.report(result)
   local lines, shown = {}, {}
   local function add(text) vim.list_extend(lines, vim.split(text, '\n', { plain = true })) end
@@ -61,22 +61,23 @@ function M.report(result)
   local timing = type(result.timing) == 'table' and result.timing or nil
   if timing then
     add('')
-    add(('%.3f ms, of it %.3f ms of processor time and %.3f ms of garbage collection; %d bytes allocated'):format(timing.real_ms, timing.run_ms, timing.gc_ms, timing.bytes))
+    add(('%.3f ms (processor time: %.3f ms, garbage collection: %.3f ms); %d bytes allocated'):format(timing.real_ms, timing.run_ms, timing.gc_ms, timing.bytes))
   end
   return lines, shown
 end
 
---- Goes to the definition that a frame is in.
+--- Closes the float and goes to the definition of a frame's function.
 ---@param frame? consort.Frame
 local function follow(frame)
   local name = frame and frame.name
-  if type(name) ~= 'string' then return client_of.say('put the cursor on a numbered line, which is a call') end
+  if type(name) ~= 'string' then return client_of.say('put the cursor on a call: a numbered line') end
   vim.api.nvim_win_close(0, true)
   require('consort.views').go_to(name)
 end
 
+--- Shows the complete result in a float.
 ---@param result table
----@param is_here? fun(): boolean as for a float
+---@param is_here? fun(): boolean as in consort.Float
 function M.show_report(result, is_here)
   local failed = result.status ~= 'ok'
   local lines, shown = M.report(result)
@@ -99,7 +100,7 @@ function M.show_report(result, is_here)
   })
 end
 
---- Returns true if a row is visible in any window of its buffer.
+--- Returns true if a row (0-based) of a buffer is visible in any window.
 local function in_sight(buf, row)
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
     local info = vim.fn.getwininfo(win)[1]
@@ -118,7 +119,7 @@ local function run(command, argument, done)
   local buf, row = vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1
   local before, number = vim.api.nvim_buf_get_lines(buf, 0, -1, false), inline.begun()
   argument.outputToken = running.mark(buf, row)
-  --- Returns where a range of the text is now, if it is.
+  --- Returns the current place of a range of the text; nil if that is unknown after edits.
   local function place(range, client)
     local now = range and vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_lines(buf, 0, -1, false)
     return now and ranges.moved(bytes(before, range, client.offset_encoding), before, now) or nil
@@ -128,7 +129,7 @@ local function run(command, argument, done)
     if not result.range then return client_of.say((inline.summary(result))) end
     local range = place(result.range, client)
     local is_shown = range and inline.show(buf, range, result, number)
-    -- A value outside the windows would not be seen.
+    -- A value in a row that no window shows is also shown as a message.
     if not is_shown or not in_sight(buf, range[3]) then client_of.say((inline.summary(result)), result.status ~= 'ok' and vim.log.levels.ERROR or nil) end
     if done then done(result) end
   end, {
@@ -145,12 +146,12 @@ local function run(command, argument, done)
   if not cancel then running.done(argument.outputToken) end
 end
 
---- Returns the column of the parenthesis if the cursor is on the operator after it: the call is
---- evaluated then, not the variable of that name. A quoted list is no call, and a name like
---- `*this*` is no operator.
+--- Returns the column of the opening parenthesis of a call if the cursor is on the call's operator;
+--- nil otherwise. The form at the cursor is then the call, and not the operator as a variable. A
+--- quoted list is no call, and a name like `*this*` is no operator.
 ---@param line string
----@param column integer of the cursor, from 1
----@return integer?
+---@param column integer the byte column of the cursor, 1-based
+---@return integer? column in bytes, 1-based
 local function call_at(line, column)
   local before = line:sub(1, column - 1)
   local open = before:match('^.*()%([^%s()\'"`,;|]*$')
@@ -159,8 +160,9 @@ local function call_at(line, column)
   return open
 end
 
---- Returns the cursor's position. On a closing parenthesis it is the position after it, so that the
---- form that ends there is evaluated.
+--- Returns the position of the form to evaluate. On the operator of a call, the position is that of
+--- its opening parenthesis. On a closing parenthesis, the position is behind it, so that
+--- the form that ends there is evaluated. Elsewhere the position is the cursor's.
 local function place_of_form(client)
   local place = client_of.place(client)
   local column = vim.api.nvim_win_get_cursor(0)[2] + 1
@@ -176,8 +178,8 @@ local function place_of_form(client)
   return place
 end
 
---- Evaluates the innermost form at the cursor, or the top-level one.
----@param top? boolean
+--- Evaluates the innermost form at the cursor, or the top-level form around it.
+---@param top? boolean true for the top-level form
 function M.form(top)
   local client = client_of.need()
   if not client then return end
@@ -185,9 +187,10 @@ function M.form(top)
   run('evalForm', { uri = place.uri, position = place.position, topLevel = top or nil })
 end
 
---- Evaluates the last visual selection, or whole lines.
+--- Evaluates the last visual selection. If FIRST and LAST are given and are not its first and last
+--- lines, evaluates the lines FIRST to LAST instead.
 ---@param first? integer 1-based
----@param last? integer inclusive
+---@param last? integer 1-based, inclusive
 function M.region(first, last)
   local client = client_of.need()
   if not client then return end
@@ -222,12 +225,13 @@ function M.evaluate_motion(kind)
   run('evalRegion', { uri = client_of.place(client).uri, range = range })
 end
 
---- The operator: a motion or a text object follows.
+--- Starts the evaluation operator, which waits for a motion or a text object.
 function M.operator()
   vim.o.operatorfunc = "v:lua.require'consort.eval'.evaluate_motion"
   vim.api.nvim_feedkeys('g@', 'ni', false)
 end
 
+--- Evaluates the buffer.
 function M.buffer()
   local client = client_of.need()
   if not client then return end
@@ -251,13 +255,13 @@ function M.to_comment()
   end)
 end
 
---- Evaluates code that a person types.
+--- Evaluates code that a person has typed, and shows the result in a float.
 ---@param code string
 function M.code(code)
   client_of.execute('eval', { code = code, package = require('consort.repl').package_of_file() }, function(result, _, is_here) M.show_report(result, is_here) end)
 end
 
---- Shows all of the result that is displayed in the cursor's line.
+--- Shows the complete result of the form in the cursor's line.
 function M.result()
   local result = inline.at(vim.api.nvim_get_current_buf(), vim.api.nvim_win_get_cursor(0)[1] - 1)
   if result then

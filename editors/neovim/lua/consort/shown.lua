@@ -1,10 +1,10 @@
---- Text of agents, files and the image, escaped for display, so that no character in it is
---- invisible, changes the direction of other text, or breaks a single line.
+--- Escapes text of agents, files and the image for display. No character of an escaped text is
+--- invisible or changes the direction of other text.
 local M = {}
 
--- Code points that Neovim shows without a cell, or that change how others are shown. Those that
--- Neovim escapes itself (controls, direction marks) are among them: another version may pass them
--- on to the terminal.
+-- Code points that Neovim shows in no cell or as a blank, or that change how others are shown.
+-- Controls and direction marks are included, although Neovim escapes them itself: another version
+-- may pass them on to the terminal.
 local HIDDEN = {
   { 0x00, 0x08 }, { 0x0b, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad }, { 0x34f, 0x34f }, { 0x61c, 0x61c }, { 0x115f, 0x1160 }, { 0x17b4, 0x17b5 },
   { 0x180b, 0x180f }, { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0x2800, 0x2800 }, { 0x3164, 0x3164 }, { 0xfe00, 0xfe0f },
@@ -20,7 +20,7 @@ local function spelled(char)
   end
 end
 
---- Returns the text with the characters of HIDDEN escaped, in the server's notation.
+--- Returns the text with the characters of HIDDEN escaped as the server does: `\u{202e}`.
 ---@param text string
 ---@return string
 function M.visible(text)
@@ -28,13 +28,12 @@ function M.visible(text)
   return (text:gsub('[%z\1-\127\194-\244][\128-\191]*', spelled))
 end
 
---- Returns the text as one line, escaped as `visible` does.
+--- Returns the text as one line, escaped as by `visible`.
 ---@param text string
 ---@return string
 function M.line(text) return M.visible((text:gsub('%s*[\r\n]+%s*', ' '))) end
 
---- Returns the lines for a buffer of a text, or of lines that may contain line breaks, each escaped
---- as `visible` does.
+--- Splits a text, or a list of texts, at its line breaks. Each line is escaped as by `visible`.
 ---@param text string|string[]
 ---@return string[]
 function M.lines(text)

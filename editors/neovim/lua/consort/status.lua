@@ -1,4 +1,4 @@
---- The running operations, with their clients.
+--- The status of a workspace: its image, the host, the clients and the running operations.
 local client_of = require('consort.client')
 local float = require('consort.float')
 
@@ -6,7 +6,7 @@ local M = {}
 
 local function megabytes(bytes) return ('%.0f MB'):format(bytes / 2 ^ 20) end
 
---- Returns the status in words.
+--- Returns the status as lines of text.
 ---@param status table the answer of consort.status
 ---@return string[]
 function M.lines(status)
@@ -29,6 +29,7 @@ function M.lines(status)
   return lines
 end
 
+--- Shows the status in a float.
 function M.open()
   client_of.execute('status', {}, function(result, _, is_here)
     float.open(M.lines(result), { title = 'Consort', is_here = is_here, hint = 'q closes' })

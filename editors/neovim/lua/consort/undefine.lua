@@ -1,8 +1,10 @@
---- Removes definitions of a name from the image, after a question that names them.
+--- Removes a definition of a name from the image, after the person has chosen and confirmed it.
 local client_of = require('consort.client')
 
 local M = {}
 
+--- Returns a definition as one line. `part.lost` is the reason why an undo would not restore all
+--- of it.
 local function line_of(part) return vim.fn.strtrans(part.text) .. (type(part.lost) == 'string' and (' (%s)'):format(part.lost) or '') end
 
 --- Asks which definition of the name at the cursor to remove, and for confirmation; then removes

@@ -1,5 +1,6 @@
-//! The requests to one frozen failure, from its connection to its end. One request is served at a
-//! time, each within limits.
+//! The requests to one frozen failure (see the parent module), from its connection to its end. The
+//! requests are served one after the other. Each is an attempt: the frozen failure forks a process
+//! that answers the request within limits of time and memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,20 +25,23 @@ use crate::steady::timeout;
 
 /// The time limit for a frozen failure to connect, and for the image to report it.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time after the time limit of an attempt in which the frozen failure must report the
-/// attempt's end.
+/// The time limit for the frozen failure to take a request, and to send an answer. The end of an
+/// attempt must be reported within this time after the attempt's time limit.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval at which the memory of an attempt is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The connection of a frozen failure that has sent its token.
 pub(super) struct Connection {
+    /// The lines that the frozen failure sends.
     pub(super) lines: Lines<OwnedReadHalf>,
+    /// The stream of requests to the frozen failure.
     pub(super) orders: OwnedWriteHalf,
 }
 
 /// A request to a frozen failure.
 pub(super) struct Request {
+    /// The name of an operation on a stopped program (docs/wire.md), such as `debug-eval`.
     pub(super) op: &'static str,
     pub(super) params: Value,
     /// The time limit of the attempt, in seconds.
@@ -50,10 +54,13 @@ pub(super) struct Request {
 struct EndLine {
     id: u64,
     answered: bool,
+    /// The reason why the attempt was ended or failed: `timeout`, `memory` or other words.
     #[serde(default)]
     why: Option<String>,
+    /// The exit code of the attempt's process.
     #[serde(default)]
     exit: Option<i32>,
+    /// The number of the signal that ended the attempt's process.
     #[serde(default)]
     signal: Option<i32>,
 }
@@ -67,7 +74,7 @@ struct Answer {
     error: Option<Refusal>,
 }
 
-/// The process of a frozen failure. It is ended on drop.
+/// The process of a frozen failure. Dropping the value kills the process.
 struct Process<'a> {
     instance: &'a Instance,
     pid: u32,
@@ -97,8 +104,8 @@ impl Drop for Process<'_> {
     }
 }
 
-/// Serves requests until the frozen failure ends. `memory` is the limit of an attempt's private
-/// memory, in bytes.
+/// Serves the requests from `asked` until that channel or the frozen failure ends, and then kills
+/// the process `pid`. `memory` is the limit of an attempt's private memory, in bytes.
 pub(super) async fn run(
     instance: &Instance,
     pid: u32,
@@ -123,10 +130,11 @@ pub(super) async fn run(
         let request = json!({"id": number, "op": op, "params": params, "timeout": seconds});
         let served = serve(&mut connection, &process, number, &request, seconds, memory, &mut reply).await;
         let lost = served.is_none();
+        // The receiver of the answer may have been dropped.
         let _ = reply.send(served.unwrap_or_else(|| {
             let message = "The frozen failure ended before it answered.".into();
             Err(ImageError::Refused { kind: ErrorKind::STALE, message })
-        })); // whoever asked may be gone
+        }));
         if lost {
             return;
         }
@@ -138,7 +146,7 @@ async fn send(connection: &mut Connection, message: &Value) -> Option<()> {
     timeout(REPORT_TIMEOUT, connection.orders.write_all(line.as_bytes())).await.ok()?.ok()
 }
 
-/// Returns the answer to a request, or `None` if there will be no more answers.
+/// Returns the answer to a request, or `None` if the frozen failure can answer no more requests.
 async fn serve(
     connection: &mut Connection,
     process: &Process<'_>,
@@ -181,14 +189,14 @@ async fn serve(
     Some(match serde_json::from_slice(line) {
         Ok(Answer { result: Some(result), .. }) => Ok(result),
         Ok(Answer { error: Some(refusal), .. }) => Err(refusal.into()),
-        // Code that was tried may have written to the pipe of the answer.
+        // Code that the attempt ran may have written to the pipe of the answer.
         _ => Err(ImageError::Unavailable(
             "The answer of the attempt could not be decoded. Restart the image if this happens again.".into(),
         )),
     })
 }
 
-/// Returns the reason why there is no answer.
+/// Returns the error for an attempt without an answer. `memory` is the limit in bytes.
 fn refused(ended: &EndLine, seconds: f64, memory: u64) -> ImageError {
     let same = "The frozen failure is unchanged.";
     let (kind, message) = match (ended.why.as_deref(), ended.signal, ended.exit) {

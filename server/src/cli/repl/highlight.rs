@@ -1,12 +1,14 @@
-//! Colours of an entry while it is typed, by its text alone.
+//! Syntax colours of an entry while it is typed. They depend only on the entry's text.
 
 use std::borrow::Cow;
 
 use consort::text::scanner::{Scanner, Token, TokenKind};
 
-/// The length in bytes up to which an entry is coloured. The whole entry is scanned again at every
-/// key.
+/// The maximum length of an entry that is coloured, in bytes. The whole entry is scanned again at
+/// every key press.
 const MAX_COLOURED_BYTES: usize = 64 << 10;
+
+// Parameters of the ANSI escape sequence (SGR) for each kind of token.
 
 const STRING: &str = "32";
 const COMMENT: &str = "90";
@@ -15,7 +17,7 @@ const NUMBER: &str = "33";
 const OPERATOR: &str = "35";
 const BRACKET: &str = "1;4";
 
-/// Names of the standard that are coloured as operators, in order. Names that begin with `def` are
+/// Operators of the Common Lisp standard that are coloured, sorted. Names that begin with `def` are
 /// coloured, too.
 const OPERATORS: [&str; 56] = [
     "and",
@@ -76,8 +78,9 @@ const OPERATORS: [&str; 56] = [
     "with-slots",
 ];
 
-/// Returns the text with each control character replaced by Unicode's picture of it (U+2400),
-/// except line breaks and tabs: pasted text must not act on the terminal.
+/// Returns the text with control characters replaced, because pasted text must not control the
+/// terminal. The replacements are Unicode's control pictures, from U+2400 on. Line breaks and tabs
+/// are kept.
 pub(super) fn escape_controls(text: &str) -> Cow<'_, str> {
     let commands = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
     if !text.contains(commands) {
@@ -91,8 +94,9 @@ pub(super) fn escape_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(|char| if commands(char) { picture(char) } else { char }).collect())
 }
 
-/// Returns the text with colours as ANSI escapes, and with control characters replaced. The two
-/// brackets of the list at byte `cursor` are marked.
+/// Returns the text with colours as ANSI escapes, and with control characters replaced. If there is
+/// a bracket at byte `cursor`, or a closing one before it, that bracket and its counterpart are
+/// marked.
 pub(super) fn coloured(text: &str, cursor: usize) -> String {
     if text.len() > MAX_COLOURED_BYTES {
         return escape_controls(text).into_owned();
@@ -140,8 +144,8 @@ fn is_operator(written: &str) -> bool {
     name.starts_with("def") || OPERATORS.binary_search(&name).is_ok()
 }
 
-/// Returns the bracket at the cursor and its counterpart, as indices of `tokens`. If there is no
-/// bracket at the cursor, a closing one before it counts.
+/// Returns the opening and the closing bracket of a list, as indices of `tokens`. One of them is at
+/// byte `cursor`. If there is none, the closing bracket may also end at `cursor`.
 fn brackets(tokens: &[Token], cursor: usize) -> [Option<usize>; 2] {
     let mut open = Vec::new();
     let mut found = [None, None];
