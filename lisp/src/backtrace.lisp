@@ -1,14 +1,15 @@
-;;;; Values, conditions and the stack as text for people: always bounded, and never failing.
+;;;; Values, conditions and stack frames as text for the user. All texts have a maximum length. An
+;;;; error while printing gives a text that describes the error.
 
 (in-package :consort)
 
-(defconstant +message-limit+ 10000 "Characters kept of a condition's text.")
-(defconstant +frame-text-limit+ 1000 "Characters kept of a frame.")
-(defconstant +frames+ 20 "Frames that are shown.")
+(defconstant +message-limit+ 10000 "The maximum length of a condition's text, in characters.")
+(defconstant +frame-text-limit+ 1000 "The maximum length of a frame's text, in characters.")
+(defconstant +frames+ 20 "The maximum number of frames that are shown.")
 
 (defun call-printing (function limit)
-  "The JSON of what FUNCTION, called with a stream, writes: bounded by LIMIT and stopped when far
-  beyond it."
+  "The JSON of the text that FUNCTION writes to the stream that it is called with: at most LIMIT
+  characters. FUNCTION is left when it has written far more than that."
   (let* ((stopped nil)
          (capture (make-capture :limit limit)))
     (block printing
@@ -17,12 +18,15 @@
     (captured capture stopped)))
 
 (defun class-text (object)
-  "The name of OBJECT's class, without running code of the user's."
+  "The name of OBJECT's class as a string, without running code of the user; \"object\" if the class
+  has no symbol as its name."
   (let ((name (class-name (class-of object))))
     (if (symbolp name) (symbol-name name) "object")))
 
 (defun print-safely (object limit printer)
-  "The JSON of OBJECT as PRINTER writes it; when that fails, of something that says so."
+  "The JSON of the text that PRINTER, called with OBJECT and a stream, writes. If PRINTER fails, the
+  text names the class of OBJECT and the class of the condition. A STORAGE-CONDITION is not
+  handled."
   (handler-case (call-printing (lambda (stream) (funcall printer object stream)) limit)
     ((and serious-condition (not storage-condition)) (condition)
       (clipped (format nil "#<~A that cannot be printed: ~A>" (class-text object) (class-text condition)) 0))))
@@ -31,8 +35,8 @@
   (field clipped "text"))
 
 (defmacro with-terse-printing (() &body body)
-  "Runs BODY with printing as seen from CL-USER, on one line where possible, whatever the user has
-  set."
+  "Runs BODY with printer variables that do not depend on the user's settings: CL-USER as the
+  current package, one line where possible, and a limit for the length of lists and for nesting."
   `(with-standard-io-syntax
      (let ((*package* (user-package))
            (*print-readably* nil)
@@ -42,8 +46,8 @@
        ,@body)))
 
 (defun condition-message (condition)
-  "The text of CONDITION, bounded, with the names that may be meant in place of an unknown one.
-  Streams are named without their addresses."
+  "The text of CONDITION, at most +MESSAGE-LIMIT+ characters. For an unknown name, similar names are
+  appended as a suggestion. The stream of a STREAM-ERROR is written without its address."
   (let ((text (with-terse-printing ()
                 (text-of (print-safely condition +message-limit+ #'print-condition)))))
     (if (typep condition 'stream-error)
@@ -52,7 +56,7 @@
         (concatenate 'string text (suggestion condition)))))
 
 (defun without-address (text stream)
-  "TEXT with what STREAM prints as replaced by #<CLASS>."
+  "TEXT with the printed representation of STREAM, wherever it occurs, replaced by #<CLASS>."
   (let* ((printed (with-terse-printing () (text-of (print-safely stream 1000 #'prin1))))
          (at (search printed text)))
     (if (and at (find #\{ printed))
@@ -62,12 +66,13 @@
         text)))
 
 (defun condition-type (condition)
-  "The type of CONDITION as seen from CL-USER."
+  "The type of CONDITION, printed with CL-USER as the current package."
   (with-terse-printing ()
     (text-of (print-safely (type-of condition) 1000 #'prin1))))
 
 (defun warning-type (warning)
-  "The type of WARNING as seen from CL-USER; of SBCL's own types only WARNING or STYLE-WARNING."
+  "The type of WARNING, printed with CL-USER as the current package. For SIMPLE-WARNING and the
+  types of SBCL's own packages, only STYLE-WARNING or WARNING."
   (let* ((name (class-name (class-of warning)))
          (package (symbol-package name)))
     (if (or (eq name 'simple-warning)
@@ -78,8 +83,8 @@
 ;;; Frames are lists (NAME ARG ...), innermost first, as LIST-BACKTRACE gives them.
 
 (defun frame-symbol (frame)
-  "The symbol that tells whose FRAME is: the name, or what (FLET X :IN NAME), (LAMBDA () :IN NAME)
-  and the like are in. NIL when there is none."
+  "The symbol whose package shows to whom the function of FRAME belongs: its name, or NAME for names
+  like (FLET X :IN NAME), (LAMBDA () :IN NAME) and (SETF NAME). NIL when there is none."
   (let ((name (first frame)))
     (cond ((symbolp name) name)
           ((and (consp name) (ignore-errors (list-length name)))
@@ -88,8 +93,8 @@
                    ((and (eq (first name) 'setf) (symbolp (second name))) (second name))))))))
 
 (defun internal-frame-p (frame)
-  "Returns true if FRAME is of a function that a user would not know: of the system, of foreign
-  code, of ours."
+  "Returns true if the function of FRAME is one that a user would not know: an internal function of
+  SBCL, a foreign function, or a function of Consort."
   (let* ((symbol (frame-symbol frame))
          (package (and symbol (symbol-package symbol))))
     (or (stringp (first frame))
@@ -102,8 +107,8 @@
   (member (first frame) *evaluator-frames*))
 
 (defun relevant-frames (frames)
-  "Returns those of FRAMES that a user would know: neither what signals, nor the system's internals,
-  nor what is beneath an evaluation."
+  "Returns those of FRAMES that a user would know. The frames that signal the condition, internal
+  frames, and the callers of the evaluation are left out. If none is left, returns FORM-FRAMES."
   (let* ((debugger (position 'invoke-debugger frames :key #'first))
          (below (nthcdr (if debugger (1+ debugger) 0) frames))
          (start (loop for tail on below
@@ -115,7 +120,7 @@
     (loop for (frame caller) on start
           until (eq (first frame) 'call-user-code)
           unless (or (evaluator-frame-p frame)
-                     ;; The lambda that the evaluator made of the form.
+                     ;; The function that the evaluator made from the form.
                      (and (equal (first frame) '(lambda ())) (evaluator-frame-p caller))
                      (and (eq (first frame) 'read) (eq (first caller) 'evaluate-text))
                      (internal-frame-p frame))
@@ -123,8 +128,9 @@
           finally (return (or relevant (form-frames below))))))
 
 (defun form-frames (frames)
-  "Returns the place to show when none of FRAMES is of a function of the user's: what was being
-  evaluated, or that the text was being read."
+  "Returns a list of one frame to show when none of FRAMES belongs to a function of the user: (EVAL
+  FORM) for the form that was being evaluated, or (READ) while the text was being read. NIL if
+  neither was the case."
   (loop for (frame caller) on frames
         until (eq (first frame) 'call-user-code)
         when (and (evaluator-frame-p frame) (rest frame))

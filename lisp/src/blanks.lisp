@@ -1,4 +1,4 @@
-;;;; White space and comment lines between forms, and white space at their ends.
+;;;; White space and comments between forms, and white space at the end of a text.
 
 (in-package :consort)
 
@@ -7,8 +7,8 @@
   (string-right-trim '(#\Space #\Newline #\Tab #\Return) text))
 
 (defun skip-blanks (text start)
-  "The first position at or after START of TEXT that is neither white space nor in a comment line,
-  as the standard readtable has them; the length of TEXT when there is none."
+  "The first position at or after START of TEXT that is neither white space nor in a comment that a
+  semicolon begins, by the standard syntax. The length of TEXT when there is none."
   (declare (type string text))
   (let* ((end (length text)) (position (min start end)))
     (loop

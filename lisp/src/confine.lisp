@@ -1,8 +1,8 @@
-;;;; The confinement of a copy, which may only compile. It gives up its capabilities; Landlock keeps
-;;;; it from writing files but below one directory, from reading files other than those that it
-;;;; needs, from executing, from TCP and from signals; a seccomp filter allows the system calls that
-;;;; compiling takes, and no other. None of it can be taken back. A refused call fails with EPERM or
-;;;; EACCES.
+;;;; The confinement of a copy, which may only compile. The copy gives up its capabilities. Landlock
+;;;; refuses writing files except below one directory, reading files that the copy does not need,
+;;;; executing programs, TCP, and signals to other processes. A seccomp filter allows only the
+;;;; system calls that compiling needs. No restriction can be removed again. A refused call fails
+;;;; with EPERM or EACCES.
 
 (in-package :consort)
 
@@ -12,11 +12,12 @@
 (defconstant +pr-set-no-new-privileges+ 38)
 
 (defun confine (directory readable &optional (confine-calls #'confine-calls) own-network)
-  "Confines this process for good to writing below DIRECTORY, NIL for nowhere, and to reading
-  READABLE (`readable-names`), and without secrets in its environment. CONFINE-CALLS installs the
-  filter of system calls. OWN-NETWORK: whether it has namespaces of its own already. Returns the
-  version of Landlock in force, 0 for none; true if all that the kernel has to confine with is in
-  force; and, if not, why."
+  "Confines this process irrevocably: to writing below DIRECTORY (NIL: nowhere) and to reading
+  READABLE (READABLE-NAMES). Also removes the secrets from the environment. CONFINE-CALLS is called
+  to install the filter of system calls, with true if Landlock is in force. OWN-NETWORK is true if
+  this process is already in namespaces of its own. Returns three values: the version of Landlock in
+  force, 0 for none; true if every means of confinement that the kernel has is in force; and
+  otherwise a string that says why not."
   (limit-timers)
   (if (zerop (call-c "prctl" sb-alien:int (sb-alien:int +pr-set-no-new-privileges+) (sb-alien:unsigned-long 1)
                      (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0) (sb-alien:unsigned-long 0)))
@@ -33,7 +34,7 @@
 
 #-linux
 (progn
-  (defun landlock-abi () "There is no Landlock here." 0)
-  (defun limit-copy (seconds) "Nothing is limited here." (declare (ignore seconds)) nil)
-  (defun seccomp-p () "There is no seccomp here." nil)
-  (defun confine (directory readable &optional confine-calls) "There is nothing to confine with here." (declare (ignore directory readable confine-calls)) (values 0 nil "no seccomp")))
+  (defun landlock-abi () "Returns 0: this system has no Landlock." 0)
+  (defun limit-copy (seconds) "Limits nothing on this system, and returns NIL." (declare (ignore seconds)) nil)
+  (defun seccomp-p () "Returns NIL: this system has no seccomp." nil)
+  (defun confine (directory readable &optional confine-calls) "Confines nothing on this system. Returns 0, NIL and the reason." (declare (ignore directory readable confine-calls)) (values 0 nil "no seccomp")))

@@ -1,7 +1,7 @@
-;;;; The locks that a copy of the image inherits in the state of the moment: those of the runtime,
-;;;; for which a fork waits until nobody holds them, and all others, which are not known. A copy has
-;;;; one thread: where it would wait for a lock that another thread of the image held, it would wait
-;;;; for ever, and so it leaves.
+;;;; The locks that a copy of the image inherits, in the state that they have at the fork. A copy
+;;;; has one thread, so it would wait for ever for a lock that another thread of the image held. A
+;;;; fork therefore waits until no other thread holds a lock of the runtime. All other locks, such
+;;;; as those of user code, are not waited for: a copy that would have to wait for one exits.
 
 (in-package :consort)
 
@@ -10,30 +10,34 @@
   (map-heap :all :type instance-widetag :test (lambda (object) (typep object 'sb-thread:mutex))))
 
 (define-global *runtime-locks* (coerce (every-lock) 'simple-vector)
-  "The locks that a fork waits for: those of the runtime, 500 to 900 of them, whatever this version of SBCL calls them.")
+  "A vector of the locks that a fork waits for: the 500 to 900 mutexes in the heap when this file
+  is loaded, and those that are added later. Most are the runtime's. They are found in the heap
+  because their names depend on the version of SBCL.")
 
 (defun add-runtime-locks (locks)
-  "Has a fork also wait for those of LOCKS that are mutexes."
+  "Adds the mutexes among the objects LOCKS to the locks that a fork waits for."
   (setf *runtime-locks* (coerce (union (remove-if-not (lambda (value) (typep value 'sb-thread:mutex)) locks)
                                        (coerce *runtime-locks* 'list))
                                 'simple-vector)))
 
 (defun own-lock-p (lock)
-  "Returns true if LOCK is one of this program's own, which are held for moments."
+  "Returns true if LOCK is one of Consort's own (by its name), which are held only briefly."
   (let ((name (sb-thread:mutex-name lock)))
     (and (stringp name) (eql 0 (search "consort" name)))))
 
-(define-global *table-variables* '() "SBCL's own variables whose values are tables or vectors with tables in them.")
+(define-global *table-variables* '()
+  "The variables of SBCL whose values are hash tables or vectors that contain hash tables.")
 
 (defun tables-of (value)
-  "The hash tables that VALUE is or has as elements."
+  "A sequence of the hash tables of VALUE: VALUE itself if it is one, or those among its elements if
+  it is a simple vector. NIL for other values."
   (typecase value
     (hash-table (list value))
     (simple-vector (remove-if-not #'hash-table-p value))))
 
 (defun note-table-variables ()
-  "Looks for SBCL's own tables. Some are made anew when a core is saved, such as that of all
-  pathnames, and come with a lock that is used from then on."
+  "Sets *TABLE-VARIABLES*. The variables are kept and not the tables, because SBCL replaces some
+  tables when a core is saved, such as that of all pathnames. A new table has a new lock."
   (let ((found '()))
     (dolist (package (remove-if-not #'sb-ext:package-locked-p (list-all-packages)))
       (do-symbols (symbol package)
@@ -43,22 +47,23 @@
     (setf *table-variables* found)))
 
 (defun locks-of-tables ()
-  "The locks of SBCL's own tables now."
+  "The locks of the hash tables that the *TABLE-VARIABLES* have now."
   (and (internal-p 'table-lock)
        (loop for variable in *table-variables*
              nconc (map 'list (lambda (table) (table-lock table)) (tables-of (and (boundp variable) (symbol-value variable)))))))
 
 (defun note-locks-before-saving ()
-  "Adds the locks that SBCL has made while our own sources were loaded. Our own are none of the
-  runtime's: some are held while the compiler's lock is waited for."
+  "Adds the locks that SBCL has made while Consort's sources were loaded. Consort's own locks are
+  not added: a thread may hold one of them while it waits for the compiler's lock."
   (note-table-variables)
   (add-runtime-locks (locks-of-tables))
   (add-runtime-locks (remove-if #'own-lock-p (every-lock))))
 
 (defun note-locks-of-process ()
-  "Adds the locks that SBCL makes anew when a core is saved or a process starts from it, such as the
-  one that is held while a thread is made. Those that were there before are nobody's."
-  (unless *table-variables* (note-table-variables)) ; not from a core
+  "Adds the locks that SBCL replaces when a core is saved or a process starts from a core, such as
+  the one that is held while a thread is made. The locks that they replace stay on the list; no
+  thread holds them."
+  (unless *table-variables* (note-table-variables)) ; this process was not started from a core
   (add-runtime-locks (append (and (internal-p 'variables-of-process)
                                   (map 'list #'symbol-value (remove-if-not #'boundp variables-of-process)))
                              (and (internal-p 'thread-session-lock) (list (thread-session-lock thread-session)))
@@ -66,30 +71,30 @@
 
 (declaim (inline held-by-another-p))
 (defun held-by-another-p (lock self)
-  "Returns true if a thread other than SELF holds LOCK, and not one that waits in a stop. A stopped
-  thread held its locks while it called user code, so other user code may find what they guard in
-  that state."
+  "Returns true if a thread holds LOCK that is not SELF and does not wait in a stop. A thread that
+  waits in a stop held its locks while it called user code, so the data that they guard is in a
+  state that user code may find."
   (and (lock-held-p lock)
        (let ((owner (sb-thread:mutex-owner lock)))
          (not (or (eq owner self) (and owner (thread-waiting-p owner)))))))
 
 (defun held-runtime-lock ()
-  "A lock of the runtime for which a fork has to wait now; NIL when there is none. Conses nothing."
+  "A lock of the runtime for which a fork has to wait now; NIL if there is none. Does not allocate."
   (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
     (declare (simple-vector locks))
     (loop for lock across locks
           when (held-by-another-p lock self) return lock)))
 
 (defun held-runtime-locks ()
-  "All locks of the runtime for which a fork has to wait now, without our own unless there is no
-  other: a lock that stays held is not to be hidden by one that is held for a moment."
+  "All locks of the runtime for which a fork has to wait now. Consort's own are left out unless
+  there is no other, because they are held only briefly and explain no long wait."
   (let* ((self sb-thread:*current-thread*)
          (held (remove-if-not (lambda (lock) (held-by-another-p lock self)) (coerce *runtime-locks* 'list))))
     (or (remove-if #'own-lock-p held) held)))
 
 (defun free-locks-of-stopped ()
-  "In a copy: frees the runtime's locks that were held by threads which waited in a stop, and which
-  the copy does not have."
+  "Frees, in a copy, the runtime's locks that threads of the image held which waited in a stop. The
+  copy does not have these threads."
   (let ((locks *runtime-locks*) (self sb-thread:*current-thread*))
     (declare (simple-vector locks))
     (loop for lock across locks
@@ -100,25 +105,28 @@
 
 (defconstant +locked-out+ 71 "The exit code of a copy that would have waited for ever for a lock.")
 
-(define-global *report-leaving* nil "In a copy: a function of a field's name and words that tells the host why the copy leaves; NIL when it cannot be told.")
+(define-global *report-leaving* nil
+  "In a copy: a function that tells the host why the copy exits. Its arguments are the name of a
+  field and a string, its value. NIL if there is no connection to tell it by, or if it was called.")
 
 (defun holder-gone-p (lock)
   "Returns true if LOCK is held by a thread that this process, a copy, does not have."
   (let ((owner (sb-thread:mutex-owner lock)))
     (cond ((typep owner 'sb-thread:thread) nil)
           (owner t)
-          ;; The other thread was about to enter itself as the owner.
+          ;; No owner is recorded: the holder had just taken the lock when the image was copied.
           (t (and (lock-held-p lock) (null (rest (sb-thread:list-all-threads))))))))
 
 (defun leave-locked-out (lock)
-  "Leaves this copy, which would wait for LOCK for ever, and tells why."
+  "Tells the host that this copy would wait for LOCK for ever, and exits with code +LOCKED-OUT+."
   (let ((tell (shiftf *report-leaving* nil)))
     (when tell (funcall (the function tell) "locked" (princ-to-string (or (sb-thread:mutex-name lock) "without a name")))))
   (exit-process +locked-out+))
 
 (defun leave-when-locked-out (wait lock timeout &rest more)
-  "Calls WAIT, SBCL's own function, with its arguments, except in a copy that would wait for ever,
-  which leaves. The last of MORE is true if there is a deadline."
+  "Calls WAIT, SBCL's own function that waits for LOCK, with the other arguments. A copy that would
+  wait for ever exits instead. TIMEOUT is NIL if there is none. The last of MORE is true if there is
+  a deadline."
   (declare (function wait) (dynamic-extent more))
   (when (and *in-copy* (null timeout) (not (first (last more))) (holder-gone-p lock))
     (leave-locked-out lock))

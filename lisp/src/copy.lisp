@@ -1,23 +1,24 @@
-;;;; A copy of the live, multi-threaded image: a fork with one thread, which does one thing and
-;;;; leaves.
+;;;; A copy of the live, multi-threaded image: a forked process with one thread, which does one
+;;;; piece of work and exits.
 ;;;;
-;;;; The conditions under which a fork is safe. Each was found necessary:
+;;;; A fork is safe under the following conditions. Each was found necessary:
 ;;;;  1. The collector's lock is held and the world is stopped across the fork, so that no thread
 ;;;;     allocates or collects. WITHOUT-GCING is not held around the retries: the collector would
 ;;;;     wait for this thread, and this thread for the collector.
 ;;;;  2. No other thread holds a lock of the runtime at that moment (compiler, packages,
 ;;;;     fdefinitions, ...). Otherwise the copy would wait for ever for a thread that it does not
-;;;;     have. If one is held, the world is not stopped, or started again, and the fork is tried
-;;;;     again after a pause, until the time limit.
-;;;;     A copy that would wait for another lock that it inherited exits, and is made again
+;;;;     have. The locks are examined before the world is stopped and again afterwards. If one is
+;;;;     held, the fork is tried again after a pause in which the world runs, until the time limit.
+;;;;     A copy that would wait for any other inherited lock exits, and is made again
 ;;;;     (copy-locks.lisp).
 ;;;;  3. The copy closes the other threads' allocation regions and makes itself the only thread, so
 ;;;;     that it can collect garbage.
-;;;;  4. The same holds for locks of the runtime's C code: two are examined before the fork, and the
-;;;;     finalizer's are initialized again in the copy.
-;;;;  5. The fork is the kernel's and not the C library's. The C library's fork waits for the locks
-;;;;     of malloc, for ever if a stopped thread holds one. A copy that needs such a lock hangs: the
-;;;;     host kills a copy that does not begin its work, and has another made.
+;;;;  4. Condition 2 holds for the locks of the runtime's C code, too. Two of them are examined
+;;;;     before the fork. The finalizer's are initialized again in the copy.
+;;;;  5. The fork is a system call of its own, and not the C library's function, where BARE-FORK
+;;;;     supports that. The C library's function waits for the locks of malloc, for ever if a
+;;;;     stopped thread holds one. A copy that needs such a lock hangs: the host kills a copy that
+;;;;     does not begin its work, and has another made.
 ;;;;  6. The copy exits by _exit: no exit hooks run, and no buffers are flushed twice.
 
 (in-package :consort)
@@ -25,8 +26,9 @@
 (define-condition copy-busy (error)
   ((obstacle :initarg :obstacle :initform nil :reader copy-busy-obstacle))
   (:documentation
-   "A lock of the runtime stays held, so that no copy could be made in time. Making one may be tried
-   again. OBSTACLE: a string that names the holders, or NIL.")
+   "No copy could be made in time, because a thread holds a lock of the runtime or prevents garbage
+   collection. A later attempt may succeed. OBSTACLE: a string that names the threads, or NIL if
+   there is no obstacle any more.")
   (:report (lambda (condition stream)
              (format stream "The image is busy and could not be copied yet~@[: ~A~]. Consort tries again; if that thread does not finish, interrupt ~
                              what it runs, end it, or restart the image."
@@ -39,8 +41,8 @@
   (:report (lambda (condition stream) (format stream "The image cannot be copied: ~A" (cannot-copy-reason condition)))))
 
 (defun thread-inhibiting-gc ()
-  "Another thread that is in WITHOUT-GCING, or NIL. Stopping the world would stop all other threads
-  until that one leaves it."
+  "Another thread that is in WITHOUT-GCING; NIL if there is none. To stop the world takes until that
+  thread leaves WITHOUT-GCING, while all others are stopped."
   (find-if (lambda (thread)
              (and (not (eq thread sb-thread:*current-thread*))
                   (eq t (handler-case (sb-thread:symbol-value-in-thread collector-off thread nil)
@@ -50,8 +52,9 @@
 (defconstant +max-obstacles+ 3 "The maximum number of obstacles to a copy in a message.")
 
 (defun obstacle ()
-  "A string that describes the current obstacles to a copy of the image; NIL when there are none any
-  more. A thread that waits for a lock may itself hold another, so all holders are named."
+  "A string that describes at most +MAX-OBSTACLES+ of the current obstacles to a copy of the image;
+  NIL if there are none. A holder of a lock may itself wait for another lock, so the string names
+  more than one."
   (let* ((thread (thread-inhibiting-gc))
          (all (remove-duplicates (append (and thread (list (format nil "~A prevents garbage collection" (thread-words thread))))
                                          (mapcar #'holding-words (held-runtime-locks)))
@@ -59,19 +62,19 @@
     (and all (format nil "~{~A~^; ~}" (subseq all 0 (min +max-obstacles+ (length all)))))))
 
 (defun c-variables (names)
-  "The addresses of the runtime's C variables NAMES, without those that this runtime lacks. Never
-  called with the world stopped, because the dynamic linker takes locks."
+  "The addresses of the runtime's C variables NAMES; those that this runtime lacks are left out.
+  Must not be called with the world stopped, because the dynamic linker takes locks."
   (remove nil (mapcar #'foreign-address names)))
 
 (defun c-lock-held-p (locks)
-  "Returns true if one of LOCKS, the addresses of C mutexes, is held. With glibc the first word of a
-  mutex is nonzero then."
+  "Returns true if one of LOCKS, the addresses of C mutexes, is held. In glibc, the first 32 bits of
+  a mutex are nonzero while it is held."
   (dolist (address locks nil)
     (when (plusp (sap-32 (int-sap address) 0)) (return t))))
 
 (defun renew-finalizer-locks (mutexes conditions)
-  "Initializes the finalizer's C mutex and condition variable again in a copy, which does not have
-  the thread that may hold the one and wait for the other."
+  "Initializes the finalizer's C mutexes and condition variables at these addresses again. A copy
+  does not have the finalizer's thread, which may have held the mutex or waited for the condition."
   (flet ((clear (address size)
            (loop for offset from 0 below size by 4 do (setf (sap-32 (int-sap address) offset) 0))))
     (dolist (address mutexes) (clear address 40)) ; sizeof (pthread_mutex_t), (pthread_cond_t)
@@ -87,7 +90,8 @@
                                   "gc_close_thread_regions"))))
 
 (defun become-only-thread ()
-  "Makes this thread the only one that the runtime knows: in a new copy, with the world stopped."
+  "Makes this thread the only one that the runtime has on record, and closes the allocation regions
+  of the others. Called in a new copy, with the world stopped."
   (let ((self (primitive-thread sb-thread:*current-thread*))
         (next (* thread-next-slot word-bytes))
         (previous (* thread-previous-slot word-bytes)))
@@ -105,24 +109,27 @@
           finalizer-thread nil)))
 
 (defmacro call-c (name result &rest typed-arguments)
-  "Calls the C function NAME with the TYPED-ARGUMENTS, each (TYPE VALUE)."
+  "Calls the C function NAME, a string, whose result has the alien type RESULT. Each of
+  TYPED-ARGUMENTS is a list (TYPE VALUE)."
   `(sb-alien:alien-funcall (sb-alien:extern-alien ,name (function ,result ,@(mapcar #'first typed-arguments)))
                            ,@(mapcar #'second typed-arguments)))
 
 (defun take-arena ()
   "Has the C library's malloc assign an arena to this thread, unless it has one. The assignment
-  takes a lock that all threads share, also threads that no Lisp code started; another thread hardly
-  ever locks this thread's arena."
+  locks a mutex that all threads share, including threads of foreign code, so a copy must not need
+  it. Other threads hardly ever lock this thread's arena."
   (sb-alien:free-alien (sb-alien:make-alien (sb-alien:unsigned 8) 65536)))
 
 (defconstant +signal-of-end+ 0
-  "The signal that a copy sends at its end: none. So code of the user's that waits for any child of
-  the image, or has SIGCHLD ignored or handled, has nothing to do with copies.")
+  "The signal that the image gets when a copy ends: none. So user code that waits for any child of
+  the image, or that ignores or handles SIGCHLD, does not notice copies.")
 
-(defconstant +any-child+ #+linux #x40000000 #-linux 0 "__WALL, with which children without such a signal are waited for.")
+(defconstant +any-child+ #+linux #x40000000 #-linux 0
+  "The option __WALL of waitpid(2), which includes children that send no signal when they end.")
 
 (defun bare-fork ()
-  "fork(2) without the C library's handlers: the process id, 0 in the copy, -1 on an error."
+  "Forks without the C library's function, on Linux on x86-64 and arm64; elsewhere with it. Returns
+  the process id of the copy; 0 in the copy; -1 on an error."
   #+(and linux (or x86-64 arm64))
   (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 56 #+arm64 220) ; SYS_clone
           (sb-alien:unsigned-long +signal-of-end+) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0) (sb-alien:long 0))
@@ -130,12 +137,14 @@
   (call-c "fork" sb-alien:int))
 
 (defconstant +thread-octets+ 1024
-  "The octets at the start of the C library's thread record that are searched for the thread's id.")
+  "The number of octets of the C library's thread record, from its start, in which
+  THREAD-ID-ADDRESS searches.")
 
 #+linux
 (defun thread-id-address ()
-  "The address at which the C library keeps the kernel's id of this thread, which it uses to send
-  the thread signals; NIL if it is not found. The kernel's fork does not update it."
+  "The address at which the C library keeps the kernel's id of this thread, with which it sends
+  signals to the thread. NIL if the id is not found, or found at more than one address. BARE-FORK
+  does not update the id."
   (let ((record (foreign-address "pthread_self"))
         (id (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 186 #-x86-64 178))))
     (when record
@@ -159,9 +168,10 @@
   (call-c "release_gc_lock" sb-alien:void))
 
 (defun try-to-fork (c-locks finalizer-mutexes finalizer-conditions)
-  "Forks unless a lock of the runtime is held: the process id, 0 in the copy, -1 on an error; NIL if
-  a lock is held. Called with interrupts off and the compiler's lock held. Nothing here may allocate
-  or look up foreign symbols while the world is stopped."
+  "Forks unless another thread holds a lock of the runtime. Returns the process id of the copy; 0 in
+  the copy; -1 on an error; NIL if a lock is held. C-LOCKS, FINALIZER-MUTEXES and
+  FINALIZER-CONDITIONS are lists of addresses. Called with interrupts off and with the compiler's
+  lock held. While the world is stopped, no code here may allocate or look up foreign symbols."
   (without-collecting
     (when (eql 1 (call-c "try_acquire_gc_lock" sb-alien:int))
       (call-c "gc_stop_the_world" sb-alien:void)
@@ -180,34 +190,40 @@
     (and owner (thread-waiting-p owner))))
 
 (defun call-with-world-lock (function deadline)
-  "Calls FUNCTION while this thread, or one that waits in a stop, holds the compiler's lock. Signals
-  COPY-BUSY if the lock is not released until DEADLINE, in internal real time."
+  "Calls FUNCTION while this thread, or one that waits in a stop, holds the compiler's lock. Returns
+  its values. Signals COPY-BUSY if another thread still holds the lock at DEADLINE, which is in
+  internal time units."
   (loop
     (cond ((or (sb-thread:holding-mutex-p world-lock)
-               ;; TRY-TO-FORK looks again with the world stopped.
+               ;; TRY-TO-FORK tests this again with the world stopped.
                (stopped-thread-holds-world-lock-p))
            (return (funcall function)))
-          ;; The timeout is short: the holder may come to wait in a stop meanwhile.
+          ;; The timeout is short, because the holder may meanwhile begin to wait in a stop.
           ((sb-thread:grab-mutex world-lock :timeout (max 0 (min (/ (- deadline (get-internal-real-time)) internal-time-units-per-second) 1/10)))
            (return (unwind-protect (funcall function)
                      (sb-thread:release-mutex world-lock))))
           ((> (get-internal-real-time) deadline)
            (error 'copy-busy :obstacle (or (obstacle) (holding-words world-lock)))))))
 
-(defconstant +looks+ 100 "How often it is looked whether the runtime's locks are free, before a pause.")
-(defconstant +shortest-pause+ 1/1000 "Seconds of the first pause between two attempts at a copy. Each pause is twice as long as the one before.")
-(defconstant +longest-pause+ 1/20 "Seconds that a pause between two attempts at a copy may be long.")
+(defconstant +looks+ 100
+  "The maximum number of tests in one attempt at a copy whether the runtime's locks are free.")
+(defconstant +shortest-pause+ 1/1000
+  "The first pause between two attempts at a copy, in seconds. Each further pause is twice as
+  long.")
+(defconstant +longest-pause+ 1/20
+  "The maximum pause between two attempts at a copy, in seconds.")
 
 (defun runtime-locks-free-p ()
-  "Returns true if no other thread holds a lock of the runtime, now or within a moment. The world is
-  not stopped for a lock that stays held: its holder would get no further."
+  "Returns true if at one of +LOOKS+ tests no other thread holds a lock of the runtime. Only then is
+  the world stopped: while it is stopped, a holder could not release its lock."
   (loop repeat +looks+
         do (unless (held-runtime-lock) (return t))
            (sb-thread:thread-yield)))
 
 (defun be-copy (function call parent)
-  "Makes this process a copy of the process PARENT, calls FUNCTION through CALL, which enables
-  interrupts, and exits. Called with interrupts off."
+  "Makes this new process an independent copy of the process PARENT, calls FUNCTION, and exits with
+  code 0, or 70 if FUNCTION did not return. CALL is a function that calls its argument with
+  interrupts on. Called with interrupts off."
   (unwind-protect
        (progn (prepare-copy parent)
               (funcall (the function call) (lambda () (call-in-fresh-dynamic-state function)))
@@ -215,27 +231,29 @@
     (exit-process 70)))
 
 (define-global *usage-with-room* 0
-  "The part of the heap that was in use when room was last made for a copy.")
+  "The octets of the heap that were in use after MAKE-ROOM-FOR-COPY last collected garbage; 0 if the
+  heap was not nearly full when the last copy was made.")
 
 (defun make-room-for-copy ()
-  "Collects garbage if little heap is left, so that the copy has some: once, until a tenth of the
-  heap more is in use. A program may have that much data."
+  "Collects garbage if the heap is nearly full, so that a copy has free heap. Does so again only
+  when the use has grown by a tenth of the heap, because the user's data may fill the heap for
+  good."
   (flet ((free () (- (sb-ext:dynamic-space-size) (dynamic-usage))))
     (cond ((not (heap-nearly-full-p)) (setf *usage-with-room* 0))
           ((> (dynamic-usage) (+ *usage-with-room* (floor (sb-ext:dynamic-space-size) 10)))
            (let ((*makes-room* t))
-             ;; A collection that finds no room for its copies ends the process. One of fewer
-             ;; generations makes room for the next.
+             ;; A collection that has no room to copy objects to ends the process. A collection of
+             ;; fewer generations needs less room, and makes room for the next.
              (loop for generations from 1 to 6
                    while (and (heap-nearly-full-p) (< (movable-bytes (1- generations)) (free)))
                    do (sb-ext:gc :gen generations)))
            (setf *usage-with-room* (dynamic-usage))))))
 
 (defun fork-image (patience in-copy)
-  "Copies the image: the process id of the copy. In the copy IN-COPY is called with interrupts off;
-  its argument is a function that calls another with interrupts on. The value in the copy is 0, if
-  IN-COPY returns. Signals COPY-BUSY if no copy can be made within PATIENCE seconds, and
-  CANNOT-COPY."
+  "Copies the image. Returns the process id of the copy. In the copy, calls IN-COPY with interrupts
+  off and one argument, a function that calls its own argument with interrupts on; returns 0 in the
+  copy if IN-COPY returns. Signals COPY-BUSY if no copy can be made within PATIENCE seconds, and
+  CANNOT-COPY if this system or SBCL does not support copies or the fork fails."
   (unless (can-copy-p)
     (error 'cannot-copy :reason "this system or version of SBCL is not supported"))
   (make-room-for-copy)
@@ -246,8 +264,8 @@
         (mutexes (c-variables '("finalizer_mutex")))
         (conditions (c-variables '("finalizer_condvar")))
         (deadline (+ (get-internal-real-time) (round (* patience internal-time-units-per-second)))))
-    ;; Between two attempts this thread holds no lock and the world runs: the holder of what is
-    ;; waited for may itself need the compiler's lock.
+    ;; Between two attempts the world runs, and this thread does not hold the compiler's lock, which
+    ;; the holder of another lock may need before it can release that.
     (loop for pause = +shortest-pause+ then (min (* 2 pause) +longest-pause+)
           do (call-with-world-lock
               (lambda ()
@@ -268,9 +286,9 @@
 
 (defun call-in-copy (function &key (patience 2))
   "Copies the image and calls FUNCTION in the copy, which then exits with code 0, or 70 if FUNCTION
-  did not return. The process id of the copy, which the caller must reap (WAIT-FOR-COPY). Signals
-  COPY-BUSY if no copy can be made within PATIENCE seconds, and CANNOT-COPY. FUNCTION has no effect
-  on this image."
+  did not return. Returns the process id of the copy, which the caller must reap (WAIT-FOR-COPY).
+  Signals COPY-BUSY and CANNOT-COPY as FORK-IMAGE does. FUNCTION has no effect on the memory of this
+  image."
   (let ((parent (sb-posix:getpid)))
     (fork-image patience
                 (lambda (call)
@@ -280,7 +298,8 @@
 ;;; In the copy
 
 (defun descriptor-numbers ()
-  "The open descriptors of this process; only those below 4096 where the system does not list them."
+  "A list of the open file descriptors of this process. If the system does not list them, only those
+  below 4096."
   (let ((directory (handler-case (sb-posix:opendir #+linux "/proc/self/fd" #-linux "/dev/fd")
                      (sb-posix:syscall-error () nil))))
     (if directory
@@ -296,8 +315,9 @@
                 collect descriptor))))
 
 (defun close-inherited-descriptors ()
-  "Replaces every descriptor by one of /dev/null. They are not closed: code under check may write to
-  a stream of the live image, whose descriptor's number must not be given to a file opened later."
+  "Redirects every open file descriptor to /dev/null. The descriptors stay open, so that no file
+  that is opened later gets the number of one of them: code under check may write to a stream of the
+  live image."
   (let ((null-fd (sb-posix:open "/dev/null" sb-posix:o-rdwr)))
     (dolist (descriptor (descriptor-numbers))
       (unless (= descriptor null-fd)
@@ -305,8 +325,8 @@
           (sb-posix:syscall-error () nil))))))
 
 (defun call-in-fresh-dynamic-state (function)
-  "Calls FUNCTION without the handlers and restarts of the thread that was copied, and without its
-  streams."
+  "Calls FUNCTION without the handlers and restarts of the thread that forked, with the settings
+  that copies have, and with standard streams that are empty and discard output."
   (let* ((in (make-concatenated-stream))
          (out (make-broadcast-stream))
          (both (make-two-way-stream in out)))
@@ -320,7 +340,8 @@
 (defconstant +pr-set-pdeathsig+ 1)
 
 (define-global *timers-of-image* '()
-  "In a copy: the timers that the image had at the fork, which may change the image later.")
+  "In a copy: the list of the timers that the image had at the fork. They run in the image and may
+  change it. NIL in the image.")
 
 (defun die-with-parent (parent)
   "Has the kernel kill this process when the process PARENT ends. Exits if PARENT has ended
@@ -329,11 +350,11 @@
   (unless (eql parent (sb-posix:getppid)) (exit-process 70)))
 
 (defun detach-from-image ()
-  "Detaches a new copy from the image, so that the copy cannot change the image: descriptors,
-  timers, signal handlers, hooks."
+  "Removes the inherited descriptors, timers, signal handlers and hooks from a new copy, so that the
+  copy cannot act on the image's files and connections."
   (close-inherited-descriptors)
-  ;; The image's timers do not run here. SBCL sets the clock only for the earliest timer, so they
-  ;; would delay the copy's own.
+  ;; The image's timers do not run in a copy. SBCL sets the alarm clock only for the earliest timer,
+  ;; so an image's timer that is earlier than the copy's would keep the copy's from running.
   (setf *timers-of-image* (sb-ext:list-all-timers))
   (mapc #'sb-ext:unschedule-timer *timers-of-image*)
   (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup sb-posix:sigchld))
@@ -348,7 +369,7 @@
   "The value of *INVOKE-DEBUGGER-HOOK* in a copy: reports CONDITION, which nothing handled, and
   exits with code 70."
   (declare (ignore hook))
-  ;; A condition that cannot be printed comes here again.
+  ;; If printing CONDITION fails, this function is called again, and then reports nothing.
   (let ((tell (shiftf *report-leaving* nil)))
     (when tell
       (funcall (the function tell) "failed" (format nil "~A: ~A" (condition-type condition) (condition-message condition)))))
@@ -359,7 +380,7 @@
   an error that nothing handles."
   (die-with-parent parent)
   (detach-from-image)
-  ;; The user's code may have set a mask with which the copy could not read its own files.
+  ;; User code may have set a umask with which the copy could not read the files that it creates.
   (sb-posix:umask #o077)
   (setf sb-ext:*invoke-debugger-hook* 'leave-for
         *debugger-hook* nil))
@@ -367,16 +388,17 @@
 ;;; In the image
 
 (defun call-with-alarm (seconds alarm function)
-  "Calls FUNCTION. After SECONDS, ALARM is called in this thread, as an interruption: a copy has no
-  other thread that could do that."
+  "Calls FUNCTION and returns its values. If it takes longer than SECONDS, calls the function ALARM
+  in this thread, as an interruption, because a copy has no other thread to call it in."
   (let ((timer (sb-ext:make-timer alarm :thread sb-thread:*current-thread*)))
     (sb-ext:schedule-timer timer seconds)
     (unwind-protect (funcall function)
       (sb-ext:unschedule-timer timer))))
 
 (defun wait-for-copy (pid)
-  "Waits for the copy PID to end, and reaps it. Returns two values: its exit code, and the signal
-  that ended it; NIL for the one that does not apply, and twice NIL if there is no such child."
+  "Waits for the copy PID to end, and reaps it. Returns two values: the exit code, and the number of
+  the signal that ended the copy. The one that does not apply is NIL. Both are NIL if there is no
+  such child."
   (loop
     (handler-case
         (multiple-value-bind (reaped status) (sb-posix:waitpid pid +any-child+)
@@ -388,7 +410,8 @@
           (return (values nil nil)))))))
 
 (defun await-end (pid)
-  "Waits for the child PID to end, without reaping it, so that its id is not used again."
+  "Waits for the child PID to end, without reaping it, so that its id is not used again. Does
+  nothing on systems other than Linux."
   #+linux
   (let ((facts (make-array 16 :element-type '(unsigned-byte 64) :initial-element 0))) ; siginfo_t
     (with-pinned-objects (facts)
@@ -398,8 +421,8 @@
                        (= (sb-alien:get-errno) sb-posix:eintr))))))
 
 (defun wait-for-group (pid)
-  "WAIT-FOR-COPY for a copy that leads a process group. The other processes of the group are killed
-  before the copy is reaped, while the group's id cannot be used again."
+  "Acts as WAIT-FOR-COPY for a copy that leads a process group. On Linux, kills the other processes
+  of the group before it reaps the copy, while the group's id cannot be used again."
   #+linux
   (progn
     (await-end pid)
@@ -408,7 +431,7 @@
   (wait-for-copy pid))
 
 (defun kill-copy (pid)
-  "Ends the copy PID and reaps it."
+  "Kills the copy PID and reaps it. Returns the values of WAIT-FOR-COPY."
   (handler-case (sb-posix:kill pid sb-posix:sigkill)
     (sb-posix:syscall-error () nil))
   (wait-for-copy pid))

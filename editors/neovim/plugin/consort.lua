@@ -1,4 +1,4 @@
--- The command, the maps and the handlers of the image's state. No setup() is needed; see :help
+-- The command, the key maps and the autocommands of the plugin. No setup() is needed; see :help
 -- consort.
 if vim.g.loaded_consort then return end
 vim.g.loaded_consort = true
@@ -14,7 +14,8 @@ require('consort.maps').define_plug_maps()
 
 local group = vim.api.nvim_create_augroup('consort', {})
 
--- Mapped before the server is ready: an early key waits for it, or shows what is missing.
+-- The keys are mapped before the server is ready. A key that is pressed early waits for the server,
+-- or shows what is missing.
 vim.api.nvim_create_autocmd('FileType', {
   group = group,
   pattern = 'lisp',
@@ -32,7 +33,7 @@ vim.api.nvim_create_autocmd('LspAttach', {
   callback = function(event)
     local client = vim.lsp.get_client_by_id(event.data.client_id)
     if not client or client.name ~= 'consort' then return end
-    if vim.g.consort_maps ~= false then require('consort.maps').defaults(event.buf) end -- also where the server came later
+    if vim.g.consort_maps ~= false then require('consort.maps').defaults(event.buf) end -- also if the server was enabled later
     if vim.g.consort_lenses ~= false and client:supports_method('textDocument/codeLens', event.buf) then
       require('consort.lsp').follow_lenses(event.buf)
     end
@@ -58,12 +59,12 @@ vim.api.nvim_create_autocmd('LspAttach', {
 local function open_document(buf)
   if not vim.api.nvim_buf_is_loaded(buf) or vim.bo[buf].filetype ~= 'lisp' then return end
   if not vim.lsp.is_enabled('consort') or require('consort.start').has_failed(buf) then return end
-  -- Neovim attaches a server then.
+  -- Setting the filetype makes Neovim attach a server.
   if #vim.lsp.get_clients({ bufnr = buf, name = 'consort' }) == 0 then vim.bo[buf].filetype = 'lisp' end
 end
 
--- The server knows a document by its name: a buffer with a new name is another document at once,
--- not only when it is saved.
+-- The server identifies a document by its name. A buffer with a new name is therefore another
+-- document at once, not only when it is saved.
 vim.api.nvim_create_autocmd('BufFilePre', {
   group = group,
   desc = 'The document of the old name is closed',
@@ -71,7 +72,7 @@ vim.api.nvim_create_autocmd('BufFilePre', {
     for _, client in ipairs(vim.lsp.get_clients({ bufnr = event.buf, name = 'consort' })) do
       if vim.tbl_get(client, 'attached_buffers', event.buf) then
         vim.lsp.buf_detach_client(event.buf, client.id)
-        -- If the name is refused, no event comes after this one.
+        -- If Neovim refuses the name, there is no BufFilePost.
         vim.schedule(function() open_document(event.buf) end)
       end
     end
@@ -92,7 +93,7 @@ vim.api.nvim_create_autocmd('LspDetach', {
   callback = function(event)
     local client = vim.lsp.get_client_by_id(event.data.client_id)
     if not client or client.name ~= 'consort' or not client:is_stopped() then return end
-    -- Neovim has dropped the client by then.
+    -- When the scheduled function runs, Neovim has removed the client.
     vim.schedule(function() require('consort.client').ended(client.id) end)
   end,
 })

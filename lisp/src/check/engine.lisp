@@ -1,14 +1,14 @@
-;;;; The check of one text: COMPILE-FILE, with its loop over the forms of a file replaced by ours.
-;;;; It runs in a copy of the image, which it leaves changed as COMPILE-FILE would, and a little
-;;;; more.
+;;;; The check of one text: COMPILE-FILE, with its loop over the forms of a file replaced by
+;;;; COMPILE-TEXT. The check runs in a copy of the image. Besides the effects of COMPILE-FILE, the
+;;;; copy loses definitions that the text replaces (stale.lisp) and gets placeholder packages.
 
 (in-package :consort)
 
 (defvar *reading* nil "The READING of the text that is being compiled.")
 
 (defun form-failed (check condition where)
-  "Reports that compiling the current form was ended by CONDITION, or by a THROW or ABORT when that
-  is NIL. WHERE: the compiler's place then, if it is known."
+  "Reports that the compilation of the current form was ended by CONDITION, or by a THROW or ABORT
+  if CONDITION is NIL. WHERE is the span of the compiler's place at that time, or NIL."
   (let* ((span (form-span check))
          (message (cond ((null condition) "Compiling this form was left by a THROW or ABORT.")
                         ((typep condition 'storage-condition)
@@ -35,15 +35,17 @@
                                                   (list "package" (ignore-errors (string (package-error-package condition)))))))))
 
 (defun report-macroexpand-hook (check)
-  "Reports that the current form set *MACROEXPAND-HOOK*, once: what it makes of the forms after it
-  is compiled, and not what they say."
+  "Reports, once in a text, that the current form set *MACROEXPAND-HOOK*. The compiler then compiles
+  the forms after it as the hook expands them, and not as they are written."
   (unless (shiftf (check-hook-reported check) t)
     (let ((span (form-span check)))
       (report-finding check (new-finding check (car span) (cdr span) :information "style"
                                          "This sets *MACROEXPAND-HOOK*, which expands the macros from here on: what follows is not judged as it stands.")))))
 
 (defun compile-one (check function form info)
-  "Has FUNCTION, the compiler's, process FORM, the next of the file that INFO describes."
+  "Compiles the top-level FORM by calling FUNCTION, which the compiler passed to its loop over the
+  forms of a file. INFO is the compiler's description of the file. Updates INFO and CHECK, and
+  reports problems."
   (let* ((file (source-info-file info))
          (forms (file-info-forms file))
          (index (fill-pointer forms))
@@ -70,7 +72,7 @@
       (error () nil))))
 
 (defun begin-form (check start)
-  "Resets the state of CHECK for the next form, which is read from START on."
+  "Resets the state of CHECK for the next form. Reading that form begins at START."
   (setf (check-form check) nil
         (check-duplicate-reported check) nil
         (check-failures check) '()
@@ -80,8 +82,8 @@
         (check-form-end check) (min (length (check-text check)) (1+ start))))
 
 (defun compile-next (check reading start function info)
-  "Reads the form that begins at or behind START and calls FUNCTION, the compiler's, with it.
-  Returns the second value of READ-ONE."
+  "Reads the first form at or after START, and compiles it with FUNCTION (COMPILE-ONE). Returns the
+  second value of READ-ONE."
   (let* ((text (check-text check)) (begin (skip-comments text start)))
     (flet ((report-at (end)
              (when (< begin (length text))
@@ -90,7 +92,7 @@
       (multiple-value-bind (form state) (read-one reading)
         (unless (eq state :end) (incf (check-met check)))
         (ecase state
-          (:end (report-at (length text))) ; what is left was read as a comment
+          (:end (report-at (length text))) ; the rest of the text was read as a comment
           (:unreadable
            (skip-unreadable reading start)
            (report-at (reading-position reading)))
@@ -106,8 +108,8 @@
         state))))
 
 (defun compile-text (check function info)
-  "Reads the text of CHECK form by form and calls FUNCTION, the compiler's, with each, as its own
-  loop over a file would."
+  "Reads the text of CHECK form by form, and compiles each form with FUNCTION (COMPILE-ONE).
+  Replaces the compiler's own loop over the forms of a file."
   (let ((reading *reading*))
     (setf *compile-file-pathname* (check-path check)
           *compile-file-truename* (check-path check)
@@ -130,7 +132,8 @@
 (defvar *checks* '() "The CHECKs of this compilation unit, newest first.")
 
 (defun report-undefined ()
-  "Reports, at the end of a compilation unit, the names that nothing in it defined."
+  "Reports, at the end of a compilation unit, the names and keyword arguments that are still
+  unknown. Keeps the compiler from reporting the names itself."
   (when *checks*
     (dolist (check (reverse *checks*))
       (let ((*check* check))
@@ -138,13 +141,13 @@
         (mapc (lambda (finding) (report-finding check finding)) (take-unknown-keywords check))))
     (forget-undefined-warnings)))
 
-(sb-ext:defglobal *checking* nil "True if this process is a copy that checks: then the hooks below
-  are in force.")
+(sb-ext:defglobal *checking* nil "True if this process is a copy that checks. The hooks below
+  have an effect only then.")
 
 (defmacro hook (name (original &rest lambda-list) &body body)
-  "Has BODY called instead of the function NAME, with that as ORIGINAL, in a copy that checks.
-  Installed when the image is built, because that takes tens of milliseconds. In the image itself
-  NAME does what it always did."
+  "Replaces the function NAME by BODY in a copy that checks. In BODY, ORIGINAL is the function
+  replaced. Anywhere else NAME behaves as before. The hooks are installed when the image is built,
+  because installing them takes tens of milliseconds."
   `(encapsulate ,name 'consort-check
                 (lambda (,original &rest arguments)
                   (declare (type function ,original))
@@ -153,12 +156,13 @@
                       (apply ,original arguments)))))
 
 (defun plain-definition-p (form)
-  "Returns true if no code of the user's in FORM runs when it is loaded, so that the compiler may
-  put its load-time code off."
+  "Returns true if FORM is a definition that runs no code of the user's when it is loaded. The
+  compiler may then defer the compilation of its load-time code."
   (and (consp form)
        (member (first form) '(in-package defpackage declaim defun defmacro defmethod defgeneric defclass deftype define-condition))))
 
-;; COMPILE-FILE reads through COMPILE-TEXT.
+;; COMPILE-TEXT replaces the loop of the COMPILE-FILE that RUN-CHECK calls, but not the loops of
+;; further COMPILE-FILEs within.
 (hook do-forms-name (original function info &rest more)
   (if (and *check* *reading* (null (reading-stream *reading*)))
       (compile-text *check* function info)
@@ -183,8 +187,8 @@
       (error () nil)))
   (apply original more))
 
-;; The compiler puts load-time code off, to compile that of several forms at once: its messages
-;; would then be reported for a later form.
+;; The compiler defers load-time code in order to compile that of several forms together. The
+;; messages would then be reported for a later form, so the code is compiled at once.
 (hook compile-toplevel-lambdas-name (original lambdas force)
   (funcall original lambdas (or force (and *check* (not (plain-definition-p (check-form *check*)))))))
 
@@ -192,12 +196,13 @@
   (report-undefined)
   (funcall original abort))
 
-;; Output of the compiler would be discarded anyway.
+;; RUN-CHECK discards the compiler's output, so its messages need not be printed.
 (hook print-compiler-message-name (original &rest more)
   (declare (ignore more))
   nil)
 
-;; A warning that code merely signals has no MUFFLE-WARNING: then these would fail.
+;; The compiler's handlers for warnings invoke the restart MUFFLE-WARNING. The handlers would fail
+;; for a warning that was signalled by SIGNAL, because there is no such restart.
 (hook warning-handler-name (original condition)
   (when (find-restart 'muffle-warning condition)
     (funcall original condition)))
@@ -206,29 +211,31 @@
   (when (find-restart 'muffle-warning condition)
     (funcall original condition)))
 
-;; Files that ASDF's operations would have compiled, and that a system's own methods on them do not.
-(defvar *compile-instead* nil "A function without arguments that is called instead of compiling *COMPILED-COMPONENT* for ASDF; NIL for none.")
-(defvar *compiled-component* nil "See *COMPILE-INSTEAD*.")
+;; The check of a system has ASDF perform its COMPILE-OP on each file, so that a system's own
+;; methods run, but replaces the compilation in that operation (system.lisp).
+(defvar *compile-instead* nil "A function without arguments, called instead of
+  UIOP:COMPILE-FILE* while ASDF compiles *COMPILED-COMPONENT*; NIL for none.")
+(defvar *compiled-component* nil "The component to which *COMPILE-INSTEAD* applies, or NIL.")
 
 (defun visited-component ()
-  "The component on which ASDF performs an operation now, or NIL."
+  "The component on which ASDF is performing an operation, or NIL."
   (let ((session asdf/session:*asdf-session*))
     (and session (cdr (first (asdf/session:visiting-action-list session))))))
 
-;; Files that the system's own methods load meanwhile are not the system's.
+;; A system's own method may load other components meanwhile. Their files are compiled as usual.
 (hook 'uiop:compile-file* (original file &rest more)
   (if (and *compile-instead* (eq *compiled-component* (visited-component)))
       (funcall *compile-instead*)
       (apply original file more)))
 
-;; The loader would look for the threads that a copy does not have before the system could refuse
-;; it.
+;; SB-POSIX:FORK looks for SBCL's other threads, which a copy does not have, before the system could
+;; refuse the call. Here it fails at once, as a refused call does.
 (hook 'sb-posix:fork (original)
   (error 'sb-posix:syscall-error :errno sb-posix:eperm :name 'sb-posix:fork))
 
 (defun discard-fasls (directory)
-  "Has the files that Lisp opens for output below DIRECTORY written to /dev/null from now on. Must
-  be called while /dev/null can still be opened."
+  "Redirects output to files below DIRECTORY to /dev/null from now on, if Lisp's OPEN opens them.
+  Must be called while /dev/null can still be opened."
   (let ((prefix (sb-ext:native-namestring directory))
         (descriptor (sb-posix:open "/dev/null" sb-posix:o-wronly)))
     (encapsulate 'open 'consort
@@ -241,23 +248,26 @@
                        (apply original path arguments))))))
 
 (defun observable-p (condition)
-  "Returns true if CONDITION was signalled by WARN, or is not a warning at all."
+  "Returns true if CONDITION is not a warning, or is a warning with the restart MUFFLE-WARNING, as
+  WARN establishes it."
   (or (not (typep condition 'warning))
       (find-restart 'muffle-warning condition)))
 
-(defvar *ask-handlers* nil "True if the code that has the file compiled may have handlers: what
-  these muffle is not reported.")
-(defvar *shown-to-handlers* nil "True if a condition is shown to those handlers: then ours let it
-  pass.")
+(defvar *ask-handlers* nil "True if a method of the system's own calls the compilation, and may have
+  handlers for warnings. Warnings that such a handler muffles are not reported.")
+(defvar *shown-to-handlers* nil "True while a condition is signalled for those handlers only. The
+  handler of CALL-SILENTLY does not muffle the condition then.")
 
 (defun observe-unless-muffled (check condition)
-  "Reports CONDITION, a warning or note, unless the code that has the file compiled muffles it."
+  "Reports CONDITION, a warning or compiler note, unless a handler of the code that calls the
+  compilation muffles it (*ASK-HANDLERS*)."
   (when *ask-handlers*
     (let ((*shown-to-handlers* t)) (signal condition)))
   (observe check condition))
 
 (defun call-observing (check function)
-  "Calls FUNCTION, reporting what the compiler signals."
+  "Calls FUNCTION. Reports the notes, warnings and compiler errors that are signalled meanwhile.
+  SETTLE-REDEFINITION may handle other errors."
   (handler-bind ((sb-ext:compiler-note (lambda (condition) (observe-unless-muffled check condition)))
                  (warning (lambda (condition)
                             (when (observable-p condition) (observe-unless-muffled check condition))))
@@ -267,39 +277,42 @@
     (funcall function)))
 
 (defmacro with-checks (() &body body)
-  "BODY as one compilation unit, which may have several RUN-CHECKs: names count as undefined at its
-  end."
+  "Runs BODY as one compilation unit, which may contain several calls of RUN-CHECK. Undefined names
+  are reported at its end."
   `(let ((*checks* '()))
      (with-compilation-unit (:override t) ,@body)))
 
 (defun enter-placeholder-package (check designator)
-  "Handles an IN-PACKAGE of a package that does not exist: what follows is read in an empty one of
-  that name, and names in it mean nothing."
+  "Handles an IN-PACKAGE form for a package that does not exist. The forms after it are read in a
+  new placeholder package of that name, which uses only COMMON-LISP. Findings about names in it are
+  not reported."
   (setf (check-lost-package check) t
         (check-unknown-packages check) t)
   (handler-case (push (setf *package* (make-package (string designator) :use '(:common-lisp))) (check-placeholders check))
     (error () nil)))
 
 (defun forget-placeholders (check)
-  "Renames the placeholder packages, so that code can make packages of their names."
+  "Renames the placeholder packages, so that code can create packages with those names."
   (loop for package in (shiftf (check-placeholders check) '())
         do (handler-case (rename-package package (symbol-name (gensym "PLACEHOLDER-")))
              (error () nil))))
 
 (defun report-held-back (check code message)
-  "Reports, instead of the held findings of CHECK, why nothing can be said of names."
+  "Reports MESSAGE with CODE instead of the held findings of CHECK. MESSAGE says why names are not
+  checked."
   (let ((place (or (check-in-package-span check) (check-first-span check) (cons 0 1))))
     (funcall (check-emit check)
              (make-finding :start (car place) :end (cdr place) :severity :information :code code :message message :toplevel place))))
 
 (defun system-of-check (check)
-  "SYSTEM-OF-FILE for the file of CHECK, which is looked for once."
+  "The values of SYSTEM-OF-FILE for the file of CHECK. Calls that function only once for each
+  check."
   (values-list (or (check-system-facts check)
                    (setf (check-system-facts check) (multiple-value-list (system-of-file (check-path check) (check-asd-files check)))))))
 
 (defun settle-names (check)
-  "Reports the held findings, or, when names are unknown because the file's system is not loaded or
-  not for this Lisp, only that."
+  "Reports the held findings. If the names of the text cannot be known, reports only why: the file's
+  system is not loaded, has the file for other Lisps only, or is not known."
   (let ((held (sort (shiftf (check-held check) '()) #'< :key #'finding-start)))
     (when held
       (forget-placeholders check)
@@ -313,7 +326,8 @@
                                  (format nil "The system definition ~A was left after ~A, so it is not known whether this file's names are a loaded system's. ~
                                               They are not checked. Does something in the definition never end?"
                                          (file-namestring late) (seconds-text +definition-limit+))))
-              ;; An unknown prefix says nothing of other names.
+              ;; An unknown package is the reason only if an IN-PACKAGE names it. An unknown package
+              ;; prefix of one symbol does not concern other names.
               ((and (null system) (check-lost-package check) (find "unknown-package" held :key #'finding-code :test #'string=))
                (report-held-back check "no-system"
                                  (format nil "~A This file is of no system that is known here, so what its names mean is not known either: ~
@@ -329,11 +343,12 @@
               (t (mapc (check-emit check) held)))))))
 
 (defun source-file-of (check)
-  "Returns the file into which the text of CHECK is put to be read."
+  "Returns the pathname of the file from which the text of CHECK is read."
   (merge-pathnames "text.lisp" (check-scratch check)))
 
 (defun put-source (check)
-  "Puts the text of CHECK, with what is withheld made blank, where it is read from."
+  "Replaces the withheld parts of the text of CHECK by blanks, and writes the text to the file from
+  which it is read (SOURCE-FILE-OF)."
   (loop for (start) in (check-withheld check) do (note-unseen-name check start))
   (when (check-withheld check)
     (setf (check-text check) (blank (check-text check) (check-withheld check))))
@@ -341,8 +356,8 @@
   (setf (check-written check) t))
 
 (defun run-check (check)
-  "Checks the text of CHECK, within WITH-CHECKS, in a copy that is *CHECKING*. Returns the fasl's
-  path, or NIL."
+  "Checks the text of CHECK. Must be called within WITH-CHECKS, in a copy in which *CHECKING* is
+  true. Returns the pathname of the fasl, or NIL if there is none."
   (push check *checks*)
   (let* ((scratch (check-scratch check))
          (stub (source-file-of check))

@@ -1,10 +1,11 @@
-;;;; SBCL's messages, made readable: on one line, without addresses, stream names or references.
+;;;; Readable forms of SBCL's messages: on one line, without the addresses of objects, descriptions
+;;;; of streams, and references to manuals.
 
 (in-package :consort)
 
 (defun find-words (words text &optional (start 0))
-  "Returns the position of WORDS in TEXT, from START on, or NIL. Faster than SEARCH, because each
-  message is searched for many words."
+  "Returns the first position of WORDS in TEXT that is not before START, or NIL if there is none.
+  Used instead of SEARCH for speed, because each message is searched for many strings."
   (declare (type text words text) (type fixnum start) (optimize speed))
   (let ((first (char words 0)) (length (length words)) (end (length text)))
     (loop for at of-type (or null fixnum) = (position first text :start (min start end)) then (position first text :start (1+ at))
@@ -15,11 +16,12 @@
             return at)))
 
 (defun as-text (string)
-  "STRING as a TEXT."
+  "STRING as an object of the type TEXT, copied only if it has another type."
   (if (typep string 'text) string (coerce string 'text)))
 
 (defun collapse-space (string &aux (text (as-text string)))
-  "STRING, trimmed, in which each run of white space with a line break is replaced by one space."
+  "STRING without leading and trailing white space, and with each run of white space that contains a
+  line break replaced by one space. Other white space stays."
   (with-output-to-string (out)
     (let ((i 0) (length (length text)) (started nil))
       (flet ((blank-p (c) (member c '(#\Space #\Tab #\Newline #\Return #\Page))))
@@ -35,7 +37,7 @@
                             (incf i))))))))
 
 (defun drop-addresses (string &aux (text (as-text string)))
-  "STRING without the \" {1001A2B3C3}\" in unreadable objects."
+  "STRING without the addresses of unreadable objects, such as \" {1001A2B3C3}\" before a \">\"."
   (with-output-to-string (out)
     (loop with i = 0
           for open = (find-words (load-time-value (as-text " {")) text i)
@@ -52,7 +54,8 @@
                       (setf i (+ open 2)))))))
 
 (defun drop-noise (text)
-  "TEXT without SBCL's advice to users of its terminal and its descriptions of streams."
+  "TEXT without SBCL's advice about *BREAK-ON-SIGNALS*, its descriptions of streams, and the
+  position in a stream at the end of a reader error's message."
   (macrolet ((place (words &optional (start 0)) `(find-words (load-time-value (as-text ,words)) text ,start)))
     (let ((advice (place " Use *BREAK-ON-SIGNALS* to intercept.")))
       (when advice
@@ -70,8 +73,10 @@
   (as-text (string-trim " " text)))
 
 (defun condition-report (condition &optional (package *package*))
-  "Returns the report of CONDITION, cleaned, with symbols as PACKAGE sees them."
-  ;; The context of the signal has been left, and with it the figures of SBCL's own report.
+  "Returns the report of CONDITION as readable text on one line. Symbols are printed as they are
+  when PACKAGE is the current package."
+  ;; SBCL's own report of this condition prints amounts of memory that are available only while the
+  ;; condition is being signalled.
   (when (and (internal-p 'heap-exhausted) (typep condition heap-exhausted))
     (return-from condition-report (as-text "Heap exhausted: this takes more memory than there is.")))
   (let ((text (handler-case
@@ -83,7 +88,8 @@
     (drop-prefix (drop-noise (as-text (drop-addresses (collapse-space text)))) package)))
 
 (defun drop-prefix (text package)
-  "TEXT with the prefix of PACKAGE dropped, which SBCL prints even where that is the current one."
+  "TEXT without the prefix NAME:: of PACKAGE. In some messages SBCL prints this prefix even if
+  PACKAGE is the current package."
   (let ((prefix (concatenate 'text (package-name package) "::")))
     (unless (find-words prefix text) (return-from drop-prefix text))
     (with-output-to-string (out)
@@ -94,12 +100,13 @@
             do (setf start (+ found (length prefix)))))))
 
 (defun type-name-for-user (condition)
-  "The name of CONDITION's type as CL-USER prints it."
+  "The name of CONDITION's class as it is printed when CL-USER is the current package."
   (let ((*package* (user-package)) (*print-pretty* nil) (*print-readably* nil))
     (prin1-to-string (class-name (class-of condition)))))
 
 (defun abbreviate (form &optional (limit 80))
-  "FORM on one line, in upper case, of at most LIMIT characters."
+  "FORM printed on one line, with symbols in upper case, cut to at most LIMIT characters.
+  \"(...)\" if FORM cannot be printed."
   (let ((text (handler-case
                   (let ((*print-pretty* t) (*print-right-margin* 100000) (*print-lines* nil) (*print-length* 12) (*print-level* 6) (*print-case* :upcase) (*print-readably* nil)
                         (*print-circle* nil) (*print-base* 10) (*print-radix* nil))

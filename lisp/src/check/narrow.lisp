@@ -1,11 +1,12 @@
-;;;; From the list that the compiler names to the symbol, argument or clause that the condition is
-;;;; about.
+;;;; The search for the place that a condition is about. The compiler names a list; the condition is
+;;;; often about one symbol, argument or clause in that list. A place is a span (START . END), or
+;;;; NIL if there is none.
 
 (in-package :consort)
 
 (defun definition-tail (form)
-  "The cons of FORM at which the search for a variable begins: after the name, if FORM is a
-  definition."
+  "The cons of FORM at which the search for a variable begins. If FORM is a definition, this is the
+  cons after the name."
   (if (and (definer-p form) (consp (cdr form)))
       (cddr form)
       form))
@@ -22,15 +23,17 @@
                                            :skip (lambda (list) (or (quotation-p list) (declaration-p list)))))))
 
 (defun argument-place (check form value)
-  "Returns the place where FORM has VALUE as an argument: the same object, or a literal like it."
+  "Returns the place where FORM has VALUE as an argument: the same object, or else an EQUAL
+  literal."
   (or (and (consp value) (object-span check value))
       (and (consp form)
            (or (first (places check form value :from (cdr form)))
                (first (places check form value :from (cdr form) :test #'equal :skip (constantly nil)))))))
 
 (defun function-places (check form name)
-  "Returns the place where FORM calls or names the function NAME: the heads of calls, then #'NAME,
-  then places that are set, then anything."
+  "Returns the places where FORM names the function NAME: first the heads of calls, then #'NAME.
+  After these, the other places of a symbol, or for a name (SETF SYMBOL) the lists that begin with
+  SYMBOL."
   (let ((heads '()) (named '()) (others '()))
     (map-read (lambda (cons)
                 (let ((element (uncomma (car cons))))
@@ -48,8 +51,9 @@
     (remove-duplicates (append (nreverse heads) (nreverse named) (nreverse others)) :test #'equal :from-end t)))
 
 (defun undefined-place (check form cons name kind)
-  "Returns the place of the use of NAME in FORM. CONS is the cons whose car is the compiler's place,
-  or NIL."
+  "Returns the place of a use of NAME in FORM, and marks that place as used. Prefers a place that no
+  earlier finding about NAME has. KIND is :FUNCTION, :VARIABLE or :TYPE. CONS is the cons whose car
+  is the compiler's place, or NIL."
   (let ((key (list kind name)))
     (or (and cons (eq (uncomma (car cons)) name)
              (unused-place check (list (car-span check cons)) key))
@@ -62,8 +66,8 @@
                       key))))
 
 (defun designator-place (check form designator)
-  "Returns the place where FORM names the package (or other thing with a string for a name)
-  DESIGNATOR."
+  "Returns the first place in FORM of a string designator that is equal to DESIGNATOR, the name of a
+  package or the like. Returns NIL if DESIGNATOR is not a string designator."
   (let ((name (ignore-errors (string designator))) (place nil))
     (when name
       (map-read (lambda (cons)
@@ -74,12 +78,13 @@
       place)))
 
 (defun condition-arguments (condition)
-  "The arguments of CONDITION's report, if it is a simple one."
+  "The format arguments of CONDITION, if CONDITION is a simple condition."
   (and (typep condition 'simple-condition) (ignore-errors (simple-condition-format-arguments condition))))
 
 (defun innermost-offender (check form condition)
-  "The place in FORM of something that the simple condition CONDITION names: a list as it was read,
-  or a name."
+  "The place in FORM of the first list among the arguments of CONDITION, a simple condition: the
+  same list as it was read, or else an EQUAL one. Also searches the arguments of conditions among
+  the arguments."
   (loop for argument in (condition-arguments condition)
         do (let ((place (typecase argument
                           (condition (innermost-offender check form argument))
@@ -89,18 +94,20 @@
              (when place (return place)))))
 
 (defun read-argument-place (check form condition)
-  "The place of the first list in CONDITION's arguments that was read, other than FORM itself."
+  "The place of the first list among CONDITION's arguments that is part of the read text and not
+  FORM itself."
   (loop for argument in (condition-arguments condition)
         for place = (and (consp argument) (not (eq argument form)) (object-span check argument))
         when place return place))
 
 (defun loop-offender (check form condition)
-  "Returns the place in FORM, a LOOP, of the keyword that the condition CONDITION calls unknown."
+  "Returns the place of the LOOP keyword that CONDITION reports as unknown. Returns NIL if FORM is
+  not a LOOP form."
   (when (and (consp form) (eq (car form) 'loop))
     (loop for argument in (condition-arguments condition)
           do (when (typep argument 'condition)
-               ;; LOOP signals it with "~?...": the arguments are a control string, its arguments
-               ;; and the context.
+               ;; LOOP signals this condition with "~?...": the arguments are a format control, its
+               ;; arguments, and the context.
                (loop for words in (condition-arguments argument)
                      for word = (if (consp words) (first words) words)
                      when (and word (symbolp word))
@@ -108,8 +115,8 @@
                             (when place (return-from loop-offender place))))))))
 
 (defun narrow (check code condition form cons span)
-  "The span to mark for CONDITION with CODE. The compiler's place is FORM, with the span SPAN, or
-  the car of CONS in it."
+  "The span to mark for CONDITION, which is reported with CODE. The compiler's place is FORM, whose
+  span is SPAN, or the car of CONS in FORM if CONS is not NIL."
   (let* ((arguments (condition-arguments condition))
          (name (first arguments)))
     (flet ((code-p (&rest codes) (member code codes :test #'string=)))
@@ -149,7 +156,7 @@
                 ((code-p "malformed-binding" "malformed-form" "malformed-lambda-list" "macro-expansion")
                  (let ((inner (or (innermost-offender check form condition)
                                   (loop-offender check form condition))))
-                   ;; The whole form is not narrower than SPAN.
+                   ;; Only a place within SPAN that is smaller than SPAN is used.
                    (and inner (not (equal inner span)) (<= (car span) (car inner) (cdr inner) (cdr span))
                         inner)))
                 ((code-p "unknown-package")

@@ -1,10 +1,10 @@
-;;;; Exact places: from an object that the compiler names to the place where the reader read that
-;;;; very object.
+;;;; The exact positions of objects in the text: for an object of a form that the compiler names in
+;;;; a condition, the span in which the reader read that same (EQ) object.
 ;;;;
 ;;;; The reader reports the start, the end and the object of everything that it reads, innermost
-;;;; first, whatever readtable is in force. An index of the current top-level form is made from
-;;;; these reports when a condition needs it. The index has, for each cons of a list as it was read,
-;;;; the span of its car, and for each list the span of the whole.
+;;;; first, with any readtable. An index of the current top-level form is made from these reports
+;;;; when a condition needs it. The index has the span of each list, and for each cons of a list the
+;;;; span of its car. A span is a cons (START . END) of offsets in the text.
 
 (in-package :consort)
 
@@ -18,10 +18,11 @@
   (start 0 :type fixnum) (end 0 :type fixnum) object)
 
 (defun index-list (index list nodes)
-  "Gives each cons of LIST the place of its car, from NODES, the objects read within it, in order."
+  "Enters the span of the car of each cons of LIST in INDEX. NODES are the objects that were read
+  directly within LIST, in order."
   (loop with missed fixnum = 0
         for cons = list then (cdr cons)
-        while (and nodes (consp cons) (< missed 64)) ; a circular list has no end
+        while (and nodes (consp cons) (< missed 64)) ; ends on a circular list
         for place = (member (car cons) nodes :key #'node-object :test #'eql)
         do (cond (place
                   (unless (gethash cons (index-cars index))
@@ -31,8 +32,8 @@
                  (t (incf missed)))))
 
 (defun index-subforms (subforms)
-  "A FORM-INDEX of SUBFORMS, a vector of start, end, object, ... innermost first, as the reader
-  reports them."
+  "A FORM-INDEX made from SUBFORMS, the reader's reports: a vector of start, end, object, start,
+  ..., innermost objects first."
   (let ((index (make-form-index)) (stack '()))
     (loop for i from 0 below (length subforms) by 3
           for start of-type fixnum = (aref subforms i)
@@ -42,7 +43,7 @@
                (loop while (and stack (>= (node-start (first stack)) start))
                      do (push (pop stack) children))
                (let ((same (find object children :key #'node-object :test #'eq :from-end t)))
-                 (cond (same (push same stack)) ; #+feature X, #1=X, #.X: the X
+                 (cond (same (push same stack)) ; #+feature X, #1=X, #.X: keeps X's span
                        (t
                         (when (and (or (consp object) (vectorp object) (comma-p object))
                                    (not (gethash object (index-objects index))))
@@ -74,15 +75,16 @@
   (cons (check-form-start check) (check-form-end check)))
 
 (defun uncomma (object)
-  "OBJECT, or the form after the comma if OBJECT is a comma."
+  "OBJECT; if OBJECT is a comma object of a backquote, the form after the comma or commas."
   (loop while (comma-p object) do (setf object (comma-expression object)))
   object)
 
 ;;; Walking the forms as they were read
 
 (defun map-read (function form &key (skip (constantly nil)))
-  "Calls FUNCTION with every cons of the lists in FORM, outer before inner, left to right, but not
-  within the lists for which SKIP is true. Ends on circular structure too."
+  "Calls FUNCTION with every cons of the lists in FORM, outer lists before inner ones, left to
+  right. Leaves out the lists for which SKIP returns true. Visits each cons once, so circular
+  structure is no problem."
   (let ((seen (make-hash-table :test 'eq)))
     (labels ((walk (object)
                (setf object (uncomma object))
@@ -105,8 +107,8 @@
   (eq (car list) 'declare))
 
 (defun places (check form object &key (skip #'quotation-p) (test #'eql) (from form))
-  "The spans where OBJECT is an element in FORM (as it was read), in order. FROM is the cons of
-  FORM's list to begin at."
+  "The spans in which an element of a list in FORM, as it was read, is OBJECT by TEST; in order. The
+  search leaves out lists for which SKIP returns true, and begins at FROM, FORM or a tail of it."
   (let ((places '()))
     (flet ((look (cons)
              (when (funcall test (uncomma (car cons)) object)
@@ -117,8 +119,8 @@
     (nreverse places)))
 
 (defun unused-place (check places key)
-  "The first of PLACES that no finding with KEY has used yet, and which is then marked as used; the
-  last of them when all are used."
+  "The first of PLACES that no earlier call has returned for KEY, or the last of PLACES if all have
+  been returned; NIL if PLACES is empty. Each finding with KEY so gets a place of its own."
   (or (loop for place in places
             for used = (list key place)
             unless (gethash used (check-used check))
@@ -129,9 +131,9 @@
 ;;; From the compiler's context to the forms as they were read
 
 (defun path-trail (path)
-  "The forms along PATH, a source path of the compiler (innermost first), as they were read,
-  outermost first: lists and, as the last element when the place is an atom, a vector of the cons
-  whose car is that atom."
+  "The forms along PATH, a source path of the compiler, as they were read: the top-level form first,
+  the innermost form last. PATH has the innermost step first. A form that is an atom is represented
+  by a vector of one element, the cons whose car is the atom."
   (let* ((path (reverse path))
          (form (and path current-source-info (find-source-root (first path) current-source-info)))
          (trail (list (uncomma form))))
@@ -148,7 +150,9 @@
     (nreverse trail)))
 
 (defun context-trail ()
-  "The PATH-TRAIL to the compiler's present place; NIL when the compiler does not know it."
+  "The PATH-TRAIL to the form that the compiler processes now, followed by the form that the
+  compiler names as the original, if that is not on the path; NIL if the compiler has no error
+  context."
   (let ((context (find-error-context nil)))
     (when context
       (let ((trail (path-trail (error-context-path context)))
@@ -158,8 +162,9 @@
             trail)))))
 
 (defun locate-trail (check trail)
-  "Returns the end of TRAIL: the innermost list that was read, and its span; the top-level form if
-  no list is known. The third value is the cons whose car is the place, if the place is an atom."
+  "Returns the innermost list of TRAIL that the reader read, and its span. If there is none, returns
+  the top-level form and its span. The third value is the cons whose car is the atom at the end of
+  TRAIL, or NIL if the end is no atom that was read."
   (let ((cons nil))
     (loop for form in (reverse trail)
           do (cond ((simple-vector-p form)
@@ -169,5 +174,5 @@
     (values (check-form check) (form-span check) nil)))
 
 (defun locate-context (check)
-  "Returns the compiler's place, as LOCATE-TRAIL does."
+  "Returns the three values of LOCATE-TRAIL for the form that the compiler processes now."
   (locate-trail check (context-trail)))

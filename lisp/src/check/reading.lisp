@@ -4,26 +4,27 @@
 (in-package :consort)
 
 (defstruct (reading (:constructor make-reading (check file)))
-  "The state of reading a text."
+  "The state of reading the text of CHECK. Positions are characters of the text."
   check
-  file                                  ; the text as a file, with withheld forms made blank
-  (first 0 :type fixnum)                ; the first character of the file
+  file                                  ; the text as a file, with white space for withheld forms
+  (first 0 :type fixnum)                ; the position in the text at which the file begins
   (stream nil)
-  (base 0 :type fixnum)                 ; the first character of the stream
-  ;; The compiler's own vector, once it is known.
+  (base 0 :type fixnum)                 ; the position in the text at which the stream begins
+  ;; Three elements for each subform: start, end, object. Replaced by the compiler's own vector
+  ;; when that is known.
   (subforms (make-array 1000 :adjustable t :fill-pointer 0))
-  ;; True if a name in the form was reported as unknown: it is read on to its end, if that can be
-  ;; found, and is not compiled.
+  ;; True if a name in the form was reported as unknown. The form is then read to its end, if that
+  ;; can be found, and is not compiled.
   (unreadable nil)
-  ;; True if reading the form failed before its end.
+  ;; True if reading the form was left before its end.
   (failed nil))
 
 (defun reading-position (reading)
-  "The character of the text that is read next."
+  "The position in the text of the next character to read."
   (+ (reading-base reading) (tracking-stream-position (reading-stream reading))))
 
 (defun reopen (reading position)
-  "Continues reading at the character POSITION."
+  "Continues reading at POSITION of the text, with a new stream."
   (when (reading-stream reading) (close (reading-stream reading)))
   (let ((subforms (reading-subforms reading)))
     (setf (reading-base reading) position
@@ -31,8 +32,8 @@
           (open-source (reading-file reading) (check-text (reading-check reading)) position
                        (check-path (reading-check reading))
                        (lambda (start end object)
-                         ;; Also called with :RESET after a comment within a form: that forgets
-                         ;; nothing here.
+                         ;; The reader also passes :RESET as START, after a comment within a form.
+                         ;; Such a call is ignored.
                          (when (and (integerp start) (not *read-suppress*))
                            (vector-push-extend (+ position start) subforms)
                            (vector-push-extend (+ position end) subforms)
@@ -42,8 +43,8 @@
 ;;; Forms that cannot be read
 
 (defun reader-finding (check start end code message condition &optional follows)
-  "Reports that the text from START to END cannot be read. FOLLOWS is true if an earlier name in the
-  form is unknown."
+  "Reports that the text from START to END cannot be read because of CONDITION. FOLLOWS is true if
+  an earlier name in the form is unknown, so that the finding may be only a consequence."
   (report-finding check (make-finding :start start :end (max end (1+ start)) :severity :error :code code :message message :follows follows
                                       :condition (type-name-for-user condition)
                                       :form (collapse-space (let* ((text (check-text check))
@@ -56,8 +57,8 @@
                                                                                   (if (packagep p) (package-name p) (string p)))))))))
 
 (defun package-message (check condition)
-  "Describes the error in a package prefix. The words are the same each time, although the symbol is
-  made known so that reading can continue."
+  "The message for CONDITION, an error in a package prefix. The first message for the same arguments
+  is kept and returned each time, although the symbol is made known so that reading can continue."
   (let ((key (and (typep condition 'simple-condition) (condition-arguments condition))))
     (or (gethash key (check-reader-messages check))
         (setf (gethash key (check-reader-messages check)) (condition-report condition)))))
@@ -72,7 +73,7 @@
                     (package-message check condition) condition)))
 
 (defun report-reader-error (reading condition)
-  "Reports any other failure to read."
+  "Reports CONDITION, a failure to read that is no package error."
   (let* ((check (reading-check reading))
          (text (check-text check))
          (follows (reading-unreadable reading))
@@ -97,7 +98,8 @@
                     (reader-finding check (car span) (cdr span) (if evaluated "read-eval" "reader-error") message condition follows))))))))
 
 (defun read-eval-place (reading text)
-  "The span of the #. that was just read in TEXT, if the last thing read was one."
+  "The span (START . END) of the #. form that was read last in TEXT; NIL when the last subform that
+  was read is not one."
   (let* ((subforms (reading-subforms reading)) (n (length subforms)))
     (when (>= n 3)
       (let ((start (aref subforms (- n 3))) (end (aref subforms (- n 2))))
@@ -112,24 +114,26 @@
   (:report (lambda (condition stream)
              (format stream "This form was left after ~,1F s, so that the others are still checked. Is there a macro that never ends?"
                      (form-seconds condition))))
-  (:documentation "One form took most of the time that the copy has. No ERROR: code that ignores errors does not ignore it."))
+  (:documentation "Signalled when a form takes too long; see CALL-WITH-FORM-TIMEOUT. The type is no
+  subtype of ERROR, so that code that ignores errors does not ignore this condition."))
 
-(define-global *check-end* nil "The internal real time at which the copy should have finished, some
-  time before the host ends it. NIL: no limit.")
+(define-global *check-end* nil "The internal real time at which the copy should have finished,
+  somewhat before the host ends it. NIL means no limit.")
 
 (defun set-check-end (seconds)
-  "Sets the time by which forms are given up, in a copy that the host ends after SECONDS."
+  "Sets *CHECK-END* in a copy that the host ends after SECONDS."
   (setf *check-end* (+ (get-internal-real-time) (round (* 9/10 seconds internal-time-units-per-second)))))
 
-(defvar *form-limit* nil "The maximum number of seconds for a form; NIL: only the remaining time
-  limits it.")
+(defvar *form-limit* nil "The maximum number of seconds for a form, or NIL for no such maximum;
+  see CALL-WITH-FORM-TIMEOUT.")
 
 (defconstant +definition-limit+ 3 "The maximum number of seconds for a system definition in the
   search for a file's system.")
 
 (defun call-with-form-timeout (function)
-  "Calls FUNCTION. Signals FORM-OUT-OF-TIME when it takes three quarters of the remaining time, or
-  *FORM-LIMIT*."
+  "Calls FUNCTION. Signals FORM-OUT-OF-TIME when it takes three quarters of the time that remains
+  until *CHECK-END*, or *FORM-LIMIT* seconds if that is less. Without *CHECK-END*, nothing is
+  limited."
   (if *check-end*
       (let* ((left (/ (- *check-end* (get-internal-real-time)) internal-time-units-per-second))
              (most (max 1/10 (* 3/4 left)))
@@ -138,9 +142,10 @@
       (funcall function)))
 
 (defun call-guarded (function on-failure &optional (where (constantly nil)))
-  "Calls FUNCTION and returns its values. If it ends in any other way than by returning (an
-  unhandled condition, a throw, ABORT), calls ON-FAILURE with the condition or NIL, and with what
-  WHERE returned where the condition was signalled, and returns NIL."
+  "Calls FUNCTION and returns its values. If FUNCTION does not return, because of an unhandled
+  condition, a throw or the ABORT restart, calls ON-FAILURE with two arguments and returns NIL. The
+  arguments are the condition, or NIL if there was none, and the value of WHERE, which was called
+  where the condition was signalled, or NIL."
   (let ((failure nil) (place nil) (done nil) (values nil))
     (block guarded
       (unwind-protect
@@ -155,14 +160,14 @@
                  (progn (setf values (multiple-value-list (call-with-form-timeout function)))
                         (setf done t))
                (abort () :report "Leave this form.")))
-        ;; A throw to a catcher outside ends here too.
+        ;; A throw to a catch tag outside of FUNCTION is also stopped here.
         (unless done (return-from guarded))))
     (cond (done (values-list values))
           (t (funcall on-failure failure place) nil))))
 
 (defun read-one (reading)
-  "Reads the next form. Returns it, and :FORM, :END at the end of the text, or :UNREADABLE when it
-  failed, which has then been reported."
+  "Reads the next form. Two values: the form, and :FORM; or, at the end of the text, any object and
+  :END; or, when the form cannot be read, which is then reported, any object and :UNREADABLE."
   (let* ((check (reading-check reading))
          (stream (reading-stream reading))
          (state :unreadable) (form nil) (unlocked '()))
@@ -173,8 +178,8 @@
     (call-guarded
      (lambda ()
        (handler-bind ((error (lambda (condition)
-                               ;; With the symbol made known, the rest of the form can be read and
-                               ;; its end found.
+                               ;; The CONTINUE restart makes the symbol known. The rest of the form
+                               ;; can then be read, and its end is found.
                                (let ((continue (and (typep condition reader-package-error-type)
                                                     (eq (stream-error-stream condition) stream)
                                                     (find-restart 'continue condition))))
@@ -203,7 +208,7 @@
     (values form state)))
 
 (defun skip-unreadable (reading start)
-  "Continues after the form that begins at START and could not be read."
+  "Continues reading after the form that begins at START and could not be read."
   (let* ((check (reading-check reading))
          (text (check-text check))
          (failed-at (min (length text) (max (1+ start) (reading-position reading)))))

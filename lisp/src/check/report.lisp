@@ -1,13 +1,13 @@
-;;;; From a copy to the host: lines of JSON over a socket of their own (docs/wire.md, "A check's
-;;;; copy").
+;;;; Reports from a copy to the host: lines of JSON over a socket that carries nothing else
+;;;; (docs/wire.md, "A check's copy").
 
 (in-package :consort)
 
-(defconstant +report-descriptor+ 200 "The file descriptor of a copy's socket to the host, higher
-  than those that code under check gets.")
+(defconstant +report-descriptor+ 200 "The file descriptor of a copy's socket to the host. Code under
+  check gets lower ones.")
 
 (defstruct (report (:constructor make-report (descriptor)))
-  "Lines that wait to be sent: OCTETS up to FILL."
+  "The socket's file descriptor, and the lines that wait to be sent: the first FILL of OCTETS."
   (descriptor 0 :type fixnum)
   (octets (make-array 16384 :element-type '(unsigned-byte 8)) :type octets)
   (fill 0 :type fixnum))
@@ -18,7 +18,8 @@
   "The maximum number of octets of a socket's path (sun_path), without the NUL at its end.")
 
 (defun unix-socket-address (path)
-  "Returns the octets of a sockaddr_un of PATH, and how many of them count."
+  "Returns the octets of a sockaddr_un of PATH, and their number. Signals an error if PATH is too
+  long."
   (let* ((name (sb-ext:string-to-octets path :external-format :utf-8))
          (end (+ 3 (length name)))
          (address (make-array end :element-type '(unsigned-byte 8) :initial-element 0)))
@@ -30,8 +31,9 @@
     (values address end)))
 
 (defun connect-to-host (path)
-  "Connects +REPORT-DESCRIPTOR+ to the Unix socket at PATH and returns it. Uses system calls: streams
-  and sockets of Lisp take locks."
+  "Connects +REPORT-DESCRIPTOR+ to the Unix socket at PATH, and returns the descriptor. Signals an
+  error if the socket cannot be reached. Uses system calls, because Lisp's streams and sockets take
+  locks."
   (multiple-value-bind (address end) (unix-socket-address path)
     (let ((descriptor (call-c "socket" sb-alien:int (sb-alien:int +af-unix+) (sb-alien:int +sock-stream+) (sb-alien:int 0))))
       (when (or (minusp descriptor)
@@ -46,8 +48,8 @@
       +report-descriptor+)))
 
 (defun write-or-exit (report octets end)
-  "Writes OCTETS up to END to the host. Exits with code 0, as at an orderly end, when the host has
-  closed the socket."
+  "Writes OCTETS up to END to the host. If the write fails, the host has closed the socket: then
+  exits with code 0, as after a finished check."
   (unless (write-octets (report-descriptor report) octets 0 end)
     (exit-process 0)))
 
@@ -61,8 +63,8 @@
   server/src/checker/report.rs).")
 
 (defun send-line (report value &key flush)
-  "Writes VALUE as a line of JSON, buffered unless FLUSH. A line above +LINE-LIMIT+ is shortened
-  (FITTING-LINE)."
+  "Writes VALUE as a line of JSON. The line may stay in the buffer unless FLUSH is true. A line of
+  more than +LINE-LIMIT+ octets is shortened (FITTING-LINE)."
   (multiple-value-bind (octets end) (fitting-line value +line-limit+)
     (when (> (+ (report-fill report) end) (length (report-octets report)))
       (flush-report report))
@@ -77,7 +79,7 @@
   (vector start end))
 
 (defun finding-json (finding)
-  "FINDING as a Diagnostic of server/src/model/diagnostic.rs."
+  "The JSON object of FINDING, a Diagnostic of server/src/model/diagnostic.rs."
   (let ((toplevel (finding-toplevel finding)))
     (object "span" (span-json (finding-start finding) (finding-end finding))
             "severity" (string-downcase (finding-severity finding))

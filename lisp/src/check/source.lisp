@@ -1,11 +1,13 @@
-;;;; The text of a check as a stream that tells the place of every object read from it.
+;;;; The text of a check, as a stream that reports the position of every object that is read from
+;;;; it, and searches in the text that do not use the reader.
 
 (in-package :consort)
 
 (deftype text () "A text that is checked." '(simple-array character (*)))
 
 (defun blank (text spans)
-  "TEXT with the characters in SPANS, conses (START . END), made white space; line breaks stay."
+  "A copy of TEXT with spaces in place of the characters in SPANS, conses (START . END). Line breaks
+  and page breaks stay."
   (let ((copy (copy-seq text)))
     (loop for (start . end) in spans
           do (loop for i from (max 0 start) below (min end (length copy))
@@ -14,22 +16,23 @@
     copy))
 
 (defun write-source (text path)
-  "Puts TEXT into the file PATH, in UTF-8."
+  "Writes TEXT to the file PATH, in UTF-8, and returns PATH. An existing file is replaced."
   (with-open-file (out path :direction :output :if-exists :supersede :external-format :utf-8)
     (write-string text out))
   path)
 
 (defun utf-8-length (text end &optional (start 0))
-  "How many bytes the characters of TEXT from START to END take."
+  "The number of bytes that the characters of TEXT from START to END take in UTF-8."
   (declare (type text text) (type fixnum start end) (optimize speed))
   (loop for i of-type fixnum from start below end
         for code = (char-code (char text i))
         sum (cond ((< code #x80) 1) ((< code #x800) 2) ((< code #x10000) 3) (t 4)) of-type fixnum))
 
 (defun open-source (path text offset name observer &optional (first 0))
-  "A stream on the file PATH, which holds TEXT from its character FIRST on, from the character
-  OFFSET on; it calls OBSERVER with the start and end of each object that is read (counted from
-  OFFSET) and the object. It says that its file is NAME, if that is not NIL."
+  "Opens the file PATH, which contains the characters of TEXT from the offset FIRST on, and returns
+  a stream that begins at the offset OFFSET of TEXT. The stream calls OBSERVER with the start and
+  the end of each object that is read, counted from OFFSET, and the object. If NAME is not NIL, it
+  is the stream's file name."
   (let ((stream (open path :external-format :utf-8 :class tracking-stream-class)))
     (unless (= offset first)
       (sb-posix:lseek (stream-descriptor stream) (utf-8-length text offset first) sb-posix:seek-set))
@@ -38,20 +41,22 @@
     stream))
 
 (defun definer-p (form)
-  "Returns true if FORM is a list whose operator's name begins with DEF, as of macros that define."
+  "Returns true if FORM is a list whose operator has a name that begins with DEF, so that it
+  probably defines something."
   (and (consp form)
        (symbolp (car form))
        (eql 0 (search "DEF" (symbol-name (car form))))))
 
-;;; Looking at the text itself
+;;; Searches in the text, in the standard syntax
 
 (defun delimiter-p (char)
   "Returns true if CHAR ends a token in the standard syntax."
   (find char '(#\Space #\Tab #\Newline #\Return #\Page #\Linefeed #\( #\) #\" #\' #\` #\, #\;)))
 
 (defun token-around (text position &key (delimiter nil))
-  "The span (START . END) of the token that ends at POSITION, or of the macro character before it;
-  DELIMITER: the reader may have taken the delimiter behind the token too."
+  "The span (START . END) of the token or macro character that ends at POSITION or, if white space
+  precedes POSITION, that ends before the white space. DELIMITER is true if the reader may also have
+  read the delimiter after the token; the span is then that of the token."
   (declare (type text text))
   (let* ((length (length text))
          (at (max 0 (1- (min position length)))))
@@ -66,7 +71,7 @@
                 (or (position-if #'delimiter-p text :start at) length))))))
 
 (defun end-of-line (text position)
-  "Returns the end of the line of POSITION."
+  "Returns the position of the first line break at or after POSITION, or the length of TEXT."
   (declare (type text text))
   (or (position-if (lambda (c) (member c '(#\Newline #\Return))) text :start (min position (length text))) (length text)))
 
@@ -80,7 +85,8 @@
           return (1+ newline)))
 
 (defun skip-comments (text position)
-  "The first character at or after POSITION that is neither white space nor in a comment."
+  "The position of the first character at or after POSITION that is neither white space nor in a
+  comment, or the length of TEXT if there is none."
   (declare (type text text))
   (flet ((at-p (delimiter)
            (let ((end (+ position 2)))
@@ -95,8 +101,9 @@
             until (or (zerop depth) (>= position (length text)))))))
 
 (defun definition-name (text start)
-  "The name that the form at START of TEXT seems to define, as written, and its span: of (defun foo
-  ...) \"foo\". NIL when it defines nothing."
+  "Returns the name that the form at START of TEXT probably defines, as written, and the start and
+  the end of the name in TEXT. For (defun foo ...) the name is \"foo\". NIL if there is no
+  name, or if the operator's name does not contain DEF or is DEF alone."
   (declare (type text text))
   (let ((length (length text)))
     (flet ((skip (p) (skip-blanks text p))
@@ -117,7 +124,8 @@
                 (values (subseq text name name-end) name name-end)))))))))
 
 (defun definitions-between (text start end)
-  "The positions from START to END of lines of TEXT that begin with a definition."
+  "The positions from START up to END at which lines of TEXT begin with an open parenthesis and DEF.
+  START counts as the beginning of a line."
   (declare (type text text))
   (loop for at = (if (and (< start (length text)) (char= (char text start) #\()) start (next-toplevel text start))
           then (next-toplevel text at)
@@ -140,8 +148,9 @@
   (string-upcase (subseq token (1+ (or (position #\: token :from-end t) -1)))))
 
 (defun unclosed-construct (text start)
-  "Returns the start of the token that never ends in TEXT, looking from START: a string, a block
-  comment, a |name|, or else the outermost list."
+  "Returns the start of the construct from START on that has no end in TEXT: a string, a block
+  comment or a |name|; otherwise the outermost list that is open at the end of TEXT; otherwise
+  START."
   (declare (type text text))
   (let ((opens '()) (i start) (length (length text)))
     (flet ((skip-to (char from)
@@ -169,8 +178,8 @@
       (or (first (last opens)) start))))
 
 (defun form-end (text start)
-  "The end of the form that begins at or behind START of TEXT, in the standard syntax; NIL where it
-  never ends, or where there is none."
+  "The end of the first form at or after START of TEXT, in the standard syntax; NIL if the form has
+  no end in TEXT, or if there is no form."
   (declare (type text text))
   (let ((length (length text)))
     (labels ((at (i) (and (< i length) (char text i)))

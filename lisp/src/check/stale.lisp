@@ -1,5 +1,5 @@
-;;;; Definitions of a checked text that the image has already, since its file was loaded before: the
-;;;; differences from the loaded state are no findings.
+;;;; Definitions in a checked text that the image already has, because the file was loaded before. A
+;;;; difference between the text and the loaded definition is not reported.
 
 (in-package :consort)
 
@@ -9,7 +9,8 @@
   DEFUN; DEFVAR and DEFMETHOD may be repeated.")
 
 (defun defined-name (form)
-  "Two values: the name that the top-level FORM defines or NIL, and true if there is one."
+  "Two values: the name that the top-level FORM defines, and true if FORM is a definition. Both are
+  NIL otherwise."
   (when (and (definer-p form) (consp (cdr form)))
     (let ((name (second form)))
       (when (and (consp name) (member (car form) '(defstruct))) (setf name (car name)))
@@ -18,8 +19,8 @@
       (values name t))))
 
 (defun namespace-of (form)
-  "The namespace in which the top-level FORM defines its name, a keyword; :UNKNOWN for a form of the
-  user's own operator. A class and a macro may have the same name."
+  "The namespace in which the top-level FORM defines its name, a keyword; :UNKNOWN for other
+  operators, such as the user's own. A class and a macro, for example, may have the same name."
   (case (and (consp form) (car form))
     ((defun defmacro defgeneric defmethod) :operator)
     ((defclass defstruct define-condition deftype) :type)
@@ -29,7 +30,8 @@
     (t :unknown)))
 
 (defun note-definition (check form)
-  "Notes the definition FORM, or the definitions in it, before it is compiled."
+  "Records, before FORM is compiled, the definition that it is, or the definitions in it
+  (INNER-DEFINITIONS). Keeps the first definition of a name."
   (multiple-value-bind (name named) (defined-name form)
     (if named
         (dolist (key (list (list (car form) name) (list (namespace-of form) name)))
@@ -39,7 +41,7 @@
           (note-inner-definition check definition)))))
 
 (defun inner-definitions (form)
-  "The definitions in FORM that are top-level forms too, as in PROGN; without expanding macros."
+  "The definitions in FORM that are top-level forms too, as in a PROGN. Does not expand macros."
   (and (consp form)
        (loop for rest = (case (car form)
                           ((progn locally) (cdr form))
@@ -51,8 +53,9 @@
                         (inner-definitions (car rest))))))
 
 (defun note-inner-definition (check definition)
-  "Notes DEFINITION, which is in the current form, by its namespace only: the compiler itself
-  reports a second definition by the same operator."
+  "Records DEFINITION, which is inside the current form, by its namespace only, so that
+  REPORT-DUPLICATE does not count it. The compiler itself reports a second definition by the same
+  operator."
   (let ((key (list (namespace-of definition) (defined-name definition))))
     (unless (or (eq (first key) :unknown) (gethash key (check-definitions check)))
       (setf (gethash key (check-definitions check))
@@ -60,7 +63,7 @@
 
 (defun report-duplicate (check form)
   "Reports FORM as a duplicate if the text has an earlier definition of its name by the same
-  operator, and the compiler did not report it."
+  operator (*DEFINING-FORMS*), and the compiler did not report that."
   (multiple-value-bind (name named) (defined-name form)
     (when (and named (member (car form) *defining-forms*))
       (let ((earlier (gethash (list (car form) name) (check-definitions check))))
@@ -73,20 +76,20 @@
                                                :related (list (list (car first) (cdr first) "First defined here."))))))))))
 
 (defun name-place (check form-start)
-  "The span of the name in the definition at FORM-START."
+  "The span of the name in the definition at FORM-START, or of one character if no name is found."
   (multiple-value-bind (token start end) (definition-name (check-text check) form-start)
     (if token (cons start end) (cons form-start (1+ form-start)))))
 
 (defun operator-now (form)
-  "The macro function or function of the name that FORM defines, if the namespace of FORM is not
-  known; otherwise NIL."
+  "The macro function or function that the name defined by FORM has now, if the namespace of FORM is
+  unknown; otherwise NIL."
   (multiple-value-bind (name named) (defined-name form)
     (and named name (symbolp name) (eq (namespace-of form) :unknown)
          (or (macro-function name) (and (fboundp name) (fdefinition name))))))
 
 (defun note-operator (check form before)
-  "Notes that FORM, which was compiled, defined its name as an operator, unless the operator is
-  still BEFORE, the value of OPERATOR-NOW before the compilation."
+  "Records that FORM, which has been compiled, defined its name as an operator. Records nothing if
+  OPERATOR-NOW still returns BEFORE, its value before the compilation."
   (let ((now (operator-now form)))
     (when (and now (not (eq now before)))
       (let ((key (list :operator (defined-name form))))
@@ -94,8 +97,8 @@
           (setf (gethash key (check-definitions check)) (check-form-start check)))))))
 
 (defun first-definition (check name namespace &key exactly)
-  "The span of the name in the first definition of NAME in NAMESPACE that precedes the current form;
-  NIL if there is none. Without EXACTLY, an unknown namespace counts as any."
+  "The span of the name in the first definition of NAME in NAMESPACE, if that definition precedes
+  the current form; otherwise NIL. Unless EXACTLY is true, :UNKNOWN matches every namespace."
   (let ((starts (loop for space in (cond (exactly (list namespace))
                                          ((eq namespace :unknown) '(:operator :type :variable :package :compiler-macro :unknown))
                                          (t (list namespace :unknown)))
@@ -103,11 +106,11 @@
                       when start collect start)))
     (when starts
       (let ((start (reduce #'min starts)))
-        ;; A definition in the current form is no earlier one.
+        ;; A definition in the current form is not an earlier definition.
         (and (< start (check-form-start check)) (name-place check start))))))
 
 (defun duplicate-name (condition)
-  "The name in CONDITION, which the compiler signalled for a second definition."
+  "The name in CONDITION, which the compiler signalled because the name was defined again."
   (or (and (typep condition redefinition-warning-type) (redefinition-name condition))
       (and (typep condition duplicate-definition-type) (duplicate-definition-name condition))
       (and (typep condition same-file-redefinition-type) (defined-name (check-form *check*)))
@@ -122,10 +125,11 @@
   code/class.lisp, code/defstruct.lisp and code/defmacro.lisp.")
 
 (defun stale-p (check code condition)
-  "Returns true if CONDITION, with the code CODE, was signalled only because the image has an
-  earlier state of the text."
+  "Returns true if CONDITION, which has the code CODE, was signalled only because the image has
+  definitions from an earlier state of the text."
   (flet ((new-p (name &optional (namespace (namespace-of (check-form check)))) (not (first-definition check name namespace))))
-    ;; The message of a user's own macro has no arguments to recognise it by.
+    ;; A simple condition without arguments is not one of SBCL's, whose messages are recognised
+    ;; below. A macro of the user's may have signalled it.
     (let ((words (and (or (condition-arguments condition) (not (typep condition 'simple-condition))) (condition-report condition))))
       (cond ((typep condition redefinition-warning-type)
              (not (first-definition check (redefinition-name condition) :operator :exactly t)))
@@ -139,9 +143,10 @@
             ((and words (some (lambda (stale) (search stale words)) *stale-words*)) (new-p (defined-name (check-form check))))))))
 
 (defun forget-definitions (check form)
-  "Makes the compiler forget the functions that the text defines from FORM, the next one, to the
-  next IN-PACKAGE form. Otherwise calls before the definitions would be checked against lambda lists
-  of an earlier state of the text."
+  "Makes the compiler forget the functions that the text defines from FORM, the next form, up to the
+  next IN-PACKAGE form. Otherwise calls that precede a definition would be checked against the
+  lambda list of an earlier state of the text. Concerns DEFUN and DEFGENERIC of symbols whose home
+  package is the current one. Undefines a macro of such a name."
   (let ((text (check-text check)) (start (check-form-start check)))
     (when (and (>= start (check-forgotten-to check)) (not (in-package-form-p form)))
       (setf (check-forgotten-to check) (next-in-package text start))
@@ -158,8 +163,8 @@
                   (t (forget-function-type symbol)))))))))
 
 (defun forget-generic-function (form)
-  "Undefines the generic function that FORM, a DEFGENERIC, defines with another lambda list: the
-  compiler checks calls against the function itself."
+  "Undefines the generic function that the image has for FORM, if FORM is a DEFGENERIC with another
+  lambda list. The compiler would otherwise check calls against the existing function."
   (when (and (consp form) (eq (car form) 'defgeneric) (consp (cddr form)))
     (let* ((name (second form))
            (function (and (symbolp name) (fboundp name) (not (macro-function name)) (fdefinition name))))
@@ -169,8 +174,8 @@
         (fmakunbound name)))))
 
 (defun settle-redefinition (check condition)
-  "Invokes the restart that replaces the image's definition, if CONDITION is about a constant or a
-  structure that differs from the image's and that the text defines only once."
+  "Invokes the restart that replaces the image's definition, if CONDITION reports that a constant or
+  structure differs from the image's definition and the text has no earlier definition of it."
   (let ((restart (cond ((typep condition 'sb-ext:defconstant-uneql)
                         (find-restart 'continue condition))
                        ((search "attempt to redefine the ~S class ~S incompatibly" (or (control-text condition) ""))

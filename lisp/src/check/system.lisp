@@ -4,28 +4,30 @@
 (in-package :consort)
 
 (defun redirect-asdf (scratch)
-  "Has ASDF write its fasls below SCRATCH."
+  "Makes ASDF write its fasls below the directory SCRATCH. Saves the person's own output
+  translations in *PERSONS-TRANSLATIONS*."
   (setf *persons-translations* (unless-mistaken (progn (asdf:ensure-output-translations)
                                                        (asdf/output-translations::output-translations))))
   (asdf:initialize-output-translations
    `(:output-translations (t (,scratch "asdf" :implementation :**/ :*.*.*)) :ignore-inherited-configuration :disable-cache)))
 
 (defun keep-asdf ()
-  "Keeps ASDF from upgrading itself: a newer version among the installed systems would be compiled,
-  which takes many seconds and is lost with the copy."
+  "Prevents ASDF from upgrading itself. ASDF would compile a newer installed version of itself,
+  which takes many seconds, and the result would be lost at the end of the copy."
   (dolist (name '("asdf" "uiop"))
     (asdf:register-immutable-system name :version (asdf:asdf-version))))
 
 (defun keep-loaded-systems (mine-p)
-  "Has ASDF leave the loaded systems as they are, except those whose names satisfy MINE-P. ASDF
-  finds none of their fasls in the copy. It would therefore read definitions again that load a
-  system themselves, and compile their dependents."
+  "Makes ASDF leave the loaded systems as they are, except those whose names satisfy MINE-P. ASDF
+  finds none of their fasls in the copy. Without this function, ASDF would read definitions again
+  that load a system themselves, and would compile the systems that depend on the loaded ones."
   (dolist (name (asdf:already-loaded-systems))
     (unless (funcall mine-p name)
       (asdf:register-immutable-system name :version (asdf:component-version (asdf:registered-system name))))))
 
 (defun call-silently (function on-failure)
-  "Calls FUNCTION, whatever it prints discarded; ON-FAILURE as in CALL-GUARDED."
+  "Calls FUNCTION by CALL-GUARDED, discards its output and muffles its warnings. If FUNCTION does
+  not return, calls ON-FAILURE with the condition or NIL, and returns NIL."
   (let* ((nowhere (make-broadcast-stream))
          (*standard-output* nowhere) (*error-output* nowhere) (*trace-output* nowhere))
     (call-guarded (lambda ()
@@ -36,8 +38,9 @@
                   (lambda (condition where) (declare (ignore where)) (funcall on-failure condition)))))
 
 (defun load-definition (asd)
-  "Has ASDF read the system definitions in the file ASD. Returns the names of the systems that it
-  defines; or NIL, the reason in words, and true if it was given up because it took too long."
+  "Makes ASDF read the system definitions in the file ASD. Returns the names of the systems that it
+  defines. On failure returns three values: NIL, the reason in words, and true if reading took too
+  long."
   (let ((why nil) (late nil))
     (values (call-silently (lambda ()
                              (ensure-regular asd)
@@ -53,8 +56,8 @@
             late)))
 
 (defun defined-among-p (name names)
-  "Returns true if the system NAME is one of NAMES, or one that ASDF makes of a file for a
-  package-inferred system of these."
+  "Returns true if the system NAME is one of NAMES, or if one of NAMES is a package-inferred system
+  for which ASDF makes the system NAME from a file."
   (or (member name names :test #'string=)
       (let ((primary (asdf:primary-system-name name)))
         (and (member primary names :test #'string=)
@@ -62,8 +65,9 @@
              (call-silently (lambda () (asdf:find-system name nil)) (constantly nil))))))
 
 (defun find-definition (name asd-files)
-  "Three values: the file that defines the system NAME, one of ASD-FILES or the one that ASDF finds;
-  the names of the systems that it defines; and, if there is none, the reason in words."
+  "Three values: the file that defines the system NAME, which is one of ASD-FILES or found by ASDF;
+  the names of the systems that the file defines; and NIL. When no file defines NAME: the file of
+  ASD-FILES with the name of its primary system or NIL; NIL; and the reason in words or NIL."
   (let* ((primary (asdf:primary-system-name name))
          (likely (find primary asd-files :key #'pathname-name :test #'equal))
          (why nil))
@@ -79,13 +83,13 @@
           (values likely '() why)))))
 
 (defun same-file-p (a b)
-  "Returns true if A and B name one file."
+  "Returns true if A and B name the same file."
   (flet ((true (path) (or (ignore-errors (truename path)) (pathname path))))
     (or (equal (pathname a) (pathname b))
         (equal (true a) (true b)))))
 
 (defun component-with-file (component path &optional (test #'same-file-p))
-  "The component in COMPONENT whose file is PATH by TEST, or NIL."
+  "The source file component within COMPONENT whose file is PATH by TEST, or NIL."
   (typecase component
     (asdf:parent-component
      (some (lambda (child) (component-with-file child path test)) (asdf:component-children component)))
@@ -101,8 +105,8 @@
            names))
 
 (defun inferred-system-with-file (names path)
-  "The name of the package-inferred system whose file is PATH and that belongs to one of the systems
-  NAMES; NIL when there is none. ASDF makes such a system on demand."
+  "The name of the package-inferred system whose file is PATH and whose primary system is one of
+  NAMES; NIL when there is none. ASDF makes such a system when it is looked up."
   (loop for name in names
         for system = (asdf:registered-system name)
         for directory = (and (typep system 'asdf:package-inferred-system)
@@ -116,10 +120,11 @@
           return inferred))
 
 (defun may-define-p (asd path)
-  "Returns true if a system that the file ASD defines may have the file PATH: the file is below the
-  definition, and its text has the name. Loading a definition takes ten times as long as reading its
-  text, and a workspace may have hundreds. A definition that computes its components, or refers to
-  other directories, may have any file."
+  "Returns true if a system that the file ASD defines may contain the file PATH, judged by the text
+  of ASD. Usually the text must contain the name of PATH, and PATH must be below the directory of
+  ASD. A definition that computes its components may contain any file, and one that refers to other
+  directories may contain a file that is not below. This test avoids loading hundreds of
+  definitions: loading one takes ten times as long as reading its text."
   (let ((text (handler-case (string-downcase (read-source-file asd)) (error () nil))))
     (and text
          (or (search "package-inferred" text)
@@ -132,21 +137,23 @@
                         (member (mismatch directory file :test #'equal) (list nil (length directory))))))))))
 
 (defun component-for-this-lisp-p (component)
-  "Returns true if the :IF-FEATURE of COMPONENT, and those of its parents, hold here."
+  "Returns true if the :IF-FEATURE expressions of COMPONENT and of its parents are true in this
+  image."
   (loop for part = component then (asdf:component-parent part)
         while part
         always (or (null (asdf/component:component-if-feature part))
                    (uiop:featurep (asdf/component:component-if-feature part)))))
 
 (defun system-of-file (path asd-files)
-  "The name of the system that the file PATH belongs to, and whether it is loaded. NIL when no
-  system of ASDF or of ASD-FILES has it; the third value is then the first file in ASD-FILES that
-  may define one and was given up after +DEFINITION-LIMIT+. After two such files, no more are read."
+  "Two values: the name of the system that the file PATH belongs to, and true if that system is
+  loaded. When neither a loaded system nor one that ASD-FILES define contains the file, three
+  values: NIL, NIL, and the first of ASD-FILES that may define one and whose reading took longer
+  than +DEFINITION-LIMIT+, or NIL. After two such files, no more are read."
   (let* ((loaded (asdf:already-loaded-systems))
          (mine (system-with-file loaded path)))
     (if mine
         (values mine t)
-        ;; The same system may be installed, too.
+        ;; A system of the same name may also be installed: ASD-FILES come first.
         (call-with-asd-files
          asd-files
          (lambda ()
@@ -163,14 +170,14 @@
 ;;; A whole system
 
 (defun files-of-system (name)
-  "The components of the system NAME that are Lisp source, in the order in which they are loaded."
+  "The Lisp source components of the system NAME, in the order in which they are loaded."
   (remove-if-not (lambda (component) (typep component 'asdf:cl-source-file))
                  (asdf:required-components (asdf:find-system name) :other-systems nil :goal-operation 'asdf:load-op
                                                                    :keep-component 'asdf:source-file)))
 
 (defun read-source-file (path)
-  "The text of the file PATH, read as UTF-8, or as Latin-1 if it is not UTF-8. Signals
-  NO-REGULAR-FILE for a pipe, on which a read could wait."
+  "The text of the file PATH, read as UTF-8, or as Latin-1 if that fails. Signals NO-REGULAR-FILE
+  for a pipe or the like, where reading could block."
   (ensure-regular path)
   (flet ((text (format)
            (with-open-file (in path :external-format format)
@@ -182,8 +189,8 @@
       (error () (text :latin-1)))))
 
 (defun place-fasl (fasl operation component scratch)
-  "Copies FASL, which may be NIL, to the output file of OPERATION on COMPONENT, if that is below the
-  directory SCRATCH. Returns its path there, or FASL."
+  "Moves the file FASL to the output file of OPERATION on COMPONENT, if that is below the directory
+  SCRATCH. Returns the new path. Returns FASL if it was not moved; FASL and SCRATCH may be NIL."
   (let ((expected (first (ignore-errors (asdf:output-files operation component)))))
     (cond ((and fasl expected scratch (uiop:subpathp expected scratch) (probe-file fasl))
            (ensure-directories-exist expected)
@@ -192,11 +199,11 @@
           (t fasl))))
 
 (defun run-check-as-compiled (component check &key (operation (asdf:make-operation 'asdf:compile-op)) scratch)
-  "Runs CHECK in place of the compilation when ASDF performs OPERATION on COMPONENT: within its
-  :AROUND-COMPILE and the system's own methods on PERFORM, which may not compile the file at all.
-  Three values: the fasl or NIL, whether the file was compiled, and, in words, why PERFORM failed,
-  unless the check has reported that. The fasl is the operation's output file, if that is below
-  SCRATCH."
+  "Makes ASDF perform OPERATION on COMPONENT, and runs CHECK where that would compile the file.
+  CHECK therefore runs within the :AROUND-COMPILE hook of COMPONENT and the system's own methods on
+  PERFORM. These may not compile the file at all. Three values: the fasl or NIL, true if the file
+  was compiled, and the reason in words if PERFORM failed and the check has not reported it. The
+  fasl is the operation's output file if that is below SCRATCH."
   (let ((fasl nil) (compiled nil) (why nil))
     (flet ((compile-it ()
              (let ((made (run-check check)))
@@ -214,8 +221,8 @@
     (values fasl compiled why)))
 
 (defun own-method-p (operation component)
-  "Returns true if the system of COMPONENT has a method of its own for the operation that OPERATION
-  names."
+  "Returns true if ASDF:PERFORM has a method for COMPONENT, and for the operation that the symbol
+  OPERATION names, that specializes on a class or object that neither ASDF nor Common Lisp defines."
   (flet ((asdfs-p (specializer)
            (and (typep specializer 'class)
                 (let ((package (symbol-package (class-name specializer))))
@@ -225,12 +232,12 @@
               (compute-applicable-methods #'asdf:perform (list (asdf:make-operation operation) component)))))
 
 (defun own-load-p (component)
-  "Returns true if the system of COMPONENT has a method of its own for loading it."
+  "Returns true if COMPONENT is loaded by a method that OWN-METHOD-P finds."
   (own-method-p 'asdf:load-op component))
 
 (defun own-compile-p (component)
-  "Returns true if the system of COMPONENT compiles it by a method or an :AROUND-COMPILE of its
-  own."
+  "Returns true if COMPONENT is compiled by a method that OWN-METHOD-P finds, or has an
+  :AROUND-COMPILE hook."
   (or (own-method-p 'asdf:compile-op component)
       (asdf/component:around-compile-hook component)))
 
@@ -238,8 +245,8 @@
   "The component of a loaded system whose file is PATH, if OWN-COMPILE-P is true for it; NIL
   otherwise."
   (flet ((test (file path)
-           ;; Each check examines the files of all loaded systems: comparing the name first saves
-           ;; time.
+           ;; The names are compared first to save time, because each check examines the files of
+           ;; all loaded systems.
            (and (equal (pathname-name file) (pathname-name path)) (equal (pathname-type file) (pathname-type path)) (same-file-p file path))))
     (let ((component (some (lambda (name)
                              (let ((system (asdf:registered-system name))) (and system (component-with-file system path #'test))))
@@ -247,7 +254,8 @@
       (and component (own-compile-p component) component))))
 
 (defun run-check-of-file (check)
-  "Runs CHECK, the check of one file, in the way in which its system compiles it."
+  "Runs CHECK, the check of one file, by the method or :AROUND-COMPILE by which a loaded system
+  compiles the file, if there is one."
   (let ((component (and (check-path check) (eq (check-mode check) :file)
                         (handler-case (component-of-its-own-way (check-path check)) (error () nil)))))
     (unless (and component (nth-value 1 (run-check-as-compiled component check)))
@@ -259,8 +267,8 @@
                 :file (uiop:native-namestring path)))
 
 (defun load-by-own-method (component fasl)
-  "Loads COMPONENT by the system's own method, after copying FASL, if there is one, to ASDF's output
-  file."
+  "Loads COMPONENT by the system's own method. First copies FASL, which may be NIL, to the output
+  file that ASDF expects."
   (let ((expected (first (ignore-errors (asdf:output-files (asdf:make-operation 'asdf:compile-op) component)))))
     (when (and fasl expected (probe-file fasl))
       (ensure-directories-exist expected)
@@ -270,24 +278,25 @@
 ;;; The dependencies of a system
 
 (defun call-with-the-persons-fasls (function)
-  "Calls FUNCTION with the person's own output translations of ASDF, for reading the fasls there."
+  "Calls FUNCTION with the person's own output translations of ASDF, so that existing fasls are
+  found."
   (let ((ours (asdf/output-translations::output-translations)))
     (unwind-protect (progn (setf (asdf/output-translations::output-translations) *persons-translations*)
                            (funcall function))
       (setf (asdf/output-translations::output-translations) ours))))
 
 (defun compiles-something-p (system)
-  "Returns true if loading SYSTEM would compile."
+  "Returns true if loading SYSTEM would compile a file, or if this version of ASDF cannot tell."
   (let ((make-plan (find-symbol "MAKE-PLAN" "ASDF")) (plan-actions (find-symbol "PLAN-ACTIONS" "ASDF")))
     (or (null make-plan) (null plan-actions)
-        ;; ASDF always plans an operation that writes no file, such as COMPILE-OP of a system or of
-        ;; a file that is no source.
+        ;; Actions without output files do not count: ASDF always plans them, such as COMPILE-OP of
+        ;; a system or of a file that is not source.
         (some (lambda (action) (asdf:output-files (car action) (cdr action)))
               (funcall plan-actions (funcall make-plan nil (asdf:make-operation 'asdf:load-op) system))))))
 
 (defun load-dependency (system)
-  "Loads SYSTEM, a dependency of the checked system, unless it is loaded. Loaded systems are not
-  compiled again, and neither are files whose fasls the person has."
+  "Loads SYSTEM, a dependency of the checked system, and first its own dependencies, unless they are
+  loaded. The person's fasls are used for a system when they make all compilation unnecessary."
   (unless (asdf:component-loaded-p system)
     (flet ((load-it () (asdf:load-system system :force-not (asdf:already-loaded-systems))))
       (dolist (other (remove system (asdf:required-components system :other-systems t :component-type 'asdf:system :goal-operation 'asdf:load-op)))
@@ -297,27 +306,28 @@
           (call-with-the-persons-fasls #'load-it)))))
 
 (defun generated-p (component)
-  "Returns true if another operation generates the Lisp text of COMPONENT from its file, as in
-  CFFI-GROVEL: the file itself is no Lisp text."
+  "Returns true if another operation generates the Lisp source of COMPONENT from its file, as in
+  CFFI-GROVEL. The file itself is then not Lisp source."
   (let ((compiled (first (ignore-errors (asdf:input-files (asdf:make-operation 'asdf:compile-op) component)))))
     (and compiled (not (same-file-p compiled (asdf:component-pathname component))))))
 
 (defun persons-fasl (component)
-  "The fasl of COMPONENT at the place of the person's own configuration of ASDF, or NIL."
-  (let ((asdf/session:*asdf-session* nil)) ; which keeps the names of files
+  "The existing fasl of COMPONENT where the person's own configuration of ASDF puts it, or NIL."
+  (let ((asdf/session:*asdf-session* nil)) ; a session caches file names
     (call-with-the-persons-fasls
      (lambda ()
        (let ((fasl (first (ignore-errors (asdf:output-files (asdf:make-operation 'asdf:compile-op) component)))))
          (and fasl (probe-file fasl)))))))
 
 (defun load-generated (component)
-  "Loads the person's fasl of COMPONENT, whose text is generated. Returns true if that succeeded."
+  "Loads the person's fasl of COMPONENT, whose source is generated. Returns true if that succeeded."
   (call-silently (lambda () (load (persons-fasl component)) t)
                  (constantly nil)))
 
 (defun changed-since-load-p (component)
-  "Returns true if the file of COMPONENT may differ from what was loaded of it, according to ASDF,
-  which compares times in seconds, or to the content that was compiled."
+  "Returns true if the file of COMPONENT may have changed since it was loaded. This is so if ASDF
+  knows no time of loading, if the file was not written in an earlier second than that time, or if
+  its content differs from the content that was compiled."
   (let ((loaded (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:load-op) component)))
         (written (ignore-errors (file-write-date (asdf:component-pathname component)))))
     (or (null loaded)
@@ -325,20 +335,22 @@
         (changed-content-p (asdf:component-pathname component)))))
 
 (defun loaded-file-facts (name)
-  "The JSON of the files of the system NAME in their order, each with whether it changed since it
-  was loaded."
+  "A list of JSON objects for the files of the system NAME in loading order: the path, and whether
+  the file may have changed since it was loaded."
   (mapcar (lambda (component)
             (object "path" (sb-ext:native-namestring (asdf:component-pathname component))
                     "changed" (bool (changed-since-load-p component))))
           (files-of-system name)))
 
 (defun check-system (asd name asd-files &key confined make-check problem at-definition step (wanted nil wanted-p))
-  "Checks the files of the system NAME, or of the first one that ASD defines, in order. If ASD is
-  NIL, ASD-FILES are searched. CONFINED is true if code is confined. MAKE-CHECK makes the CHECK of a
-  path. PROBLEM is called with a path and words when something fails outside the checks of files,
-  AT-DEFINITION with the definition's path once it is known, STEP with words before a step that
-  takes long. WANTED is a predicate on components: the system is then loaded in this image, and only
-  components that satisfy it are checked and loaded again. Returns the CHECKs."
+  "Checks the files of the system NAME in loading order, and returns the CHECKs. If NAME is NIL, the
+  system is the one that has the name of the file ASD, or else the first one that ASD defines. If
+  ASD is NIL, ASD-FILES and then ASDF are searched for NAME. CONFINED is true if code is confined.
+  MAKE-CHECK makes the CHECK of a path. PROBLEM is called with a path or NIL and a message when
+  something fails outside the checks of files. AT-DEFINITION is called with the definition's path
+  when it is known, and STEP with a message before a step that takes long. WANTED, if given, is a
+  predicate on components. The system is then one that is loaded in this image, and only components
+  that satisfy WANTED are checked and loaded again."
   (when asd (funcall at-definition asd))
   (multiple-value-bind (found names why) (if asd
                                              (multiple-value-bind (names why) (load-definition asd) (values asd names why))

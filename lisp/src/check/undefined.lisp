@@ -1,21 +1,22 @@
-;;;; Names that nothing defines. Every use is reported at the end of the text, when it is known that
-;;;; nothing in the text defines the name.
+;;;; Uses of undefined names. Each use is recorded during the compilation, and reported at the end
+;;;; of the compilation unit if the name is still undefined then.
 
 (in-package :consort)
 
 (defun undefined-now-p (name kind)
-  "Returns true if the compiler counts NAME among the undefined."
+  "Returns true if the compiler has recorded NAME as an undefined name of KIND."
   (some (lambda (warning)
           (and (eq (undefined-warning-kind warning) kind)
                (equal (undefined-warning-name warning) name)))
         (undefined-warnings)))
 
 (defun name-for-user (name)
-  "NAME, of a function, variable or type, as the current package sees it."
+  "NAME, of a function, variable or type, printed as in the current package."
   (let ((*print-pretty* nil) (*print-readably* nil)) (prin1-to-string name)))
 
 (defun undefined-finding (check name kind place)
-  "The finding that NAME, used at PLACE, is undefined."
+  "The finding that NAME of KIND (:FUNCTION, :VARIABLE or :TYPE) is undefined. PLACE is the span
+  (START . END) of the use."
   (let ((label (ecase kind (:function "function") (:variable "variable") (:type "type")))
         (symbol (if (consp name) (find-if #'symbolp (reverse name)) name)))
     (new-finding check (car place) (cdr place) :warning
@@ -25,8 +26,8 @@
                  :data (list "symbol" (and symbol (symbol-name symbol))))))
 
 (defun note-undefined-use (check name kind)
-  "Records that the compiler met NAME, which is undefined so far. For a function this is only the
-  first use; NOTE-FUNCTION-USES finds all."
+  "Records the use of NAME, which is undefined so far, at the compiler's present place. For
+  functions this record is tentative: NOTE-FUNCTION-USES replaces it by records of all uses."
   (multiple-value-bind (form span cons) (locate-context check)
     (let ((place (or (undefined-place check form cons name kind)
                      (and (not (eq form (check-form check)))
@@ -37,7 +38,7 @@
               (check-undefined check))))))
 
 (defun function-place (check name path)
-  "Returns the place of the function's NAME that the compiler refers to at PATH."
+  "Returns the span of the function's NAME at PATH, a source path of the compiler."
   (multiple-value-bind (form span cons) (locate-trail check (path-trail path))
     (flet ((head (list) (car-span check list)))
       (cond ((not (consp form)) span)
@@ -47,8 +48,8 @@
             (t (or (undefined-place check form cons name :function) span))))))
 
 (defun note-function-uses (check)
-  "Records every use of the undefined functions in the code that the compiler has just converted to
-  its intermediate representation."
+  "Records every use of undefined functions in the code that the compiler has just converted to its
+  intermediate representation."
   (dolist (warning (undefined-warnings))
     (when (eq (undefined-warning-kind warning) :function)
       (let* ((name (undefined-warning-name warning))
@@ -65,12 +66,12 @@
                                       nil start)
                   (check-undefined check))))))))
 
-;;; Keywords in calls of generic functions. The accepted keywords are known only when all methods
-;;; are known.
+;;; Keywords in calls of generic functions. These are checked at the end of the compilation unit,
+;;; because later methods may accept further keywords.
 
 (defun note-keyword-use (check name keywords)
-  "Records that the compiler met a call of the generic function NAME with KEYWORDS that it does not
-  accept so far."
+  "Records a call of the generic function NAME with KEYWORDS, which the function does not accept so
+  far."
   (multiple-value-bind (form span) (locate-context check)
     (dolist (keyword keywords)
       (let ((place (or (and (consp form) (unused-place check (places check form keyword :from (cdr form)) (list :keyword keyword)))
@@ -83,7 +84,7 @@
         (when *form-recorder* (note-keywords *form-recorder* (first (check-keyword-uses check))))))))
 
 (defun method-takes-keyword-p (name keyword)
-  "Returns true if a method that the image has on the generic function NAME takes KEYWORD."
+  "Returns true if a method that the image has on the generic function NAME accepts KEYWORD."
   (let ((function (and (fboundp name) (fdefinition name))))
     (and (typep function 'generic-function)
          (some (lambda (method)
@@ -93,8 +94,8 @@
                (sb-mop:generic-function-methods function)))))
 
 (defun take-unknown-keywords (check)
-  "Removes the recorded uses of keywords. Returns the findings for those that their generic
-  functions still do not accept, in the order of the text."
+  "Removes the recorded uses of keywords from CHECK. Returns the findings for keywords that their
+  generic functions still do not accept, in the order of the text."
   (sort (loop for (name keyword finding) in (reverse (shiftf (check-keyword-uses check) '()))
               when (handler-case (and (unknown-keyword-p name keyword) (not (method-takes-keyword-p name keyword)))
                      (error () nil))
@@ -102,14 +103,15 @@
         #'< :key #'finding-start))
 
 (defun unseen-name-p (checks name)
-  "Returns true if a form that could not be read, in a text of CHECKS, seems to define NAME."
+  "Returns true if a form that the compiler does not see, in a text of CHECKS, seems to define NAME.
+  Such a form was withheld or could not be read."
   (let ((symbol (if (consp name) (car (last name)) name)))
     (and (symbolp symbol)
          (some (lambda (check) (gethash (symbol-name symbol) (check-unseen-names check))) checks))))
 
 (defun take-undefined (check checks)
-  "Removes the recorded uses of undefined names. Returns the findings of CHECK for those that are
-  still undefined, in the order of the text. CHECKS: those of the compilation unit."
+  "Removes the recorded uses of undefined names from CHECK. Returns the findings for names that are
+  still undefined, in the order of the text. CHECKS are all checks of the compilation unit."
   (let ((uses (reverse (check-undefined check))))
     (setf (check-undefined check) '())
     (sort (loop for use in uses

@@ -1,34 +1,34 @@
 ;;;; The filter of a process that forks further ones: the processes of a chain (check/chain/). It is
 ;;;; a copy's filter that allows two more calls: clone with exactly the flags of fork and a key of
 ;;;; 64 bits in an argument that the kernel ignores for these flags, and prctl to end with the
-;;;; parent and to add a filter. It refuses every signal.
+;;;; parent and to add a filter. The filter refuses to send any signal.
 ;;;;
-;;;; The key is in the filter, which the kernel keeps, and in a pipe. It is in the memory of a
-;;;; process only between reading it and the return of the call. So code of the user that forks,
-;;;; starts a program or makes a thread is refused. Code that is written to read the pipe gets the
-;;;; key: its processes are equally confined, cannot leave the process group of the chain, and end
-;;;; with it.
+;;;; The kernel has the key in the filter, and a pipe has it. A process has the key in its memory
+;;;; only from reading the pipe until clone has returned. The user's code therefore cannot fork,
+;;;; start a program or make a thread by the usual functions. Code that is written to read the pipe
+;;;; gets the key. Its processes are confined in the same way, cannot leave the process group of the
+;;;; chain, and end with it.
 
 (in-package :consort)
 
 #+linux
 (progn
 
-(defconstant +key-low+ #x4b1d0a57 "A placeholder for the low half of the key in a program.")
-(defconstant +key-high+ #x7e3c91f6 "Stands for the high half.")
+(defconstant +key-low+ #x4b1d0a57 "A placeholder for the low half of the key in a filter.")
+(defconstant +key-high+ #x7e3c91f6 "A placeholder for the high half.")
 (defparameter *clone* '(clone 56 220))
 (defparameter *prctl* '(prctl 157 167))
 (defconstant +key-argument+ 2 "The argument parent_tid, which only CLONE_PARENT_SETTID uses.")
 
 (defun only-whole-value (argument low high)
-  "Instructions that refuse the call unless its 64-bit ARGUMENT has the halves LOW and HIGH;
-  otherwise the instructions after them run."
+  "Instructions that refuse the call with EPERM unless its 64-bit argument number ARGUMENT has the
+  halves LOW and HIGH. If it has, the next instructions run."
   (list (load-word (+ 16 (* 8 argument))) (jump-equal low 1 0) (answer +eperm+)
         (load-word (+ 20 (* 8 argument))) (jump-equal high 1 0) (answer +eperm+)))
 
 (defun prctl-ruling ()
-  "Allows *PRCTL-COMMANDS*, ending with the parent, and a further filter, which can only narrow this
-  one."
+  "The instructions for prctl. They allow *PRCTL-COMMANDS*, PR_SET_PDEATHSIG with SIGKILL, and
+  PR_SET_SECCOMP, since a further filter can only refuse more. Others are refused with EPERM."
   (append (list (load-argument 0))
           (loop for command in *prctl-commands* append (list (jump-equal command 0 1) (answer +allow+)))
           (list (jump-equal +pr-set-seccomp+ 0 1) (answer +allow+)
@@ -37,8 +37,9 @@
                 (answer +eperm+))))
 
 (defun chain-rulings ()
-  "The rules that only processes of a chain have. They allow no signals: the only process id that
-  the filter could know is that of the first process."
+  "The rules that only processes of a chain have, each (CALL-NUMBER . INSTRUCTIONS). They refuse to
+  send signals, because the filter could allow only the process id of the first process, and
+  other processes inherit the filter."
   (list (cons (number-here '(kill 62 129)) (refuse-call))
         (cons (number-here '(tkill 200 130)) (refuse-call))
         (cons (number-here '(tgkill 234 131)) (refuse-call))
@@ -51,8 +52,8 @@
               (prctl-ruling))))
 
 (defun put-key (address count key)
-  "Replaces the placeholders in the COUNT instructions at ADDRESS by the halves of the key, the
-  octets at the address KEY."
+  "Replaces the placeholders in the COUNT filter instructions at ADDRESS, of 8 octets each, by the
+  halves of the key at the address KEY."
   (loop for place from (+ address 4) by 8 repeat count
         do (let ((constant (sap-32 (int-sap place) 0)))
              (cond ((= constant +key-low+) (setf (sap-32 (int-sap place) 0) (sap-32 (int-sap key) 0)))
@@ -61,15 +62,15 @@
 (defconstant +key-octets+ 8)
 
 (defun read-key (descriptor key)
-  "Reads a key from DESCRIPTOR to the address KEY. Returns true if this succeeded."
+  "Reads a key from DESCRIPTOR to the address KEY. Returns true if all octets were read."
   (= +key-octets+ (call-c "read" sb-alien:long (sb-alien:int descriptor) (sb-alien:unsigned-long key) (sb-alien:unsigned-long +key-octets+))))
 
 (defun write-key (descriptor key)
   (= +key-octets+ (call-c "write" sb-alien:long (sb-alien:int descriptor) (sb-alien:unsigned-long key) (sb-alien:unsigned-long +key-octets+))))
 
 (defun confine-calls-of-chain (landlock pipe)
-  "Installs the filter, with a new key, and writes the key to PIPE, the write end of a pipe. Returns
-  true if both succeeded."
+  "Installs the filter, with a new random key, and writes the key to PIPE, the descriptor of a
+  pipe's write end. LANDLOCK as in FILTER-PROGRAM. Returns true if both succeeded."
   (and (seccomp-p)
        (let ((program (filter-program (sb-posix:getpid) landlock (chain-rulings))))
          (with-octets (key (0))
@@ -80,8 +81,9 @@
              (setf (sap-word (int-sap key) 0) 0))))))
 
 (defun fork-with-key (pipe-to-read pipe-to-write)
-  "Forks with the key, which is read from the pipe and written back to it. Returns the process id, 0
-  in the new process, -1 when the system refused."
+  "Forks with the key, which is read from the descriptor PIPE-TO-READ. The old process writes it
+  back to PIPE-TO-WRITE. Returns the process id, 0 in the new process, or -1 when the key could not
+  be read or the system refused."
   (with-octets (key (0))
     (without-interrupts
       (let ((pid (if (read-key pipe-to-read key)
@@ -95,14 +97,14 @@
         pid))))
 
 (defun forbid-fork ()
-  "Has the system refuse from now on to make processes for this one, whatever the key. Returns true
-  if the filter is in force."
+  "Installs a further filter by which this process can make no processes, even with the key. Returns
+  true if the filter was installed."
   (install-filter (list (load-word 0) (jump-equal (number-here *clone*) 0 1) (answer +eperm+) (answer +allow+))))
 
 ) ; #+linux
 
 #-linux
 (progn
-  (defun confine-calls-of-chain (landlock pipe) "There are no filters here." (declare (ignore landlock pipe)) nil)
-  (defun fork-with-key (pipe-to-read pipe-to-write) "There are no filters here." (declare (ignore pipe-to-read pipe-to-write)) -1)
-  (defun forbid-fork () "There are no filters here." nil))
+  (defun confine-calls-of-chain (landlock pipe) "Returns NIL: there are no filters here." (declare (ignore landlock pipe)) nil)
+  (defun fork-with-key (pipe-to-read pipe-to-write) "Returns -1: there are no filters here." (declare (ignore pipe-to-read pipe-to-write)) -1)
+  (defun forbid-fork () "Returns NIL: there are no filters here." nil))

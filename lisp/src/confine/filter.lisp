@@ -1,17 +1,19 @@
-;;;; The seccomp filter of a copy: a BPF program over struct seccomp_data (linux/filter.h,
-;;;; linux/seccomp.h). It finds a call by binary search in the list of allowed calls.
+;;;; The seccomp filter of a copy: a BPF program that examines struct seccomp_data (linux/filter.h,
+;;;; linux/seccomp.h). The program finds the rule for a system call by binary search in the numbers
+;;;; of the calls.
 
 (in-package :consort)
 
 #+linux
 (progn
 
-;;; Instructions, 64 bits each: code, jump if true, jump if false, constant.
+;;; Instructions, as integers of 64 bits: 16 bits of operation code, 8 bits each for the number of
+;;; instructions to skip if the condition is true and if it is false, and a constant of 32 bits.
 
 (defun instruction (code constant &optional (true 0) (false 0))
   (logior code (ash true 16) (ash false 24) (ash constant 32)))
 
-(defun load-word (offset) (instruction #x20 offset))           ; of struct seccomp_data
+(defun load-word (offset) (instruction #x20 offset))           ; at OFFSET octets in seccomp_data
 (defun jump (distance) (instruction #x05 distance))
 (defun jump-equal (constant true false) (instruction #x15 constant true false))
 (defun jump-any-bit (constant true false) (instruction #x45 constant true false))
@@ -24,30 +26,33 @@
 (defconstant +enosys+ (logior #x50000 38))
 
 (defun load-argument (n)
-  "Loads the low half of argument N: the kernel takes these arguments as 32 bits."
+  "The instruction that loads the low half of argument N of the system call. The kernel uses only
+  these 32 bits of the arguments that the filter examines."
   (load-word (+ 16 (* 8 n))))
 
-;;; Instructions that answer a call whose number was found.
+;;; Lists of instructions that decide on a system call after the rule for its number was found.
 
 (defun allow () (list (answer +allow+)))
 (defun refuse-call () (list (answer +eperm+)))
 
 (defun only-values (argument &rest values)
-  "Allows the call if its ARGUMENT is one of VALUES."
+  "Instructions that allow the call if the argument number ARGUMENT is one of VALUES."
   (append (list (load-argument argument))
           (loop for value in values append (list (jump-equal value 0 1) (answer +allow+)))
           (refuse-call)))
 
 (defun only-fcntl-commands ()
-  "Allows *FCNTL-COMMANDS*, and F_SETFL without O_ASYNC, which sends signals."
+  "Instructions that allow fcntl with *FCNTL-COMMANDS*, and with F_SETFL unless O_ASYNC is set.
+  O_ASYNC makes the kernel send signals."
   (append (list (load-argument 1))
           (loop for command in *fcntl-commands* append (list (jump-equal command 0 1) (answer +allow+)))
           (list (jump-equal 4 1 0) (answer +eperm+)
                 (load-argument 2) (jump-any-bit #o20000 0 1) (answer +eperm+) (answer +allow+))))
 
 (defun only-private-memory ()
-  "Allows mmap for private memory. check.memory_mb does not count other memory, such as that of a
-  file that is mapped for reading (/dev/zero) or made writable afterwards."
+  "Instructions that allow mmap only for private memory without MAP_HUGETLB. The memory limit
+  check.memory_mb does not count other memory, such as a shared mapping of /dev/zero or one that is
+  made writable afterwards."
   (list (load-argument 3)
         (jump-any-bit #x40000 0 1) (answer +eperm+) ; MAP_HUGETLB
         (keep-bits #x2f)                ; the type, MAP_ANONYMOUS
@@ -55,17 +60,19 @@
         (answer +eperm+)))
 
 (defconstant +o-tmpfile+ #o20000000)
-(defconstant +access-mode+ 3 "O_ACCMODE: reading is 0, writing 1, both 2. Linux also has 3, which
-  Landlock treats as neither.")
+(defconstant +access-mode+ 3 "O_ACCMODE, the mask of the access mode: 0 for reading, 1 for writing,
+  2 for both. Linux also accepts 3, which Landlock treats as neither reading nor writing.")
 
 (defun only-plain-modes (argument)
-  "Allows the call if its ARGUMENT, the mode of a new file, has no S_ISUID and S_ISGID."
+  "Instructions that allow the call if the argument number ARGUMENT, the mode of a new file, has
+  neither S_ISUID nor S_ISGID."
   (list (load-argument argument) (jump-any-bit #o6000 0 1) (answer +eperm+) (answer +allow+)))
 
 (defun only-known-access (argument)
-  "Refuses opening with the access mode 3, and truncating files that are opened for reading:
-  Landlock before its version 3 allows both. Refuses new files that run with their owner's rights.
-  The mode is the next argument."
+  "Instructions that allow open or openat, whose flags are the argument number ARGUMENT, with
+  exceptions. The access mode 3 is refused, because Landlock does not restrict it. O_TRUNC with
+  opening for reading is refused, because Landlock restricts truncation only from ABI version 3 on.
+  New files with S_ISUID or S_ISGID in their mode, the argument after the flags, are refused."
   (append
    (list (load-argument argument)
          (keep-bits (logior sb-posix:o-trunc +access-mode+))
@@ -79,16 +86,17 @@
    (only-plain-modes (1+ argument))))
 
 (defun only-reading (argument)
-  "Refuses opening that would write, create or truncate a file."
+  "Instructions that refuse open or openat if the argument number ARGUMENT, the flags, asks for
+  writing, creating or truncating a file."
   (list (load-argument argument)
         (jump-any-bit (logior +access-mode+ sb-posix:o-creat sb-posix:o-trunc +o-tmpfile+) 0 1)
         (answer +eperm+)
         (answer +allow+)))
 
 (defun rulings (pid landlock more)
-  "An alist from numbers of calls to the instructions that decide on them, for the copy PID, sorted
-  by number. LANDLOCK is true if Landlock guards the files. MORE are rules for other calls, or rules
-  that replace these."
+  "An alist from the numbers of system calls to the instructions that decide on them, sorted by
+  number. PID is the process id of the copy. LANDLOCK is true if Landlock restricts access to files.
+  MORE is an alist of the same kind, whose rules are added or replace those here."
   (flet ((open-flags (argument) (if landlock (only-known-access argument) (only-reading argument))))
     (let ((rulings (append
                     (loop for call in (append *allowed-calls* (when landlock *calls-that-change-files*))
@@ -112,8 +120,9 @@
       (sort (remove nil (append more (remove-if (lambda (ruling) (assoc (car ruling) more)) rulings)) :key #'car) #'< :key #'car))))
 
 (defun segments (rulings)
-  "RULINGS as a list of (START . INSTRUCTIONS), each for the numbers from START up to the next,
-  without gaps."
+  "RULINGS as a list of (START . INSTRUCTIONS), sorted by START, which covers all numbers from 0.
+  The INSTRUCTIONS decide on the calls from START up to the START of the next entry. Calls without a
+  rule are refused with EPERM, those after +LAST-KNOWN-CALL+ with ENOSYS."
   (let ((segments '()) (next 0))
     (flet ((add (start instructions)
              (unless (equal instructions (cdr (first segments))) (push (cons start instructions) segments))))
@@ -126,40 +135,43 @@
     (nreverse segments)))
 
 (defun search-tree (segments)
-  "Instructions that find the loaded number of a call in SEGMENTS and run the instructions there."
+  "Instructions that find the entry of SEGMENTS for the loaded number of a call by binary search,
+  and run that entry's instructions."
   (if (null (rest segments))
       (cdr (first segments))
       (let* ((half (floor (length segments) 2))
              (lower (search-tree (subseq segments 0 half)))
              (upper (search-tree (nthcdr half segments))))
-        ;; A conditional jump has a distance of 8 bits, so it only skips the following unconditional
-        ;; jump or not.
+        ;; The distance of a conditional jump has only 8 bits. The conditional jump here therefore
+        ;; only selects whether the unconditional jump after it, over the lower half, is run.
         (append (list (jump-at-least (car (nth half segments)) 0 1)
                       (jump (length lower)))
                 lower
                 upper))))
 
 (defun filter-program (pid landlock &optional more)
-  "The filter for the copy PID. LANDLOCK is true if Landlock guards the files. MORE are further
-  rules."
+  "The list of the instructions of the filter for the copy with the process id PID. LANDLOCK and
+  MORE are as in RULINGS."
   (append
    ;; System calls of another architecture (32-bit code) are refused.
    (list (load-word 4) (jump-equal (first *machine*) 1 0) (answer +eperm+)
          (load-word 0))
-   #+x86-64 (list (jump-at-least #x40000000 0 1) (answer +eperm+)) ; the x32 calls
+   #+x86-64 (list (jump-at-least #x40000000 0 1) (answer +eperm+)) ; system calls of the x32 ABI
    (search-tree (segments (rulings pid landlock more)))))
 
 (defconstant +pr-set-seccomp+ 22)
 (defconstant +pr-get-seccomp+ 21)
 
 (defun seccomp-p ()
-  "Returns true if this kernel and this machine support Consort's filters."
+  "Returns true if the kernel supports seccomp and Consort has the numbers of the system calls of
+  this machine's architecture."
   (and *machine* (>= (call-c "prctl" sb-alien:int (sb-alien:int +pr-get-seccomp+)) 0)))
 
 (defun install-filter (program &optional (complete #'identity))
-  "Has the system apply PROGRAM to every call from now on, also to calls of processes that this one
-  makes. COMPLETE is called first, with the address of the instructions, which are erased
-  afterwards. Returns true if the filter is in force."
+  "Installs the filter PROGRAM, a list of instructions, for the calling thread and the threads and
+  processes that it creates later. COMPLETE is called first with the address of the instructions,
+  and may change them. That copy of the instructions is overwritten with zeros afterwards. Returns
+  true if the filter is in force."
   (let ((code (make-array (length program) :element-type '(unsigned-byte 64) :initial-contents program)))
     (with-pinned-objects (code)
       (let ((address (sap-integer (vector-sap code))))
@@ -172,7 +184,8 @@
           (fill code 0))))))
 
 (defun confine-calls (landlock)
-  "Installs the filter. Returns true if it is in force."
+  "Installs the filter of a copy in this process. LANDLOCK is as in RULINGS. Returns true if the
+  filter is in force."
   (and (seccomp-p)
        (install-filter (filter-program (sb-posix:getpid) landlock))))
 

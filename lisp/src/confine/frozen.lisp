@@ -1,6 +1,7 @@
-;;;; The filter of a frozen failure (debug/frozen.lisp), which runs no code of the user's: a copy's
-;;;; filter that also allows fork, signals to the processes it makes, and further filters. A process
-;;;; that it forks narrows this to the filter of an ordinary copy before code of the user runs.
+;;;; The system-call filter of the process of a frozen failure (debug/frozen.lisp), which runs no
+;;;; code of the user's. This filter allows what a copy's filter allows, and also fork, signals to
+;;;; the forked processes, and the installation of further filters. A forked process installs the
+;;;; filter of an ordinary copy before code of the user runs.
 
 (in-package :consort)
 
@@ -8,8 +9,9 @@
 (progn
 
 (defun frozen-rulings ()
-  "The rules that only the filter of a frozen failure has. With Landlock from version 6 on, its
-  signals reach only the processes that it forked."
+  "The rules that only the filter of a frozen failure has: conses of a system call's number and its
+  instructions. From version 6 on, Landlock limits the allowed signals to the processes that this
+  one forked."
   (list (cons (number-here '(kill 62 129)) (allow))
         (cons (number-here '(tkill 200 130)) (allow))
         (cons (number-here '(tgkill 234 131)) (allow))
@@ -18,7 +20,8 @@
         (cons (number-here *prctl*) (prctl-ruling))))
 
 (defun confine-calls-of-frozen (landlock)
-  "Installs the filter of a frozen failure. True when it is in force."
+  "Installs the filter of a frozen failure. LANDLOCK is true if Landlock guards the files. Returns
+  true if the filter is in force."
   (and (seccomp-p)
        (install-filter (filter-program (sb-posix:getpid) landlock (frozen-rulings)))))
 
@@ -26,4 +29,4 @@
 
 #-linux
 (progn
-  (defun confine-calls-of-frozen (landlock) "There are no filters here." (declare (ignore landlock)) nil))
+  (defun confine-calls-of-frozen (landlock) "Returns NIL: this system has no filters." (declare (ignore landlock)) nil))

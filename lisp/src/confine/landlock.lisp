@@ -1,5 +1,6 @@
-;;;; Landlock (linux/landlock.h) restricts access to files by their directories, irrevocably. The
-;;;; numbers of its calls are the same on every machine.
+;;;; Landlock (linux/landlock.h) restricts a process's access to files by their directories. The
+;;;; process cannot lift the restriction. The numbers of Landlock's system calls are the same on all
+;;;; architectures.
 
 (in-package :consort)
 
@@ -14,11 +15,11 @@
 (defconstant +landlock-restrict-self+ 446)
 
 (defun landlock-abi ()
-  "The version of Landlock that is used, 0 for none."
+  "The version (ABI) of Landlock that is used; 0 if the kernel has none."
   (min *landlock-limit* (max 0 (system-call +landlock-create-ruleset+ 0 0 1))))
 
 (defun landlock-rights (abi)
-  "Every right to files that ABI knows, as bits."
+  "The bits of all rights to files that the version ABI of Landlock has."
   (cond ((>= abi 5) #xffff)             ; and ioctl on devices
         ((>= abi 3) #x7fff)             ; and truncating
         ((>= abi 2) #x3fff)             ; and moving between directories
@@ -28,19 +29,22 @@
 (defconstant +read-file+ #b100)
 (defconstant +read-rights+ #b1100 "Reading files and directories.")
 (defconstant +scratch-rights+ #b0110000110110010
-  "Writing, making, removing, moving and cutting plain files and directories; no devices, sockets,
-  FIFOs and links, and no program to run.")
+  "The bits of the rights to write, make, remove, move and truncate plain files and to make and
+  remove directories. Making devices, sockets, FIFOs and symbolic links, and executing files, are
+  not among them.")
 (defconstant +o-path+ #o10000000)
 (defconstant +o-cloexec+ #o2000000)
 
 (defun open-at (path flags)
-  "A descriptor of PATH opened with FLAGS; negative if opening failed."
+  "Opens PATH with the open(2) flags FLAGS. Returns the descriptor; a negative number on an error."
   (let ((octets (sb-ext:string-to-octets path :null-terminate t)))
     (with-pinned-objects (octets)
       (system-call (number-here '(openat 257 56)) (ldb (byte 64 0) -100) (sap-integer (vector-sap octets)) flags 0))))
 
 (defun allow-beneath (ruleset path rights)
-  "Adds a rule to RULESET that grants RIGHTS beneath PATH, if PATH exists. A link grants nothing."
+  "Adds a rule to RULESET, a descriptor, that grants RIGHTS to PATH and to all below it. Returns
+  true on success, and also if PATH cannot be opened, such as when it does not exist. A symbolic
+  link is not followed."
   (let ((descriptor (open-at path (logior +o-path+ +o-cloexec+ sb-posix:o-nofollow))))
     (or (minusp descriptor)
         (unwind-protect
@@ -50,10 +54,12 @@
           (sb-posix:close descriptor)))))
 
 (defun confine-files (directory readable &optional own-network)
-  "Gives up writing except below DIRECTORY (NIL: everywhere), reading except beneath READABLE
-  (names; a directory's ends with a slash), executing, TCP unless the network is the copy's own, and
-  signals to others. Returns the version of Landlock that enforces this, or 0 if there is none. If
-  Landlock fails, returns NIL and the system's message."
+  "Restricts this process for good. Files can be written only below DIRECTORY, or nowhere if that is
+  NIL, and read only there and below READABLE, a list of names; the name of a directory ends with a
+  slash. /dev/null can be read and written. No file can be executed. From version 4 of Landlock on,
+  TCP is denied unless OWN-NETWORK is true. From version 6 on, signals and connections by abstract
+  Unix sockets to processes outside are denied. Returns the version that is used, or 0 if the kernel
+  has no Landlock. If Landlock fails, returns NIL and the system's message."
   (let ((abi (landlock-abi)))
     (if (zerop abi)
         0

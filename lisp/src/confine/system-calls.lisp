@@ -1,6 +1,6 @@
-;;;; The system calls that a copy needs: for reading files, for writing below its scratch directory,
-;;;; for memory, time and its own signals. Every other call is refused, also those that a later
-;;;; kernel adds.
+;;;; The system calls that a copy may make: for reading files, for writing below its scratch
+;;;; directory, for memory, time and its own signals. All others are refused, including those that a
+;;;; later kernel adds.
 
 (in-package :consort)
 
@@ -8,14 +8,16 @@
 (progn
 
 (defmacro system-call (number &rest arguments)
-  "The system call NUMBER with unsigned ARGUMENTS: its result, negative when it failed."
+  "Makes the system call NUMBER with ARGUMENTS, unsigned words. Returns the result; -1 when it
+  failed."
   `(sb-alien:alien-funcall
     (sb-alien:extern-alien "syscall" (function sb-alien:long sb-alien:long
                                                ,@(loop repeat (length arguments) collect 'sb-alien:unsigned-long)))
     ,number ,@arguments))
 
 (defmacro with-octets ((address words &optional (size (* 8 (length words)))) &body body)
-  "Runs BODY with ADDRESS the address of SIZE octets that hold WORDS, each of 64 bits."
+  "Runs BODY with the variable ADDRESS bound to the address of SIZE octets. They begin with WORDS,
+  of 64 bits each, and are zero after these. The address is valid only in BODY."
   (let ((memory (gensym "MEMORY")) (sap (gensym "SAP")))
     `(let* ((,memory (make-array (max 1 (ceiling ,size 8)) :element-type '(unsigned-byte 64) :initial-element 0)))
        (with-pinned-objects (,memory)
@@ -26,10 +28,11 @@
 
 (defparameter *machine*
   #+x86-64 '(#xc000003e first) #+arm64 '(#xc00000b7 second) #-(or x86-64 arm64) nil
-  "The kernel's name for this machine, and the position of its number for a call in these lists.")
+  "(ARCHITECTURE FUNCTION): the kernel's AUDIT_ARCH constant for this machine, and the function that
+  takes its call number from the two numbers in these lists. NIL for other machines.")
 
 (defun number-here (call)
-  "The number of CALL, (NAME X86-64 ARM64), on this machine, or NIL."
+  "The number of CALL, (NAME X86-64 ARM64), on this machine; NIL if the machine has no such call."
   (funcall (second *machine*) (rest call)))
 
 (defparameter *allowed-calls*
@@ -61,20 +64,21 @@
     (getpid 39 172) (getppid 110 173) (getpgrp 111 nil) (getpgid 121 155) (getsid 124 156) (getpriority 140 141)
     (getuid 102 174) (geteuid 107 175) (getgid 104 176) (getegid 108 177) (getgroups 115 158) (getresuid 118 148) (getresgid 120 150)
     (capget 125 90) (uname 63 160) (sysinfo 99 179) (getrusage 98 165) (getrlimit 97 163) (setrlimit 160 164) (getrandom 318 278))
-  "Calls that are allowed whatever their arguments: name, number on x86-64, number on arm64. None of
-  them makes links, devices, FIFOs, sockets or shared memory.")
+  "The calls that are allowed with any arguments: (NAME X86-64 ARM64), with NIL for a machine that
+  lacks the call. None of them makes links, devices, FIFOs, sockets or shared memory.")
 
 (defparameter *calls-that-change-files*
   '((rename 82 nil) (renameat 264 38) (unlink 87 nil) (unlinkat 263 35) (mkdir 83 nil) (mkdirat 258 34) (rmdir 84 nil))
-  "Calls that are allowed if Landlock decides about the file. In this case creat is also allowed,
-  depending on its mode, and renameat2, depending on its flags.")
+  "The calls that are allowed only if Landlock is in force, which then checks the file. In this case
+  creat with certain modes and renameat2 with certain flags are also allowed.")
 
 (defparameter *unknown-calls*
   '((clone3 435 435) (openat2 437 437))
-  "Calls that are refused with ENOSYS, as if the kernel did not have them. The C library, and
-  carefully written code, then use another call, whose arguments the filter can examine.")
+  "The calls that are refused with ENOSYS, as if the kernel did not have them. The C library and
+  most programs then use an older call, whose arguments the filter can examine.")
 
-(defconstant +last-known-call+ 470 "Calls with greater numbers are newer than these lists, and refused as unknown ones.")
+(defconstant +last-known-call+ 470 "The greatest call number that these lists cover. Greater
+  numbers are refused with ENOSYS.")
 
 ;;; Calls with several commands
 
@@ -82,19 +86,19 @@
   ;; F_DUPFD F_GETFD F_SETFD F_GETFL F_GETLK F_DUPFD_CLOEXEC F_GETPIPE_SZ. F_SETFL is filtered by
   ;; its flags.
   '(0 1 2 3 5 1030 1032)
-  "The allowed commands of fcntl: none for locks, leases, and receivers of signals of a
-  descriptor.")
+  "The allowed commands of fcntl. None of them sets locks, leases, or the receiver of a descriptor's
+  signals.")
 
 (defparameter *ioctl-commands*
   '(#x5401 #x5413 #x541B #x5421 #x5450 #x5451) ; TCGETS TIOCGWINSZ FIONREAD FIONBIO FIONCLEX FIOCLEX
-  "The allowed commands of ioctl: none that sets owners of signals, or changes files, terminals or
-  devices.")
+  "The allowed commands of ioctl. None of them sets the receiver of signals, or changes files,
+  terminals or devices.")
 
 (defparameter *advices*
   ;; NORMAL RANDOM SEQUENTIAL WILLNEED DONTNEED FREE HUGEPAGE NOHUGEPAGE DONTDUMP DODUMP
   '(0 1 2 3 4 8 14 15 16 17)
-  "The kinds of advice of madvise, without those that swap memory out, share it with others or harm
-  pages.")
+  "The allowed kinds of advice of madvise. The others swap memory out, share it with other
+  processes, or make pages fail.")
 
 (defparameter *prctl-commands*
   ;; GET_PDEATHSIG GET_DUMPABLE SET_NAME GET_NAME GET_SECCOMP CAPBSET_READ GET_NO_NEW_PRIVS

@@ -1,5 +1,5 @@
-//! The requests in progress. The number of requests is limited, and each has exactly one answer,
-//! also if its handler panics.
+//! The requests in progress of a debugger connection. Their number is limited. Each request gets
+//! exactly one answer, also if its handler panics, unless the connection ends first.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -13,7 +13,8 @@ use super::outgoing::Sender;
 use super::protocol::{Message, Request};
 use crate::session::requests::{self, ClientQuota};
 
-/// The largest number of requests in progress. A debugger has a few. Evaluations wait their turn.
+/// The maximum number of requests in progress, including evaluations that wait for others. A
+/// debugger usually has a few.
 const MAX_CONCURRENT_REQUESTS: usize = 256;
 const PANICKED: &str = "This is a bug in Consort; please report it with the log. The debugger continues.";
 
@@ -31,9 +32,10 @@ impl Handlers {
         Handlers { out, running: JoinSet::new(), quota: ClientQuota::default(), requests: HashMap::new() }
     }
 
-    /// Polls the handler of a request once, so that requests begin in the order in which they
-    /// arrived. The rest is a task on the handlers' threads. `handler` sends the answer, unless
-    /// there are too many requests.
+    /// Starts the handler of a request. The first poll is done here, so that requests begin in the
+    /// order in which they arrived. The rest runs as a task on the handlers' threads. `handler`
+    /// sends the answer. If there are too many requests, `handler` is not run, and an error is
+    /// sent.
     pub(super) fn start(&mut self, request: &Request, handler: impl Future<Output = ()> + Send + 'static) {
         let (number, command) = (request.seq, request.command.clone());
         if self.running.len() >= MAX_CONCURRENT_REQUESTS {
@@ -54,7 +56,8 @@ impl Handlers {
         }
     }
 
-    /// Waits until a handler is done. Waits forever if none runs.
+    /// Waits until a handler has finished, and answers its request if it panicked. Never returns if
+    /// no handler is running.
     pub(super) async fn reap(&mut self) {
         match self.running.join_next_with_id().await {
             Some(Ok((task, ()))) => drop(self.requests.remove(&task)),
@@ -73,11 +76,12 @@ impl Handlers {
         self.running.is_empty()
     }
 
-    /// Drops the requests in progress.
+    /// Aborts the requests in progress. They get no answer.
     pub(super) async fn shutdown(&mut self) {
         self.running.shutdown().await;
     }
 
+    /// Logs the panic of a handler, and answers its request with an error.
     fn panicked(&self, number: u64, command: &str, panic: &(dyn std::any::Any + Send)) {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");

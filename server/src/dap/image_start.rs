@@ -1,6 +1,6 @@
-//! Messages in the client's console about a start of the image that takes long, as when the image's
-//! core is built. Until the image has started, a client's evaluations have no answer, and some
-//! clients report that as a fault.
+//! Messages in the client's console about a slow start of the image, for example one that first
+//! builds the image's core. A client's evaluations are not answered before the image has started,
+//! and some clients report the missing answer as a fault.
 
 use std::time::Duration;
 
@@ -17,14 +17,16 @@ pub(super) enum ImageStart {
     /// The image is not starting.
     #[default]
     Over,
-    /// The start has not been reported.
+    /// The image has been starting since `since`, and the client has not been told. `what` is the
+    /// current step of the start.
     Unreported { since: Instant, what: String },
-    /// The start has been reported.
+    /// The image is starting, and the client has been told.
     Reported,
 }
 
 impl ImageStart {
-    /// Records a state of the image. Returns the message that is due when a reported start ends.
+    /// Records a new state of the image. Returns the message for the console if a reported start
+    /// has succeeded or failed, and `None` otherwise.
     pub(super) fn note(&mut self, state: &ImageState) -> Option<String> {
         if let ImageState::Starting { what } = state {
             match self {
@@ -41,8 +43,8 @@ impl ImageStart {
         }
     }
 
-    /// Waits until the start has taken long. Waits forever if it has been reported, or if the image
-    /// is not starting.
+    /// Waits until an unreported start has lasted [`DELAY`]. Never returns if the start has been
+    /// reported or the image is not starting.
     pub(super) async fn overdue(&self) {
         match self {
             ImageStart::Unreported { since, .. } => tokio::time::sleep_until(*since + DELAY).await,
@@ -50,7 +52,8 @@ impl ImageStart {
         }
     }
 
-    /// Returns the report of a start that takes long.
+    /// Marks an unreported start as reported, and returns the message for the console. Returns
+    /// `None` if the start has been reported or the image is not starting.
     pub(super) fn report(&mut self) -> Option<String> {
         match std::mem::replace(self, ImageStart::Reported) {
             ImageStart::Unreported { what, .. } => {

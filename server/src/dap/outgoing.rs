@@ -1,4 +1,4 @@
-//! The messages to a client, with a limit on those that it has not read.
+//! The queue of messages to a DAP client, with a limit on the bytes that wait for the client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::protocol::Message;
 
-/// The maximum number of bytes that wait for a client. Beyond it, the connection is closed.
+/// The maximum number of bytes that wait for a client. A client that leaves more unread loses its
+/// connection.
 pub(super) const MAX_UNREAD_BYTES: usize = 64 << 20;
 
-/// The end of a queue into which messages are put. Clones share the queue.
+/// The end of the queue at which messages are added. Clones share the queue.
 #[derive(Debug, Clone)]
 pub(super) struct Sender {
     queue: mpsc::UnboundedSender<Vec<u8>>,
@@ -21,7 +22,7 @@ pub(super) struct Sender {
     closed: CancellationToken,
 }
 
-/// The end of a queue from which messages are written to the client.
+/// The end of the queue from which messages are written to the client.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     queue: mpsc::UnboundedReceiver<Vec<u8>>,
@@ -29,7 +30,7 @@ pub(super) struct Outgoing {
     closed: CancellationToken,
 }
 
-/// Returns the two ends of a queue in which at most `limit` bytes wait for the client.
+/// Creates a queue in which at most `limit` bytes wait for the client, and returns its two ends.
 pub(super) fn channel(limit: usize) -> (Sender, Outgoing) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let (unread, closed) = (Arc::<AtomicUsize>::default(), CancellationToken::new());
@@ -40,7 +41,8 @@ pub(super) fn channel(limit: usize) -> (Sender, Outgoing) {
 }
 
 impl Sender {
-    /// Queues a message. Nothing is queued after the end of the connection.
+    /// Queues a message. If more bytes than the limit then wait, discards the message and marks the
+    /// connection as closed. Discards every message after that.
     pub(super) fn send(&self, message: Message) {
         if self.closed.is_cancelled() {
             return;
@@ -51,17 +53,17 @@ impl Sender {
             tracing::warn!("a debugger has not read {unread} bytes: giving it up");
             return self.closed.cancel();
         }
-        let _ = self.queue.send(body); // the client may have left
+        let _ = self.queue.send(body); // fails if the client has disconnected
     }
 
-    /// Resolves once the client does not read any more, or cannot be written to.
+    /// Resolves once the limit was exceeded or a write to the client failed.
     pub(super) async fn closed(&self) {
         self.closed.cancelled().await;
     }
 }
 
 impl Outgoing {
-    /// Writes the queued messages, until the last sender is gone or the connection has ended.
+    /// Writes the queued messages, until the last [`Sender`] is dropped or a write fails.
     pub(super) async fn write_to<W: AsyncWrite + Unpin>(mut self, mut write: W) {
         let mut seq = 0;
         while let Some(body) = self.queue.recv().await {

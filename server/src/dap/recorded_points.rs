@@ -1,5 +1,5 @@
-//! Breakpoints in a recording. They are lines with which the recording's events are compared. No
-//! probe is set for them.
+//! Breakpoints in a recording. Each breakpoint is a line with which the positions of the recorded
+//! events are compared. No probe is set in the image.
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,8 @@ const NO_FORM: &str = "No recorded definition has a form on this line.";
 const PLAIN: &str = "Conditions, hit counts and log messages are not looked at in a recording: the line alone counts.";
 const NO_FUNCTIONS: &str = "A recording has breakpoints on lines: set one on the first line of the function.";
 
-/// Returns the client's breakpoints in the form that a recording takes. Those without a line are
-/// left out.
+/// Returns the client's breakpoints in the form that a query of a recording takes. Breakpoints
+/// without a line are left out.
 pub(super) fn all(replay: &Replay) -> Vec<RecordingBreakpoint> {
     let requested = lock(&replay.requested_breakpoints);
     requested
@@ -34,23 +34,28 @@ fn recorded(file: &Path, point: &RequestedBreakpoint) -> Option<RecordingBreakpo
     Some(RecordingBreakpoint { id: point.id, file: file.to_owned(), line: point.line?, column: point.column })
 }
 
-/// Handles `setBreakpoints`.
+/// Handles the request `setBreakpoints`, which replaces the breakpoints of one file.
 pub(super) async fn set(connection: &Connection, replay: &Replay, arguments: SetBreakpoints) -> Answer {
     let file = arguments.source.and_then(|source| source.path).ok_or("There are breakpoints only in files.")?;
     let points = lock(&replay.requested_breakpoints).replace(&file, arguments.breakpoints);
     Ok(json!({"breakpoints": places(connection, replay, &file, &points).await?}))
 }
 
-/// Handles `setFunctionBreakpoints`. Each breakpoint is refused.
+/// Returns the answer to `setFunctionBreakpoints`, in which no breakpoint is verified.
 pub(super) fn functions(breakpoints: &[SourceBreakpoint]) -> Value {
     let refused = json!({"verified": false, "message": NO_FUNCTIONS});
     json!({"breakpoints": vec![refused; breakpoints.len()]})
 }
 
-/// Takes over the breakpoints that the client set before it reported that it steps through a
-/// recording.
+/// Moves the breakpoints that the client set before it began to step through a recording from the
+/// image to the recording. Sends a `breakpoint` event for each breakpoint of a file.
+///
+/// # Errors
+///
+/// The message of a query of the recording that failed. Breakpoints of later files are then not
+/// reported to the client.
 pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Result<(), String> {
-    // The lock waits until breakpoints that are being set are set.
+    // Another request that is setting breakpoints holds this lock until all of them are set.
     drop(connection.setting.lock().await);
     let before = lock(&connection.requested_breakpoints).clone();
     breakpoints::clear(connection).await;
@@ -69,7 +74,12 @@ pub(super) async fn take_over(connection: &Connection, replay: &Replay) -> Resul
     Ok(())
 }
 
-/// Returns the answer about each breakpoint of a file.
+/// Returns a DAP `Breakpoint` object for each of `points`, the breakpoints of `file`. A breakpoint
+/// is verified if a recorded definition has a form on the line.
+///
+/// # Errors
+///
+/// The message says that a breakpoint has no line, or why the query of the recording failed.
 async fn places(
     connection: &Connection,
     replay: &Replay,

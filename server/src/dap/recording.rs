@@ -1,5 +1,5 @@
-//! A debugger's view of a recording: `attach` or `launch` with `recording`, and the requests of a
-//! client that steps through it. No program runs. Each stop is an event of the recording.
+//! Debug sessions that step through a recording: `attach` or `launch` with `recording`, and the
+//! requests after it. No program runs. Each stop is at an event of the recording.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::model::image::ImageError;
 use crate::model::recording::RecordedMoment;
 use crate::session::recordings::{ReplayBegin, ReplayStep};
 
-/// The capabilities that a recording does not have: all that would change a program.
+/// The capabilities of other debug sessions that a session for a recording does not have.
 const EXCLUDED: [&str; 9] = [
     "supportsRestartFrame",
     "supportsSetVariable",
@@ -26,14 +26,14 @@ const EXCLUDED: [&str; 9] = [
     "supportsCompletionsRequest",
 ];
 
-/// The id of the only thread.
+/// The id of the only thread that the client sees.
 const THREAD: u64 = 1;
 
-/// Returns the recording that the client steps through, from the `attach` or `launch` that names
-/// it.
+/// Returns the state of the client in its recording. An `attach` or `launch` that names a recording
+/// creates the state. `None` means that the client has no recording.
 ///
 /// # Errors
-/// The request names a second recording, or cannot be read.
+/// The client has a recording already and the request names one, or the arguments are invalid.
 pub(super) fn replay<'a>(connection: &'a Connection, request: &Request) -> Result<Option<&'a Replay>, String> {
     if !matches!(request.command.as_str(), "attach" | "launch") {
         return Ok(connection.replay.get());
@@ -82,14 +82,14 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
     match connection.session.ask_recording(replay.number, &ReplayBegin {}).await {
         Ok(moment) => *at = Some(moment),
         Err(error) => {
-            // A recording without moments to step through fails, too.
+            // The query also fails for a recording that has no event to stop at.
             connection.terminated();
             return Err(error_message(error));
         }
     }
     recorded_points::take_over(connection, replay).await?;
     let mut capabilities = capabilities();
-    // dape takes the event for all capabilities that there are, so all are in it.
+    // dape replaces all capabilities by those of the event. Therefore the event contains all.
     for excluded in EXCLUDED {
         capabilities[excluded] = json!(false);
     }
@@ -98,8 +98,8 @@ async fn begin(connection: &Connection, replay: &Replay) -> Answer {
     Ok(json!({}))
 }
 
-/// Returns the message of a query that failed. Ends the debug session, unless only this query has
-/// no answer.
+/// Returns the message of a query that failed. Ends the debug session, unless the error is
+/// [`ErrorKind::NO_ANSWER`], which concerns this query only.
 fn failed_query(connection: &Connection, error: ImageError) -> String {
     let goes_on = matches!(&error, ImageError::Refused { kind, .. } if *kind == ErrorKind::NO_ANSWER);
     if !goes_on {
@@ -108,7 +108,7 @@ fn failed_query(connection: &Connection, error: ImageError) -> String {
     error_message(error)
 }
 
-/// Reports the first moment to the client, after `configurationDone`.
+/// Reports the first moment to the client as a stop, after `configurationDone`.
 pub(super) async fn report_start(connection: &Connection) {
     let Some(replay) = connection.replay.get() else { return };
     if let Some(moment) = replay.at.lock().await.as_ref() {
@@ -149,7 +149,8 @@ fn report_stop(connection: &Connection, replay: &Replay, moment: &RecordedMoment
     connection.moment(body);
 }
 
-/// Returns the text of a moment: the error, or the form with its value.
+/// Returns the text of a moment: the error, or the form with its value, if any, and the message of
+/// the check that found the value wrong, if any.
 fn stop_text(connection: &Connection, replay: &Replay, moment: &RecordedMoment) -> String {
     if moment.reason == "error"
         && let Some((kind, message)) = error_of(connection, replay)
@@ -166,7 +167,8 @@ fn stop_text(connection: &Connection, replay: &Replay, moment: &RecordedMoment) 
     }
 }
 
-/// Returns the type and the text of the error with which the recorded code ended.
+/// Returns the type and the message of the error with which the recorded code ended. Returns `None`
+/// if it ended without an error, or the recording no longer exists.
 fn error_of(connection: &Connection, replay: &Replay) -> Option<(String, String)> {
     // If the recording is gone, the next step reports that.
     let error = connection.session.recorded_error(replay.number).ok().flatten()?;

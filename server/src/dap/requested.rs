@@ -1,4 +1,4 @@
-//! The breakpoints that a client requests, each with a number that it keeps.
+//! The breakpoints that a DAP client requests. Each keeps its number while it is requested.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,20 @@ use serde_json::Value;
 use super::protocol::SourceBreakpoint;
 use crate::model::breakpoint::RequestedBreakpoint;
 
-/// The breakpoints of a client, with the last body that the client got for each.
+/// The requested breakpoints of a client. Each has the last DAP `Breakpoint` object that was sent
+/// to the client for it, or `Null` if none was sent yet.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestedBreakpoints {
+    /// The last number that was assigned.
     last: u64,
-    /// The breakpoints by file. Those at functions have an empty path.
+    /// The breakpoints by file. Function breakpoints are under the empty path.
     pub(super) files: BTreeMap<PathBuf, Vec<(RequestedBreakpoint, Value)>>,
 }
 
 impl RequestedBreakpoints {
-    /// Replaces the requested breakpoints of a file. A breakpoint that was requested before keeps
-    /// its number.
+    /// Replaces the requested breakpoints of a file, and returns the new ones with their numbers.
+    /// A breakpoint that was also requested before, with the same position, conditions and log
+    /// message, keeps its number.
     pub(super) fn replace(&mut self, file: &Path, requested: Vec<SourceBreakpoint>) -> Vec<RequestedBreakpoint> {
         let mut before = self.files.remove(file).unwrap_or_default();
         let mut points = Vec::new();
@@ -41,7 +44,8 @@ impl RequestedBreakpoints {
         points
     }
 
-    /// Returns the files and lines of the breakpoints that are not in force.
+    /// Returns the files and lines of the breakpoints that have not been verified. Function
+    /// breakpoints, which have no line, are left out.
     pub(super) fn waiting(&self) -> Vec<(PathBuf, usize)> {
         let in_files = self.files.iter().flat_map(|(file, points)| points.iter().map(move |one| (file, one)));
         let waiting = in_files.filter(|(_, (_, told))| told["verified"] != true);

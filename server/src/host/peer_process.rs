@@ -1,5 +1,5 @@
-//! The program at the other end of a connection. It tells a person who gave an answer, and shows
-//! whether an editor still runs.
+//! The program at the other end of a connection. Messages name it as the client that gave an
+//! answer, and its process shows whether an editor still runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use crate::image::process_table;
 use crate::session::EditorProcess;
 
-/// Describes a client's process, such as `nvim (process 4100)`. For a bridge of Consort, describes
-/// the program that started the bridge. The information comes from the kernel, not from the client.
+/// Describes the program of a client's process id, such as `nvim (process 4100)`. For a bridge of
+/// Consort, describes the program that started the bridge. The information comes from the kernel,
+/// not from the client.
 pub(super) fn describe(process: u32) -> String {
     program_and_number(starter(process))
 }
 
-/// Returns the process that [`describe`] names, or `None` if the system does not report when it
-/// started.
+/// Returns the process that [`describe`] names. Returns `None` if the system does not report the
+/// start time of the process.
 pub(super) fn editor(process: u32) -> Option<EditorProcess> {
     let pid = starter(process);
     Some(EditorProcess { pid, started: process_table::started(pid)? })
@@ -35,12 +36,14 @@ fn program_and_number(process: u32) -> String {
     }
 }
 
-/// Returns the file of a process's program. The name that a process gives itself is not used.
+/// Returns the path of a process's executable, or `None` if the system does not report it. The name
+/// that a process gives itself is not used.
 fn program(process: u32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/exe")).ok()
 }
 
-/// Returns the file of this process's own program. The file may have been replaced since the start.
+/// Returns the path of this process's executable, empty if unknown. If the file was replaced since
+/// the start, the system appends ` (deleted)` to the path.
 fn own_program() -> PathBuf {
     program(std::process::id()).unwrap_or_default()
 }

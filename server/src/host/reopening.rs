@@ -1,9 +1,10 @@
-//! The documents of editors whose host was killed. The next host waits until the editors' bridges
-//! have opened them again. Until then, it does not take a file on the disk for the current text.
+//! The wait of a new host for the documents of editors whose host was killed. The host waits until
+//! the editors' bridges have opened them again. Until then, it does not assume that a file on disk
+//! has the current text.
 //!
-//! Each `consort lsp` holds a shared lock on a file in the runtime directory. It also holds a name,
-//! for the case that the directory is removed. A killed host leaves the file, and the bridges keep
-//! their locks and names until the new host has their documents.
+//! Each `consort lsp` holds a shared lock on a file in the runtime directory. It also holds a name
+//! (`named_marks`), in case the directory is removed. The file stays when a host is killed, and the
+//! bridges keep their locks and names until the new host has their documents.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,13 +19,14 @@ use super::named_marks::{self, NamedMark};
 use super::runtime_dir::RuntimeDir;
 use crate::fault::{self, Call};
 
-/// The time limit of the wait for the bridges, so that a suspended editor does not block agents for
-/// ever.
+/// The time limit of the wait for the bridges, so that a suspended editor does not block agents
+/// forever.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 /// The polling interval, because the system has no notification for a lock that becomes free.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A bridge's mark that it may have documents.
+/// The lock and the name by which a bridge shows that it may have documents. Each is `None` if it
+/// could not be acquired.
 #[derive(Debug)]
 #[allow(dead_code, reason = "it is held")]
 pub(super) struct Holds {
@@ -32,15 +34,16 @@ pub(super) struct Holds {
     name: Option<NamedMark>,
 }
 
-/// The marks of a killed host's bridges.
+/// The locked file and the names of a killed host's bridges. `locked` is `None` if there was no
+/// file, or if it could not be removed.
 #[derive(Debug)]
 pub(super) struct Retired {
     locked: Option<File>,
     names: Vec<String>,
 }
 
-/// Sets the mark of this process for the running host. If that fails, the next host does not wait
-/// for this bridge.
+/// Acquires the lock and the name of this bridge, for the running host. If both fail, the next host
+/// does not wait for this bridge.
 pub(super) fn hold(runtime: &RuntimeDir) -> Holds {
     let marked = || -> io::Result<File> {
         fault::point(Call::Open)?;
@@ -52,12 +55,13 @@ pub(super) fn hold(runtime: &RuntimeDir) -> Holds {
     Holds { locked: marked().ok(), name: NamedMark::bind(runtime).ok() }
 }
 
-/// Removes the file that a killed host left. A new host calls this before it answers any bridge.
+/// Removes the lock file of a killed host's bridges. A new host calls this before it answers any
+/// bridge.
 /// Returns `None` if no bridge of the killed host is left.
 pub(super) fn retire(runtime: &RuntimeDir) -> Option<Retired> {
     let path = path(runtime);
     let file = OpenOptions::new().write(true).open(&path).ok();
-    // Without the file, the bridges that connect later create a new one.
+    // Bridges that connect later create a new file, so that this host does not wait for them.
     let locked = file.filter(|_| std::fs::remove_file(&path).is_ok());
     let retired = Retired { locked, names: named_marks::bound_names(runtime) };
     retired.is_held().then_some(retired)
@@ -68,9 +72,9 @@ fn path(runtime: &RuntimeDir) -> PathBuf {
 }
 
 impl Retired {
-    /// Returns true while a bridge of the killed host still holds its mark.
+    /// Returns true while a bridge of the killed host still holds its lock or name.
     fn is_held(&self) -> bool {
-        // Any error other than a held lock is no reason to wait.
+        // Other errors do not show that a bridge holds the lock, and are no reason to wait.
         let held = |file: &File| {
             let lock = rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive);
             matches!(lock, Err(rustix::io::Errno::WOULDBLOCK))
@@ -78,7 +82,8 @@ impl Retired {
         self.locked.as_ref().is_some_and(held) || named_marks::any_bound(&self.names)
     }
 
-    /// Waits until the bridges have opened their documents at this host, or ended.
+    /// Waits until the bridges have opened their documents at this host, or have ended. Gives up
+    /// with a warning in the log after `MAX_WAIT`.
     pub(super) async fn wait_until_reopened(self) {
         let this = Arc::new(self);
         let all = async {

@@ -1,5 +1,5 @@
-//! The life cycle of the image: Starting, Ready, Dead, and again. One task owns the process; all
-//! others send it commands.
+//! The task that owns the image's process. The task starts the image, watches it, and starts it
+//! again after its death. Other tasks send commands to this task.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,37 +19,43 @@ use crate::config::InitFile;
 use crate::locked::lock;
 use crate::model::image::ImageEvent;
 
-/// The pause before the first new attempt to start. It doubles with each further one.
+/// The pause before the first new attempt to start. Each further pause is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause before a new attempt to start.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// The lifetime after which an image counts as healthy. The next pause is then the first one again.
+/// The lifetime after which an image counts as healthy. The pause after its death is
+/// [`FIRST_PAUSE`] again.
 const HEALTHY_LIFETIME: Duration = Duration::from_secs(30);
-/// The number of consecutive images that did not become ready after which no further attempt is
-/// made.
+/// The maximum number of consecutive attempts to start in which no image becomes ready.
 const MAX_FAILED_STARTS: u32 = 5;
-/// The number of attempts for unresponsive programs ([`StartErrorKind::Unresponsive`]).
+/// The maximum number of attempts if the program is unresponsive
+/// ([`StartErrorKind::Unresponsive`]).
 const UNRESPONSIVE_TRIES: u32 = 2;
-/// The time limit for an image to exit by itself when asked to.
+/// The time limit for an image to exit when asked to. After that, the process is killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The waiting time of a request after which the supervisor checks whether the image responds.
+/// The waiting time of a request after which the supervisor checks whether the image responds. Also
+/// the interval between these checks.
 const HEALTH_CHECK_DELAY: Duration = Duration::from_secs(10);
-/// The time limit of the dispatcher, which answers at once unless the whole process is stopped.
+/// The time limit for an answer of the image's dispatcher, a Lisp thread that answers at once
+/// unless all threads of the image are stopped.
 const DISPATCHER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The reason for the end of an image that was restarted.
+/// The reason for the end of an image that is restarted on request.
 const RESTARTED: &str = "The Lisp image was restarted on request.";
 pub(crate) const LEAVING: &str = "Consort is leaving.";
 
 /// The end of one life cycle.
 enum LifeEnd {
-    /// A command came, or `None` because every handle was dropped.
+    /// A command was received. `None` means that every handle was dropped.
     Commanded(Option<Command>),
-    /// The image is gone, or must end. The flag is true if the host ended it.
+    /// The image died, or the host ends it. The flag is true if the host ends it; otherwise the
+    /// reason is empty.
     Died(String, bool),
-    /// The image did not become ready.
+    /// The image did not become ready, for this reason. A further attempt may succeed.
     NotReady(String),
-    /// There is no program to start.
+    /// The image cannot be started, for this reason: the program is missing, the core or fasl
+    /// cannot be built, or the environment does not allow the start. A further attempt would fail
+    /// too.
     CannotStart(String),
 }
 
@@ -57,7 +63,7 @@ enum LifeEnd {
 pub(crate) struct Supervisor {
     runtime: Arc<Runtime>,
     generation: u64,
-    /// The reason why the last image ended, for the report on the next one.
+    /// The reason why the last image ended, for the report when the next one is ready.
     why: Option<String>,
     /// The callers that wait for a restart.
     waiting: Vec<oneshot::Sender<Result<(), String>>>,
@@ -71,7 +77,8 @@ impl Supervisor {
         Supervisor { runtime, generation: 0, why: None, waiting: Vec::new(), pause: FIRST_PAUSE, failures: 0 }
     }
 
-    /// Starts the image and keeps it running, until a command ends it or every handle is dropped.
+    /// Starts the image and keeps it running until [`Command::Shutdown`], or until every handle is
+    /// dropped.
     pub(crate) async fn run(mut self, mut commands: mpsc::UnboundedReceiver<Command>) {
         loop {
             let mut running = None;
@@ -82,14 +89,14 @@ impl Supervisor {
             };
             let command = match ended {
                 LifeEnd::Commanded(command) => {
-                    // A step of the restoration that is interrupted now is not the cause of the
-                    // next end.
+                    // The command may interrupt a step of the restoration. A later death must not
+                    // be attributed to that step.
                     lock(&self.runtime.plan).set_current_step(None);
                     if let Some(instance) = running.as_ref().and_then(|running| running.instance.as_ref()) {
                         let restart = matches!(command, Some(Command::Restart(_)));
                         instance.note_end(if restart { RESTARTED } else { LEAVING });
-                        // No further call begins in the image. Its end is reported once the process
-                        // has ended.
+                        // The new phase keeps further calls from beginning in the image. The
+                        // session is told of the end after the process has ended.
                         let next = if restart {
                             Phase::Starting("restarting".into(), None)
                         } else {
@@ -126,8 +133,8 @@ impl Supervisor {
         }
     }
 
-    /// Runs one life cycle, from start to end. The process is kept in `running`, so that the caller
-    /// can end it whenever this future is dropped.
+    /// Runs one image, from its start to its end. The process is stored in `running`, so that the
+    /// caller can end the process after dropping this future.
     async fn life(&mut self, running: &mut Option<Running>) -> LifeEnd {
         self.runtime.note_needed().await;
         self.generation += 1;
@@ -157,8 +164,8 @@ impl Supervisor {
                     runtime.tasks.spawn_blocking_on(move || cache.remove_stale(&start), &runtime.handle);
                     break instance;
                 }
-                // A file that does not start is built again, once. A core may be damaged, and a
-                // command that chooses an sbcl itself may start another sbcl now.
+                // A cached core or fasl with which the image does not start is built again, once.
+                // The file may be damaged, or a wrapper command may start another sbcl than before.
                 Err(StartError { reason, kind: StartErrorKind::Exited }) if !built => {
                     tracing::warn!(reason, "what was cached does not start: it is built again");
                     self.finish(running.take(), &reason, Duration::ZERO).await;
@@ -188,10 +195,10 @@ impl Supervisor {
         match (restored, instance.ending()) {
             (Ok(restoration), None) => self.ready(instance.clone(), restoration),
             (_, Some(reason)) => return LifeEnd::Died(reason, true),
-            (Err(()), None) => {} // the image died, which is noticed below
+            (Err(()), None) => {} // the image died: the select below ends at once
         }
         tokio::select! {
-            // Both occur together when the image dies, but the exit status says more.
+            // Whichever future completes first, `report_end` finds out how the process ended.
             () = Self::exited(running) => {}
             () = instance.link.closed() => {}
             () = instance.end_wanted() => {}
@@ -238,8 +245,8 @@ impl Supervisor {
         }
     }
 
-    /// Reports that an image is gone. Returns the pause before the next start, or `None` if the
-    /// next start waits for a command.
+    /// Ends what remains of an image and reports its end. Returns the pause before the next start,
+    /// or `None` if only a command can start the image again.
     async fn report_end(&mut self, ended: LifeEnd, running: Option<Running>) -> Option<Duration> {
         let healthy = running.as_ref().is_some_and(|running| running.since.elapsed() > HEALTHY_LIFETIME);
         let instance = running.as_ref().and_then(|running| running.instance.clone());
@@ -279,8 +286,9 @@ impl Supervisor {
         Some(pause)
     }
 
-    /// Ends a process, its copies, and, unless they are to stay, the programs that it started.
-    /// Returns a description of the end.
+    /// Ends the image's process and its copies, as [`Running::finish`] does, and also the programs
+    /// that its code started, if the configuration says so (`end_programs`). Returns the
+    /// description of the process's end, which is empty without a process.
     async fn finish(&self, running: Option<Running>, reason: &str, patience: Duration) -> String {
         let Some(running) = running else { return String::new() };
         let how = running.finish(reason, patience).await;
@@ -308,8 +316,8 @@ impl Supervisor {
     }
 }
 
-/// Reports when the whole image does not respond. The image is not ended, because the collection of
-/// a large heap is not a fault.
+/// Reports an image whose dispatcher does not respond. Does not end the image, because collecting a
+/// large heap also takes long. Never returns.
 async fn watch_dispatcher(runtime: &Runtime, instance: &Instance) {
     loop {
         crate::steady::sleep(HEALTH_CHECK_DELAY).await;

@@ -1,10 +1,11 @@
 //! Approval: operations that an agent may do only with a person's permission (contracts:
 //! Approval; docs/security.md).
 //!
-//! An [`ApprovalRequest`] is decided by [`ApprovalState`]: by a rule, by an earlier permission for
-//! the session, by asking in the editors, or, without an editor, by asking through the agent's own
-//! client ([`Verdict::ThroughAgent`]). Every verdict is written to the audit log before it is
-//! returned. The actor owns the state and forwards the events.
+//! [`ApprovalState`] decides an [`ApprovalRequest`] by a configured setting, by an earlier
+//! permission for the session, or by a person's answer. The question is shown in the editors or, if
+//! no editor can show questions, through the agent's own client ([`Verdict::ThroughAgent`]). Every
+//! verdict is written to the audit log before it is returned. The session's actor owns the state
+//! and forwards the events.
 
 mod audit;
 mod editors;
@@ -30,8 +31,9 @@ pub(super) use state::ApprovalState;
 
 impl Session {
     /// Decides whether an agent may do the operation with exactly these arguments. Asks a person if
-    /// need be. Dropping the future withdraws the request. If the call was answered with a question
-    /// before, `retry` has the state from [`Session::await_retry`] and the answer.
+    /// the settings require it. Dropping the future withdraws the request. `retry` is the state
+    /// from [`Session::await_retry`] and the person's answer; `None` if the call is not a retry
+    /// after a question.
     pub fn permit(
         &self,
         request: ApprovalRequest,
@@ -42,21 +44,23 @@ impl Session {
         async { verdict.await.unwrap_or_else(|_| ended()) }
     }
 
-    /// Returns true if a person would be asked before `client` may use a tool of this class, as
-    /// far as the rules determine.
+    /// Returns true if a person would be asked before `client` may use this tool of this class:
+    /// the setting of the class is `ask`, and no permission for the session covers the tool.
     pub fn would_ask(&self, client: ClientId, class: Class, tool: &'static str) -> impl Future<Output = bool> + use<> {
         let answer = self.ask(|reply| Event::WouldAsk { client, class, tool, reply });
         async { answer.await.unwrap_or(false) }
     }
 
-    /// Returns the setting of a class that is in force, whoever asks.
+    /// Returns the setting of a class that is in force for all agents. Returns [`Setting::Deny`] if
+    /// the session is ending.
     pub fn setting(&self, class: Class) -> impl Future<Output = Setting> + Send + use<> {
         let answer = self.ask(|reply| Event::ApprovalSetting { class, reply });
         // A session that is ending allows nothing.
         async { answer.await.unwrap_or(Setting::Deny) }
     }
 
-    /// Applies a person's answer to a question that was asked through the agent's client.
+    /// Applies a person's answer to a question that was asked through the agent's client, and
+    /// returns the verdict.
     pub fn settle(&self, mut question: Question, answer: Answer) -> impl Future<Output = Verdict> + Send + use<> {
         let settled = question.take().map(|request| self.ask(|reply| Event::ApplyAnswer { request, answer, reply }));
         async {
@@ -67,12 +71,12 @@ impl Session {
         }
     }
 
-    /// Keeps a question until the call is retried with its answer. Returns the state to send with
-    /// the question, valid once and for that call alone.
+    /// Keeps a question until the agent's client repeats the call with the answer. Returns the
+    /// state to send with the question, which is valid once and for that call alone.
     ///
     /// # Errors
     ///
-    /// The system gave no random bytes, so that nothing can be asked.
+    /// The message says that `/dev/urandom` gave no random bytes. No question can then be asked.
     pub fn await_retry(&self, question: Question) -> Result<String, String> {
         let state =
             question::random().map_err(|error| format!("Refused: no random bytes from /dev/urandom: {error}"))?;
@@ -80,14 +84,14 @@ impl Session {
         Ok(state)
     }
 
-    /// Returns the approved file's path for use now. A tool opens the file by this path, and
-    /// checks again right before a write. Called once before every call of a tool that names a
-    /// file.
+    /// Checks that the approved file is unchanged, and returns the path by which the tool opens it.
+    /// Returns `None` if the request names no file. Called after the approval, and again by the
+    /// tool that opens the file.
     ///
     /// # Errors
     ///
-    /// The file is no longer the approved one: renamed, replaced, made a link, or changed. The
-    /// failure is written to the audit log.
+    /// The message says how the file differs from the approved one: the path leads elsewhere, or
+    /// the file was replaced or changed. The failure is written to the audit log.
     pub async fn recheck(&self, grant: &Grant) -> Result<Option<PathBuf>, String> {
         let Some(file) = grant.request.file.clone() else { return Ok(None) };
         let path = tokio::task::spawn_blocking(move || file.recheck().map(Some)).await;
@@ -102,12 +106,13 @@ impl Session {
         }
     }
 
-    /// Returns the approved content of the files, if it is unchanged. Must be called right before
-    /// the files are loaded.
+    /// Returns the approved files with their digests, if their content is unchanged. Must be called
+    /// directly before the files are loaded.
     ///
     /// # Errors
     ///
-    /// The name of the changed file. The failure is written to the audit log.
+    /// The message names the file that changed or cannot be read. The failure is written to the
+    /// audit log.
     pub async fn recheck_sources(&self, grant: &Grant) -> Result<Sources, String> {
         let sources = grant.request.subject.sources.clone();
         let checked = tokio::task::spawn_blocking(move || sources.recheck().map(|()| sources)).await;
@@ -116,9 +121,10 @@ impl Session {
         checked
     }
 
-    /// Returns the package and the syntax in which code would be read now: by a client's evaluation
-    /// session, or by the image without a `client`. A `package`, which the call names, replaces the
-    /// current one. Returns `None` without an image.
+    /// Returns the package and the syntax (the differences from the standard readtable) in which
+    /// code would be read now: in `client`'s evaluation session or, if `client` is `None`, with the
+    /// image's own settings. The `package` that a call names, if any, replaces the current package.
+    /// Returns `None` if the image does not answer.
     pub async fn reading(&self, client: Option<ClientId>, package: Option<&str>) -> Option<Reading> {
         let session = client.map(|client| Frontend::Mcp.session(client));
         let reading = self.query(SessionReading { session }).await.ok()?;
@@ -128,12 +134,14 @@ impl Session {
         })
     }
 
-    /// Checks that code is still read in the way that the person who approved it was shown. `by`
-    /// and `package` are as `client` and `package` of [`Session::reading`].
+    /// Checks that the package and the syntax in which the code is read are still those that were
+    /// shown to the person who approved it. Succeeds if the approval has none. `by` and `package`
+    /// have the meaning of `client` and `package` in [`Session::reading`].
     ///
     /// # Errors
     ///
-    /// The package or the syntax has changed. The failure is written to the audit log.
+    /// The message says that the package or the readtable has changed, even if instead the image
+    /// did not answer. The failure is written to the audit log.
     pub async fn recheck_reading(
         &self,
         by: Option<ClientId>,
@@ -151,19 +159,19 @@ impl Session {
         changed
     }
 
-    /// Writes a refusal that no person and no rule made to the audit log: a bound file or argument
-    /// has changed, or a tool refused before it asked.
+    /// Writes to the audit log a refusal that neither a person nor a setting decided: an approved
+    /// file or argument has changed, or a tool refused before it asked for approval.
     pub fn refused(&self, request: ApprovalRequest, why: &str) {
         self.send(Event::Refused { request: Box::new(request), why: why.to_owned() });
     }
 
-    /// Records the program and process id of an editor. People at other editors are told who
-    /// answered.
+    /// Records the program and process id of an editor. Other editors show them as the one who
+    /// answered a question.
     pub fn note_program(&self, editor: ClientId, program: String) {
         self.send(Event::EditorNamed { editor, program });
     }
 
-    /// Records that an editor shows questions, so that it can be asked.
+    /// Records that an editor can show questions. Later questions are sent to the editor.
     pub fn note_shows_questions(&self, editor: ClientId) {
         self.send(Event::ShowsQuestions { editor });
     }

@@ -1,5 +1,5 @@
-//! The work that a client asks for, and its end: evaluations, checks, expansions, loads and other
-//! operations, in the image or in a copy of it.
+//! Requests for work from clients, and the interruption of that work: evaluations, checks, macro
+//! expansions, loads and other operations, in the image or in a copy of the image.
 
 use std::time::Duration;
 
@@ -35,9 +35,10 @@ impl Session {
         self.evaluation(client, request, None)
     }
 
-    /// Evaluates code at a position in a document, which is in the client's units. Acts as
-    /// [`Session::evaluate`], but definitions get that source location. Unless the request names a
-    /// package, the code is read in the package in force at the position.
+    /// Evaluates code for a client as [`Session::evaluate`] does, with the source location of the
+    /// code: the document `uri` and a position in the client's position encoding. Definitions get
+    /// this source location. Unless the request names a package, the code is read in the package in
+    /// force at the position.
     pub fn evaluate_at(
         &self,
         client: ClientId,
@@ -48,8 +49,8 @@ impl Session {
         self.evaluation(client, request, Some(Place { uri: uri.into(), position }))
     }
 
-    /// Acts as [`Session::evaluate_at`] for code in a document, given by its URI and a position,
-    /// and as [`Session::evaluate`] without these.
+    /// Evaluates code as [`Session::evaluate_at`] does if `place`, the URI of a document and a
+    /// position, is given, and as [`Session::evaluate`] does otherwise.
     pub fn evaluate_in(
         &self,
         client: ClientId,
@@ -79,8 +80,8 @@ impl Session {
         settle_job(self.ask_job(|reply| Event::TryCode { client, request, forms, reply }))
     }
 
-    /// Checks the structure of a text with the scanner, and the rest in a copy of the image. The
-    /// findings are sorted and have no duplicates.
+    /// Checks a text: the structure with the host's scanner, everything else in a copy of the
+    /// image. The findings are sorted and have no duplicates.
     pub fn check(
         &self,
         client: ClientId,
@@ -109,7 +110,7 @@ impl Session {
         settle_job(self.ask_job(|reply| Event::CheckSystem { client, request, progress, reply }))
     }
 
-    /// Loads a system.
+    /// Loads a system into the image, and records which definitions came from its files.
     pub fn load_system(
         &self,
         client: ClientId,
@@ -123,9 +124,9 @@ impl Session {
             let result = work.await;
             if let Ok(LoadSystemOutcome { loaded: true, files, .. }) = &result {
                 let now = LoadedNow(files.as_ref().map(|files| files.iter().cloned().collect()));
-                // The caller, who may edit the files next, is answered once the texts are on
-                // record. The recording is a task of its own, so that a caller that leaves does not
-                // end it.
+                // The texts of the files are recorded before the caller is answered, because the
+                // caller may edit the files next. The recording is a separate task, so that it ends
+                // even if the caller drops this future.
                 let until = std::time::SystemTime::now();
                 let recording = tokio::spawn(async move { provenance.loaded(&image, &name, who, &now, until).await });
                 if let Err(error) = recording.await {
@@ -139,8 +140,9 @@ impl Session {
 
     /// Runs an operation that runs user code or changes the image, with [`Image::run`]. `what`,
     /// such as "reloading the system foo", describes the operation in the list of this client's
-    /// work. Afterwards, documents are checked again. `operation` gets the name of the client's
-    /// evaluation session.
+    /// work. `operation` makes the operation from the name of the client's evaluation session.
+    /// `within` is the time limit; `None` means no limit. The open documents are checked again
+    /// afterwards.
     pub fn run<O: Operation, F: FnOnce(String) -> O + Send + 'static>(
         &self,
         client: ClientId,
@@ -168,7 +170,7 @@ impl Session {
         }));
         let (image, provenance, who) = (self.inner.image.clone(), self.inner.provenance.clone(), self.maker(client));
         let work = {
-            // A reload reports its own definitions, once it has taken place.
+            // A reload records the source of its definitions itself after it has taken place.
             let told = crate::image::api::reload::OPERATIONS.contains(&O::NAME);
             let doing = log::current().filter(|doing| doing.code.is_some() && !told);
             let event = Event::RunOperation { client, description: what.clone(), kind: Kind::WorldChange, start };
@@ -193,8 +195,9 @@ impl Session {
         self.logged(client, &what, None, work, |_| (Ended::Ok, "done".into()))
     }
 
-    /// Interrupts the jobs of this client, or of all clients, in the image and in copies. Returns
-    /// the number of jobs.
+    /// Interrupts the jobs and waiting evaluations of this client, or of all clients if
+    /// `everything` is true, in the image and in copies. Returns the number of interrupted jobs and
+    /// evaluations.
     pub fn interrupt(
         &self,
         client: ClientId,

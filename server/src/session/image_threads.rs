@@ -1,4 +1,4 @@
-//! Interrupting and ending the image's threads for a client.
+//! Requests of a client to interrupt or end a thread of the image.
 
 use super::{ClientId, Session};
 use crate::image::api::browse::{InterruptThread, KillThread, StoppedThread};

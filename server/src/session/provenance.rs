@@ -1,6 +1,6 @@
 //! The provenance of definitions: the client, the time and the source text of every definition that
-//! was made through Consort. It is kept in this process, so that code that runs in the image cannot
-//! change it.
+//! was made through Consort. The table is in the host's process, so that code that runs in the
+//! image cannot change it. Its size is limited.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::locked::lock;
 use crate::text::decode;
 use crate::text::recorded_definitions::{Definition, definitions};
 
-/// The maximum number of names with provenance.
+/// The maximum number of names with provenance. The name that was added first is removed first.
 const MAX_NAMES: usize = 20_000;
 /// The maximum number of entries for one name, such as for a generic function's methods.
 const MAX_PER_NAME: usize = 64;
@@ -32,34 +32,35 @@ const MAX_SYMBOLS: usize = 500;
 /// The provenance of a definition.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Provenance {
-    /// `function`, `setf function`, `macro`, `variable`, ...
+    /// The kind of definition: `function`, `setf function`, `macro`, `variable`, ...
     pub kind: String,
-    /// For a method, [`Definition::method_in`], if known.
+    /// The text of [`Definition::method_in`] for a method, if known. `None` for other definitions.
     #[serde(skip)]
     pub method: Option<String>,
     /// The client's name.
     pub by: String,
     /// The client's front end: an editor, an agent, the command line.
     pub frontend: Frontend,
-    /// The time (RFC 3339).
+    /// The time at which the definition was recorded, in the format of RFC 3339.
     pub at: String,
-    /// The tool, command or operation.
+    /// The tool, command or operation that made the definition.
     pub how: String,
-    /// The system with which the definition was loaded. A new image loads it again.
+    /// The system with which the definition was loaded, and which a new image loads again. `None`
+    /// if the definition was made in another way.
     #[serde(skip)]
     pub system: Option<String>,
-    /// The form, clipped.
+    /// The defining form, cut to a maximum length; empty if unknown.
     pub text: String,
     /// The digest of the top-level form ([`Definition::digest`]); 0 if unknown.
     #[serde(skip)]
     pub digest: u64,
-    /// The source file.
+    /// The source file, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// The source file without symbolic links.
+    /// The path of the source file with symbolic links resolved, if it could be resolved.
     #[serde(skip)]
     pub real: Option<PathBuf>,
-    /// The line in the file, 1-based.
+    /// The line in the file, 1-based, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
 }
@@ -90,7 +91,7 @@ pub(super) struct ProvenanceStore {
 #[derive(Debug, Default)]
 struct Table {
     made: HashMap<(String, String), Vec<Provenance>>,
-    /// The names in order of insertion.
+    /// The names in the order in which they were inserted, by a number that increases.
     order: BTreeMap<u64, (String, String)>,
     next: u64,
     /// The current package of each evaluation session.
@@ -111,7 +112,7 @@ pub(super) enum MadeBy {
 }
 
 impl MadeBy {
-    /// Returns the operation in words, and the system if the operation is its load.
+    /// Returns the name of the operation, and the system if the operation is the load of a system.
     fn parts(&self) -> (String, Option<String>) {
         match self {
             MadeBy::Operation(how) => (how.clone(), None),
@@ -120,19 +121,19 @@ impl MadeBy {
     }
 }
 
-/// Returns the name of the load of a system, as an operation and as a job.
+/// Returns the name that the load of a system has as an operation and as a job.
 pub(super) fn loading(system: &str) -> String {
     format!("loading the system {system}")
 }
 
-/// The source of definitions.
+/// The facts that all definitions of one text share: the client, the operation and the source.
 #[derive(Debug, Clone)]
 pub(super) struct ProvenanceEntry {
     pub(super) client: Maker,
     pub(super) made_by: MadeBy,
     /// The package in which the text begins.
     pub(super) package: String,
-    /// The position at which the text begins.
+    /// The file and the position in it at which the text begins, if known.
     pub(super) origin: Option<Origin>,
     /// The file that the client named, used if `origin` is unknown.
     pub(super) file: Option<PathBuf>,
@@ -150,22 +151,27 @@ impl ProvenanceStore {
         lock(&self.shared)
     }
 
+    /// Returns the provenance of the definitions of a name, the newest first. Returns an empty
+    /// vector if there is none. `package` is the name of the symbol's home package.
     pub(super) fn of(&self, package: &str, name: &str) -> Vec<Provenance> {
         self.table().made.get(&(package.to_owned(), name.to_owned())).cloned().unwrap_or_default()
     }
 
-    /// Returns the package in which a session's next evaluation begins.
+    /// Returns the package in which a session's next evaluation begins: the one that
+    /// [`ProvenanceStore::package_is`] recorded, or `COMMON-LISP-USER`.
     pub(super) fn package(&self, session: &str) -> String {
         self.table().packages.get(session).cloned().unwrap_or_else(|| "COMMON-LISP-USER".into())
     }
 
+    /// Records the current package of a session.
     pub(super) fn package_is(&self, session: &str, package: &str) {
         self.table().packages.insert(session.to_owned(), package.to_owned());
     }
 
-    /// Returns the definitions of a text that replace others which may live on in compiled code. A
-    /// macro, function or structure replaces nothing if its text is the one that was evaluated or
-    /// loaded last. `package` is the package in which the text begins.
+    /// Returns the definitions of a text that may replace others of which compiled code contains a
+    /// part. A definition is left out if the last one on record with its name and kind has the same
+    /// text, except a variable. `package` is the package in which the text begins. At most
+    /// [`redefinitions::MAX_DEFINITIONS`] are returned.
     pub(super) fn replaced_by(&self, found: &[Definition], package: &str) -> Vec<Redefinition> {
         let table = self.table();
         let package = |one: &Definition| one.package.clone().unwrap_or_else(|| package.to_owned());
@@ -182,12 +188,12 @@ impl ProvenanceStore {
             .collect()
     }
 
-    /// Returns the number of the last definition.
+    /// Returns the number of the last definition, for [`ProvenanceStore::others_since`].
     pub(super) fn last_definition(&self) -> u64 {
         self.table().others.last()
     }
 
-    /// Returns a sentence about each definition after the one with this number that a client other
+    /// Returns sentences about the definitions after the one with this number that clients other
     /// than `reader` made.
     pub(super) fn others_since(&self, number: u64, reader: ClientId) -> Vec<String> {
         self.table().others.sentences_since(number, reader)
@@ -205,18 +211,21 @@ impl ProvenanceStore {
         self.table().recent.number()
     }
 
-    /// Returns the names, without packages, whose definitions changed after the first `changes`
-    /// changes. Returns `None` if any definition may have changed.
+    /// Returns the names, without packages, whose definitions changed since
+    /// [`ProvenanceStore::changes`] returned `changes`. Returns `None` if any definition may have
+    /// changed.
     pub(super) fn changed_since(&self, changes: u64) -> Option<HashSet<String>> {
         self.table().recent.since(changes)
     }
 
+    /// Removes the current package of a session that has ended.
     pub(super) fn session_ended(&self, session: &str) {
         self.table().packages.remove(session);
     }
 
-    /// Handles a ready image. If it is another image than before, forgets the definitions that were
-    /// only evaluated. The definitions of systems stay, because systems are loaded again.
+    /// Handles a ready image. If it is another image than before, removes the sessions' packages,
+    /// the texts of loaded files, and all definitions but those of systems, which a new image loads
+    /// again.
     pub(super) fn image_is(&self, image: &str) {
         let mut table = self.table();
         if table.image != image {
@@ -234,14 +243,14 @@ impl ProvenanceStore {
     }
 
     /// Records the definitions of a text that was evaluated or compiled. Asks the image for the
-    /// home packages of the names.
+    /// names' home packages; records nothing if the image does not answer.
     pub(super) async fn record_text(&self, image: &Image, text: &str, making: ProvenanceEntry) {
         let text = text.to_owned();
         let found = compute_all_of(text.len(), move || definitions(&text)).await;
         self.made_of(image, found, making).await;
     }
 
-    /// Records the definitions of a text, as [`ProvenanceStore::record_text`] does.
+    /// Records definitions that were found in a text, as [`ProvenanceStore::record_text`] does.
     pub(super) async fn made_of(&self, image: &Image, found: Vec<Definition>, making: ProvenanceEntry) {
         if found.is_empty() {
             return;
@@ -253,8 +262,10 @@ impl ProvenanceStore {
         self.note(image, found, &making, (real, true)).await;
     }
 
-    /// Records the definitions in the files of a system that was loaded. Definitions in files that
-    /// were loaded before, and not `now`, replace no others.
+    /// Records the definitions in the files of a system that was loaded. `now` has the files that
+    /// this load has loaded. Definitions in the system's other files were loaded earlier, so they
+    /// do not replace definitions on record. The texts of files that were written after the time
+    /// `until` are not kept.
     pub(super) async fn loaded(&self, image: &Image, system: &str, client: Maker, now: &LoadedNow, until: SystemTime) {
         let Ok(files) = image.query(&SystemFiles { system: system.to_owned() }).await else { return };
         let (again, before): (Vec<PathBuf>, Vec<PathBuf>) = files.files.into_iter().partition(|file| now.has(file));
@@ -268,14 +279,14 @@ impl ProvenanceStore {
         self.table().loaded.of(path)
     }
 
-    /// Returns true if a file was written after the image had loaded it and before its text was
-    /// read, so that the text that the image has is not known.
+    /// Returns true if a file was written after the image had loaded it and before this process
+    /// read it, so that the text that the image loaded is not known.
     pub(super) fn was_written_since_its_load(&self, path: &std::path::Path) -> bool {
         self.table().loaded.is_load_unknown(path)
     }
 
-    /// Records the definitions in files that were loaded, and the files' texts unless they were
-    /// written after `until`.
+    /// Records the definitions in files that were loaded. Keeps the text of each file that was
+    /// certainly written before the time `until`. Leaves out files that cannot be read.
     pub(super) async fn files(
         &self,
         image: &Image,
@@ -287,7 +298,8 @@ impl ProvenanceStore {
         self.texts_of(image, files, (made_by, true), client, until).await;
     }
 
-    /// Acts as [`ProvenanceStore::files`]. `replaces` is false if definitions on record are newer.
+    /// Acts as [`ProvenanceStore::files`]. If `replaces` is false, definitions on record are newer
+    /// and stay.
     async fn texts_of(
         &self,
         image: &Image,
@@ -322,7 +334,8 @@ impl ProvenanceStore {
         }
     }
 
-    /// Records the definitions that a reload made and removed, as its report names them.
+    /// Records the definitions that a reload or its undoing made (`back`) and removed (`gone`).
+    /// Both lists have definitions as the reload's report names them.
     pub(super) fn reported(&self, back: &[String], gone: &[String], how: &str, client: &Maker) {
         let at = timestamp(SystemTime::now());
         let mut table = self.table();
@@ -357,8 +370,8 @@ impl ProvenanceStore {
         }
     }
 
-    /// Records definitions. `real` is the source file without symbolic links. `replaces` is false
-    /// to keep definitions that are on record.
+    /// Records definitions. `real` is the path of the source file with symbolic links resolved. If
+    /// `replaces` is false, definitions on record stay.
     async fn note(
         &self,
         image: &Image,
@@ -373,11 +386,12 @@ impl ProvenanceStore {
                 .iter()
                 .map(|one| (one.package.clone().unwrap_or_else(|| making.package.clone()), one.name.clone()))
                 .collect();
-            // If the image gives no answer, its definitions are lost with it.
+            // An image that does not answer has usually ended, and its definitions with it.
             let Ok(homes) = image.query(&Homes { symbols: names }).await else { return };
             let mut table = self.table();
             for (definition, home) in found.iter().zip(homes.homes) {
-                // A package is named by a string, which need not be a symbol's name.
+                // The name of a package need not be that of a symbol, so the image does not know
+                // its home package. The table has packages under KEYWORD.
                 let home = match home {
                     _ if definition.kind == "package" => ("KEYWORD".into(), definition.name.clone()),
                     Some(home) => home,
@@ -414,13 +428,14 @@ impl ProvenanceStore {
     }
 }
 
-/// Parses a definition as a report names it: `method (HR::RUN (TASK))`, `setf function (SETF
-/// HR::PLACE)`. Returns the symbol's package and name, and the kind.
+/// Parses a definition as a reload's report names it: `method (HR::RUN (TASK))` or `setf function
+/// (SETF HR::PLACE)`. Returns the symbol's package and name, and the kind. Returns `None` for a
+/// text that names no definition.
 fn parse_reported_name(text: &str) -> Option<((String, String), String)> {
     let at = text.find(|char: char| !char.is_ascii_lowercase() && char != ' ')?;
     let (kind, name) = text.split_at(at);
     if kind.is_empty() {
-        return None; // the number of further definitions
+        return None; // "... and 3 more"
     }
     let name = name.trim_start_matches('(');
     let name = name.strip_prefix("SETF ").unwrap_or(name);
@@ -435,22 +450,24 @@ fn parse_reported_name(text: &str) -> Option<((String, String), String)> {
 }
 
 impl Table {
-    /// Returns true if a definition of this name and kind is on record.
+    /// Returns true if a definition of this name and kind is on record; for a method, if this
+    /// method is.
     fn has(&self, name: &(String, String), kind: &str, method: Option<&str>) -> bool {
         let of_kind = |made: &Provenance| made.kind == kind && made.method.as_deref() == method;
         self.made.get(name).is_some_and(|made| made.iter().any(of_kind))
     }
 
+    /// Adds a definition, and removes the earlier one of the same name and kind.
     fn add(&mut self, maker: &Maker, name: (String, String), made: Provenance) {
         self.recent.add(&name.1);
         let is_new = !self.made.contains_key(&name);
         let system = made.system.clone();
-        // A name whose definitions were removed is still in the table.
+        // A name whose definitions were removed is still in the table, with an empty vector.
         let is_defined = self.made.get(&name).is_some_and(|made| !made.is_empty());
         let deed = if is_defined { DefinitionChange::Redefined } else { DefinitionChange::Defined };
         self.others.add(maker, format!("{}::{}", name.0, name.1), deed, system);
         let provenance = self.made.entry(name.clone()).or_default();
-        // There is one definition of each kind, except of methods.
+        // A name has one definition of each kind, but any number of methods.
         provenance.retain(|other| other.kind != made.kind || other.method != made.method);
         provenance.insert(0, made);
         provenance.truncate(MAX_PER_NAME);

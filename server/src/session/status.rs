@@ -10,12 +10,12 @@ use crate::checker::Checker;
 use crate::image::{Image, programs};
 use crate::model::image::ImageState;
 
-/// The time limit of the query to the image. Its dispatcher answers the query even while Lisp code
-/// runs.
+/// The time limit of the query to the image. The image's dispatcher answers the query even while
+/// user code runs.
 const FACTS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The time limit of the query to the session's actor. After it, the status lists no clients and no
-/// jobs.
+/// The time limit of the query to the session's actor. If the actor does not answer in time, the
+/// status lists no clients and no jobs.
 pub(super) const ACTOR_TIMEOUT: Duration = Duration::from_millis(1_200);
 
 impl Status {
@@ -38,7 +38,9 @@ impl Status {
     }
 }
 
-/// Returns the status of the host, with the answers of the image and the system.
+/// Returns the status of the host. Queries a ready image for its facts, and the operating system
+/// for the host's memory and the programs that run. The other facts are arguments: `work` are the
+/// running jobs, and `untrusted` and `chains` are copied to the status.
 pub(super) async fn gather(
     workspace: PathBuf,
     (image, checker): (Image, Checker),
@@ -69,7 +71,8 @@ pub(super) async fn gather(
         untrusted,
         clients,
         work,
-        programs: tokio::task::spawn_blocking(programs::list).await.unwrap_or_default(), // fails only at the end
+        // The blocking task fails only when the host exits.
+        programs: tokio::task::spawn_blocking(programs::list).await.unwrap_or_default(),
         chains,
         failures: checker.failures(),
         notes,

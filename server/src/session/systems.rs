@@ -1,5 +1,5 @@
-//! The check of a whole system. The copy of the image reads the files. This process also reads
-//! them, for the scanner.
+//! The check of a whole system. A copy of the image compiles the files. This process reads the
+//! files too, to find their structure.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -27,24 +27,26 @@ use crate::text::Span;
 use crate::text::document::Document;
 use crate::text::expected::Expected;
 
-/// The default deadline in seconds for a system and its dependencies.
+/// The default time limit in seconds for the check of a system with its dependencies.
 const DEADLINE: f64 = 600.0;
-/// The code of errors of the system, which have no position in a file.
+/// The code of errors of the system. Such an error has no position in a file, and is reported at
+/// the head of the file.
 const SYSTEM_FAILED: &str = "system-failed";
-/// The code of errors in loading a file after its check, which have no position either.
+/// The code of errors in loading a file after its check. Such an error is reported at the head of
+/// the file, too.
 const LOAD_FAILED: &str = "load-failed";
 
-/// The structure of a file at the time when the copy of the image reached it.
+/// The structure of a file, from its text when the copy of the image reached the file.
 struct FileStructure {
     structure: Structure,
     head: Span,
 }
 
-/// The files of one check.
+/// The texts, structures and limits of the files of one check.
 #[derive(Default)]
 struct Files {
     seen: Mutex<HashMap<PathBuf, FileStructure>>,
-    /// The texts that differ from those on disk.
+    /// The texts from the request, which replace those on disk.
     texts: HashMap<PathBuf, String>,
     reportable: ReportableFiles,
 }
@@ -86,13 +88,13 @@ impl Files {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<PathBuf, FileStructure>> {
-        // The value is consistent between any two statements.
+        // A panic of another thread leaves the map consistent, as `lock` requires.
         lock(&self.seen)
     }
 }
 
-/// Returns the report that replaces one about a file that is not among the files of the check. That
-/// file is not read.
+/// Returns the report that replaces a report on `path`, a file that is not one of the check's. Does
+/// not read the file.
 fn not_of_this_check(path: &Path) -> CheckReport {
     let reason = format!("it reported on {}, which is none of the files of this check.", path.display());
     let message = format!("The findings of the copy of the image were discarded: {reason}");
@@ -100,7 +102,7 @@ fn not_of_this_check(path: &Path) -> CheckReport {
     CheckReport { diagnostics: vec![diagnostic], forms: 0, unloaded_system: None, end: CheckEnd::Stopped { reason } }
 }
 
-/// Performs [`super::Session::check_system`]. Reads directories for the `.asd` files.
+/// Performs [`super::Session::check_system`]. Searches directories for the `.asd` files.
 pub(super) async fn check(
     checker: Checker,
     workspace: PathBuf,
@@ -139,7 +141,8 @@ pub(super) async fn check(
         let rules = rules.of_texts();
         for (path, report) in &mut reports {
             files.merge(path, report, &rules);
-            // A system definition may name files that do not exist: their reports are kept.
+            // Reports on files that do not exist are kept, because a system definition may name
+            // such files.
             if !files.texts.contains_key(path) && !files.reportable.has(path) && path.exists() {
                 *report = not_of_this_check(path);
                 path.clone_from(&about);

@@ -1,4 +1,4 @@
-//! Errors for code that cannot be read, in the words of the diagnostics.
+//! Errors for code that cannot be read, with the same messages as the diagnostics.
 
 use super::requests::in_place;
 use crate::ide::structure;
@@ -6,9 +6,11 @@ use crate::model::evaluation::EvalOutcome;
 use crate::text::document::Document;
 use crate::text::position::{LineColumn, Position, line_column};
 
-/// Extends the error of an outcome if the code could not be read. The error then states the place,
-/// and the fault of the structure in the words of the diagnostics. The code is the part of `text`
-/// from the character `start` on. `place` is the place at which `text` begins in its file.
+/// Replaces the message of the outcome's error if the code could not be read. The new message is
+/// that of the first structural diagnostic in the part that was read or, without one, the reader's
+/// message, followed by line and column. The code is the part of `text` from the character offset
+/// `start` on. `place` is the position in the file at which `text` begins; `None` if `text` begins
+/// at the start of its file or has no file.
 pub(super) fn explain(text: impl FnOnce() -> String, start: usize, place: Option<Position>, outcome: &mut EvalOutcome) {
     let Some(error) = &mut outcome.error else { return };
     let Some(unread) = error.unread else { return };
@@ -16,7 +18,8 @@ pub(super) fn explain(text: impl FnOnce() -> String, start: usize, place: Option
     error.message = in_place(text.len(), || {
         let document = Document::new(&text, 0);
         let mut found = structure::check(&document).diagnostics;
-        // The reader stops at the first form that it cannot read.
+        // The reader stops at the first form that it cannot read. Later diagnostics do not concern
+        // this error.
         found.retain(|found| (start..=start + unread).contains(&found.span.start));
         let (message, at) = match found.into_iter().next() {
             Some(found) => (found.message, found.span.start),

@@ -1,31 +1,33 @@
---- A client of `consort dap`: the Debug Adapter Protocol over a program's standard streams. There
---- is one for each workspace.
+--- A client of `consort dap`, which speaks the Debug Adapter Protocol over standard streams. One
+--- adapter process runs for the image of each workspace, and one for each frozen failure that is
+--- open.
 local client_of = require('consort.client')
 
 local M = {}
 
 ---@class consort.Adapter
----@field root string
+---@field root string the directory of the workspace
 ---@field process vim.SystemObj
----@field seq integer
----@field waiting table<integer, fun(error?: string, body?: table)>
----@field held? { [1]: string, [2]: table, [3]: function }[] requests until it is configured
----@field buffered string
+---@field seq integer the number of the last request
+---@field waiting table<integer, fun(error?: string, body?: table)> callbacks by request number
+---@field held? { [1]: string, [2]: table, [3]: function }[] until it is configured, then nil
+---@field buffered string received octets that are not a whole message yet
 ---@field is_over? boolean the program has ended
----@field is_end_told? boolean the person knows that it has ended
----@field failure? integer the frozen failure that it is attached to instead of the image
+---@field is_end_told? boolean the end of the program was the last error shown
+---@field failure? integer the number of the frozen failure to attach to; nil for the image
 local Adapter = {}
 Adapter.__index = Adapter
 
----@type table<string, consort.Adapter>
+---@type table<string, consort.Adapter> those attached to images, by workspace
 local adapters = {}
 ---@type table<consort.Adapter, true> those attached to frozen failures
 local frozen = {}
 ---@type table<string, fun(adapter: consort.Adapter, body: table)[]>
 local listeners = {}
 
---- Registers a function for all adapters' events of a name. The event 'exited' means that the
---- program has ended.
+--- Registers a function that is called for each event with a name, from any adapter. The event
+--- 'exited' means that the adapter's process has ended. Adapters that are attached to frozen
+--- failures report only 'stopped' and 'exited'.
 ---@param event string
 ---@param listener fun(adapter: consort.Adapter, body: table)
 function M.on(event, listener)
@@ -43,21 +45,22 @@ function Adapter:send(command, arguments, callback)
   if self.is_over then return callback(ENDED) end
   self.seq = self.seq + 1
   self.waiting[self.seq] = callback
-  -- An empty table would be an array.
+  -- An empty Lua table would be encoded as an array, not as an object.
   if not arguments or vim.tbl_isempty(arguments) then arguments = vim.empty_dict() end
   local text = vim.json.encode({ seq = self.seq, type = 'request', command = command, arguments = arguments })
   self.process:write(('Content-Length: %d\r\n\r\n%s'):format(#text, text))
 end
 
---- Shows why a request failed. The end of the program, by which several requests fail, is shown
---- once.
+--- Shows the error of a failed request. The end of the program is shown only once, although it
+--- makes several requests fail.
 function Adapter:fail(error)
   if error == ENDED and self.is_end_told then return end
   self.is_end_told = error == ENDED
   client_of.fail(error)
 end
 
---- Sends a request once the adapter is configured. Without `callback` a failure is shown.
+--- Sends a request after the adapter has been configured. Without `callback`, an error is shown and
+--- the answer is ignored.
 ---@param command string
 ---@param arguments? table
 ---@param callback? fun(error?: string, body?: table)
@@ -69,7 +72,8 @@ function Adapter:request(command, arguments, callback)
   self:send(command, arguments, callback)
 end
 
---- Sends a request; `done` gets the answer, and a failure is shown.
+--- Sends a request as Adapter:request() does. Calls `done` with the body of the answer, or shows
+--- the error.
 function Adapter:ask(command, arguments, done)
   self:request(command, arguments, function(error, body)
     if error then return self:fail(error) end
@@ -91,7 +95,7 @@ function Adapter:receive(message)
         for _, one in ipairs(held) do self:send(unpack(one)) end
       end)
     end
-    -- Events of breakpoints are about the image, not about the frozen failure.
+    -- Events about breakpoints concern the image, not the frozen failure.
     if self.failure and message.event ~= 'stopped' then return end
     return tell(self, message.event, message.body or {})
   end
@@ -112,7 +116,7 @@ function Adapter:read(data)
   end
 end
 
---- Disconnects.
+--- Closes the standard input of the adapter's process, which then disconnects and ends.
 function Adapter:leave() self.process:write(nil) end
 
 function Adapter:ended()
@@ -144,8 +148,9 @@ local function start(root, failure)
   return adapter
 end
 
---- Returns the adapter of a language client's workspace, and starts it if it does not run. The
---- client is the current buffer's by default.
+--- Returns the adapter for the image of a language client's workspace, and starts the adapter if it
+--- is not running. The client is by default that of the current buffer. Returns nil if there is no
+--- client or no program `consort`.
 ---@param client? vim.lsp.Client
 ---@return consort.Adapter?
 function M.of(client)
@@ -155,8 +160,8 @@ function M.of(client)
   return adapters[root] or start(root)
 end
 
---- Returns the adapter at a frozen failure: a new one, unless one is attached to the failure
---- already.
+--- Returns the adapter that is attached to a frozen failure, and starts it if there is none.
+--- Returns nil if there is no program `consort`.
 ---@param client vim.lsp.Client
 ---@param number integer
 ---@return consort.Adapter?

@@ -1,37 +1,37 @@
---- Questions to the person, one at a time, in a float that never takes the focus: questions about
---- an agent's call, with its code, and those of consort.prompt.
+--- Questions to the person, shown one at a time in a float that opens without the focus. A question
+--- is about an agent's call, with its code, or comes from consort.prompt.
 ---
 --- A question may come while the person types. Therefore the float reads no keys until the person
---- moves the cursor into it with a key that has no other use (`\a`); only there do keys answer.
+--- moves the cursor into it with a key that has no other use (`<LocalLeader>a`).
 local client_of = require('consort.client')
 local float = require('consort.float')
 
 local M = {}
 
 ---@class consort.Choice
----@field key? string
----@field decision string
----@field done string
+---@field key? string the key that chooses it in the float; nil for none
+---@field decision string the answer that is sent
+---@field done string the message after the choice
 
 ---@class consort.Question
----@field what string a line that names it in messages
+---@field what string one line that names the question in messages
 ---@field client integer
 ---@field choices consort.Choice[]
 ---@field title fun(): string
----@field lines string[] its text
----@field keys fun(): string what the hint says of its keys while the float has the cursor
+---@field lines string[] the text in the float
+---@field keys fun(): string the text about its keys, shown while the float has the cursor
 ---@field answer fun(decision?: string) to be called once; nil: the person gave no answer
----@field params? table of consort/approve
----@field words? integer how many lines stand before the code
+---@field params? table the parameters of consort/approve; nil for consort.prompt's questions
+---@field words? integer the number of lines before the empty line and the code, with `params`
 ---@field first_choice? integer the line of the first choice, if each choice has a line
----@field id? integer the number of the server's request
----@field over? boolean an answer would come too late
----@field replaced? consort.Replaced the definition that it would replace
+---@field id? integer the number of consort.prompt's request; nil with `params`
+---@field over? boolean true if the question was withdrawn, so that an answer would be too late
+---@field replaced? consort.Replaced the definition in a file that the code would replace
 
 ---@class consort.Asked
 ---@field question consort.Question
 ---@field win? integer
----@field back? integer the window that the person came from
+---@field back? integer the window from which the person moved into the float
 ---@field side 'top'|'bottom'
 
 ---@type consort.Question[]
@@ -45,22 +45,22 @@ local approvals = {
   { key = 's', decision = 'allow-session', done = 'allowed for this session' },
   { key = 'd', decision = 'deny', done = 'denied' },
 }
-local MARGIN = 2 -- lines around the cursor's that stay free
+local MARGIN = 2 -- lines above or below the cursor's line that the float does not cover
 
 local group = vim.api.nvim_create_augroup('consort.approve', {})
 local next_question, open
 
 -- Position of the float
 
---- The lines of the screen above the command line.
+--- Returns the number of screen lines above the status line and the command line.
 local function screen_lines() return vim.o.lines - vim.o.cmdheight - 1 end
 
 --- Returns the side of the screen for the float, away from the cursor. The present side is kept as
 --- long as the float covers nothing near the cursor, because a float that moves is hard to read.
----@param side 'top'|'bottom' where it is
----@param height integer with its borders
+---@param side 'top'|'bottom' the present side
+---@param height integer the float's height with its borders
 ---@param row integer the cursor's line on the screen, from 0
----@param lines integer of the screen
+---@param lines integer the number of lines of the screen
 ---@return 'top'|'bottom'
 function M.side(side, height, row, lines)
   if side == 'top' and row < height + MARGIN then return 'bottom' end
@@ -68,7 +68,8 @@ function M.side(side, height, row, lines)
   return side
 end
 
---- The maximum number of lines of code in half of the screen.
+--- Returns the maximum height of the float, without borders, while the cursor is outside: with the
+--- borders and the margin, half of the screen.
 local function room() return math.max(1, math.floor(screen_lines() / 2) - 2 - MARGIN) end
 
 local function cursor_row() return vim.fn.win_screenpos(0)[1] + vim.fn.winline() - 2 end
@@ -81,7 +82,7 @@ local function hint()
   return (' %s%s answers '):format(mode:match('^n') and '' or '<Esc> ', require('consort.maps').key('answer'))
 end
 
---- Updates the position of the float and the hint in its border for the person's present position.
+--- Updates the float's position, height and hint for the present position of the cursor.
 local function place()
   if not (current and current.win and vim.api.nvim_win_is_valid(current.win)) then return end
   local all = vim.api.nvim_win_text_height(current.win, {}).all
@@ -102,8 +103,8 @@ end
 
 local everywhere = false -- true while the key is mapped in all buffers
 
---- Maps the key in all buffers, also in those that are not Lisp, or removes that mapping. A mapping
---- of the person's own stays.
+--- Maps the key in all buffers, also in those that are not Lisp, or removes that mapping. A
+--- mapping of the person's own is not replaced.
 local function keys_everywhere(on)
   local raw = vim.keycode(KEY)
   local taken = vim.iter(vim.api.nvim_get_keymap('n')):any(function(map) return map.lhsraw == raw end)
@@ -116,7 +117,8 @@ local function keys_everywhere(on)
   end
 end
 
----@param choice? consort.Choice
+--- Closes the float and answers the question.
+---@param choice? consort.Choice nil: the person gave no answer
 local function finish(choice)
   local asked = current
   current = nil
@@ -142,21 +144,21 @@ local function finish(choice)
     end
     asked.question.answer(choice and choice.decision)
     vim.schedule(function()
-      vim.cmd.redraw() -- removes the float from the screen first, so that the message needs no key to go on
+      vim.cmd.redraw() -- removes the float first, so that the message does not wait for a key
       if done and not asked.question.over then client_of.say(('%s: %s'):format(done, asked.question.what)) end
     end)
   end
   vim.schedule(next_question)
 end
 
---- Returns the words that answer the question, or an agent's question if there is none.
+--- Returns the decisions of the current question, or those of an agent's question if none is open.
 ---@return string[]
 function M.decisions()
   return vim.tbl_map(function(choice) return choice.decision end, current and current.question.choices or approvals)
 end
 
---- Goes to the question, or answers it.
----@param decision? string one of the question's choices
+--- Answers the current question, or moves the cursor into its float.
+---@param decision? string the decision of one of its choices; nil: moves the cursor
 function M.answer(decision)
   if not current then return client_of.say('no agent waits for an answer') end
   if decision then
@@ -166,7 +168,7 @@ function M.answer(decision)
     return client_of.fail(('there is no answer `%s`; there are %s'):format(decision, (table.concat(M.decisions(), ', '):gsub(', ([^,]*)$', ' and %1'))))
   end
   if not focused() then
-    -- The float was closed by keys that came before it could be opened again.
+    -- A float that `:only` or `:quit` closed may not have been opened again yet.
     if not vim.api.nvim_win_is_valid(current.win) then open() end
     current.back = vim.api.nvim_get_current_win()
     vim.api.nvim_set_current_win(current.win)
@@ -190,7 +192,7 @@ open = function()
   local asked = assert(current)
   local question = asked.question
   local buf, compared
-  --- Shows how the new definition differs from the old one, or the new one again.
+  --- Switches between the question's text and the difference from the old definition.
   local function compare()
     local replaced = question.replaced
     if not replaced then return client_of.say('nothing to compare with: what it replaces is in no file') end
@@ -225,7 +227,7 @@ open = function()
     group = group,
     callback = place,
   })
-  -- `:only` and `:quit` close the float without an answer: it is opened again.
+  -- `:only` and `:quit` close the float without an answer. The float is then opened again.
   vim.api.nvim_create_autocmd('WinClosed', {
     group = group,
     pattern = tostring(asked.win),
@@ -257,7 +259,7 @@ next_question = function()
   end)
 end
 
---- Asks a question, in its turn.
+--- Adds a question to the queue. The question is shown after the earlier ones.
 ---@param question consort.Question
 function M.ask(question)
   table.insert(queue, question)
@@ -268,7 +270,7 @@ end
 
 local function present(text) return text and text ~= vim.NIL and text ~= '' end
 
---- Returns the lines to show, and the number of lines before the code.
+--- Returns the lines to show, and the number of lines before the empty line and the code.
 local function text_of(params)
   local lines = { params.what:sub(1, 1):upper() .. params.what:sub(2) }
   if present(params.file) then table.insert(lines, 'in ' .. vim.fn.fnamemodify(params.file, ':~:.')) end
@@ -280,8 +282,8 @@ local function text_of(params)
   return lines, words
 end
 
---- `consort/approve`. Server requests are handled in a coroutine of their own, which waits here for
---- the person.
+--- Handles `consort/approve`. Each request runs in its own coroutine, which waits here for the
+--- person's answer.
 function M.on_request(_, params, context)
   local thread = assert(coroutine.running())
   local ends = os.date('%H:%M:%S', os.time() + (params.deadlineSeconds or 120))
@@ -303,8 +305,8 @@ function M.on_request(_, params, context)
 end
 
 --- Ends questions without the person's answer.
----@param reason string
----@param is_meant fun(question: consort.Question): boolean
+---@param reason string the reason, for a message
+---@param is_meant fun(question: consort.Question): boolean true for the questions to end
 function M.over(reason, is_meant)
   local function tell(question)
     question.over = true
@@ -322,9 +324,10 @@ function M.over(reason, is_meant)
   end
 end
 
---- `consort/approvalOver`: somebody else answered, the time is up, or the agent has disconnected.
+--- Handles `consort/approvalOver`: another client answered, the time is up, or the agent has
+--- disconnected.
 function M.on_over(_, params, context)
-  -- Each server counts its own questions.
+  -- Each server numbers its questions separately.
   M.over(params.reason or 'it is over', function(question)
     return question.client == context.client_id and question.params ~= nil and question.params.id == params.id
   end)

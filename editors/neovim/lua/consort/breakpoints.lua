@@ -1,5 +1,5 @@
---- Breakpoints of this editor, as signs that move with their text, and in the image by way of
---- `consort dap`.
+--- The breakpoints of this editor. Each is a sign that moves with its text, and a breakpoint in the
+--- image, which is set through `consort dap`.
 local adapters = require('consort.adapter')
 local client_of = require('consort.client')
 
@@ -7,25 +7,27 @@ local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.breakpoints')
 
 ---@class consort.Breakpoint
----@field mark integer extmark
----@field condition? string
----@field once? boolean it is removed at the next stop
----@field id? integer the debugger's number of it
----@field verified? boolean
----@field message? string
+---@field mark integer the extmark with the sign
+---@field condition? string Lisp code; the breakpoint stops only if its value is true
+---@field once? boolean true if the breakpoint is removed at the next stop
+---@field id? integer the `id` in the debug adapter's answer
+---@field verified? boolean the `verified` in the answer; nil before the first answer
+---@field message? string the `message` in the answer
 
 ---@type table<integer, consort.Breakpoint[]> by buffer
 local breakpoints = {}
----@type table<integer, fun()[]> by buffer: called when its last request is answered
+---@type table<integer, fun()[]> by buffer: the functions to call on the answer to its last request
 local asked = {}
 ---@type table<integer, fun(): boolean> by buffer: whether its text is that of its last request
 local is_text_sent = {}
 
+--- Returns the line of a breakpoint's sign, 1-based; nil if the sign is gone.
 local function line_of(buf, one)
   local mark = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, one.mark, {})
   return mark[1] and mark[1] + 1
 end
 
+--- Sets or moves the sign of a breakpoint. The line is 1-based.
 local function sign(buf, one, line)
   one.mark = vim.api.nvim_buf_set_extmark(buf, namespace, line - 1, 0, {
     id = one.mark,
@@ -34,18 +36,20 @@ local function sign(buf, one, line)
   })
 end
 
---- Applies the debugger's answer about a breakpoint, and moves its sign to the line of the answer.
----@param is_same_text? boolean true if the answer's lines are those of the buffer's text
+--- Applies the debug adapter's answer about a breakpoint. Moves the sign to the line of the answer
+--- if the breakpoint is verified and the text is unchanged.
+---@param is_same_text? boolean true if the text is unchanged, so that the answer's line holds
 local function apply_answer(buf, one, answer, is_same_text)
   one.id, one.verified, one.message = answer.id, answer.verified, answer.message
   local line = answer.verified and is_same_text and answer.line or line_of(buf, one)
   if line and line <= vim.api.nvim_buf_line_count(buf) then sign(buf, one, line) end
 end
 
---- Sends the breakpoints of a buffer, at the lines of their signs. Only the answer to the last
---- request counts: it is for the earlier requests as well.
+--- Sends all breakpoints of a buffer, at the lines of their signs. Each request replaces the
+--- earlier ones, so their answers are ignored, and the answer to the last request completes them,
+--- too.
 ---@param buf integer
----@param done? fun()
+---@param done? fun() called after a successful answer to this request or a later one
 local function send(buf, done)
   local client = client_of.of(buf)
   local adapter = client and adapters.of(client)
@@ -64,7 +68,8 @@ local function send(buf, done)
   end)
 end
 
---- Sets a breakpoint at the cursor's line, or removes the one there.
+--- Sets a breakpoint at the cursor's line, or removes the one there. With a condition, replaces the
+--- one there.
 ---@param condition? string Lisp code; the breakpoint stops only if its value is true
 function M.toggle(condition)
   local buf = vim.api.nvim_get_current_buf()
@@ -88,7 +93,8 @@ function M.toggle(condition)
   end)
 end
 
---- Has the newest stop run to the cursor's line, by a breakpoint that is removed at the next stop.
+--- Continues the newest stop up to the cursor's line, with a breakpoint that is removed at the next
+--- stop. Does not continue if the breakpoint cannot be set.
 function M.run_to_cursor()
   local buf = vim.api.nvim_get_current_buf()
   if not client_of.need(buf) then return end
@@ -111,7 +117,7 @@ function M.run_to_cursor()
   end)
 end
 
---- Removes the breakpoints that are for one stop only.
+--- Removes the breakpoints of `M.run_to_cursor`.
 function M.remove_temporary()
   for buf, wanted in pairs(breakpoints) do
     local others = vim.iter(wanted):filter(function(one) return not one.once end):totable()
@@ -125,7 +131,7 @@ function M.remove_temporary()
   end
 end
 
---- Removes all breakpoints.
+--- Removes all breakpoints, and shows how many there were.
 function M.clear()
   local count = 0
   for buf, wanted in pairs(breakpoints) do
@@ -139,14 +145,15 @@ function M.clear()
   client_of.say(count == 0 and 'no breakpoint is set' or ('%d breakpoint%s removed'):format(count, count == 1 and '' or 's'))
 end
 
--- A definition was evaluated or loaded again, or the image was restarted.
+-- The adapter sends this event after a definition was evaluated or loaded again, or after the image
+-- was restarted.
 adapters.on('breakpoint', function(_, body)
   local answer = body.breakpoint or {}
   for buf, wanted in pairs(breakpoints) do
     local own = vim.api.nvim_buf_is_valid(buf) and answer.source and answer.source.path == vim.api.nvim_buf_get_name(buf)
     for _, one in ipairs(own and wanted or {}) do
-      -- After an edit the sign has moved with its text, while the line in the answer is of the old
-      -- text.
+      -- After an edit, the sign has moved with its text, but the line in the event refers to the
+      -- text before the edit.
       if one.id == answer.id then apply_answer(buf, one, answer, is_text_sent[buf] and is_text_sent[buf]()) end
     end
   end

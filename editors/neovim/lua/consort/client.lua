@@ -1,28 +1,29 @@
---- The language client that is attached, and commands through it.
+--- The LSP client of a buffer, and the execution of commands by its server.
 local M = {}
 M.GONE_ON = 'you have moved on since you asked; ask again for the answer'
 local start = require('consort.start')
 local NO_FILE = 'no file: `:w NAME.lisp`, or use `:Consort scratch`'
 
 local last_root ---@type string?
---- Notes the workspace of the file that the person is in.
+--- Records the workspace of the file that the person is in.
 ---@param client vim.lsp.Client
 function M.entered(client) last_root = client.root_dir end
 
---- Returns true for a Lisp file, which has a server of its own.
+--- Returns true if a buffer is of a Lisp file. Neovim attaches a client to such a buffer by itself.
 ---@param buf integer
 local function is_file(buf)
   return vim.bo[buf].filetype == 'lisp' and vim.bo[buf].buftype == '' and vim.api.nvim_buf_get_name(buf) ~= ''
 end
 
---- Returns the workspace of a buffer that is no Lisp file: the one that it belongs to
---- (`b:consort_root`), or that of the last file that the person was in.
+--- Returns the workspace of a buffer that is no Lisp file: `b:consort_root`, or the workspace of
+--- the last file that the person was in. Returns nil if there was none.
 ---@param buf integer
 ---@return string?
 local function root_of(buf) return vim.b[buf].consort_root or last_root end
 
---- Returns the client of a buffer: a file's own client, or else that of the buffer's workspace.
---- Returns nil if the workspace has none, because another client would run code in another image.
+--- Returns the client of a buffer: the attached one, or else, if the buffer is no Lisp file, the
+--- client of the buffer's workspace, or the only client if no workspace is known. Returns nil if
+--- there is none, because another client would run code in another image.
 ---@param buf? integer the current buffer by default
 ---@return vim.lsp.Client?
 function M.of(buf)
@@ -34,19 +35,19 @@ function M.of(buf)
   return vim.iter(all):find(function(client) return client.root_dir == root end)
 end
 
---- Notes that a buffer belongs to the workspace that the current one is in.
+--- Assigns a buffer to the workspace of the current buffer.
 ---@param buf integer
 function M.belongs(buf)
   local client = M.of()
   vim.b[buf].consort_root = client and client.root_dir
 end
 
---- Returns true if messages are shown in the command line, as by Neovim itself, and not by a plugin
---- that has more room.
+--- Returns true if `vim.notify` is Neovim's own, which shows messages in the command line. A plugin
+--- that replaces it has more room.
 local function on_command_line() return debug.getinfo(vim.notify, 'S').source:find('vim/_editor.lua', 1, true) ~= nil end
 
---- Shows a message. In the command line it is cut to one line that fits, so that Neovim does not
---- wait for a key; `:messages` has all of it.
+--- Shows a message. In the command line, the message is shortened to one line that fits, so that
+--- Neovim does not wait for a key. `:messages` has the whole message.
 ---@param message string
 ---@param level? integer one of vim.log.levels
 function M.say(message, level)
@@ -74,8 +75,8 @@ function M.say(message, level)
   vim.api.nvim_echo({ { short, group }, { more, 'ConsortHint' } }, false, {})
 end
 
---- Shows the running operation. Returns a function that removes the message, unless another one was
---- shown since.
+--- Shows a message about a running operation. Returns a function that removes the message, unless
+--- another one has been shown in the meantime.
 ---@param message string
 ---@return fun() over
 function M.doing(message)
@@ -89,8 +90,8 @@ end
 ---@param message string
 function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 
---- Shows why a request failed, unless the person has cancelled it. The end of the server, by which
---- several requests fail, is shown once.
+--- Shows why a request failed, unless the person has cancelled the request. When the server ends,
+--- several requests fail with the same error, which is shown once.
 ---@param error lsp.ResponseError
 function M.failed(error)
   if error.code == vim.lsp.protocol.ErrorCodes.RequestCancelled or error.is_shown then return end
@@ -98,7 +99,8 @@ function M.failed(error)
   M.fail(require('consort.systems').package_missing(error) or error.message)
 end
 
---- Returns the program of the language client; nil, after a message, if it is not there.
+--- Returns the program of the language server. Shows a message and returns nil if it is not
+--- executable.
 ---@return string?
 function M.program()
   local program = vim.tbl_get(vim.lsp.config, 'consort', 'cmd', 1) or 'consort'
@@ -106,7 +108,8 @@ function M.program()
   M.fail(('the program `%s` is not on PATH; `:checkhealth consort` says what to do'):format(program))
 end
 
---- Returns the client, once it has started; nil, after a message that says how to get one.
+--- Returns the client of a buffer, and waits while it starts. Shows a message and returns nil if
+--- there is none.
 ---@param buf? integer
 ---@return vim.lsp.Client?
 function M.need(buf)
@@ -139,8 +142,8 @@ function M.need(buf)
   end
 end
 
---- Remembers the current window and buffer. Returns a function that returns true if they are still
---- current, in Normal mode: only then may an answer move the cursor, or ask something.
+--- Records the current window and buffer. Returns a function that returns true if they are still
+--- current and the mode is Normal. Only then may an answer move the cursor or ask a question.
 ---@return fun(): boolean
 function M.here()
   local win, buf = vim.api.nvim_get_current_win(), vim.api.nvim_get_current_buf()
@@ -149,8 +152,8 @@ function M.here()
   end
 end
 
---- Remembers the text of a buffer. Returns a function that returns true if the text is unchanged:
---- only then do positions in an answer hold.
+--- Records the state of a buffer's text. Returns a function that returns true if the text is
+--- unchanged. Only then are positions in an answer valid.
 ---@param buf integer
 ---@return fun(): boolean
 function M.text(buf)
@@ -158,8 +161,9 @@ function M.text(buf)
   return function() return vim.api.nvim_buf_is_loaded(buf) and vim.api.nvim_buf_get_changedtick(buf) == tick end
 end
 
+--- Returns true if the server of a client offers a command.
 ---@param client vim.lsp.Client
----@param command string
+---@param command string with `consort.`
 ---@return boolean
 function M.knows(client, command)
   return vim.list_contains(vim.tbl_get(client, 'server_capabilities', 'executeCommandProvider', 'commands') or {}, command)
@@ -174,13 +178,13 @@ end
 ---@type consort.Unanswered[] in the order of the requests
 local unanswered = {}
 
---- Executes a command. `done` is called at the end of the server too, with an error: Neovim itself
---- calls no handler then.
+--- Executes a command. If the server ends, `done` is called with an error, because Neovim itself
+--- calls no handler in that case.
 ---@param client vim.lsp.Client
 ---@param name string without `consort.`
 ---@param argument table
 ---@param done fun(error?: lsp.ResponseError, result?: any)
----@param buf integer not 0: pending changes are sent first only for a buffer's number
+---@param buf integer not 0: Neovim sends pending changes first only for a buffer's number
 ---@return boolean sent
 ---@return integer? id
 function M.request(client, name, argument, done, buf)
@@ -200,17 +204,19 @@ function M.request(client, name, argument, done, buf)
   return sent, id
 end
 
---- True while a function of completion waits: no window can be opened then, and no text changed.
+--- True while a completion function waits for an answer. Neovim then allows no new windows and no
+--- changes of text.
 M.is_text_locked = false
 
 M.ENDED = 'the server has ended; `:edit` starts it again'
 local at_end = {} ---@type fun(client: integer)[]
 
---- Registers a function for the ends of servers, called before their requests fail.
+--- Registers a function that is called when a server ends, before its requests fail.
 ---@param run fun(client: integer)
 function M.on_end(run) table.insert(at_end, run) end
 
---- Ends what waits for a server that has ended.
+--- Calls the functions registered by `on_end`, and fails all unanswered requests of a client whose
+--- server has ended.
 ---@param client integer
 function M.ended(client)
   if vim.v.exiting ~= vim.NIL then return end
@@ -221,7 +227,7 @@ function M.ended(client)
   end
 end
 
---- Returns true for the error of a request whose server has ended without an answer.
+--- Returns true if a request failed because its server ended without an answer.
 ---@param error lsp.ResponseError
 ---@return boolean
 function M.has_ended(error) return error.is_shown ~= nil end
@@ -229,16 +235,17 @@ function M.has_ended(error) return error.is_shown ~= nil end
 ---@class consort.Options
 ---@field buf? integer
 ---@field on_error? fun(error: lsp.ResponseError, client: vim.lsp.Client) instead of showing it
----@field here? boolean drops the answer, with a message, if the person has gone on; of several
----  requests with `here` the last one counts that does not fail
----@field latest? string of the requests with this word the last one counts that does not fail
+---@field here? boolean drops the answer, with a message, if the window, buffer or mode has changed;
+---  of several requests with `here`, only the answer of the last one that succeeds is used
+---@field latest? string of several requests with this word, only the answer of the last one that
+---  succeeds is used
 
 --- Executes `consort.NAME` with one argument.
 ---@param name string
 ---@param argument table
 ---@param on_result? fun(result: any, client: vim.lsp.Client, is_here: fun(): boolean)
 ---@param options? consort.Options
----@return fun()? cancel stops the work
+---@return fun()? cancel cancels the request; nil if it was not sent
 function M.execute(name, argument, on_result, options)
   options = options or {}
   local client = M.need(options.buf)
@@ -274,7 +281,7 @@ function M.execute(name, argument, on_result, options)
   return function() client:cancel_request(id) end
 end
 
---- Returns the cursor's position in the current buffer, as commands take it.
+--- Returns the cursor's position in the current buffer, in the form in which commands take it.
 ---@param client vim.lsp.Client
 ---@return { uri: string, position: lsp.Position }
 function M.place(client)

@@ -1,4 +1,4 @@
---- Highlight groups: all of them are links that a colour scheme or a person may redefine.
+--- Highlight groups. A colour scheme or a person may redefine those that are links.
 local M = {}
 
 local links = {
@@ -9,7 +9,7 @@ local links = {
   ConsortExpansion = 'DiffAdd',
 }
 
--- Highlights of a report in a buffer with Lisp's syntax colours: they replace the colours beneath.
+-- Highlights for plain text in a buffer with Lisp syntax highlighting, whose colours they replace.
 local plain = { ConsortPlain = 'NormalFloat', ConsortPlainOutput = 'Comment', ConsortPlainError = 'DiagnosticError', ConsortPlainWarn = 'DiagnosticWarn' }
 
 --- Defines the groups for the current colour scheme.

@@ -2,18 +2,24 @@
 local M = {}
 
 ---@class consort.Subcommand
----@field about string
+---@field about string the description
 ---@field run fun(rest: string, context: vim.api.keyset.create_user_command.command_args)
----@field choices? string[]|fun(): string[]
----@field takes? 'one'|'any' 'one': one of the choices must be given; 'any': one of them or nothing
+---@field choices? string[]|fun(): string[] the arguments that completion offers
+---@field takes? 'one'|'any' 'one': one of the choices must be given; 'any': one of them or nothing.
+--- If absent, any argument is accepted.
 
+--- Returns a function that calls a function of a module, with fixed arguments, and loads the module
+--- only then.
 local function lazy(module, name, ...)
   local fixed = { ... }
   return function() require('consort.' .. module)[name](unpack(fixed)) end
 end
+--- Returns the same for a function that takes the subcommand's argument, or nil if there is none.
 local function of_name(module, name)
   return function(rest) require('consort.' .. module)[name](rest ~= '' and rest or nil) end
 end
+--- Returns a function that executes a command of the server without arguments. `done` is the
+--- message about its success, or a function that returns the message for the result.
 local function plain(command, done)
   return function()
     require('consort.client').execute(command, {}, function(result)
@@ -30,9 +36,11 @@ local function reloaded(report)
   end
   return (report.what or 'reloaded') .. ': ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing changed')
 end
---- Returns the message about a system that was loaded; the server reports a failure.
+--- Returns 'loaded' if a system was loaded, for the message of `on_system`; otherwise false or nil,
+--- because the server shows a message about the failure.
 local function loaded(result) return result.loaded and 'loaded' end
---- Returns the function of a subcommand that takes a system.
+--- Returns the function of a subcommand that executes a command of the server for a system. `done`
+--- returns the message for the result: 'loaded' for the standard one; false or nil for none.
 local function on_system(command, done)
   return function(rest)
     require('consort.systems').choose(rest, function(system)
@@ -168,7 +176,7 @@ local function starting_with(words, lead)
   return vim.iter(words):filter(function(word) return vim.startswith(word, lead) end):totable()
 end
 
---- Completes `:Consort`.
+--- Returns the completions for `:Consort`: the subcommands, or the choices of the subcommand.
 ---@return string[]
 function M.complete(lead, line)
   local name = line:match('^%s*%S*Consort!?%s+(%S+)%s')
@@ -181,6 +189,8 @@ function M.complete(lead, line)
   return starting_with(type(choices) == 'function' and choices() or choices, lead)
 end
 
+--- Runs `:Consort`. Without a subcommand, runs `status`.
+---@param context vim.api.keyset.create_user_command.command_args
 function M.run(context)
   local name, rest = context.args:match('^(%S*)%s*(.-)%s*$')
   if name == '' then name = 'status' end

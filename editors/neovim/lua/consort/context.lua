@@ -1,5 +1,5 @@
---- The person's position, sent to the server after a pause, for their agent (the tool
---- `editor-context`).
+--- The buffer, selection and visible lines of the person, sent to the server after a pause. The
+--- person's agent gets them from the tool `editor-context`.
 local client_of = require('consort.client')
 
 local M = {}
@@ -34,7 +34,7 @@ local function tell()
   }, function() end, buf)
 end
 
---- Sends the position after a pause, once for several moves.
+--- Sends the context after PAUSE without a further call.
 function M.moved()
   timer:stop()
   timer:start(PAUSE, 0, vim.schedule_wrap(tell))

@@ -1,11 +1,12 @@
---- The focus of nvim-dap's sessions, which is the stopped thread that its commands are for, where
---- nvim-dap would lose it or take another; and columns that nvim-dap counts in another way.
+--- Corrections to nvim-dap's sessions. The focus of a session is the stopped thread that nvim-dap's
+--- commands act on. Listeners keep it where nvim-dap would lose it or choose another thread.
+--- Another listener converts the columns of completions.
 local M = {}
 
---- The requests before which nvim-dap takes the thread for running, also when they are refused.
+--- The requests that make nvim-dap mark the thread as running, even if the adapter refuses them.
 local RESUMING = { 'continue', 'next', 'stepIn', 'stepOut', 'stepBack', 'reverseContinue', 'restartFrame' }
 
---- Returns the stopped threads of a session, by their numbers.
+--- Returns the stopped threads of a session, in the order of their ids.
 ---@return table[] threads
 function M.stopped_threads(session)
   local stopped = vim.tbl_filter(function(thread) return thread.stopped end, vim.tbl_values(session.threads or {}))
@@ -13,7 +14,8 @@ function M.stopped_threads(session)
   return stopped
 end
 
---- Returns the thread that a request to go on was about: by its number, or by a frame of it.
+--- Returns the thread that a request in RESUMING was for: the thread with the argument `threadId`,
+--- or the thread that has the frame `frameId`. Returns nil if there is none.
 local function thread_of(session, arguments)
   local threads = session.threads or {}
   if arguments.threadId then return threads[arguments.threadId] end
@@ -22,8 +24,8 @@ local function thread_of(session, arguments)
   end)
 end
 
---- Gives the focus back to the thread of a request to go on that was refused, if it is stopped
---- still.
+--- Restores the focus of the thread of a refused request in RESUMING, if the thread is still
+--- stopped. The adapter answers `consort/restarts` only for a stopped thread.
 local function keep_focus(session, refused, _, arguments)
   local thread = refused and thread_of(session, arguments or {})
   if not thread then return end
@@ -33,35 +35,37 @@ local function keep_focus(session, refused, _, arguments)
     thread.stopped = true
     if session.stopped_thread_id then return end
     session.stopped_thread_id = thread.id
-    -- The sign at the frame was removed, too. nvim-dap goes to the frame to set it.
+    -- nvim-dap has also removed the sign at the frame. To set the sign again, nvim-dap moves the
+    -- cursor to the frame.
     if is_here() and session.current_frame and session._frame_set then session:_frame_set(session.current_frame) end
   end)
 end
 
---- Before nvim-dap handles a stop: a stop of the person's own evaluation, and one that was asked
---- for (`pause`), get the focus. nvim-dap gives none to a stop while it has one in another thread,
---- nor to a `pause` that stops one thread only.
+--- Changes a stop before nvim-dap handles it, so that a stop of the person's own evaluation and a
+--- requested stop (`pause`) get the focus. By itself, nvim-dap does not move the focus to a stop
+--- while another thread has it, nor to a `pause` that stops one thread only.
 local function take_focus(session, stop)
   if stop.ownEvaluation and session.stopped_thread_id ~= stop.threadId then session.stopped_thread_id = nil end
   if stop.reason == 'pause' then stop.reason = 'paused' end
 end
 
---- After a thread went on: its frames are gone. nvim-dap would evaluate in the last one for ever.
+--- Removes the current frame when the thread with the focus has resumed. nvim-dap would go on
+--- evaluating in that frame, which no longer exists.
 local function forget_frame(session)
   if not session.stopped_thread_id then session.current_frame = nil end
 end
 
---- Counts the beginning of what completions replace in bytes from 0, as nvim-dap does. The
---- protocol counts it in UTF-16 code units, here from 1.
+--- Converts the start of the text that a completion replaces to bytes, 0-based, for nvim-dap. The
+--- adapter sends UTF-16 code units, 1-based.
 local function count_in_bytes(_, refused, answer, arguments)
   for _, target in ipairs(not refused and answer and answer.targets or {}) do
     if target.start then target.start = vim.str_byteindex(arguments.text, 'utf-16', target.start - 1, false) end
   end
 end
 
---- Has all sessions of a type follow the stops so.
+--- Registers the listeners of this module for all sessions of a type.
 ---@param dap table the module of nvim-dap
----@param kind string
+---@param kind string the type, as in a configuration of nvim-dap
 function M.follow(dap, kind)
   -- A listener that returns true is removed.
   local function listen(when, name, react)
@@ -75,8 +79,8 @@ function M.follow(dap, kind)
   for _, command in ipairs(RESUMING) do
     listen('after', command, keep_focus)
   end
-  -- nvim-dap would invoke CONTINUE in each thread that stops while another one is stopped. The
-  -- stops of all clients of the image are told, so these may be another person's or an agent's.
+  -- By default, nvim-dap continues a thread that stops while another thread is stopped. The adapter
+  -- reports the stops of all clients, so the thread may be another person's or an agent's.
   local settings = dap.defaults and dap.defaults[kind]
   if settings and rawget(settings, 'auto_continue_if_many_stopped') == nil then settings.auto_continue_if_many_stopped = false end
 end

@@ -1,5 +1,5 @@
---- The debugger's buffer: the condition, the restarts by number, and the frames of a stopped
---- program, as SLIME's debugger has them.
+--- The debugger's buffer, similar to that of SLIME: the condition, the numbered restarts, and the
+--- frames of a stopped thread.
 require('consort.colours')
 local adapters = require('consort.adapter')
 local around = require('consort.debugger_around')
@@ -11,7 +11,7 @@ local sources = require('consort.debugger_source')
 local number_of = around.number_of
 
 local M = {}
-local MOMENT = 150 -- ms from a continue to closing the window, within which a program may stop again
+local MOMENT = 150 -- ms from `continued` to closing the buffer; the thread may stop again in it
 local HEIGHT = 0.4 -- of the screen
 local LEVELS = 200 -- the maximum number of frames that are shown
 
@@ -30,13 +30,14 @@ local LEVELS = 200 -- the maximum number of frames that are shown
 ---@field opening table<integer, table> the last request for the variables of a frame, by its number
 ---@field buf? integer
 ---@field lines consort.Line[]
----@field quitting? boolean true while stops of the thread are aborted until none is left
----@field is_stepped? boolean true at a breakpoint and after a step
+---@field quitting? boolean true while all stops of the thread are being aborted
+---@field is_stepped? boolean true if the stop is at a breakpoint or after a step
 
 ---@type consort.Stop[] the oldest first
 local stops = {}
 local serial = 0
----@type table<integer, consort.Adapter> the adapters of threads that are to be shown when they stop
+---@type table<integer, consort.Adapter> the adapters, by thread, of the threads to show when they
+---  stop
 local awaited = {}
 ---@type { root: string, number: integer, is_here: fun(): boolean }? the failure requested last
 local requested_failure
@@ -47,7 +48,7 @@ local function find(adapter, thread)
   end
 end
 
---- Returns a function that returns true while the thread is at the present stop.
+--- Returns a function that returns true while the thread is still at its current stop.
 ---@param stop consort.Stop
 ---@return fun(): boolean
 local function still_at(stop)
@@ -57,7 +58,7 @@ end
 
 -- Keys
 
---- Returns the restart, frame or variable that the cursor's line shows.
+--- Returns the restart, frame or variable that the cursor's line shows; an empty table if none.
 ---@param stop consort.Stop
 ---@return consort.Line
 local function here(stop) return stop.lines[vim.api.nvim_win_get_cursor(0)[1]] or {} end
@@ -72,12 +73,12 @@ local function no_frame() client_of.say('put the cursor on a frame') end
 local function at_stop(stop, command, arguments)
   local is_here = client_of.here()
   stop.adapter:ask(command, vim.tbl_extend('keep', arguments or {}, { threadId = stop.thread }), function(answer)
-    -- A frozen failure does not continue: the answer has the result of the attempt.
+    -- A frozen failure does not continue. The answer has the result of trying the request.
     if answer.tried then float.open(shown.lines(answer.tried.result), { title = 'Tried', is_here = is_here, hint = 'q closes' }) end
   end)
 end
 
---- Asks for a text; `done` gets it if the thread is still at the stop.
+--- Asks the person for a text. `done` is called with it if the thread is still at the stop.
 ---@param stop consort.Stop
 ---@param title string
 ---@param done fun(typed: string)
@@ -85,7 +86,7 @@ local function input(stop, title, done)
   local is_there = still_at(stop)
   vim.ui.input({ prompt = title }, function(typed)
     if not typed then return end
-    -- Spaces are trimmed only where there is nothing else: `#\ ` is a character.
+    -- Spaces at the end are kept, because `#\ ` is a character. Only spaces alone mean no text.
     if is_there() then return done(vim.trim(typed) == '' and '' or typed) end
     client_of.fail('that stop was left meanwhile' .. (vim.trim(typed) == '' and '' or '; not used: ' .. typed))
   end)
@@ -107,7 +108,8 @@ local function invoke(stop, restart)
   end)
 end
 
---- Fetches the variables of a frame; `found` is not called if the stop has been left meanwhile.
+--- Fetches the variables of a frame. `found` is not called if the thread has left the stop in the
+--- meantime.
 ---@param found fun(variables: table[])
 local function with_variables(stop, frame, found)
   local is_there = still_at(stop)
@@ -119,20 +121,20 @@ local function with_variables(stop, frame, found)
   end)
 end
 
---- Shows the locals of a frame below its line, with their present values.
----@param show? fun() instead of showing the stop as it is then
+--- Shows the local variables of a frame below its line, with their current values.
+---@param show? fun() shows the buffer; `render` of the stop by default
 local function open_frame(stop, frame, number, show)
   local mine = {}
   stop.opening[number] = mine
   with_variables(stop, frame, function(variables)
-    if stop.opening[number] ~= mine then return end -- folded since, or requested again
+    if stop.opening[number] ~= mine then return end -- closed or requested again meanwhile
     stop.opening[number] = nil
     stop.open[number] = variables
     if show then show() else render(stop) end
   end)
 end
 
---- Shows the locals of a frame below its line, or removes them if they are shown.
+--- Shows the local variables of a frame below its line, or removes them if they are shown.
 local function toggle(stop, frame)
   local number = number_of(stop, frame)
   if not number then return end
@@ -149,13 +151,13 @@ local function source(stop, frame, done)
   sources.show(stop.adapter, frame, { is_there = still_at(stop), values = function(found) with_variables(stop, frame, found) end, done = done })
 end
 
---- Shows where the program is at a breakpoint or after a step, if the cursor is in the debugger's
---- window, where it stays.
+--- Shows the source position of the innermost frame at a breakpoint or after a step, if the cursor
+--- is in the debugger's window. The cursor stays there.
 ---@param win integer
 local function follow(stop, win)
   local frame = stop.frames[1]
   if not stop.is_stepped or vim.api.nvim_get_current_win() ~= win or vim.api.nvim_get_mode().mode ~= 'n' then return end
-  -- A form that its file has no longer is shown when it is asked for.
+  -- A form that is no longer in its file is shown only on request.
   if not frame or not frame.source or frame.line == 0 or frame.source.origin then return end
   source(stop, frame, function()
     if vim.api.nvim_win_is_valid(win) then vim.api.nvim_set_current_win(win) end
@@ -167,7 +169,8 @@ local function eval(stop)
   if not frame then return no_frame() end
   ask(stop, ('Evaluate in %s: '):format(shown.line(frame.name)), function(code)
     local is_here = client_of.here()
-    -- An error in it is a stop of its own, in this buffer; the answer comes when that was left.
+    -- An error in the evaluation is a new stop, which this buffer shows. The answer comes when that
+    -- stop has been left.
     stop.adapter:ask('evaluate', { expression = code, frameId = frame.id, context = 'repl' }, function(answer)
       local lines = shown.lines(answer.result)
       if #lines == 1 then client_of.say('⇒ ' .. lines[1]) else float.open(lines, { title = 'Value', is_here = is_here, filetype = 'lisp', hint = 'q closes' }) end
@@ -175,7 +178,8 @@ local function eval(stop)
   end)
 end
 
---- Inspects the variable of the cursor's line, or the value of an expression that is typed.
+--- Inspects the variable of the cursor's line, or else the value of an expression that the person
+--- types.
 local function inspect(stop)
   local inspector, variable, frame = require('consort.inspector'), here(stop).variable, frame_here(stop)
   local function open(name, value, reference, focus, request)
@@ -192,7 +196,7 @@ local function inspect(stop)
   end)
 end
 
---- Sets the local of the cursor's line.
+--- Sets the local variable of the cursor's line.
 local function set(stop)
   local variable, frame = here(stop).variable, here(stop).frame
   if not variable then return client_of.say('put the cursor on a local') end
@@ -202,7 +206,8 @@ local function set(stop)
     stop.adapter:ask('scopes', { frameId = frame.id }, function(answer)
       local arguments = { variablesReference = answer.scopes[1].variablesReference, name = variable.name, value = code }
       stop.adapter:ask('setVariable', arguments, function()
-        -- The variables are fetched again: the frame may have been closed and opened meanwhile.
+        -- The variables are fetched again, because the frame may have been closed and opened in the
+        -- meantime.
         if is_there() and stop.open[number] then open_frame(stop, frame, number) end
       end)
     end)
@@ -217,7 +222,7 @@ local function return_from(stop)
   end)
 end
 
---- Aborts the stop; at a frozen failure, only disconnects.
+--- Aborts the stop. Disconnects if the stop is a frozen failure.
 local function abort(stop)
   if stop.adapter.failure then return stop.adapter:leave() end
   at_stop(stop, 'terminateThreads', { threadIds = { stop.thread } })
@@ -229,7 +234,7 @@ local function quit(stop)
   stop.quitting = true
   stop.adapter:request('terminateThreads', { threadIds = { stop.thread } }, function(error)
     if not error then return end
-    -- The thread's next stop is another one, and is not aborted.
+    -- The request failed, so later stops of the thread are not aborted.
     stop.quitting = nil
     client_of.fail(error)
   end)
@@ -282,7 +287,7 @@ end
 
 --- Returns the window of a stop, and opens one if there is none.
 ---@param stop consort.Stop
----@param focus boolean the cursor goes to it, in Normal mode
+---@param focus boolean true: the cursor goes to the window if the mode is Normal
 local function window(stop, focus)
   if not (stop.buf and vim.api.nvim_buf_is_valid(stop.buf)) then
     stop.buf = vim.api.nvim_create_buf(false, true)
@@ -294,7 +299,8 @@ local function window(stop, focus)
     keys(stop)
   end
   local win = vim.fn.bufwinid(stop.buf)
-  -- Keys that a person types into a text must not go to the debugger, where a digit is a restart.
+  -- Keys that a person types into a text must not go to the debugger, where a digit invokes a
+  -- restart.
   local enter = vim.api.nvim_get_mode().mode == 'n' and vim.fn.getcmdwintype() == ''
   if win == -1 then
     local height = math.max(8, math.floor(vim.o.lines * HEIGHT))
@@ -307,10 +313,11 @@ local function window(stop, focus)
   return win
 end
 
---- Fetches the restarts and frames of a stop, and shows them. The cursor goes to them the first
---- time, or where IS_HERE, from `client.here`, is true.
+--- Fetches the restarts and frames of a stop, and shows them. The cursor goes to the debugger's
+--- window if `is_here` returns true. Without `is_here`, the cursor goes there the first time that
+--- the stop is shown.
 ---@param stop consort.Stop
----@param is_here? fun(): boolean
+---@param is_here? fun(): boolean from `client.here`
 local function show(stop, is_here)
   local at, current = stop.serial, still_at(stop)
   stop.adapter:ask('consort/restarts', { threadId = stop.thread }, function(answer)
@@ -318,8 +325,8 @@ local function show(stop, is_here)
     stop.restarts = answer.restarts
     stop.adapter:ask('stackTrace', { threadId = stop.thread, startFrame = 0, levels = LEVELS }, function(found)
       if not current() then return end
-      -- A stop may be announced twice, by an event and by a notification: the second time, open
-      -- frames and the cursor stay.
+      -- A stop may be announced twice, by a DAP event and an LSP notification. The second time, the
+      -- open frames and the cursor are kept.
       local again = stop.shown == at and stop.buf ~= nil
       stop.frames, stop.open, stop.shown = found.stackFrames, again and stop.open or {}, at
       if not again then stop.opening = {} end
@@ -386,7 +393,7 @@ adapters.on('exited', function(adapter)
   end
 end)
 
---- Handles `consort/stopped`: an evaluation of this editor has stopped.
+--- Handles `consort/stopped`, the notification that an evaluation of this editor has stopped.
 function M.on_stopped(_, params, context)
   local client = vim.lsp.get_client_by_id(context.client_id)
   if not client then return end
@@ -397,7 +404,7 @@ function M.on_stopped(_, params, context)
   awaited[params.thread] = adapter
 end
 
---- Opens a frozen failure.
+--- Opens a frozen failure in the debugger's buffer.
 ---@param client vim.lsp.Client
 ---@param number integer
 function M.open_failure(client, number)
@@ -409,11 +416,11 @@ function M.open_failure(client, number)
   adapters.failure(client, number)
 end
 
---- Calls `found` with the newest stop of the workspace.
+--- Calls `found` with the newest stop of the workspace, or shows a message if nothing is stopped.
 ---@param adapter consort.Adapter
 ---@param found fun(stop: consort.Stop)
 local function with_newest(adapter, found)
-  -- The answer comes after the events for the present stops.
+  -- The answer to `threads` comes after the events for the current stops.
   adapter:ask('threads', {}, function()
     local newest = vim.iter(stops):filter(function(stop) return stop.adapter == adapter end):last()
     if newest then found(newest) else client_of.say('nothing is stopped') end

@@ -1,4 +1,5 @@
---- Forms that differ from the image: a sign at each, and a command that evaluates them.
+--- Top-level forms that differ from the image: a sign at each line, and a command that evaluates
+--- them.
 local client_of = require('consort.client')
 
 local M = {}
@@ -6,8 +7,9 @@ local PAUSE = 400 -- ms
 local namespace = vim.api.nvim_create_namespace('consort.differences')
 local timer = assert(vim.uv.new_timer())
 
+--- Puts the signs at the lines of the forms in `answer`, and removes the earlier signs.
 ---@param buf integer
----@param answer table of consort.differences
+---@param answer table the result of consort.differences
 local function mark(buf, answer)
   vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
   local last = vim.api.nvim_buf_line_count(buf) - 1
@@ -18,10 +20,10 @@ local function mark(buf, answer)
   end
 end
 
---- Requests the forms of a buffer that differ.
+--- Requests the forms of a buffer that differ from the image.
 ---@param on_answer fun(answer: table)
----@param on_error? fun(error: lsp.ResponseError)
----@return boolean? sent
+---@param on_error? fun(error: lsp.ResponseError) nil: errors are ignored
+---@return boolean? sent true if a handler will be called; nil or false if no request was sent
 local function ask(buf, on_answer, on_error)
   local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
   if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then
@@ -34,8 +36,8 @@ local function ask(buf, on_answer, on_error)
   end, buf)
 end
 
---- Finds the buffers with files that contain forms that differ from the image.
----@param done fun(names: string[]) called once all answers are there
+--- Finds the buffers that contain forms that differ from the image.
+---@param done fun(names: string[]) called after all answers, with the sorted base names
 function M.files(done)
   local names, open = {}, 1
   local function over()
@@ -56,9 +58,9 @@ function M.files(done)
   over()
 end
 
-local round = 0 -- counts the updates of marks: an answer to an earlier one is about an earlier state of the image
+local round = 0 -- the number of the last update of signs; answers to earlier updates are ignored
 
---- Marks the visible buffers after a pause, as the text or the image may have changed.
+--- Updates the signs of the visible buffers after a pause, once for several calls.
 function M.schedule_update()
   if vim.g.consort_marks == false then return end
   timer:stop()
@@ -79,10 +81,11 @@ function M.schedule_update()
   end))
 end
 
----@type table<integer, true> by client
+---@type table<integer, true> the ids of the clients that were asked to report log entries
 local followed = {}
 
---- Marks a buffer, now and whenever it or the image changes.
+--- Keeps the signs of a buffer up to date: updates them now, and whenever the buffer or the image
+--- changes.
 ---@param client vim.lsp.Client
 ---@param buf integer
 function M.follow(client, buf)
@@ -99,11 +102,12 @@ function M.follow(client, buf)
   M.schedule_update()
 end
 
-local loads = {} ---@type table<integer, table> the last call of `load`, by buffer
+local loads = {} ---@type table<integer, table> a table that identifies the last `load` of a buffer
 
---- Evaluates the forms of the buffer that differ, in order, up to the first that fails. Stops when
---- the text is edited, because the lines of the forms hold only for the text before; and when it is
---- called again for this buffer, because the later call evaluates the rest.
+--- Evaluates the forms of the current buffer that differ from the image, in order, up to the first
+--- that fails. Stops when the person edits the text or goes to another buffer, because the lines of
+--- the forms are then no longer valid. A later call for the same buffer also ends this one, and
+--- evaluates the rest.
 function M.load()
   if not client_of.need() then return end
   local buf = vim.api.nvim_get_current_buf()
@@ -121,7 +125,7 @@ function M.load()
     ask(buf, function(answer)
       if mine ~= loads[buf] or not is_same() then return end
       local form = vim.iter(answer.forms):find(function(one) return one.range.start.line > last end)
-      -- The image has no text of a file that was never loaded.
+      -- The image has no source text of a file that was never loaded, so no form of it differs.
       local none = ('nothing differs; a file that was never loaded needs %s'):format(require('consort.maps').key('eval-buffer'))
       if not form then return client_of.say(done == 0 and none or evaluated()) end
       last = form.range.start.line

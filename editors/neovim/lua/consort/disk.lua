@@ -1,27 +1,27 @@
---- Reads a file again as soon as an agent, or another program, has written it, if its buffer has no
+--- Reads a file again as soon as an agent or another program has written it, if its buffer has no
 --- unsaved changes.
 ---
---- Neovim itself checks a file only when the person comes back to it or writes it. By then an edit
---- may have been made to the old text.
+--- Neovim itself checks a file only when it gets the focus, or when the person enters or writes the
+--- buffer. By then the person may have edited the old text.
 local client_of = require('consort.client')
 
 local M = {}
-local PAUSE = 50 -- ms; what is written in several steps is read once
+local PAUSE = 50 -- ms; so that a file that is written in several steps is read once
 
 ---@type table<string, { watch: uv.uv_fs_event_t, timer: uv.uv_timer_t }> by directory
 local watches = {}
----@type table<integer, string> the directory of each buffer that is followed
+---@type table<integer, string> by buffer: the directory that is watched for it
 local followed = {}
 
 local group = vim.api.nvim_create_augroup('consort.disk', {})
 
---- Reads a buffer again if its file has changed. A buffer with unsaved changes is left as it is;
---- writing it asks, as always.
+--- Reads a buffer again if its file has changed and 'autoread' is set. Leaves a buffer with unsaved
+--- changes as it is; when the person writes it, Neovim asks for confirmation.
 ---@param buf integer
 function M.look(buf)
   if not vim.api.nvim_buf_is_loaded(buf) or vim.bo[buf].modified or not vim.o.autoread or vim.bo[buf].buftype ~= '' then return end
   local name = vim.api.nvim_buf_get_name(buf)
-  -- A file that was removed, and may be written again in a moment, causes no question.
+  -- A file that was removed may be written again soon, so `checktime` must not warn about it.
   if vim.uv.fs_stat(name) == nil then return end
   local tick = vim.api.nvim_buf_get_changedtick(buf)
   vim.cmd.checktime(buf)
@@ -30,6 +30,7 @@ function M.look(buf)
   end
 end
 
+--- Ends the following of a buffer, and the watch of its directory if no other buffer needs it.
 local function unfollow(buf)
   local directory = followed[buf]
   followed[buf] = nil
@@ -40,8 +41,8 @@ local function unfollow(buf)
   end
 end
 
---- Follows the file of a buffer, by watching its directory: a file that is replaced by renaming is
---- a new file each time.
+--- Reads a buffer again, by `M.look`, whenever its file is written. Watches the directory and not
+--- the file, because a watch of a file ends when another file is renamed to its name.
 ---@param buf integer
 function M.follow(buf)
   local name = vim.api.nvim_buf_get_name(buf)
@@ -55,7 +56,7 @@ function M.follow(buf)
     buffer = buf,
     callback = function(event)
       unfollow(buf)
-      if event.event == 'BufFilePost' then M.follow(buf) end -- under its new name
+      if event.event == 'BufFilePost' then M.follow(buf) end -- the buffer's file has a new name
     end,
   })
   if watches[directory] then return end
@@ -71,7 +72,7 @@ function M.follow(buf)
   end)
   if started then
     watches[directory] = { watch = watch, timer = timer }
-  else -- the file system sends no events: Neovim checks when the person comes back, as always
+  else -- the directory cannot be watched; Neovim's own checks remain
     watch:close()
     timer:close()
   end

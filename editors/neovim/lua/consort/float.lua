@@ -7,16 +7,17 @@ local namespace = vim.api.nvim_create_namespace('consort.float')
 
 ---@class consort.Float
 ---@field title string
----@field filetype? string the filetype whose syntax colours the text has
----@field plain? integer[][] rows of words instead of code: { first, last }, 0-based and inclusive
+---@field filetype? string the filetype whose syntax highlighting the text gets
+---@field plain? integer[][] rows of prose instead of code: { first, last }, 0-based and inclusive
 ---@field focus? boolean true, the default, to move the cursor into the float
----@field is_here? fun(): boolean of client.here(); false: opens at the top and without focus
+---@field is_here? fun(): boolean of client.here(); false: opens at the top, without the focus
 ---@field top? boolean true for the top of the screen; at the cursor by default
----@field wide? integer the minimum width in cells, where the screen has as many
----@field row? integer where the cursor begins, 0-based
----@field keys? table<string, fun(buf: integer)> more keys of normal mode
+---@field wide? integer the minimum width in cells, limited by the screen
+---@field row? integer the row of the cursor at first, 0-based
+---@field keys? table<string, fun(buf: integer)> further Normal mode mappings of the buffer
 ---@field hint? string a text about the keys, in the lower border
 
+--- Returns the width of the widest line in cells, at least 1.
 ---@param lines string[]
 ---@return integer
 local function widest(lines)
@@ -25,11 +26,12 @@ local function widest(lines)
   return width
 end
 
---- Returns the place of a window of a height at the cursor. The window is below the cursor's line,
---- or above it if there is too little room below and more above. The line stays visible.
+--- Returns the position and the height of a float at the cursor, as options of nvim_open_win. The
+--- float is below the cursor's line, or above the line if there is too little room below and more
+--- above. The line stays visible.
 local function at_cursor(height)
   local row = vim.fn.win_screenpos(0)[1] + vim.fn.winline() - 2 -- 0-based
-  local below = vim.o.lines - vim.o.cmdheight - row - 4 -- the line of the cursor, the borders, a status line
+  local below = vim.o.lines - vim.o.cmdheight - row - 4 -- without the cursor's line, 2 borders and a status line
   local above = row - 2
   if height <= below or below >= above then
     return { relative = 'cursor', row = 1, col = 0, height = math.max(1, math.min(height, below)) }
@@ -37,20 +39,21 @@ local function at_cursor(height)
   return { relative = 'cursor', anchor = 'SW', row = 0, col = 0, height = math.max(1, math.min(height, above)) }
 end
 
---- Returns the place of a window of a height and a width at the top of the screen.
+--- Returns the position and the height of a float at the top of the screen, as options of
+--- nvim_open_win.
 local function at_top(height, width)
   local room = vim.o.lines - vim.o.cmdheight - 3
   return { relative = 'editor', row = 0, col = math.max(0, math.floor((vim.o.columns - width - 2) / 2)), height = math.max(1, math.min(height, room)) }
 end
 
---- Returns the number of rows of lines in a window of that width, in which wide lines are wrapped.
+--- Returns the number of screen rows that the lines take in a window of `width` cells that wraps.
 local function rows_of(lines, width)
   local rows = 0
   for _, line in ipairs(lines) do rows = rows + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / width)) end
   return rows
 end
 
---- Shows text; `q` and `<Esc>` close it.
+--- Opens a float with text. The keys `q` and `<Esc>` close it, unless `options.keys` has them.
 ---@param text string|string[]
 ---@param options consort.Float
 ---@return integer buf
@@ -101,7 +104,7 @@ function M.open(text, options)
   return buf, win
 end
 
---- Replaces the text of an open float, and adapts its size.
+--- Replaces the text of an open float. The height is adapted, and the width is increased if needed.
 ---@param buf integer
 ---@param text string
 function M.replace(buf, text)

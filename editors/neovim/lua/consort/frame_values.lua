@@ -1,14 +1,15 @@
---- Values of a frame's variables, at the ends of the lines of its definition that name them.
+--- Values of a frame's variables, shown at the ends of the lines that name the variables in the
+--- frame's definition.
 local shown = require('consort.shown')
 
 local M = {}
-local WIDTH = 60 -- characters of one line's values
+local WIDTH = 60 -- the maximum number of characters of the values at one line
 
---- Replaces each character except line breaks by a space.
+--- Returns a text with each byte except line breaks replaced by a space.
 local function blank(text) return (text:gsub('[^\n]', ' ')) end
 
---- Returns the names in each line of a text, in lower case, each once; none in strings and
---- comments.
+--- Returns for each line of a Lisp text the names in it, in lower case and without duplicates.
+--- Names in strings and comments, keywords and lambda list keywords are left out.
 ---@param text string
 ---@return string[][]
 function M.names(text)
@@ -29,8 +30,8 @@ function M.names(text)
   return lines
 end
 
---- Returns the row at which the definition around a row begins: the nearest, upwards, that starts
---- with `(`.
+--- Returns the row, 0-based, at which the definition around a row begins: the nearest row at or
+--- above it whose first character is `(`. Returns the given row if there is none.
 local function beginning(buf, row)
   for at = row, 0, -1 do
     if vim.api.nvim_buf_get_lines(buf, at, at + 1, false)[1]:sub(1, 1) == '(' then return at end
@@ -38,15 +39,17 @@ local function beginning(buf, row)
   return row
 end
 
---- Shows the values of VARIABLES (`{name, value}` each) in a buffer, down to a row, 0-based.
+--- Shows the values of a frame's variables in a buffer, in the lines from the beginning of the
+--- definition to a row.
 ---@param buf integer
 ---@param namespace integer
----@param row integer
----@param variables table[]
+---@param row integer 0-based, the row of the frame's place
+---@param variables table[] objects `Variable` of the Debug Adapter Protocol
 function M.put(buf, namespace, row, variables)
   local values = {}
   for _, variable in ipairs(variables) do
-    -- A variable that the compiler did not keep has a sentence instead of a value.
+    -- A variable that the compiler did not keep has no evaluateName, and its value is a sentence
+    -- that says so.
     if variable.evaluateName then values[variable.name:lower()] = shown.line(variable.value) end
   end
   local first = beginning(buf, row)

@@ -1,12 +1,13 @@
 --- Frozen failures: reported errors whose stack is kept in a copy of the image. The debugger's
---- buffer shows one.
+--- buffer shows the stack of one failure.
 local client_of = require('consort.client')
 local shown = require('consort.shown')
 
 local M = {}
 
---- Opens the failure of a number; without a number, one that is chosen from all, newest first.
----@param number? string
+--- Opens a frozen failure in the debugger. Without a number, the person chooses one from a list of
+--- all, newest first.
+---@param number? string the failure's number, in decimal
 function M.open(number)
   local client = client_of.need()
   if not client then return end

@@ -1,17 +1,18 @@
---- Goes to a line of a file, in a window that shows it, or in this one. Unsaved changes do not
---- prevent it.
+--- Jumps to lines of files.
 local M = {}
 
+--- Moves the cursor to a line of a file, in a window of this tab page that shows the file, or else
+--- in the current window. Unsaved changes in that window do not prevent the jump.
 ---@param file string
 ---@param line integer 1-based
 function M.line(file, line)
   local buf = vim.fn.bufadd(file)
-  vim.cmd.normal({ "m'", bang = true }) -- CTRL-O goes back
+  vim.cmd.normal({ "m'", bang = true }) -- so that CTRL-O goes back
   local win = vim.fn.bufwinid(buf)
   if win ~= -1 then
     vim.api.nvim_set_current_win(win)
   else
-    -- Without 'hidden', a buffer with unsaved changes cannot be left.
+    -- Without 'hidden', a window cannot leave a buffer with unsaved changes.
     if vim.bo.modified and not vim.o.hidden and vim.bo.bufhidden == '' then vim.cmd.split() end
     vim.bo[buf].buflisted = true
     vim.api.nvim_win_set_buf(0, buf)

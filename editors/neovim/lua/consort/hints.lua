@@ -1,5 +1,5 @@
---- Texts that are wrapped at the width of their window: the keys of a buffer, and long messages in
---- it.
+--- Text that is wrapped at the width of its window: hints that list the keys of a buffer, and
+--- long messages in a buffer.
 require('consort.colours')
 
 local M = {}
@@ -7,10 +7,10 @@ local SEPARATOR = ' · '
 
 local group = vim.api.nvim_create_augroup('consort.hints', {})
 
---- Returns the width for text in the narrowest window that shows a buffer; that of the screen if
---- none does.
+--- Returns the width that text has in the narrowest window that shows a buffer, or the width of the
+--- screen if no window shows it.
 ---@param buf integer
----@return integer cells
+---@return integer cells at least 1
 function M.width(buf)
   local width = vim.o.columns
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
@@ -19,7 +19,8 @@ function M.width(buf)
   return math.max(1, width)
 end
 
---- Joins parts with a separator into lines of at most that width, where each part has room.
+--- Joins parts with a separator into lines of at most a width. A part that is wider than that gets
+--- a line of its own.
 local function joined(parts, separator, width)
   local lines = {}
   for i, part in ipairs(parts) do
@@ -29,15 +30,16 @@ local function joined(parts, separator, width)
   return lines
 end
 
---- Returns keys, with ` · ` between them, as lines.
----@param keys string
----@param width integer
+--- Breaks a text of key hints into lines, between the hints.
+---@param keys string the hints, with ` · ` between them
+---@param width integer cells
 ---@return string[]
 function M.keys(keys, width) return joined(vim.split(keys, SEPARATOR, { plain = true }), SEPARATOR, width) end
 
---- Returns a line of a message as lines, broken between words; within a word that is wider.
+--- Breaks a line of a message into lines, between words, and within words that are wider than a
+--- line.
 ---@param line string
----@param width integer
+---@param width integer cells
 ---@return string[]
 function M.wrapped(line, width)
   if vim.fn.strdisplaywidth(line) <= width then return { line } end
@@ -54,19 +56,20 @@ function M.wrapped(line, width)
   return joined(words, ' ', width)
 end
 
---- Shows keys below the last line of a buffer.
+--- Shows key hints as virtual lines below the last line of a buffer, after an empty line.
 ---@param buf integer
 ---@param namespace integer
----@param keys string
+---@param keys string the hints, with ` · ` between them
 function M.show(buf, namespace, keys)
   local below = { { { '' } } }
   for _, line in ipairs(M.keys(keys, M.width(buf))) do table.insert(below, { { line, 'ConsortHint' } }) end
   vim.api.nvim_buf_set_extmark(buf, namespace, vim.api.nvim_buf_line_count(buf) - 1, 0, { virt_lines = below })
 end
 
---- Draws a buffer again whenever the width of its windows has changed, as long as it exists.
+--- Calls a function whenever the value of `M.width` for a buffer has changed, until the buffer is
+--- deleted.
 ---@param buf integer
----@param draw fun()
+---@param draw fun() draws the buffer again
 function M.follow(buf, draw)
   local width = M.width(buf)
   vim.api.nvim_create_autocmd({ 'WinResized', 'VimResized', 'BufWinEnter' }, {

@@ -1,11 +1,12 @@
---- The history of the REPL, also of earlier editors: a file of the person's own, one JSON string a
---- line.
+--- The input history of the REPL, kept from one Neovim session to the next. The file is in Neovim's
+--- state directory, and each line is a JSON string.
 local M = {}
 local MOST = 500
 
 local function file() return vim.fn.stdpath('state') .. '/consort-repl-history' end
 
---- Returns the newest entries, the oldest first.
+--- Returns the newest entries, at most MOST, with the oldest first. Removes older entries from the
+--- file when it has more than 2 * MOST.
 ---@return string[]
 function M.read()
   local ok, lines = pcall(vim.fn.readfile, file())
@@ -19,10 +20,9 @@ function M.read()
   return entries
 end
 
-local is_told = false -- that it cannot be written
+local is_told = false -- true after the message that the history cannot be written
 
---- Appends an entry. If the state directory cannot be written, only the history is lost, which is
---- said once.
+--- Appends an entry. If the file cannot be written, a message says so once.
 ---@param entry string
 function M.add(entry)
   local path = file()

@@ -1,7 +1,7 @@
---- Lines that running code reads: the person enters each in `vim.ui.input`.
+--- Lines of input for running Lisp code. The person enters each in `vim.ui.input`.
 ---
---- A question may come while the person types. It waits for a pause, so that it does not receive
---- the keys that are being typed.
+--- A request for a line may come while the person types. The prompt is opened after a pause without
+--- keys, so that it does not receive the keys that are being typed.
 local client_of = require('consort.client')
 
 local M = {}
@@ -9,10 +9,10 @@ local M = {}
 local PAUSE = 300 -- ms without a key
 
 ---@class consort.Wanted
----@field params table of consort/input
+---@field params table the parameters of consort/input
 ---@field client integer
----@field answer fun(result: table|userdata) to be called once
----@field over? boolean the code reads no longer
+---@field answer fun(result: table|userdata) to be called once; vim.NIL: the person gave no line
+---@field over? boolean true if the code no longer waits for the line
 
 ---@type consort.Wanted[]
 local queue = {}
@@ -25,7 +25,7 @@ local ask
 
 local function next_question()
   if current or #queue == 0 then return end
-  -- A command line that the person has open is not interrupted.
+  -- An open command line or prompt is not interrupted.
   if vim.uv.now() - last_key < PAUSE or vim.api.nvim_get_mode().mode:match('^[cr]') then return vim.defer_fn(next_question, PAUSE) end
   vim.on_key(nil, namespace)
   current = table.remove(queue, 1)
@@ -49,8 +49,8 @@ ask = function(wanted)
   end)
 end
 
---- `consort/input`. Server requests are handled in a coroutine of their own, which waits here for
---- the person.
+--- Handles `consort/input`. Each request runs in its own coroutine, which waits here for the
+--- person's line.
 function M.on_request(_, params, context)
   local thread = assert(coroutine.running())
   table.insert(queue, { params = params, client = context.client_id, answer = function(result) coroutine.resume(thread, result) end })
@@ -60,24 +60,24 @@ function M.on_request(_, params, context)
   return coroutine.yield()
 end
 
---- Ends questions without the person's answer.
----@param is_meant fun(wanted: consort.Wanted): boolean
+--- Ends requests for lines without the person's answer.
+---@param is_meant fun(wanted: consort.Wanted): boolean true for the requests to end
 local function over(is_meant)
   for _, wanted in ipairs(vim.tbl_filter(is_meant, queue)) do
     queue = vim.tbl_filter(function(other) return other ~= wanted end, queue)
     wanted.answer(vim.NIL)
   end
-  -- Neovim's own `vim.ui.input` is the command line, which can be closed. A plugin's input stays
-  -- until it is answered, and a message says that the answer is not used.
+  -- Neovim's own `vim.ui.input` uses the command line, which can be closed here. The input window
+  -- of a plugin stays until the person answers; a message then says that the answer is not used.
   if not current or not is_meant(current) then return end
   current.over = true
   current.answer(vim.NIL)
   if vim.fn.getcmdtype() == '@' then vim.api.nvim_input('<C-c>') end
 end
 
---- `consort/inputOver`: the evaluation has ended.
+--- Handles `consort/inputOver`: the code no longer waits for the line.
 function M.on_over(_, params, context)
-  -- Each server counts its own questions.
+  -- Each server numbers its requests separately.
   over(function(wanted) return wanted.client == context.client_id and wanted.params.id == params.id end)
 end
 

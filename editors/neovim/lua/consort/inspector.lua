@@ -1,4 +1,5 @@
---- The inspector's buffer: the parts of a value, a page at a time, and the way back.
+--- The inspector: a buffer with the parts of a value, a page at a time, and a history of values to
+--- go back to.
 require('consort.colours')
 local client_of = require('consort.client')
 local hints = require('consort.hints')
@@ -7,22 +8,24 @@ local shown = require('consort.shown')
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.inspector')
 local HINT = '<CR> goes into the part · u goes back · q closes · s sets the part · g reads anew'
--- Keys for values of the image, which those of a stop do not have.
+-- The additional keys for values of the image. For values of a stopped thread, these keys only show
+-- a message.
 local MORE = ' · e evaluates · t table · m compares · d definition · v describes'
 
 ---@class consort.Inspected
 ---@field name string
 ---@field value string
----@field reference integer
+---@field reference integer as `variables` takes it
 
----@class consort.Page a value in the inspector, the way to it, and its parts
+---@class consort.Page a value in the inspector, the values on the way to it, and its parts
 ---@field adapter consort.Adapter
 ---@field path consort.Inspected[] the value is the last one
 ---@field parts table[]
 
 --- `wanted` is the page whose parts have been requested, else the shown page. Keys that act on a
 --- part act on the shown page.
---- `evaluation` is the last one on a value: values of those before are only said.
+--- `evaluation` identifies the last evaluation on a value. Results of earlier ones are only shown
+--- in a message.
 ---@class consort.InspectorView
 ---@field buf integer
 ---@field shown consort.Page
@@ -40,7 +43,7 @@ local function value_of(page) return page.path[#page.path] end
 ---@param page consort.Page
 local function is_shown(page) return inspector.shown == page and vim.api.nvim_buf_is_valid(inspector.buf) end
 
---- Returns true unless the inspector was closed, or shows another value.
+--- Returns true unless the inspector was closed, or another value was requested.
 ---@param page consort.Page
 local function is_wanted(page) return vim.api.nvim_buf_is_valid(inspector.buf) and value_of(inspector.wanted) == value_of(page) end
 
@@ -85,13 +88,13 @@ local function show(adapter, path, at_first)
   end)
 end
 
---- Returns the part of the cursor's line, and its number.
+--- Returns the part of the cursor's line and its index; nil if the line has no part.
 local function part_here()
   local i = vim.api.nvim_win_get_cursor(0)[1] - inspector.first + 1
   return inspector.shown.parts[i], i
 end
 
---- Returns the path of a page with one value more.
+--- Returns the path of a page with a value appended.
 local function further(page, value) return vim.list_extend(vim.list_slice(page.path), { value }) end
 
 local function enter()
@@ -99,7 +102,7 @@ local function enter()
   if not part then return client_of.say('put the cursor on a part') end
   if (part.variablesReference or 0) == 0 then return client_of.say('this value has no parts') end
   if part.name:match('^%[%d+%.%.%.%]$') then
-    -- The next page replaces the line that opens it.
+    -- The parts of the next page replace the line that stands for it.
     page.adapter:ask('variables', { variablesReference = part.variablesReference }, function(answer)
       if not is_shown(page) or page.parts[i] ~= part then return end
       table.remove(page.parts, i)
@@ -137,7 +140,8 @@ local function set()
   end)
 end
 
---- Returns the part of the cursor's line, or the value itself.
+--- Returns the part of the cursor's line, or the shown value if that line has no part with parts of
+--- its own.
 ---@return consort.Inspected
 local function meant()
   local part = part_here()
@@ -145,8 +149,8 @@ local function meant()
   return value_of(inspector.shown)
 end
 
---- Calls `run` if the shown value's adapter has a method. Only those of values of the image have
---- all.
+--- Calls `run` if the adapter of the shown value has the method NAME. Otherwise shows a message.
+--- Only the adapters of values of the image have all methods.
 local function if_supported(name, run)
   if inspector.shown.adapter[name] then return run() end
   client_of.say('only in `:Consort inspect`; in the debugger, `e` evaluates')
@@ -179,21 +183,21 @@ local function compare()
 end
 
 local asked, opened = 0, 0
---- Returns the number of a request whose answer will be opened.
+--- Returns a new number for a request whose answer will be passed to `open`.
 ---@return integer
 function M.asked()
   asked = asked + 1
   return asked
 end
 
---- Inspects a value. A value that was requested before the shown one does not replace it: its
---- answer came late, and is only reported in a message.
+--- Inspects a value. If the value was requested before the one that was opened last, its answer has
+--- come late, and it is only shown in a message.
 ---@param adapter consort.Adapter
 ---@param name string
 ---@param value string
 ---@param reference integer as `variables` takes it
 ---@param focus boolean the cursor goes to it
----@param number? integer from `asked`; that of a request made now by default
+---@param number? integer from `asked`; a new number by default
 function M.open(adapter, name, value, reference, focus, number)
   number = number or M.asked()
   if number < opened then return client_of.say(('%s ⇒ %s'):format(name, value)) end

@@ -1,4 +1,4 @@
---- The log of operations in the image, with their clients: the newest last.
+--- The log of the operations in the image and the clients that requested them, the newest last.
 local client_of = require('consort.client')
 local float = require('consort.float')
 local fit = require('consort.inline').fit
@@ -7,8 +7,8 @@ local M = {}
 
 local function first_line(text) return vim.split(vim.trim(text or ''), '\n', { plain = true })[1] end
 
---- Returns the log in lines of at most CELLS cells.
----@param entries table[] of consort.log
+--- Returns the log as lines of at most `cells` cells.
+---@param entries table[] the entries in the result of consort.log
 ---@param cells integer
 ---@return string[]
 function M.lines(entries, cells)

@@ -1,9 +1,9 @@
---- Features of Neovim's own client that have to be enabled: inlay hints and code lenses.
+--- Inlay hints and code lenses, which Neovim's own LSP client shows only when they are enabled.
 local client_of = require('consort.client')
 
 local M = {}
 
---- Shows inlay hints in this buffer, or hides them.
+--- Switches the inlay hints of the current buffer on or off.
 function M.hints()
   local client = client_of.need()
   if not client then return end
@@ -16,12 +16,13 @@ function M.hints()
   client_of.say(on and 'inlay hints are shown' or 'inlay hints are not shown')
 end
 
---- Runs the code lens of the cursor's line; of several, one is chosen.
+--- Runs the code lens of the cursor's line. If there are several, Neovim asks for one.
 function M.lens()
   if client_of.need() then vim.lsp.codelens.run() end
 end
 
---- Shows the code lenses of a buffer, now and whenever its text was changed.
+--- Shows the code lenses of a buffer. Requests them now, and whenever the buffer is entered,
+--- changed or written.
 ---@param buf integer
 function M.follow_lenses(buf)
   local function refresh() vim.lsp.codelens.refresh({ bufnr = buf }) end

@@ -1,5 +1,5 @@
 --- The text of a macro stepper. Expansions replace forms, also within other expansions, and can be
---- undone. Offsets are bytes of the text, 0-based, and ends are exclusive.
+--- undone. Offsets count bytes of the text from 0. Ends are exclusive.
 local M = {}
 
 ---@class consort.Placed an expansion, and the text that it replaced
@@ -10,9 +10,9 @@ local M = {}
 
 ---@class consort.Steps
 ---@field text string
----@field placed consort.Placed[] an expansion comes before those within it
+---@field placed consort.Placed[] an expansion precedes those within it
 
---- Replaces carriage returns by spaces: they end lines for the server, and not in Neovim.
+--- Replaces carriage returns by spaces, because they end lines for the server but not in Neovim.
 local function lines(text) return (text:gsub('\r', ' ')) end
 
 --- Returns the text of a stepper that has no expansion yet.
@@ -48,13 +48,13 @@ function M.place(text, offset)
   end
 end
 
---- Returns a copy of an expansion, moved by some bytes, and longer by some.
+--- Returns a copy of an expansion, moved by BY bytes and lengthened by LONGER bytes.
 local function moved(one, by, longer)
   return { start = one.start + by, stop = one.stop + by + (longer or 0), before = one.before, hidden = one.hidden }
 end
 
 --- Divides expansions by a range whose text grows by BY bytes. Returns the expansions around and
---- beside the range, moved, and the expansions inside it, as they were. An expansion with the same
+--- beside the range, adjusted, and the expansions inside it, unchanged. An expansion with the same
 --- range counts as around it.
 local function split_placed(placed, start, stop, by)
   local others, inside = {}, {}
@@ -81,7 +81,7 @@ function M.expanded(steps, start, stop, expansion)
   return { text = steps.text:sub(1, start) .. expansion .. steps.text:sub(stop + 1), placed = placed }
 end
 
---- Returns the innermost expansion at an offset.
+--- Returns the innermost expansion at an offset; nil if there is none.
 ---@param steps consort.Steps
 ---@return consort.Placed?
 function M.innermost(steps, offset)
@@ -108,7 +108,8 @@ end
 
 local function before(one, other) return one.line < other.line or (one.line == other.line and one.character < other.character) end
 
---- Returns the start of the next or the previous range; the ranges are in the order of the text.
+--- Returns the start of the next or the previous range; nil if there is none. The ranges must be in
+--- the order of the text.
 ---@param calls lsp.Range[]
 ---@param position lsp.Position
 ---@param forward boolean

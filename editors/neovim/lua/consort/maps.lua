@@ -1,13 +1,13 @@
---- The `<Plug>` maps, and the default keys of Lisp buffers. doc/consort.txt documents them; a test
---- compares the two.
+--- The `<Plug>` maps, and the default keys of Lisp buffers. doc/consort.txt documents both; a test
+--- compares this table with the documentation.
 local M = {}
 
 ---@class consort.Map
----@field plug string
----@field keys? string
----@field mode? string|string[]
----@field about string
----@field command? string
+---@field plug string the map is `<Plug>(consort-PLUG)`
+---@field keys? string the default keys; nil for none
+---@field mode? string|string[] as for vim.keymap.set()
+---@field about string the description
+---@field command? string the arguments of `:Consort` that do the same; nil for none
 ---@field run fun()
 
 ---@type consort.Map[]
@@ -30,7 +30,7 @@ map('eval-buffer', '<LocalLeader>eb', 'evaluate the buffer', 'eval buffer')
 map('eval-cursor', nil, 'evaluate up to the cursor', 'eval cursor')
 map('eval-comment', '<LocalLeader>ec', 'evaluate to a comment', 'eval comment')
 map('eval-region', '<LocalLeader>E', 'evaluate the selection', function()
-  vim.cmd.normal({ '\27', bang = true }) -- sets '< and '>
+  vim.cmd.normal({ '\27', bang = true }) -- leaves Visual mode, which sets '< and '>
   require('consort.eval').region()
 end, 'x')
 map('eval-operator', '<LocalLeader>eo', 'evaluate the text of a motion', function() require('consort.eval').operator() end)
@@ -79,7 +79,7 @@ map('status', nil, 'image, host, clients, what runs', 'status')
 map('log', '<LocalLeader>l', 'what ran', 'log')
 map('hints', nil, 'inlay hints, on and off', 'hints')
 map('lens', nil, 'run the code lens of the line', 'lens')
---- Returns a structural edit that takes a count and that `.` repeats.
+--- Returns the function that does a structural edit. The edit takes a count, and `.` repeats it.
 local function edit(action)
   return function() require('consort.structure').key(action) end
 end
@@ -101,7 +101,8 @@ map('transpose', nil, 'exchange two forms', edit('transpose'))
 map('outer-form', 'af', 'the form', function() require('consort.structure').select(false) end, { 'x', 'o' })
 map('inner-form', 'if', 'the inside of the form', function() require('consort.structure').select(true) end, { 'x', 'o' })
 
---- Returns the key that runs a map in this buffer; without one, a command.
+--- Returns the default keys of a map if they run it in the current buffer. Otherwise returns the
+--- `:Consort` command that does the same or, without one, the name of the `<Plug>` map.
 ---@param plug string
 ---@return string
 function M.key(plug)
@@ -122,13 +123,14 @@ function M.define_plug_maps()
   end
 end
 
---- Maps the default keys that are not mapped yet, in a Lisp buffer.
+--- Maps the default keys in a Lisp buffer, except those that already have another mapping.
 ---@param buf integer
 function M.defaults(buf)
   for _, one in ipairs(M.maps) do
     for _, mode in ipairs(type(one.mode) == 'table' and one.mode or { one.mode }) do
-      -- While a question waits, its key is mapped in all buffers: that mapping does not count.
-      -- `maparg` is about the current buffer.
+      -- While a question of an agent waits, the key that answers it has a global mapping of
+      -- Consort's. That mapping does not prevent the one in the buffer. `maparg` examines the
+      -- current buffer.
       local there = one.keys and vim.api.nvim_buf_call(buf, function() return vim.fn.maparg(one.keys, mode, false, true) end) or {}
       local ours = there.buffer == 0 and there.desc == 'Consort: ' .. one.about
       if one.keys and (next(there) == nil or ours) then

@@ -5,7 +5,7 @@ local M = {}
 
 local function visible(text) return vim.fn.strtrans(text) end
 
---- Asks for the file to which the definition at the cursor goes, and moves it.
+--- Asks for the file to which to move the definition at the cursor, and moves the definition there.
 function M.ask()
   local client = client_of.need()
   if not client then return end

@@ -1,10 +1,12 @@
---- Commands on the name at the cursor: references by kind, hierarchies, pages of manuals.
+--- Commands on the name at the cursor or a typed name: references by kind, hierarchies, symbols by
+--- a part of their names, and pages of the HyperSpec.
 local client_of = require('consort.client')
 local shown = require('consort.shown')
 
 local M = {}
 
---- Puts the references of a kind into the quickfix list; without a kind one is chosen.
+--- Puts the references of a kind to the name at the cursor into the quickfix list. Without a kind,
+--- and if there are references of several kinds, the person chooses one kind or all.
 ---@param kind? string
 function M.references(kind)
   local client = client_of.need()
@@ -37,8 +39,8 @@ function M.references(kind)
   end, { here = true })
 end
 
---- Shows a hierarchy of the name at the cursor, as Neovim's own client does.
----@param which? string
+--- Shows a hierarchy of the name at the cursor, with the functions of `vim.lsp.buf`.
+---@param which? string 'callers' (the default), 'callees', 'subtypes' or 'supertypes'
 function M.hierarchy(which)
   if not client_of.need() then return end
   local shown = {
@@ -52,8 +54,9 @@ function M.hierarchy(which)
   show()
 end
 
---- Lists symbols of the image by a part of their names; the chosen one is described.
----@param pattern? string asked for by default
+--- Lists the symbols of the image whose names contain a string, and describes the one that the
+--- person chooses.
+---@param pattern? string the string; by default the person is asked for it
 function M.apropos(pattern)
   local function find(wanted)
     if not wanted or vim.trim(wanted) == '' then return end
@@ -76,8 +79,8 @@ function M.apropos(pattern)
   vim.ui.input({ prompt = 'Apropos: ' }, find)
 end
 
---- Opens the manual's page about a name; by default the symbol, format directive or reader macro at
---- the cursor.
+--- Opens the page of the HyperSpec about a name, by default about the symbol, format directive or
+--- reader macro at the cursor.
 ---@param name? string
 function M.manual(name)
   local client = client_of.need()

@@ -1,14 +1,14 @@
---- `window/showMessageRequest`: a message of the server with answers, such as the question whether
---- to trust the workspace. It is shown as the questions of agents are, so that no key answers it
---- that the person types for something else.
+--- The handler of `window/showMessageRequest`: a message of the server with possible answers, such
+--- as the question whether to trust the workspace. The question is shown like those of agents, so
+--- that a key that the person types for something else does not answer it.
 local approve = require('consort.approve')
 local shown = require('consort.shown')
 
 local M = {}
 
---- Returns the number of the request that is being handled, which `$/cancelRequest` names. Neovim
---- passes it to no handler: it is in the message, which a function further up holds; nil if none
---- does.
+--- Returns the id of the request that is being handled, which `$/cancelRequest` contains. Neovim
+--- does not pass the id to handlers. The function finds the message among the upvalues of its
+--- callers. Returns nil if none of them has it.
 ---@param params table
 ---@return integer?
 local function number_of(params)
@@ -25,7 +25,8 @@ local function number_of(params)
   end
 end
 
---- Server requests are handled in a coroutine of their own, which waits here for the person.
+--- Asks the question, and returns the chosen action or `vim.NIL`. Neovim runs this handler in a
+--- coroutine of its own, which is suspended here until the person answers.
 function M.on_request(_, params, context)
   local thread = assert(coroutine.running())
   local actions = params.actions ~= vim.NIL and params.actions or {}
@@ -57,7 +58,7 @@ function M.on_request(_, params, context)
   return coroutine.yield()
 end
 
---- `$/cancelRequest`: no answer is needed.
+--- Handles `$/cancelRequest`: removes the question that no longer needs an answer.
 function M.on_cancel(_, params, context)
   approve.over('it was withdrawn', function(question) return question.id ~= nil and question.id == params.id and question.client == context.client_id end)
 end

@@ -1,7 +1,8 @@
---- Ranges of a text, as rows and byte columns: { row, column, end row, end column }.
+--- Ranges of a text: { row, column, end row, end column }. Rows and columns are 0-based, columns
+--- are in bytes, and the end column is exclusive.
 local M = {}
 
---- Returns the text of a range; empty where the text has no such lines.
+--- Returns the text of a range. Returns the empty string if the text does not have these lines.
 ---@param lines string[] of the whole text
 ---@param range integer[]
 ---@return string
@@ -13,18 +14,21 @@ function M.text(lines, range)
   return table.concat(part, '\n')
 end
 
---- Returns the new place of a range of a text after edits above and below its lines, or before or
---- after it in its lines; nil if the range itself was edited, or moved within its lines.
+--- Returns the range that a range of an earlier text has in the present text. Lines may have been
+--- added or removed above it, and text in the same lines may have been changed if the range's
+--- columns stay the same. Returns nil if the text of the range has changed or has moved to other
+--- columns.
 ---@param range integer[]
----@param before string[]
----@param now string[]
+---@param before string[] the lines of the earlier text
+---@param now string[] the lines of the present text
 ---@return integer[]?
 function M.moved(range, before, now)
   local function joined(lines) return table.concat(lines, '\n') .. '\n' end
   local by = 0
   for _, hunk in ipairs(vim.diff(joined(before), joined(now), { result_type = 'indices' })) do
     local start, removed, _, added = unpack(hunk)
-    local first = removed == 0 and start or start - 1 -- what is added comes behind that line
+    -- If no lines are removed, `start` is the line after which lines are added.
+    local first = removed == 0 and start or start - 1
     if first > range[3] then break end
     if first + removed > range[1] then
       local place = { range[1] + by, range[2], range[3] + by, range[4] }

@@ -1,6 +1,6 @@
---- Recordings: the form at the cursor, or a test, runs once in a copy of the image, or the next
---- call of a function is recorded in the image. The float shows rows of the recording, and has keys
---- for further queries.
+--- Recordings of execution. The form at the cursor or a test is run once and recorded in a copy of
+--- the image; or the next call of a function is recorded in the image itself. A float shows the
+--- rows of a query of the recording, and has keys for further queries.
 local client_of = require('consort.client')
 local float = require('consort.float')
 
@@ -11,12 +11,13 @@ local DEBUGGER = ', d nvim-dap'
 
 ---@class consort.Recorded
 ---@field number integer
----@field rows table<integer, table> by line
----@field event? integer the moment that is shown
+---@field buf integer the buffer in which the recording was started, for further queries
+---@field event? integer the number of the event that is shown
 
---- Returns the lines of an answer, and the rows by line.
+--- Returns the lines that show the answer to a query, and the row of the answer by line number,
+--- 1-based. Lines without a row have no entry.
 ---@param answer table
----@param head? string[]
+---@param head? string[] lines to put before the rows
 ---@return string[] lines
 ---@return table<integer, table> rows
 function M.lines(answer, head)
@@ -34,7 +35,7 @@ function M.lines(answer, head)
   return lines, rows
 end
 
---- Closes the float, and goes to the row's place.
+--- Closes the float and goes to the source location of a row.
 local function go(row)
   if not row or type(row.position) ~= 'table' or not row.file or row.file == '' then return client_of.say('this row has no place in a file') end
   vim.api.nvim_win_close(0, true)
@@ -50,14 +51,14 @@ local function show(recorded, answer, head, title, is_here)
   local lines, rows = M.lines(answer, head)
   local first = math.huge
   for line in pairs(rows) do first = math.min(first, line) end
-  local asked, wanted = 0, nil -- `wanted`: the moment of the last query, if it was for one
+  local asked, wanted = 0, nil -- `wanted`: the event that the last query asked for, if any
   local function ask(query, argument)
     local win = vim.api.nvim_get_current_win()
     asked = asked + 1
     local mine = asked
     wanted = query == 'event' and argument.event or nil
     client_of.execute('recordingQuery', vim.tbl_extend('error', { recording = recorded.number, query = query }, argument or {}), function(result, _, is_still_here)
-      -- The float was closed meanwhile, or a later query was made.
+      -- The answer is dropped if the float has been closed or a later query has been made.
       if mine ~= asked or not vim.api.nvim_win_is_valid(win) then return end
       local is_there = is_still_here()
       vim.api.nvim_win_close(win, true)
@@ -110,9 +111,9 @@ local function show(recorded, answer, head, title, is_here)
   })
 end
 
-local waiting ---@type fun()? ends the wait for a call
+local waiting ---@type fun()? cancels the request that waits for the next call
 
---- Ends the wait for the next call of a function.
+--- Cancels the request that waits for the next call of a function.
 local function cancel()
   if not waiting then return client_of.say('not waiting for a call') end
   waiting()
@@ -120,9 +121,10 @@ local function cancel()
   client_of.say('stopped waiting for the call')
 end
 
---- Records the form at the cursor, the test of a name, or, with `next`, the next call of a
---- function.
----@param what? string
+--- Records the form at the cursor or, if a name is given, the test with that name. With `next`,
+--- records the next call of the function at the cursor, and with `next NAME`, that of NAME. With
+--- `cancel`, stops waiting for a call.
+---@param what? string the name of a test, 'next', 'next NAME' or 'cancel'
 function M.record(what)
   if what == 'cancel' then return cancel() end
   local client = client_of.need()
@@ -139,7 +141,7 @@ function M.record(what)
   local ends
   local options = call and {
     on_error = function(error)
-      if waiting ~= ends then return end -- it was cancelled here, and another call may be waited for
+      if waiting ~= ends then return end -- cancelled; another request may wait now
       waiting = nil
       client_of.failed(error)
     end,

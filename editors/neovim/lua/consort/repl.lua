@@ -1,5 +1,5 @@
---- A REPL in a split: the editor's own session in the image. The text after the prompt is evaluated
---- when it is complete; the lines above are earlier input and output.
+--- A REPL in a split window, for the editor's own session in the image. <CR> evaluates the text
+--- after the prompt when it is complete. The lines above are earlier input and output.
 require('consort.colours')
 local client_of = require('consort.client')
 local frames = require('consort.frames')
@@ -13,21 +13,21 @@ local M = {}
 ---@field package string
 ---@field history string[]
 ---@field at integer position in the history; one past its end: no entry
----@field edited table<integer, string> what was typed at the positions that were left
+---@field edited table<integer, string> the edited texts of history entries, by their positions
 ---@field prompt integer extmark where the input begins
----@field busy? fun() interrupts the evaluation
----@field entering? table the last request for another package, while there is no answer
+---@field busy? fun() cancels the running evaluation; nil if none is running
+---@field entering? table identifies the last request for another package, until its answer
 
 local NAME = 'consort://repl'
 ---@type consort.Repl?
 local repl
 ---@type table<integer, string> the identity of the image, by client
 local images = {}
-local has_moved = false -- a REPL that was left may have its session in another package than CL-USER
+local has_moved = false -- true if a session that the REPL has left may not be in CL-USER
 local namespace = vim.api.nvim_create_namespace('consort.repl')
 
---- Returns true if a text is one or more complete forms, by its parentheses, strings and comments
---- alone; the image's reader may still refuse it.
+--- Returns true if no list, string, symbol or comment is open at the end of a text. The image's
+--- reader may still refuse the text.
 ---@param text string
 ---@return boolean
 function M.is_whole(text)
@@ -85,7 +85,7 @@ local function set_input(text)
   vim.api.nvim_win_set_cursor(0, { last, #vim.fn.getline(last) })
 end
 
---- Inserts text above what is being typed.
+--- Inserts text above the input.
 local function print_lines(text, group)
   local buf = repl.buf
   local row = input_start()
@@ -96,8 +96,8 @@ local function print_lines(text, group)
   end
 end
 
---- Shows the prompt after the output. The text that was typed while an evaluation ran becomes the
---- input. The cursor keeps its position in that text, or above it if the person reads there.
+--- Shows the prompt after the output. Text that was typed while an evaluation ran becomes the
+--- input. The current window's cursor keeps its position in that text or above it.
 local function prompt()
   local buf = repl.buf
   local text = repl.package .. '> '
@@ -124,9 +124,10 @@ local function short(package)
   return package == 'COMMON-LISP-USER' and 'CL-USER' or package
 end
 
-local MOST = 5000 -- lines of output of an evaluation
+local MOST = 5000 -- the maximum number of lines of output of an evaluation
 
---- Returns functions that print output that comes in chunks, by whole lines.
+--- Returns functions that print output by whole lines. `more` takes a chunk of output. `finish`
+--- prints the last line if it has no newline.
 local function printer()
   local rest, lines = '', 0
   local function print_some(text)
@@ -161,10 +162,10 @@ local function evaluate(text)
   repl.at, repl.edited = #repl.history + 1, {}
   local row = vim.api.nvim_buf_line_count(repl.buf)
   vim.api.nvim_buf_set_lines(repl.buf, row, row, false, { '' })
-  -- Output is inserted before this mark, and so stays in order.
+  -- Output is inserted before this mark, which moves down, so that the output stays in order.
   repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { right_gravity = true })
   for _, win in ipairs(vim.fn.win_findbuf(repl.buf)) do vim.api.nvim_win_set_cursor(win, { row + 1, 0 }) end -- keeps the output visible
-  repl.entering = nil -- the evaluation comes after that request, and its answer has the package
+  repl.entering = nil -- its answer is obsolete: the answer to the evaluation has the package
   local here, output = repl, printer()
   local token = running.stream(function(chunk)
     if repl == here then output.more(chunk) end
@@ -214,13 +215,14 @@ local function enter()
       vim.api.nvim_win_set_cursor(0, { last, #vim.fn.getline(last) })
     end
     if vim.fn.mode() ~= 'i' then vim.cmd.startinsert({ bang = true }) end
-    vim.api.nvim_feedkeys('\r', 'ni', false) -- goes before the keys that were typed since; 'lisp' indents
+    vim.api.nvim_feedkeys('\r', 'ni', false) -- inserted before keys typed meanwhile; 'lisp' indents
   end
 end
 
 local PATIENCE = 3000 -- ms; Neovim is blocked while it waits for completions
 
---- The 'omnifunc': completes the name before the cursor, by the server, in the prompt's package.
+--- The 'omnifunc' of the REPL. The server completes the name before the cursor in the prompt's
+--- package.
 ---@param findstart integer
 ---@param base string
 ---@return integer|table
@@ -230,7 +232,7 @@ function M.complete(findstart, base)
   local line = vim.api.nvim_get_current_line()
   if findstart == 1 then
     local from = at[1] - 1 == row and column or 0
-    -- -3: nothing is completed in what was printed.
+    -- -3 cancels completion, outside of the input and during an evaluation.
     if repl.busy or at[1] - 1 < row or at[2] < from then return -3 end
     return at[2] - #line:sub(from + 1, at[2]):match('[^%s()"\';`,]*$')
   end
@@ -271,8 +273,8 @@ local function make()
   repl.at = #repl.history + 1
   local function map(mode, key, action) vim.keymap.set(mode, key, action, { buffer = buf }) end
   vim.bo[buf].omnifunc = "v:lua.require'consort.repl'.complete"
-  --- Maps a key, which keeps its meaning in the menu of completions; the menu is not drawn yet
-  --- while keys are waiting.
+  --- Maps a key that keeps its meaning while a menu of completions is open. The menu may not be
+  --- drawn yet when keys are typed ahead, so its state is tested.
   local function map_outside_menu(key, in_menu, action)
     map({ 'i', 'n' }, key, function()
       local completion = vim.fn.complete_info({ 'mode', 'items' })
@@ -292,8 +294,8 @@ local function make()
   prompt()
 end
 
---- Returns the package of the text at the cursor, by the last IN-PACKAGE above it; nil if there is
---- none.
+--- Returns the package of the text at the cursor: that of the last IN-PACKAGE form at or above the
+--- cursor's line. Returns nil if there is none.
 ---@return string?
 function M.package_here()
   for row = vim.api.nvim_win_get_cursor(0)[1], 1, -1 do
@@ -307,7 +309,7 @@ function M.package_here()
   end
 end
 
---- Changes the package in the prompt.
+--- Changes the package of the REPL, and shows it in the prompt unless an evaluation is running.
 local function show_package(name)
   local row, column = input_start()
   repl.package = short(name)
@@ -318,7 +320,7 @@ local function show_package(name)
   repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, #text, { right_gravity = false })
 end
 
---- `consort/imageState`: what is typed is read in CL-USER when the image is a new one.
+--- Handles `consort/imageState`. If the image is a new one, input is read in CL-USER again.
 function M.on_image_state(_, state, context)
   if state.state ~= 'ready' then return end
   local before = images[context.client_id]
@@ -335,18 +337,18 @@ client_of.on_end(function(id)
   if repl and (not client or client.id == id) then show_package('COMMON-LISP-USER') end
 end)
 
---- Returns the package of the text at the cursor in a file of Lisp; nil elsewhere, where code is
---- read in the package of this editor's session.
+--- Returns the package of the text at the cursor in a Lisp buffer. Returns nil elsewhere: code is
+--- then read in the package of this editor's session.
 ---@return string?
 function M.package_of_file() return vim.bo.filetype == 'lisp' and M.package_here() or nil end
 
---- Switches the REPL to a package, if the image has it. The prompt names the one that the session
---- is in then.
----@param name? string without it the session stays in its package
----@param is_unknown? boolean the session may be in another package than the prompt says
+--- Switches the REPL to a package if the image has it. The prompt then shows the package of the
+--- session, whether or not it has changed.
+---@param name? string nil: the session stays in its package
+---@param is_unknown? boolean true if the session may be in another package than the prompt shows
 local function enter_package(name, is_unknown)
   if repl.busy then return end
-  -- A request without an answer does not prevent this: its server may have ended.
+  -- An unanswered earlier request is no reason to wait, because its server may have ended.
   if not is_unknown and (not name or not repl.entering and short(name) == repl.package) then return end
   local here, entering = repl, {}
   repl.entering = entering
@@ -368,8 +370,9 @@ local function enter_package(name, is_unknown)
   if not cancel then repl.entering = nil end
 end
 
---- Moves the REPL to the image of a workspace. Returns false while code runs in another one, and
---- whether the package of the session there is unknown.
+--- Moves the REPL to the image of a workspace. Returns false, and shows a message, while code runs
+--- in the image of another one. The second value is true if the session there may be in another
+--- package than the prompt shows.
 ---@return boolean is_there
 ---@return boolean? is_unknown
 local function enter_workspace(root)
@@ -389,8 +392,8 @@ local function enter_workspace(root)
   return true, has_moved
 end
 
---- Opens the REPL in a split, or goes to it, and switches it to the image and the package of the
---- file that the person comes from.
+--- Opens the REPL in a split window, or goes to it. Switches it to the image of the current buffer
+--- and, from a Lisp buffer, to the package there.
 function M.open()
   local client = client_of.need()
   if not client then return end
@@ -410,8 +413,8 @@ function M.open()
   vim.cmd.startinsert({ bang = true })
 end
 
---- Opens the REPL with a call of the function at the cursor, or of the one whose definition is
---- around it, after the text that is typed there. Puts the cursor at the first argument.
+--- Opens the REPL and appends a call to the input: of the function at the cursor, or of the one
+--- whose definition contains the cursor. Puts the cursor at the first argument.
 function M.call()
   local client = client_of.need()
   if not client then return end

@@ -1,5 +1,6 @@
---- The definition that an agent's call would replace: its text in its file, how the new one
---- differs, and the command that writes the new one into the file once the call is allowed.
+--- The definition that an agent asks to replace in the image: the text of the old definition in its
+--- file, the difference to the new one, and the command that writes the new one into the file after
+--- the person has allowed the call.
 local client_of = require('consort.client')
 local ranges = require('consort.ranges')
 
@@ -8,11 +9,12 @@ local M = {}
 ---@class consort.Replaced
 ---@field file string
 ---@field old string the text of the definition
----@field new? string once it is allowed
+---@field new? string the text of the new definition; nil until the person has allowed it
 
 ---@type consort.Replaced?
 local allowed
 
+--- Returns the lines of a file: those of its loaded buffer, otherwise those on disk.
 local function lines_of(file)
   local buf = vim.fn.bufnr(file)
   if buf ~= -1 and vim.api.nvim_buf_is_loaded(buf) then return vim.api.nvim_buf_get_lines(buf, 0, -1, false) end
@@ -20,7 +22,7 @@ local function lines_of(file)
   return ok and lines or {}
 end
 
---- Returns the text of a range of a file.
+--- Returns the text of an LSP range of a file; nil if the file does not have the range's lines.
 local function text_of(file, range, encoding)
   local lines = lines_of(file)
   local first, last = lines[range.start.line + 1], lines[range['end'].line + 1]
@@ -29,8 +31,8 @@ local function text_of(file, range, encoding)
   return ranges.text(lines, { range.start.line, column(first, range.start), range['end'].line, column(last, range['end']) })
 end
 
---- Remembers the texts of all loaded buffers. Returns a function that returns true if the text of a
---- file is unchanged.
+--- Records the versions of all loaded buffers. Returns a function of a file that returns true if
+--- the text of its buffer is unchanged since then, or if it had no loaded buffer.
 local function texts()
   local same = {}
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
@@ -42,9 +44,10 @@ local function texts()
   end
 end
 
---- Finds the definition that a question (`consort/approve`) would replace. If the text was edited
---- meanwhile, the positions in the answer do not hold, and the request is repeated.
----@param params table
+--- Finds the function or macro that an agent asks to replace with the request `consort/approve`,
+--- and calls `on_found`; does not call it if nothing is found. If the person edits the file
+--- meanwhile, the positions in the answer are outdated, and the server is asked again.
+---@param params table the parameters of `consort/approve`
 ---@param on_found fun(replaced: consort.Replaced)
 function M.find(params, on_found)
   local arguments = type(params.arguments) == 'table' and params.arguments or {}
@@ -63,25 +66,25 @@ function M.find(params, on_found)
   end)
 end
 
---- Returns the difference of the old definition and the new one, in unified format without its
---- header.
+--- Returns the difference between the old definition and the new one, in unified format without the
+--- first `@@` line.
 ---@param replaced consort.Replaced
----@param code string
+---@param code string the new definition
 ---@return string
 function M.difference(replaced, code)
   local difference = vim.diff(replaced.old .. '\n', code .. '\n', { ctxlen = 100 })
   return (difference:gsub('^@@[^\n]*\n', ''):gsub('\n$', ''))
 end
 
---- Keeps a replacement that the person has allowed, for `write`.
+--- Keeps a replacement that the person has allowed, for `M.write`. Only the last one is kept.
 ---@param replaced consort.Replaced
----@param params table
+---@param params table the parameters of `consort/approve`
 function M.allow(replaced, params)
   allowed = vim.tbl_extend('force', replaced, { new = vim.trim(params.arguments.new_code) })
 end
 
---- Replaces the old definition in its file by the one that was allowed last. The edit can be
---- undone, and is not saved.
+--- Replaces the old definition by the one that was allowed last, in the buffer of its file. Does
+--- not save the buffer. Fails if the old text is not in the buffer, or is there more than once.
 function M.write()
   if not allowed then return client_of.say('no agent has replaced a function of a file here') end
   local replaced, name = allowed, vim.fn.fnamemodify(allowed.file, ':t')

@@ -1,18 +1,20 @@
---- Evaluations of this editor that wait or run: a mark beside the form, with the seconds and the
---- key that stops it, and the output so far.
+--- Evaluations of this editor that wait or run. A virtual text at the end of the form's line shows
+--- the seconds since the evaluation began and the key that interrupts it. Virtual lines below show
+--- the end of the output so far.
 require('consort.colours')
 
 local M = {}
-local SOON = 300 -- ms; what takes less needs no mark
-local SECOND = 1000
-local LINES = 5 -- of what was printed
+local SOON = 300 -- ms before the mark is drawn; shorter evaluations have none
+local SECOND = 1000 -- ms
+local LINES = 5 -- of output that are shown, the last ones
 
 ---@class consort.Run
----@field text string what was printed
----@field begun? number when it began; nil while it waits
----@field show? fun() draws it
----@field printed? fun(text: string) takes what is printed
----@field is_shown? boolean its mark is drawn
+---@field text string the output so far, at most the last 100000 octets
+---@field begun? number the time of the start, in ms as of vim.uv.now(); nil while the form waits
+---@field show? fun() draws the mark
+---@field gone? fun() removes the mark
+---@field printed? fun(text: string) is called with each new piece of output
+---@field is_shown? boolean true once the mark has been drawn
 ---@field timer? uv.uv_timer_t
 
 ---@type table<string, consort.Run>
@@ -27,12 +29,12 @@ local function begin(run)
   return token
 end
 
---- Begins a run whose output is passed to a function.
+--- Registers an evaluation whose output is passed to a function. No mark is drawn.
 ---@param printed fun(text: string)
 ---@return string token for `outputToken`
 function M.stream(printed) return begin({ text = '', printed = printed }) end
 
---- Returns the last lines that were printed, as virtual lines below the form.
+--- Returns the last lines of the output as virtual lines; nil if the output is blank.
 local function below(text)
   local lines = vim.split(vim.trim(text), '\n', { plain = true })
   if #lines == 1 and lines[1] == '' then return end
@@ -41,16 +43,16 @@ local function below(text)
   return shown
 end
 
---- Says what a form waits for.
+--- Returns the words that say why a form has not begun to run.
 ---@return string
 local function waits() return vim.g.consort_image == 'starting' and 'waits for the image' or 'queued' end
 
---- Marks a line as the one whose form waits, and then runs.
+--- Registers an evaluation, and marks the line of its form until M.done() is called.
 ---@param buf integer
 ---@param row integer 0-based
 ---@return string token for `outputToken`
 function M.mark(buf, row)
-  -- The mark moves with its text, also before anything is drawn.
+  -- An extmark is set before anything is drawn, because it moves with the text.
   local mark = vim.api.nvim_buf_set_extmark(buf, namespace, row, 0, {})
   local key = require('consort.maps').key('interrupt')
   local run = { text = '', timer = assert(vim.uv.new_timer()) }
@@ -79,7 +81,7 @@ function M.mark(buf, row)
   return token
 end
 
---- `consort/begun`
+--- Handles the notification `consort/begun`: the evaluation has begun to run.
 function M.on_begun(_, params)
   local run = runs[params.token]
   if not run then return end
@@ -87,16 +89,17 @@ function M.on_begun(_, params)
   if run.is_shown then run.show() end
 end
 
---- `consort/output`
+--- Handles the notification `consort/output`: the evaluation has printed text.
 function M.on_output(_, params)
   local run = runs[params.token]
   if not run then return end
-  run.text = (run.text .. params.text):sub(-100000) -- the result has all of it
+  run.text = (run.text .. params.text):sub(-100000) -- the evaluation's result has the whole output
   if run.printed then run.printed(params.text) end
   if run.show then run.show() end
 end
 
---- Shows a line that a person typed for running code among its output.
+--- Adds a line that a person typed as input for running code to the output of all evaluations with
+--- a `printed` function. Only input for `consort.eval` is added.
 ---@param text string
 ---@param command string the command that runs the code
 function M.typed(text, command)
@@ -106,12 +109,12 @@ function M.typed(text, command)
   end
 end
 
---- Returns true once an evaluation runs.
+--- Returns true if an evaluation has begun to run and has not ended.
 ---@param token string
 ---@return boolean
 function M.has_begun(token) return vim.tbl_get(runs, token, 'begun') ~= nil end
 
---- Removes the mark of an evaluation that has ended.
+--- Forgets an evaluation that has ended, and removes its mark.
 ---@param token string
 function M.done(token)
   local run = runs[token]

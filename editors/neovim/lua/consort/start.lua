@@ -3,31 +3,32 @@ local M = {}
 
 local PATIENCE = 30000 -- ms; the first start of all prepares Lisp
 
----@type table<integer, string> the workspaces of the buffers whose last server has ended before it
----  answered
+---@type table<integer, string> the workspaces, by buffer, of the buffers whose last server ended
+---  before it answered `initialize`
 local failed = {}
----@type table<string, string> why the last server of a workspace would not start
+---@type table<string, string> why the last server of a workspace refused to start, by workspace
 local refusals = {}
 ---@type table<string, true> the workspaces whose server is waited for
 local awaited = {}
 
---- Returns the workspace of a server; one without a directory is of none.
+--- Returns the workspace of a server, or an empty string if it has no root directory.
 ---@param server vim.lsp.Client|vim.lsp.ClientConfig
 ---@return string
 local function root_of(server) return server.root_dir or '' end
 
+--- Forgets that the last server of a buffer has failed.
 ---@param buf integer that a server is started for
 function M.begins(buf) failed[buf] = nil end
 
---- Says why no server has started.
+--- Shows why the server of a workspace has not started.
 ---@param root string of the workspace
 function M.say_failed(root)
   local refusal = refusals[root]
   require('consort.client').fail(refusal and 'the server did not start: ' .. refusal or 'the server ended at its start: `:checkhealth consort`')
 end
 
---- Ends a server that answers its first request with an error: Neovim would keep it, although it
---- answers no request.
+--- Makes a client stop its server if `initialize` is answered with an error. Neovim would keep that
+--- server, although it answers no other request.
 ---@param config vim.lsp.ClientConfig of a client that is about to send the request
 function M.guard(config)
   local root = root_of(config)
@@ -40,31 +41,33 @@ function M.guard(config)
     return request(method, params, function(error, result)
       if not error then return callback(error, result) end
       refusals[root] = tostring(error.message)
-      -- Whoever waits for the server says it. Otherwise the person may be elsewhere.
+      -- A function that waits for the server shows the reason. Otherwise it is shown here, with the
+      -- workspace, because the person may be in another one.
       if not awaited[root] then require('consort.client').fail(('the server of %s did not start: %s'):format(vim.fn.fnamemodify(root, ':~'), refusals[root])) end
       client:stop(true)
     end, ...)
   end
 end
 
+--- Records the buffers of a client whose server ended before it answered `initialize`.
 ---@param client? vim.lsp.Client that has ended
 function M.ends(client)
   if not client or client.initialized then return end
   for buf in pairs(client.attached_buffers) do failed[buf] = root_of(client) end
 end
 
---- Returns true if the last server of a buffer has ended before it answered.
+--- Returns true if the last server of a buffer ended before it answered `initialize`.
 ---@param buf integer
 ---@return boolean
 function M.has_failed(buf) return failed[buf] ~= nil end
 
---- Returns the server of a buffer, or the one that starts.
+--- Returns the client of a buffer, also while its server is starting.
 ---@param buf integer
 ---@return vim.lsp.Client?
 local function server_of(buf) return vim.lsp.get_clients({ bufnr = buf, name = 'consort', _uninitialized = true })[1] end
 
---- Returns the workspace of a file or directory: the one that a coding agent which is started in
---- the project has too, so that both share one image.
+--- Returns the workspace of a file or directory. A coding agent that is started in the project gets
+--- the same workspace, so that both share one image.
 ---@param path string
 ---@return string
 function M.workspace(path)
@@ -79,7 +82,7 @@ function M.workspace(path)
   return place
 end
 
---- Waits until a server that starts is there, or is not going to be.
+--- Waits until a server has started or failed, for at most PATIENCE, or until CTRL-C.
 ---@param root string of its workspace
 ---@param is_over fun(): boolean?
 local function await(root, is_over)
@@ -94,23 +97,23 @@ local function await(root, is_over)
   awaited[root] = nil
 end
 
---- Waits for the server of a file, and starts one if there is none: the last one has ended.
+--- Waits for the server of a file. Starts one if there is none, because the last one has ended.
 ---@param buf integer
 ---@param ready fun(): boolean?
 ---@return string? failed the workspace whose server has not started
 function M.of_file(buf, ready)
   if not server_of(buf) then
     M.begins(buf)
-    vim.bo[buf].filetype = vim.bo[buf].filetype -- Neovim starts servers at this event
+    vim.bo[buf].filetype = vim.bo[buf].filetype -- the FileType event makes Neovim start servers
   end
   local server = server_of(buf)
   local root = server and root_of(server) or M.workspace(vim.api.nvim_buf_get_name(buf))
-  -- Neovim's own message about a server that failed comes first.
+  -- The wait for the removal of a failed client makes Neovim's own message come before ours.
   await(root, function() return ready() or M.has_failed(buf) and not server_of(buf) end)
   return not server_of(buf) and (failed[buf] or root) or nil
 end
 
---- Waits for the server of a workspace, and starts one, attached to no buffer, if there is none.
+--- Waits for the server of a workspace. Starts one that is attached to no buffer if there is none.
 ---@param root? string that of the current directory by default
 ---@return vim.lsp.Client? client that has started
 ---@return string? failed the workspace, if its server has not started

@@ -3,7 +3,8 @@ local M = {}
 
 local function delete(...) return require('consort.structure').delete(...) end
 
---- Deletes as many characters as the count says, for `x` and `X`.
+--- Deletes as many characters as the count before the key says, for `x` and `X`. Stops at the start
+--- and at the end of the line.
 local function characters(action)
   local register = vim.v.register
   for _ = 1, vim.v.count1 do
@@ -15,7 +16,7 @@ end
 
 local register = '"'
 
---- The 'operatorfunc' of `d`.
+--- Deletes the text of a motion or selection, as the 'operatorfunc' of `d`.
 ---@param kind 'line'|'char'|'block'
 function M.operator(kind)
   local from, to = vim.api.nvim_buf_get_mark(0, '['), vim.api.nvim_buf_get_mark(0, ']')
@@ -34,6 +35,7 @@ function M.operator(kind)
   end
 end
 
+--- Returns the function of an expression mapping that calls `M.operator` by the keys `g@...`.
 local function operate(keys)
   return function()
     register = vim.v.register
@@ -42,7 +44,7 @@ local function operate(keys)
   end
 end
 
---- Maps the keys in a buffer.
+--- Maps the keys that delete, such as `x`, `d` and `<BS>`, to strict deletion in a buffer.
 ---@param buf integer
 function M.use(buf)
   local function map(mode, keys, about, run, expr)

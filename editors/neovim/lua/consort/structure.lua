@@ -1,14 +1,16 @@
---- Structural editing, on the server's own scanner, and text objects for forms.
+--- Structural editing by the server's `consort.structure`, and text objects for lists.
 local client_of = require('consort.client')
 
 local M = {}
-local PATIENCE = 2000 -- ms; Neovim is blocked while it waits for a text object
+local PATIENCE = 2000 -- ms; Neovim is blocked while it waits for an answer
 
+--- Executes a command of the server and waits for the result. Returns nil, after a message, if the
+--- request failed.
 ---@param command string
 ---@param argument table
 ---@return any result
 local function now(client, command, argument)
-  -- The buffer's number: for buffer 0, pending changes would not be sent first.
+  -- The real number of the buffer, and not 0: for 0, pending changes would not be sent first.
   local buf = vim.api.nvim_get_current_buf()
   local answer, why = client:request_sync('workspace/executeCommand', { command = 'consort.' .. command, arguments = { argument } }, PATIENCE, buf)
   if not answer then return client_of.fail('no answer: ' .. tostring(why)) end
@@ -16,17 +18,19 @@ local function now(client, command, argument)
   return answer.result
 end
 
+--- Moves the cursor to an LSP position.
 local function set_cursor(client, position)
   local line = vim.api.nvim_buf_get_lines(0, position.line, position.line + 1, false)[1] or ''
   local column = vim.str_byteindex(line, client.offset_encoding, position.character, false)
   vim.api.nvim_win_set_cursor(0, { position.line + 1, column })
 end
 
---- Returns the cursor's position for actions on a list. On an opening parenthesis the cursor is in
---- the list, as everywhere in Vim, while the LSP position would be before it.
+--- Returns the cursor's position for actions on a list. If the cursor is on an opening parenthesis,
+--- the position is after it: in Vim such a cursor counts as inside the list, while the LSP position
+--- of the cursor would be before the list.
 ---@param client vim.lsp.Client
 ---@return { uri: string, position: lsp.Position } place
----@return boolean moved
+---@return boolean moved true if the position is one character after the cursor
 local function inside(client)
   local place = client_of.place(client)
   local column = vim.api.nvim_win_get_cursor(0)[2] + 1
@@ -36,10 +40,10 @@ local function inside(client)
   return place, moved
 end
 
--- Edits of the list that the cursor is in; the others act on the form at the cursor.
+-- The actions on the list around the cursor. All others act on the form at the cursor.
 local list_actions = { slurpForward = true, slurpBackward = true, barfForward = true, barfBackward = true, splice = true }
 
---- Returns the text that edits remove.
+--- Returns the text that edits remove, without white space around it.
 local function taken(client, edits)
   local texts = {}
   for _, edit in ipairs(edits) do
@@ -53,11 +57,11 @@ local function taken(client, edits)
   return vim.trim(table.concat(texts))
 end
 
---- Does one of the server's actions (docs/protocol.md, `consort.structure`) at the cursor. Killed
---- text goes to the register, as after `d`.
+--- Performs one of the server's actions (docs/protocol.md, `consort.structure`) at the cursor. The
+--- text that `killSexp` and `killLine` remove is put into the register, as by `d`.
 ---@param action string
----@param register? string
----@return boolean? done whether there was something to do
+---@param register? string the unnamed register by default
+---@return boolean? done whether there was something to do; nil, after a message, on a failure
 function M.act(action, register)
   local client = client_of.need()
   if not client then return end
@@ -66,7 +70,7 @@ function M.act(action, register)
   local result = now(client, 'structure', { uri = place.uri, position = place.position, action = action })
   if not result then return end
   local edits = result.edits or {}
-  -- If nothing can be done, the selection is the one that was sent.
+  -- If there is nothing to do, the server returns no edits and the position that was sent.
   local done = #edits > 0 or result.selection ~= nil and not vim.deep_equal(result.selection.start, place.position)
   if #edits > 0 then
     if action == 'killSexp' or action == 'killLine' then vim.fn.setreg(register or '"', taken(client, edits)) end
@@ -81,11 +85,12 @@ function M.act(action, register)
   return done
 end
 
---- Deletes a range of the buffer, or a character; lists, strings and comments stay intact.
+--- Deletes a range of the buffer, or the character after or before the cursor. Lists, strings and
+--- comments stay intact.
 ---@param action 'deleteForward'|'deleteBackward'
 ---@param range? integer[] row, column, end row, end column: 0-based bytes, end exclusive
----@param register? string what is deleted goes there
----@return boolean? done whether something was deleted
+---@param register? string the register for the deleted text; by default none gets it
+---@return boolean? done whether something was deleted; nil, after a message, on a failure
 function M.delete(action, range, register)
   local client = client_of.need()
   if not client then return end
@@ -111,7 +116,8 @@ end
 ---@type { action: string, count: integer, register: string, fresh: boolean }
 local last = { action = '', count = 1, register = '"', fresh = false }
 
---- The 'operatorfunc': for the key, and for `.`, which may have a count of its own.
+--- Performs the last action of `M.key`, as the 'operatorfunc' for its key and for `.`. A count
+--- before `.` replaces the count of the key.
 function M.again()
   if not last.fresh and vim.v.count > 0 then last.count = vim.v.count end
   last.fresh = false
@@ -120,7 +126,7 @@ function M.again()
   end
 end
 
---- Does an action as often as the count says, and has `.` repeat it.
+--- Performs an action as often as the count before the key says, and lets `.` repeat it.
 ---@param action string
 function M.key(action)
   last = { action = action, count = vim.v.count1, register = vim.v.register, fresh = true }
@@ -128,10 +134,11 @@ function M.key(action)
   vim.api.nvim_feedkeys('g@l', 'ni', false)
 end
 
---- Returns the range of the list around the cursor, by `textDocument/selectionRange`.
+--- Returns the range of a list around the cursor, by `textDocument/selectionRange`. Returns nil if
+--- there is no such list, and false, after a message, if the request failed.
 ---@param client vim.lsp.Client
----@param count integer which list, from the innermost; with math.huge the outermost
----@return integer[]? range { row, column, end row, end column }, 0-based bytes, end exclusive
+---@param count integer the number of the list: 1 is the innermost; math.huge is the outermost
+---@return integer[]? range row, column, end row, end column: 0-based bytes, end exclusive
 local function list_around(client, count)
   local place = inside(client)
   local answer, why = client:request_sync('textDocument/selectionRange', {
@@ -149,7 +156,7 @@ local function list_around(client, count)
       return math.min(#line, vim.str_byteindex(line, client.offset_encoding, position.character, false))
     end
     local r = { range.start.line, bytes(range.start), range['end'].line, bytes(range['end']) }
-    -- A range of the whole text ends at the start of the line after the last.
+    -- The range of the whole text ends in the line after the last, which the buffer does not have.
     local within = r[3] < vim.api.nvim_buf_line_count(0)
     local text = within and table.concat(vim.api.nvim_buf_get_text(0, r[1], r[2], r[3], r[4], {}), '\n') or ''
     if text:match('^%(.*%)$') and not vim.deep_equal(r, last) then
@@ -163,14 +170,15 @@ local function list_around(client, count)
 end
 
 --- Returns the range of the top-level list around the cursor.
----@return integer[]? range as that of `list_around`
+---@return integer[]? range as `list_around` returns it
 function M.top_level()
   local client = client_of.need()
   return client and list_around(client, math.huge)
 end
 
---- Selects the list around the cursor (`af`), or its contents (`if`).
----@param inner boolean
+--- Selects the list around the cursor (`af`), or its contents (`if`). With a count, selects an
+--- outer list.
+---@param inner boolean true for the contents
 function M.select(inner)
   local client = client_of.need()
   local range = client and list_around(client, vim.v.count1)

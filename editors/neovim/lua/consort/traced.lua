@@ -1,5 +1,5 @@
---- The calls of traced functions as a tree in a buffer, which is read each second while it is
---- shown.
+--- A buffer that shows the calls of traced functions as a tree. While a window shows the buffer,
+--- the calls are requested again each second.
 require('consort.colours')
 local client_of = require('consort.client')
 local shown = require('consort.shown')
@@ -7,17 +7,17 @@ local shown = require('consort.shown')
 local M = {}
 local namespace = vim.api.nvim_create_namespace('consort.traced')
 local TICK = 1000 -- ms
-local PAGE = 1000 -- calls
+local PAGE = 1000 -- the maximum number of calls that are shown
 local DEEPEST = 30 -- levels of indentation
 local HINT = '<CR> inspects an argument or a value · x forgets the calls · q closes'
 
 ---@class consort.TracedView
 ---@field buf integer
----@field origin integer
----@field lines table<integer, table>
----@field text string[]
+---@field origin integer the buffer whose language client gets the requests
+---@field lines table<integer, table> calls by line, 1-based
+---@field text string[] the lines of the buffer
 ---@field timer? uv.uv_timer_t
----@field asking? boolean
+---@field asking? boolean a request is in progress
 ---@field clearing? boolean the calls are to be cleared once the request in progress is answered
 
 ---@type consort.TracedView?
@@ -27,7 +27,8 @@ local function texts(values)
   return vim.tbl_map(function(value) return value.text end, values)
 end
 
---- Returns the lines of calls, each indented below the one that made it, and the calls by line.
+--- Returns the lines that show an answer to `consort.tracedCalls`, each call indented below the
+--- call that made it, and the calls by line, 1-based.
 ---@param answer table
 ---@return string[] lines
 ---@return table<integer, table> calls
@@ -107,7 +108,7 @@ local function close()
   view = nil
 end
 
---- Shows the traced calls.
+--- Opens the buffer of traced calls in a new window, or enters the window that shows it.
 function M.open()
   if not client_of.need() then return end
   if view and vim.api.nvim_buf_is_valid(view.buf) and vim.fn.bufwinid(view.buf) ~= -1 then

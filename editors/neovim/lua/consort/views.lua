@@ -1,5 +1,5 @@
---- Answers about a symbol or a form, in a float: macroexpansion, description, disassembly, profile;
---- and source locations.
+--- Floats with answers about a symbol or a form (macroexpansion, description, disassembly,
+--- profile), tracing of functions, and jumps to definitions.
 local client_of = require('consort.client')
 local float = require('consort.float')
 
@@ -7,15 +7,15 @@ local M = {}
 
 -- Macroexpansion
 
---- Shows the expansion of the form at the cursor. In the float `+` expands the macro call at the
---- cursor, `-` goes back, `f` expands all.
+--- Shows the macroexpansion of the form at the cursor. In the float, `+` expands the macro call at
+--- the cursor once, `f` expands the form fully, and `-` returns to the previous expansion.
 ---@param how? 'one'|'step'|'full'|'compiler'
 function M.expand(how)
   local client = client_of.need()
   if not client then return end
   local place, is_same_text = client_of.place(client), client_of.text(vim.api.nvim_get_current_buf())
-  -- The server keeps no state: each request has the position of the form, and those of the further
-  -- expansions.
+  -- The server keeps no state between the requests. Each request has the position of the form, and
+  -- the positions at which its successive expansions were expanded further.
   local shown, buf = {}, nil ---@type { steps: table[], how: string, expansion: string }[]
   local asked = 0 -- the number of the last request: answers to earlier ones are dropped
 
@@ -64,14 +64,15 @@ end
 
 -- Symbols
 
---- Returns the argument of a command on a name that was typed, which is read in the package of the
---- file unless it names a package.
+--- Returns the argument of a command for a name that was typed. A name without a package prefix is
+--- read in the package of the current file.
 ---@param name string
 local function named(name)
   return { name = name, package = not name:find(':', 1, true) and require('consort.repl').package_of_file() or nil }
 end
 
---- Returns the argument of a command on a name: the name that was typed, or the cursor's position.
+--- Returns the argument of a command for the name that was typed or, without one, for the name at
+--- the cursor. Returns nil if there is no client.
 ---@param name? string
 ---@return table? argument
 local function asked(name)
@@ -80,6 +81,8 @@ local function asked(name)
   return client and client_of.place(client)
 end
 
+--- Returns a function that executes a command for a name, and shows the text of the result in a
+--- float.
 ---@param command string
 ---@param options table for the float
 ---@param latest? string as of client.execute()
@@ -100,17 +103,19 @@ M.disassemble = show_text('disassemble', { filetype = 'asm', hint = 'q closes' }
 
 local show_manual = show_text('packageManual', { hint = 'q closes' }, 'packageManual', nil, function(name) return { name = name } end)
 
---- Shows the documentation of a package, by default that of the text at the cursor, or of a system.
+--- Shows the documentation of a package or a system. By default, shows that of the package of the
+--- text at the cursor.
 ---@param name? string
 function M.package_manual(name) show_manual(name or require('consort.repl').package_here() or 'CL-USER') end
 
---- Compiles the users of a definition again: of one by its name, or of the one at the cursor.
+--- Compiles the callers and other users of a definition again. The definition is given by its name
+--- or, by default, by the cursor.
 M.callers = show_text('recompileCallers', { hint = 'q closes' }, nil, function(...) require('consort.undo').reload(...) end)
 
---- Traces a function, or all of a package (`in PACKAGE`), or ends that; `untrace` without a name is
---- for all of them.
+--- Traces a function or, with `in PACKAGE`, all functions of a package. If `on` is false, ends the
+--- tracing of the function or, without a name, of all functions.
 ---@param on boolean
----@param name? string
+---@param name? string by default, to trace, the name at the cursor
 function M.trace(on, name)
   local package = on and (name or ''):match('^in%s+(%S+)$')
   local argument = package and { package = package } or on and asked(name) or name and name ~= '' and named(name) or {}
@@ -118,7 +123,7 @@ function M.trace(on, name)
   client_of.execute(on and 'trace' or 'untrace', argument, function(result) client_of.say(result.text) end)
 end
 
---- Opens the definition of a symbol; of several, one is chosen.
+--- Opens the definition of a symbol. If there are several, the person chooses one.
 ---@param name string
 function M.go_to(name)
   client_of.execute('sourceLocation', { symbol = name }, function(result)
@@ -138,10 +143,11 @@ end
 
 -- Profiles
 
-local SHARE = 0.5 -- percent; less is not shown in the tree
-local BAR = 20 -- cells of 100 %
+local SHARE = 0.5 -- percent; calls with a smaller share are left out of the tree
+local BAR = 20 -- the width in cells of the bar for 100 %
 
---- Returns a profile as a table of functions and a tree of calls, and the function of each line.
+--- Returns the lines of a profile, a table of functions and a tree of calls, and the function of
+--- each line. Without samples, returns the lines of the result's text and no functions.
 ---@param result table the answer of consort.profileForm
 ---@return string[] lines
 ---@return table<integer, string> functions by line
@@ -163,7 +169,8 @@ function M.profile_lines(result)
     local bar = ('█'):rep(math.max(1, math.floor(node.percent / 100 * BAR + 0.5)))
     table.insert(lines, ('%5.1f%%  %s%s  %s%s'):format(node.percent, bar, (' '):rep(BAR - vim.fn.strchars(bar)), ('  '):rep(depth), node['function']))
     functions[#lines] = node['function']
-    -- A function that calls itself is one line, and what it calls at any depth is below it.
+    -- The direct recursive calls of a function share one line. The other functions that these calls
+    -- call are the children of that line.
     local children, i = vim.list_slice(node.children or {}), 1
     while children[i] do
       if children[i]['function'] == node['function'] then

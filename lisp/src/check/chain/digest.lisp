@@ -1,4 +1,5 @@
-;;;; Digests of forms and of the compiler's knowledge, by which two processes can compare these.
+;;;; Digests of forms and of what the compiler knows about names. By them two processes can compare
+;;;; forms and knowledge that only one of them has.
 
 (in-package :consort)
 
@@ -21,8 +22,9 @@
               (let ((package (symbol-package symbol))) (if package (sxhash (package-name package)) 1))))
 
 (defun printed-digest (object)
-  "A digest of an object that has no comparable parts, by its printed text. If that contains an
-  address, the digest differs between processes, which only costs time."
+  "A digest of the printed text of OBJECT, which has no parts that could be compared. If the text
+  contains an address, or OBJECT cannot be printed, equal objects have different digests. Forms are
+  then compiled again without need."
   (string-digest
    (handler-case (with-standard-io-syntax
                    (let ((*print-readably* nil) (*print-level* 3) (*print-length* 8) (*print-circle* nil) (*package* (find-package :keyword)))
@@ -30,11 +32,13 @@
      (error () (format nil "~36R" (random most-positive-fixnum))))))
 
 (defconstant +digest-limit+ 500000
-  "The maximum number of conses of a form that are digested, because a form may be circular.")
+  "The maximum number of conses and vector elements of a form that are digested. A limit is needed
+  because a form may be circular.")
 
 (defun object-digest (object)
-  "A digest of OBJECT, a form as read or a value of the compiler. EQUAL lists have the same digest;
-  uninterned symbols count by their names."
+  "A digest of OBJECT, a form as read or a value that the compiler keeps. EQUAL lists have the same
+  digest, except where PRINTED-DIGEST applies. Uninterned symbols with the same name have the same
+  digest."
   (let ((left +digest-limit+))
     (labels ((of (object)
                (typecase object
@@ -61,6 +65,7 @@
       (of object))))
 
 (defun plain-object-p (object)
-  "Returns true if OBJECT-DIGEST covers all of OBJECT, a value that the compiler keeps."
+  "Returns true if OBJECT, a value that the compiler keeps, is of a type whose contents
+  OBJECT-DIGEST compares. The elements of a list are not examined."
   (or (typep object '(or symbol number character string cons compiler-type))
       (assumed-type-p object)))

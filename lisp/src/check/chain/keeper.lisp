@@ -1,6 +1,6 @@
-;;;; The keeper of a chain: the process that compiled the last form. It has the records of all
-;;;; forms, and answers an edit with the findings of the edited text, for which it has as few forms
-;;;; compiled as possible.
+;;;; The keeper of a chain: the process that compiled the last form. The keeper has the records of
+;;;; all forms. For each edit it sends the host the findings of the edited text, and has other
+;;;; processes of the chain compile as few forms as possible for that.
 
 (in-package :consort)
 
@@ -15,12 +15,13 @@
   ;; The names of functions that the base text defines, computed when first needed.
   (tokens '())
   (users (make-hash-table) :read-only t) ; key -> indexes of the forms that mention it
-  ;; (index . the checkpoint that forked it), while there is one.
+  ;; (INDEX . CHECKPOINT): the form before which the mover waits, and the checkpoint that forked
+  ;; it; NIL when there is no mover. The mover is the checkpoint that follows the edits.
   (mover nil)
-  (ready nil)                           ; the pipe on which a process waits for work
-  (running nil)                         ; the pipe whose checkpoint waits for a process to end
-  (host nil)                            ; a line reader
-  (answers nil))                        ; a line reader
+  (ready nil)                           ; the pipe on which a forked process waits for work
+  (running nil)                         ; the pipe of the checkpoint that waits for its child to end
+  (host nil)                            ; the line reader of the host's messages
+  (answers nil))                        ; the line reader of the messages of the chain's processes
 
 ;;; Keys for names
 
@@ -30,7 +31,8 @@
         (setf (gethash words keys) (hash-table-count keys)))))
 
 (defun with-keys (keeper record)
-  "Replaces the names in RECORD, which are strings, by their keys. Returns RECORD."
+  "Replaces the names in RECORD, which are strings, by their keys, which are numbers. Returns
+  RECORD."
   (flet ((key (words) (key-of keeper words)))
     (setf (record-uses record) (loop for (kind name . more) in (record-uses record) collect (list* kind (key name) more))
           (record-keyword-uses record) (loop for (name . more) in (record-keyword-uses record) collect (cons (key name) more))
@@ -52,7 +54,7 @@
 (defun pipe-of-mover (keeper) (chain-mover-pipe (keeper-chain keeper)))
 
 (defun next-answer (keeper)
-  "The next message of another process of the chain."
+  "The next message of another process of the chain. Ends this process when there are no more."
   (or (next-message (keeper-answers keeper)) (exit-process 0)))
 
 (defun await-reaped (keeper)
@@ -72,7 +74,7 @@
   (await-reaped keeper))
 
 (defun stop-mover (keeper)
-  "Has the checkpoint that follows the edits end."
+  "Ends the mover, if there is one, and waits until its parent has reaped it."
   (when (keeper-mover keeper)
     (stop-ready keeper)
     (send-to-pipe (pipe-of-mover keeper) "quit" :true)
@@ -84,12 +86,12 @@
   (find-if (lambda (checkpoint) (<= (checkpoint-index checkpoint) index)) (chain-checkpoints (keeper-chain keeper))))
 
 (defun have-ready (keeper index)
-  "Has a process wait for work at the last checkpoint at or before the form INDEX. Returns its pipe,
-  and the index of that checkpoint."
+  "Ensures that a process that the last checkpoint at or before the form INDEX forked waits for
+  work. Returns the pipe on which it waits, and the index of the checkpoint."
   (let* ((fixed (fixed-checkpoint keeper index)) (mover (keeper-mover keeper))
          (use-mover (and mover (<= (checkpoint-index fixed) (car mover) index)))
          (pipe (if use-mover (pipe-of-mover keeper) (checkpoint-pipe fixed))))
-    ;; The checkpoint that the mover comes from waits for it.
+    ;; The checkpoint that forked the mover waits for its end, and can fork no other process.
     (when (and mover (not use-mover) (eq (cdr mover) fixed)) (stop-mover keeper))
     (unless (eq pipe (keeper-ready keeper))
       (stop-ready keeper)
@@ -99,10 +101,11 @@
     (values pipe (if use-mover (car mover) (checkpoint-index fixed)))))
 
 (defun move-to (keeper index)
-  "Has a checkpoint wait before the form INDEX, where the next edit probably is."
+  "Ensures that a checkpoint waits before the form INDEX, where the next edit probably is, and that
+  a process that it forked waits for work."
   (multiple-value-bind (pipe at) (have-ready keeper index)
     (unless (= at index)
-      (when (keeper-mover keeper)       ; there is one pipe for movers
+      (when (keeper-mover keeper)       ; all movers use one pipe
         (stop-mover keeper)
         (setf pipe (have-ready keeper index)))
       (send-to-pipe pipe "move" index)
@@ -122,7 +125,7 @@
 (defstruct (edit (:constructor make-edit (cut old-end new-end text withheld-names)))
   "The difference of TEXT from the base text. In both, withheld forms are white space."
   (cut 0 :type fixnum) (old-end 0 :type fixnum) (new-end 0 :type fixnum) text withheld-names
-  (first 0) (behind 0))                 ; the forms that were replaced: from FIRST on, up to BEHIND
+  (first 0) (behind 0))                 ; the replaced forms: FIRST to BEHIND, exclusive
 
 (defun edit-distance (edit) (- (edit-new-end edit) (edit-old-end edit)))
 
@@ -145,14 +148,15 @@
          (tail (common-end old text (- (min (length old) (length text)) cut)))
          (edit (make-edit cut (- (length old) tail) (- (length text) tail) text withheld-names))
          (base (keeper-base keeper)) (count (length base)))
-    ;; Touching counts: what is typed right behind a form may become part of it.
+    ;; A form that only touches the edit is also replaced: text that is typed directly after a form
+    ;; may become part of it.
     (setf (edit-first edit) (or (position-if (lambda (record) (>= (record-end record) cut)) base) count)
           (edit-behind edit) (or (position-if (lambda (record) (> (record-start record) (edit-old-end edit))) base :start (edit-first edit)) count))
     edit))
 
 (defun edit-of-request (keeper request)
-  "The EDIT that REQUEST asks about: `start`, `end` and `insert` of the base text as the host has
-  it, and what is `withheld` of the new text."
+  "The EDIT that REQUEST describes. `insert` replaces the characters from `start` to `end` of the
+  base text as the host has it. `withheld` are the spans of the new text that are not checked."
   (let* ((new (spliced (keeper-text keeper) (field request "start") (field request "end") (coerce (field request "insert") 'text)))
          (withheld (span-conses (field request "withheld" #()))))
     (compare-texts keeper
@@ -170,15 +174,17 @@
   (let ((before (position #\Newline text :end (min position (length text)) :from-end t))) (if before (1+ before) 0)))
 
 (defun forgettable-tokens (text start end)
-  "The names, as written, of the functions that lines of TEXT from START to END define."
+  "The names, as written but in upper case, of the functions that DEFUN and DEFGENERIC forms at the
+  beginning of lines of TEXT from START to END define."
   (loop for at in (definitions-between text start end)
         for token = (definition-name text at)
         for head = (and token (string-upcase (subseq text (1+ at) (position-if #'delimiter-p text :start (1+ at)))))
         when (member head '("DEFUN" "DEFGENERIC") :test #'string=) collect (string-upcase token)))
 
 (defun other-tokens (keeper old new)
-  "Returns the names among OLD and NEW, which lines of the base text and of an edited one in their
-  place define, that only one of the two texts defines."
+  "Returns the names that only one of two texts, the base text and an edited text, defines as
+  functions. OLD are the names that the edited lines define in the base text. NEW are those that
+  they define in the edited text."
   (let ((all (or (keeper-tokens keeper)
                  (let ((text (check-text (keeper-check keeper))))
                    (setf (keeper-tokens keeper) (forgettable-tokens text 0 (length text)))))))
@@ -188,7 +194,8 @@
                (set-exclusive-or old new :test #'string=))))
 
 (defun known-function-p (keeper token)
-  "Returns true if TOKEN names a function that the image has, in one of the packages of the text."
+  "Returns true if TOKEN, in one of the packages of the text, names a function of the image. A
+  function that the check has made undefined counts too."
   (some (lambda (package)
           (let ((symbol (and (package-name package) (find-symbol (plain-name token) package))))
             (and symbol
@@ -196,7 +203,7 @@
         (chain-packages (keeper-chain keeper))))
 
 (defun why-whole (keeper edit)
-  "Why the edited text must be checked as a whole, in words; NIL when it need not be."
+  "The reason, in words, for checking the edited text as a whole; NIL when that is not necessary."
   (let* ((old (check-text (keeper-check keeper))) (new (edit-text edit)) (base (keeper-base keeper))
          (first (edit-first edit)) (behind (edit-behind edit))
          (start (line-start old (if (< first (length base)) (min (edit-cut edit) (record-start (aref base first))) (edit-cut edit))))
@@ -216,7 +223,8 @@
   (let ((end (+ position (length words)))) (and (<= end (length text)) (string-equal words text :start2 position :end2 end))))
 
 (defun moved-record (record edit)
-  "RECORD, of a form behind EDIT, with the places that its findings need moved by EDIT."
+  "A copy of RECORD, the record of a form after EDIT, with its positions moved by the difference of
+  the texts' lengths. RECORD itself when that is 0."
   (let ((distance (edit-distance edit)) (edge (edit-old-end edit)))
     (if (zerop distance)
         record
@@ -232,8 +240,8 @@
             copy)))))
 
 (defun composed-findings (keeper edit new sync)
-  "The findings of the text of EDIT, where the records NEW replace those of the forms from the first
-  edited one up to SYNC."
+  "The findings of the text of EDIT. The records NEW replace those of the base text's forms from the
+  first edited one up to, but without, the form SYNC."
   (let ((base (keeper-base keeper)))
     (settled-findings (keeper-check keeper)
                       (append (coerce (subseq base 0 (edit-first edit)) 'list)
@@ -242,16 +250,18 @@
                       (edit-withheld-names edit))))
 
 (define-condition edit-given-up (error) ()
-  (:documentation "A process ended before it was done with an edit, or the host has another."))
+  (:documentation "Signalled when the process that compiles an edit has ended too early, or when the
+  host has sent another message."))
 
 (defun host-waiting-p (keeper) (message-waiting-p (keeper-host keeper)))
 
 (defun await-boundary (keeper)
-  "Three values: the records that the process sends up to where it asks how to go on, that position,
-  and whether it is the end of the text."
+  "Waits until the process that compiles an edit asks whether to continue. Three values: the records
+  that it sent until then, the position that it has reached, and true if that is the end of the
+  text. Signals EDIT-GIVEN-UP."
   (let ((records '()) (answers (line-reader-fd (keeper-answers keeper))))
     (loop
-      ;; The host's next edit makes this one void.
+      ;; The answer to this edit is not needed once the host has sent another message.
       (loop until (message-waiting-p (keeper-answers keeper))
             do (when (eq :host (await-either answers (line-reader-fd (keeper-host keeper))))
                  (error 'edit-given-up)))
@@ -265,8 +275,8 @@
 
 (defun await-either (answers host &optional (milliseconds -1))
   "Waits until there is something to read from the file descriptor ANSWERS or HOST. Returns :ANSWERS
-  or :HOST, or NIL when nothing comes for MILLISECONDS, unless these are negative."
-  ;; struct pollfd: POLLIN.
+  or :HOST, or NIL when nothing comes for MILLISECONDS. A negative number means no time limit."
+  ;; Two of struct pollfd: the descriptor, and POLLIN (1) in the upper half.
   (with-octets (descriptors ((logior answers (ash 1 32)) (logior host (ash 1 32))))
     (loop
       (let ((ready (call-c "poll" sb-alien:int (sb-alien:unsigned-long descriptors) (sb-alien:unsigned-long 2) (sb-alien:int milliseconds))))
@@ -275,8 +285,9 @@
               ((zerop ready) (return nil)))))))
 
 (defun check-edit (keeper edit answer)
-  "Calls ANSWER with the findings of the text of EDIT, and with whether that is all: when the edited
-  forms are compiled, and once more when those that depend on them are, if any do."
+  "Calls ANSWER with the findings of the text of EDIT, and with true if they are final. ANSWER is
+  called when the edited forms are compiled. If other forms depend on them, these findings are not
+  final, and ANSWER is called again when the dependent forms are compiled."
   (let* ((base (keeper-base keeper)) (count (length base)) (first (edit-first edit)) (distance (edit-distance edit))
          (pipe (have-ready keeper first))
          (index (if (eq pipe (pipe-of-mover keeper)) (car (keeper-mover keeper)) (checkpoint-index (fixed-checkpoint keeper first))))
@@ -290,7 +301,7 @@
                    (let ((place (and (not end) (position (- boundary distance) base :key #'record-start :start sync))))
                      (cond (end (setf sync count))
                            (place (setf sync place))
-                           (t (go-on :null)))))) ; within what was one form: to the end of the text
+                           (t (go-on :null)))))) ; inside a former form: to the end of the text
                (go-on (until)
                  (send-to-pipe pipe "go" (object "until" until))
                  (receive)))
@@ -317,12 +328,14 @@
 ;;; Serving the host
 
 (defun send-findings (report number findings final)
-  "Sends the host FINDINGS, those of the text of its edit NUMBER. FINAL: no others follow."
+  "Sends the host FINDINGS, the findings of the text of its edit NUMBER. FINAL is true if no others
+  follow for that edit."
   (dolist (finding findings) (send-line report (object "diagnostic" (finding-json finding))))
   (send-line report (object "answer" (object "edit" number "final" (bool final))) :flush t))
 
 (defun answer-edit (keeper report request)
-  "Answers the host's REQUEST."
+  "Answers the host's REQUEST, an edit: sends the findings, or the reason why the text must be
+  checked as a whole."
   (let* ((number (field request "number"))
          (edit (edit-of-request keeper request))
          (why (why-whole keeper edit)))
@@ -341,7 +354,7 @@
           (send-line report (object "whole" (object "edit" number "why" "the process that compiled the edit ended")) :flush t))))))
 
 (defun end-chain (keeper)
-  "Has every process end, each reaped by its parent, and ends."
+  "Has the other processes of the chain end, and ends this one. Does not return."
   (stop-ready keeper)
   (stop-mover keeper)
   (dolist (checkpoint (chain-checkpoints (keeper-chain keeper)))
@@ -349,13 +362,14 @@
   (exit-process 0))
 
 (defun same-findings-p (a b)
-  "Returns true if A and B are the same findings, in whatever order."
+  "Returns true if A and B are the same findings in any order."
   (flet ((key (finding)
            (list (finding-start finding) (finding-end finding) (finding-severity finding) (finding-code finding) (finding-message finding))))
     (null (set-exclusive-or (mapcar #'key a) (mapcar #'key b) :test #'equal))))
 
 (defun base-agrees-p (keeper)
-  "Returns true if the records give what the check of the base text found."
+  "Returns true if the findings that the records give are those that the check of the base text
+  reported."
   (same-findings-p (settled-findings (keeper-check keeper) (coerce (keeper-base keeper) 'list) (keeper-withheld-names keeper))
                    (chain-reported (keeper-chain keeper))))
 
@@ -369,8 +383,9 @@
             (t (end-chain keeper))))))
 
 (defun keep-chain (chain report text withheld)
-  "Answers the host's edits of TEXT, the base text, whose spans WITHHELD are left out, until the
-  host ends the chain. Does not return."
+  "Answers the host's edits of TEXT, the base text, whose spans WITHHELD are not checked, until the
+  host ends the chain. Ends the chain at once, and reports that, when it has no checkpoint or the
+  records do not agree with the reported findings. Does not return."
   (let ((keeper (make-keeper chain (chain-check chain) text (withheld-names text withheld))))
     (stop-alarms)
     (setf *check-end* nil

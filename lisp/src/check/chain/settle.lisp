@@ -1,11 +1,12 @@
-;;;; The findings of a text whose forms have given records: each form's own, and those that are
-;;;; reported at the end, when it is known which names nothing in the text defines.
+;;;; The findings of a text, computed from the records of its forms: the findings of each form, and
+;;;; those that are known only at the end of the text, such as uses of names that no form defines.
 
 (in-package :consort)
 
 (defun undefined-uses (records)
-  "The entries of the uses in RECORDS, in order, of names that are undefined at the end of the text:
-  names whose last use comes after the last form that defines them."
+  "The entries of RECORD-USES in RECORDS, in order, whose names are undefined at the end of the
+  text. A name is undefined if its last use is in a later form than its last definition, or if it
+  has no definition."
   (let ((defined (make-hash-table :test 'equal)) (used (make-hash-table :test 'equal)))
     (loop for record in records for index from 0
           do (loop for (kind key) in (record-defines record) do (setf (gethash (cons kind key) defined) index))
@@ -17,8 +18,8 @@
                                 (record-uses record)))))
 
 (defun untaken-keywords (records)
-  "The entries of the keyword uses in RECORDS, in order, for which no method in RECORDS takes the
-  keyword."
+  "The entries of RECORD-KEYWORD-USES in RECORDS, in order, for which no method of the function in
+  RECORDS accepts the keyword."
   (when (some #'record-keyword-uses records)
     (let ((taken (make-hash-table :test 'equal)))
       (dolist (record records)
@@ -31,8 +32,8 @@
                               (record-keyword-uses record))))))
 
 (defun findings-at-end (records withheld-names)
-  "Returns the findings that are reported at the end of RECORDS. WITHHELD-NAMES: the names that
-  withheld forms would define."
+  "Returns the findings of RECORDS that are known only at the end of the text, each once. Uses of
+  WITHHELD-NAMES, the names that withheld forms would define, give none."
   (let ((withheld-names (append withheld-names (loop for record in records when (record-unread-name record) collect it)))
         (lost (let ((last (first (last records)))) (and last (record-lost last))))
         (seen (make-hash-table :test 'equal)))
@@ -48,7 +49,8 @@
                (in-order (mapcar #'third (untaken-keywords records))))))))
 
 (defun settled-findings (check records withheld-names)
-  "All findings of the text of CHECK, whose forms have RECORDS; see FINDINGS-AT-END."
+  "All findings of the text of CHECK, whose forms have RECORDS. WITHHELD-NAMES as in
+  FINDINGS-AT-END. Also sets the system facts of CHECK if it has .asd files."
   (let* ((all (append (loop for record in records append (record-findings record))
                       (findings-at-end records withheld-names))))
     (if (null (check-asd-files check))

@@ -1,14 +1,14 @@
-//! The protocol of each bridge, for people: the greeting in a terminal, and the reason why an input
-//! is refused.
+//! Messages of the bridges for people, on standard error: the explanation in a terminal, and the
+//! reason why an input is refused.
 
 use std::io;
 
 use crate::shown;
 
-/// The largest number of bytes of an input that a message quotes.
+/// The maximum number of bytes of an input that a message quotes.
 const QUOTED: usize = 60;
 
-/// A bridge's command and the protocol of its client.
+/// The command of a bridge and the name of its protocol, for messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spoken {
     command: &'static str,
@@ -20,7 +20,7 @@ pub(super) const MCP: Spoken = Spoken { command: "mcp", protocol: "the Model Con
 pub(super) const DAP: Spoken = Spoken { command: "dap", protocol: "the Debug Adapter Protocol" };
 
 impl Spoken {
-    /// Explains the command to a person who starts it in a terminal.
+    /// Explains the command on standard error if standard input is a terminal.
     #[allow(clippy::print_stderr)] // a bridge's standard error is for people
     pub(super) fn greet_a_person(self) {
         if io::IsTerminal::is_terminal(&io::stdin()) {
@@ -31,7 +31,7 @@ impl Spoken {
         }
     }
 
-    /// Says why the input is refused.
+    /// Writes to standard error why the input is refused. `why` completes the sentence.
     #[allow(clippy::print_stderr)] // a bridge's standard error is for people, and editors log it
     pub(super) fn refuse(self, why: &str) {
         let Spoken { command, protocol } = self;
@@ -41,8 +41,8 @@ impl Spoken {
         );
     }
 
-    /// Says that the input ended before `awaited`, in the middle of a message if `unfinished` has
-    /// bytes of one.
+    /// Writes that the input ended before `awaited`. If `unfinished` has bytes, writes instead that
+    /// the input ended in the middle of the message that they begin.
     pub(super) fn refuse_end(self, awaited: &str, unfinished: &[u8]) {
         self.refuse(&match unfinished {
             [] => format!("it ended before {awaited}"),
@@ -51,7 +51,8 @@ impl Spoken {
     }
 }
 
-/// Returns the first bytes of an input in quotes, with escapes for those that are no text.
+/// Returns at most [`QUOTED`] bytes of an input in double quotes, with escapes for bytes that are
+/// not printable text. The result ends with `...` if bytes were left out.
 pub(super) fn quoted(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes[..bytes.len().min(QUOTED)].utf8_chunks() {

@@ -1,4 +1,4 @@
-//! Stepping through a recording: the questions that a debugger's view asks about it.
+//! The questions with which a debugger steps through a recording.
 
 use serde::Serialize;
 
@@ -7,10 +7,10 @@ use crate::model::recording::{
     RecordedCalls, RecordedMoment, RecordedPlaces, RecordedText, RecordedValue, RecordedValues, RecordingBreakpoint,
 };
 
-/// The maximum number of values or frames in an answer.
+/// The maximum number of values or frames that one question asks for.
 const PAGE: u64 = 200;
 
-/// A question of a debugger's view, with the names of the wire (docs/wire.md, `record`).
+/// A question as it is serialized, with the field names of docs/wire.md, `record`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "query", rename_all = "lowercase")]
 enum Query<'a> {
@@ -43,48 +43,49 @@ macro_rules! question {
 }
 
 question!(
-    /// The question for the moment at which a person begins: the error that nothing handled, or the
-    /// first event.
+    /// The question for the event that is shown first: the error that nothing handled, otherwise
+    /// the origin of a value that a test's check found wrong, otherwise the first event.
     ReplayBegin {} RecordedMoment, |_| Query::Begin);
 
 question!(
-    /// The question for the moment at which a step, or a run to a breakpoint, ends.
+    /// The question for the event at which a step, or a run to a breakpoint, ends.
     ReplayStep {
-        /// The event.
+        /// The number of the event at which the step begins.
         event: u64,
         /// The step: `next`, `back`, `into`, `out`, `continue` or `reverse`.
         how: &'static str,
-        /// The breakpoints.
+        /// The breakpoints at which `continue` and `reverse` end.
         points: Vec<RecordingBreakpoint>
     } RecordedMoment,
     |step| Query::Step { event: step.event, how: step.how, points: &step.points });
 
 question!(
-    /// The question for the calls around an event.
+    /// The question for the calls that were in progress at an event.
     ReplayFrames {
-        /// The event.
+        /// The number of the event.
         event: u64,
-        /// The index of the first call.
+        /// The index of the first call to return.
         start: u64,
-        /// The number of calls.
+        /// The maximum number of calls to return; at most 200 are.
         count: u64
     } RecordedCalls,
     |frames| Query::Frames { event: frames.event, start: frames.start, count: frames.count.min(PAGE) });
 
 question!(
-/// The question for the values of a scope, or the parts of a value.
+/// The question for the values of a scope, or the parts of one of them.
 ReplayValues {
-    /// The event.
+    /// The number of the event.
     event: u64,
     /// The frame.
     frame: u64,
     /// The scope: `variables` or `values`.
     scope: &'static str,
-    /// The index of a value in the scope, and then of a part in each value; empty for the scope.
+    /// The path to a value: its index in the scope, then the index of a part of that value, and so
+    /// on. An empty path stands for the scope itself.
     path: Vec<u64>,
-    /// The index of the first value.
+    /// The index of the first value or part to return.
     start: u64,
-    /// The number of values.
+    /// The maximum number of values to return; at most 200 are.
     count: u64
 } RecordedValues,
 |values| Query::Parts {
@@ -100,15 +101,15 @@ question!(
         event: u64,
         /// The frame.
         frame: u64,
-        /// The variable or the expression.
+        /// The name of the variable, or the expression.
         code: String,
-        /// True to read only variables.
+        /// True if `code` may only be a variable, so that no expression is evaluated.
         hover: bool
     } RecordedValue,
     |asked| Query::Evaluate { event: asked.event, frame: asked.frame, code: &asked.code, hover: asked.hover });
 
 question!(
-    /// The question for the places of breakpoints.
+    /// The question for the places in recorded definitions at which breakpoints stop.
     ReplayBreakpoints {
         /// The breakpoints.
         points: Vec<RecordingBreakpoint>

@@ -1,5 +1,5 @@
-//! The order in which the open documents are checked and published, kept so that an event takes
-//! little time however many documents are open.
+//! The order in which the open documents are checked and their diagnostics are published. Sorted
+//! sets are kept, so that the time for an event hardly depends on the number of open documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::Key;
 use crate::session::ClientId;
 
-/// The maximum number of consecutive checks that may be started before that of the document that
-/// has been due for the longest.
+/// The maximum number of checks of preferred documents that are started in succession while
+/// another document has been due for longer.
 const MAX_PREFERRED_CHECKS: usize = 3;
 
 /// The facts that decide when a document is checked and published.
@@ -16,20 +16,21 @@ const MAX_PREFERRED_CHECKS: usize = 3;
 pub(super) struct Facts {
     /// The number of changes of the text.
     pub(super) edits: u64,
-    /// The time from which its check may start; `None` if none is wanted, or if one runs.
+    /// The time from which the document's check may start. `None` if no check is due or if a check
+    /// is running.
     pub(super) start: Option<Instant>,
     pub(super) running: bool,
     /// True if diagnostics may have to be published.
     pub(super) dirty: bool,
-    /// The time before which its changed diagnostics are not published.
+    /// The time before which changed diagnostics are not published. `None` if nothing delays them.
     pub(super) held: Option<Instant>,
-    /// True if a caller waits for its diagnostics.
+    /// True if a caller waits for the document's diagnostics.
     pub(super) waiting: bool,
     /// True if a waiting caller can be answered.
     pub(super) answerable: bool,
-    /// True if its checks fail.
+    /// True if the diagnostics are outdated because recent checks could not be made.
     pub(super) outdated: bool,
-    /// The duration of its last check.
+    /// The duration of the last check.
     pub(super) last_check_duration: Duration,
 }
 
@@ -39,11 +40,11 @@ pub(super) struct Index {
     facts: BTreeMap<Key, Facts>,
     /// The document that each client edited last.
     edited_last: BTreeMap<ClientId, Key>,
-    /// The documents whose check may start, by the earliest time.
+    /// The documents with a due check, by the time from which the check may start.
     due: BTreeSet<(Instant, Key)>,
-    /// The documents of `due` that were edited last.
+    /// The documents of `due` that are the last edited documents of their clients.
     due_edited: BTreeSet<(Instant, Key)>,
-    /// The documents of `due` that a caller waits for.
+    /// The documents of `due` for whose diagnostics a caller waits.
     due_requested: BTreeSet<(Instant, Key)>,
     running: BTreeSet<Key>,
     dirty: BTreeSet<Key>,
@@ -52,12 +53,13 @@ pub(super) struct Index {
     answerable: BTreeSet<Key>,
     outdated: BTreeSet<Key>,
     total_check_time: Duration,
-    /// The number of consecutive checks that were started before that of the longest due document.
+    /// The number of checks started since the longest due document was last chosen.
     preferred: usize,
 }
 
 impl Index {
-    /// Records the facts of a new or changed document.
+    /// Records the facts of a new or changed document. A document with more edits than before
+    /// becomes the last edited document of its client.
     pub(super) fn put(&mut self, key: &Key, facts: Facts) {
         let before = self.take(key);
         if facts.edits > before.map_or(0, |before| before.edits) && self.edited_last.get(&key.0) != Some(key) {
@@ -129,10 +131,11 @@ impl Index {
         [&mut self.running, &mut self.dirty, &mut self.waiting, &mut self.answerable, &mut self.outdated]
     }
 
-    /// Returns the documents whose check is to start now, so that at most `limit` run. First come
-    /// the documents that their clients edited last, then those that callers wait for, then the
-    /// rest, the longest due first. The longest due document of all is passed over
-    /// [`MAX_PREFERRED_CHECKS`] times at most.
+    /// Returns the documents whose check is to start now, in the order of the starts, so that at
+    /// most `limit` checks run. The documents that their clients edited last come first, then those
+    /// for which callers wait, then the rest. Each group is ordered by the time from which the
+    /// check may start. The longest due document is passed over at most [`MAX_PREFERRED_CHECKS`]
+    /// times in succession.
     pub(super) fn take_due(&mut self, now: Instant, limit: usize) -> Vec<Key> {
         let mut chosen: Vec<Key> = Vec::new();
         while self.running.len() + chosen.len() < limit {
@@ -149,12 +152,14 @@ impl Index {
         chosen
     }
 
-    /// Returns the time from which a check may start, if fewer than `limit` run.
+    /// Returns the earliest time at which a due check may start. Returns `None` if no check is due
+    /// or if `limit` checks run.
     pub(super) fn next_start(&self, limit: usize) -> Option<Instant> {
         self.due.first().filter(|_| self.running.len() < limit).map(|(start, _)| *start)
     }
 
-    /// Returns the next time at which diagnostics that are held back may be published.
+    /// Returns the earliest time at which delayed diagnostics may be published. Returns `None` if
+    /// no diagnostics are delayed.
     pub(super) fn next_held(&self) -> Option<Instant> {
         self.held.first().map(|(held, _)| *held)
     }
@@ -171,7 +176,7 @@ impl Index {
         !self.waiting.is_empty()
     }
 
-    /// Returns the documents that callers wait for.
+    /// Returns the documents for whose diagnostics callers wait.
     pub(super) fn awaited(&self) -> Vec<Key> {
         self.waiting.iter().cloned().collect()
     }
@@ -205,7 +210,7 @@ mod tests {
         }
         let mut order = Vec::new();
         for edits in 1..=8 {
-            // This document is edited again and again, so that it is always due.
+            // Document 9 is edited again before each check, so that its check is always due.
             index.put(&key(9), due(edits));
             let started = index.take_due(now, 1);
             for key in started.iter().filter(|started| **started != key(9)) {

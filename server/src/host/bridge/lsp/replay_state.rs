@@ -1,6 +1,6 @@
 //! The state that a new host needs to continue for a killed one: the client's `initialize`, its
-//! settings, and its current documents. It is collected from the messages as they pass. All other
-//! messages are only copied.
+//! settings, its workspace folder changes, and its current documents. The state is collected from
+//! the client's messages while the bridge forwards them. Other messages are not recorded.
 
 use ropey::Rope;
 use serde::Deserialize;
@@ -10,24 +10,26 @@ use crate::framing::json::from_client;
 use crate::text::document::{Edit, opened_by};
 use crate::text::position::{Position, PositionEncoding};
 
-/// The limit of all remembered documents together, in bytes. Above the limit, none is remembered.
+/// The limit of all recorded documents together, in bytes of UTF-8. Above the limit, the state is
+/// given up.
 const LIMIT: usize = 256 << 20;
-/// The maximum number of workspace folder changes that are remembered.
+/// The maximum number of recorded workspace folder changes. Above the limit, the state is given up.
 const FOLDERS: usize = 1000;
 
-/// The remembered messages.
+/// The recorded messages and documents of one client. `None` means that no such message has come.
 #[derive(Debug, Default)]
 pub(super) struct ReplayState {
     initialize: Option<Vec<u8>>,
-    /// True if `initialize` has been answered.
+    /// True if `initialize` has been answered with a result.
     answered: bool,
     initialized: Option<Vec<u8>>,
     settings: Option<Vec<u8>>,
     folders: Vec<Vec<u8>>,
     encoding: PositionEncoding,
     documents: Vec<Open>,
+    /// The length of all documents' texts in UTF-8.
     bytes: usize,
-    /// True if a message could not be interpreted.
+    /// True if the state was given up: a message could not be interpreted, or a limit was exceeded.
     lost: bool,
 }
 
@@ -96,7 +98,8 @@ impl From<Place> for Position {
 }
 
 impl ReplayState {
-    /// Records a message of the client. `method` is the message's method.
+    /// Records a message of the client if it is part of the state. `method` is the method of the
+    /// message.
     pub(super) fn note(&mut self, method: &str, message: &[u8]) {
         match method {
             "initialize" => self.initialize = Some(message.to_vec()),
@@ -109,7 +112,7 @@ impl ReplayState {
             "textDocument/didOpen" | "textDocument/didChange" | "textDocument/didClose" if !self.lost => {
                 match from_client::<Message>(message) {
                     Ok(message) => self.document(method, message.params),
-                    // The host reports the message and keeps its state, which is not known here.
+                    // The host reports the error. The state that it keeps is not known here.
                     Err(_) => self.lost = true,
                 }
             }
@@ -132,7 +135,7 @@ impl ReplayState {
                     self.give_up();
                 }
             }
-            // The host opens the document if the change contains a whole text.
+            // The host opens an unknown document if the change contains a whole text.
             ("textDocument/didChange", None) => {
                 let edits = params.content_changes.into_iter().map(Edit::from).collect();
                 let Some((text, rest)) = opened_by(edits) else { return self.give_up() };
@@ -159,14 +162,14 @@ impl ReplayState {
         }
     }
 
-    /// Records that a message could not be interpreted. Another host then cannot continue the
-    /// session.
+    /// Gives the state up, because a message could not be interpreted or a limit was exceeded.
+    /// Another host then cannot continue the session.
     pub(super) fn give_up(&mut self) {
         self.lost = true;
         self.documents = Vec::new();
     }
 
-    /// Records the host's answer to `initialize`.
+    /// Records the host's answer to `initialize`, with the negotiated position encoding.
     pub(super) fn agreed(&mut self, answer: &[u8]) {
         let answer: Value = serde_json::from_slice(answer).unwrap_or_default();
         self.answered = answer["result"].is_object();
@@ -177,12 +180,15 @@ impl ReplayState {
         };
     }
 
-    /// Returns the `initialize` message to repeat, or `None` if the state is incomplete.
+    /// Returns the `initialize` message to repeat. `None` means that no host has answered it with a
+    /// result, or that the state was given up.
     pub(super) fn opening(&self) -> Option<&[u8]> {
         if self.answered && !self.lost { self.initialize.as_deref() } else { None }
     }
 
-    /// Returns the `initialize` message that no host has answered, for the next host to answer.
+    /// Returns the `initialize` message if no host has answered it with a result, for the next host
+    /// to answer. `None` means that it was so answered or never came, or that the state was given
+    /// up.
     pub(super) fn unanswered(&self) -> Option<&[u8]> {
         if self.answered || self.lost { None } else { self.initialize.as_deref() }
     }
