@@ -65,8 +65,8 @@
 (defun names-bound (form position &optional inner)
   "The variables that FORM binds around what is at POSITION in it, as its text has them. INNER: the
   positions in what is there."
-  (let ((second (second form)) (operator (list (part-name (first form)))))
-    (labels ((operator-p (names) (named-p (first operator) names))
+  (let ((second (second form)))
+    (labels ((operator-p (names) (named-p (first form) names))
              (behind (at names) (and (> position at) names))
              ;; The items of a list at AT are bound one after another.
              (one-by-one (at items names)
@@ -200,8 +200,8 @@
             (package (package-of-frame frame)))
         (remove-duplicates
          (loop for name in (names-in-scope frame)
-               for symbol = (if (stringp name) (ignore-errors (parse-symbol name package)) name)
-               when (and symbol (symbolp symbol) (symbol-package symbol) (not (keywordp symbol))
+               for symbol = (part-symbol name package)
+               when (and symbol (symbol-package symbol) (not (keywordp symbol))
                          (not (member symbol present))
                          (not (member (sb-cltl2:variable-information symbol) '(:special :constant :global :symbol-macro))))
                  collect symbol)
