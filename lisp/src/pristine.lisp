@@ -4,20 +4,37 @@
 
 (in-package :consort)
 
+;; Every evaluation ends with a comparison of some 700 operators, so it is made of one read of each
+;; cell. The cell of a macro, too, has another content after a redefinition.
+(defstruct (standard-operator (:constructor make-standard-operator (symbol kind definition cell)))
+  "An operator of the standard as it was built. CELL is the content of the function cell of SYMBOL
+  where it shows that DEFINITION is in force; :UNKNOWN where the definition has to be looked up."
+  (symbol nil :type symbol :read-only t)
+  (kind nil :type (member :macro :function) :read-only t)
+  (definition nil :type function :read-only t)
+  (cell :unknown))
+
+(defun cell-of-definition (symbol kind definition)
+  "Returns the CELL of an operator: the one of a function that is encapsulated does not show which."
+  (let ((cell (if (internal-p 'function-cell) (function-cell symbol) :unknown)))
+    (if (or (eq kind :macro) (eq cell definition)) cell :unknown)))
+
 (define-global *standard-operators*
     (let ((operators '()))
-      (do-external-symbols (symbol "COMMON-LISP")
-        (cond ((special-operator-p symbol))
-              ((macro-function symbol) (push (list* symbol :macro (macro-function symbol)) operators))
-              ((fboundp symbol) (push (list* symbol :function (fdefinition symbol)) operators))))
+      (flet ((add (symbol kind definition)
+               (push (make-standard-operator symbol kind definition (cell-of-definition symbol kind definition)) operators)))
+        (do-external-symbols (symbol "COMMON-LISP")
+          (cond ((special-operator-p symbol))
+                ((macro-function symbol) (add symbol :macro (macro-function symbol)))
+                ((fboundp symbol) (add symbol :function (fdefinition symbol))))))
       (coerce operators 'simple-vector))
-  "Each operator of the standard, its kind and its definition, without what encapsulates it.")
+  "The operators of the standard, without what encapsulates them.")
 
 (defmacro as-built (name &rest arguments)
   "Calls the function NAME as it was when this was loaded, whatever it is now."
   `(funcall (the function (load-time-value (fdefinition ',name))) ,@arguments))
 
-(defun operator-definition (symbol kind)
+(defun present-definition (symbol kind)
   "The definition of SYMBOL now; NIL when it has none of KIND."
   (if (eq kind :macro)
       (as-built macro-function symbol)
@@ -26,10 +43,21 @@
 (defun redefined-operators ()
   "The standard's operators that are not what they were."
   (declare (optimize speed))
-  (loop for entry across (the simple-vector *standard-operators*)
-        for (symbol kind . definition) = entry
-        unless (eq definition (operator-definition symbol kind))
-          collect entry))
+  (loop with cells = (internal-p 'function-cell)
+        for operator across (the simple-vector *standard-operators*)
+        for symbol = (standard-operator-symbol operator)
+        unless (or (and cells (eq (standard-operator-cell operator) (function-cell symbol)))
+                   (eq (standard-operator-definition operator) (present-definition symbol (standard-operator-kind operator))))
+          collect operator))
+
+(defun restore-operator (operator)
+  "Gives OPERATOR its definition back."
+  (let ((symbol (standard-operator-symbol operator)) (kind (standard-operator-kind operator)) (definition (standard-operator-definition operator)))
+    (if (eq kind :macro)
+        (as-built (setf macro-function) definition symbol)
+        (as-built (setf fdefinition) definition symbol))
+    ;; Each time a macro is defined its cell gets a new function.
+    (setf (standard-operator-cell operator) (cell-of-definition symbol kind definition))))
 
 (defun restore-operators ()
   "Gives the standard's operators their definitions back. Returns the symbols of those that had
@@ -37,11 +65,8 @@
   (let ((redefined (redefined-operators)))
     (when redefined
       (sb-ext:without-package-locks
-        (loop for (symbol kind . definition) in redefined
-              do (if (eq kind :macro)
-                     (as-built (setf macro-function) definition symbol)
-                     (as-built (setf fdefinition) definition symbol)))))
-    (mapcar #'first redefined)))
+        (mapc #'restore-operator redefined)))
+    (mapcar #'standard-operator-symbol redefined)))
 
 ;;; Classes of the standard
 

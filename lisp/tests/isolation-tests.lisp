@@ -254,6 +254,10 @@
                   "(sb-ext:without-package-locks (defun cl:princ-to-string (x) x) (defun cl:find-package (x) x nil))"
                   "(sb-ext:without-package-locks (setf (fdefinition 'cl:intern) #'list (fdefinition 'cl:equal) (constantly nil)))"
                   "(sb-ext:without-package-locks (defmacro cl:when (&rest x) x nil))"
+                  ;; Again, after it was given back.
+                  "(sb-ext:without-package-locks (defmacro cl:when (&rest x) x nil))"
+                  ;; One that is called through an encapsulation.
+                  "(progn (trace cl:length) (sb-ext:without-package-locks (defun cl:length (x) x 0)) (untrace))"
                   "(sb-ext:without-package-locks (fmakunbound 'cl:prin1))"
                   "(sb-ext:without-package-locks (defun cl:compile-file (&rest x) x) (defun cl:read (&rest x) x nil))")
   (with-image (image)

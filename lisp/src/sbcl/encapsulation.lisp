@@ -12,6 +12,7 @@
 (define-internal %encapsulate :function "refusing (sb-ext:exit)" ("SB-INT" "ENCAPSULATE"))
 (define-internal encapsulate-name :symbol "evaluating after code has encapsulated what the system calls" ("SB-INT" "ENCAPSULATE"))
 (define-internal compile-in-environment :symbol "evaluating after code has encapsulated what the compiler calls" ("SB-C" "COMPILE-IN-LEXENV"))
+(define-internal function-cell :function "fast evaluation" ("SB-KERNEL" "%SYMBOL-FUNCTION"))
 (define-internal remove-static-links :function "building on a busy virtual machine" ("SB-VM" "REMOVE-STATIC-LINKS"))
 (define-internal function-code-header :function "building on a busy virtual machine" ("SB-KERNEL" "FUN-CODE-HEADER"))
 (define-internal machine-code :function "building on a busy virtual machine" ("SB-KERNEL" "CODE-INSTRUCTIONS"))
