@@ -10,10 +10,10 @@ use crate::model::check::{CheckEnd, CheckReport};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::error_kind::ErrorKind;
 
-/// The reason why the tool did not do its work.
+/// The reason why no check was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// `package-not-found`, `bad-arguments`, `image-lost`, ...
+    /// The kind: `package-not-found`, `bad-arguments`, `image-lost`, ...
     #[serde(rename = "type")]
     pub kind: String,
     /// The message, with the next step.
@@ -90,7 +90,7 @@ impl Compilation {
             report.diagnostics.iter().filter(|diagnostic| diagnostic.severity != Severity::Information).collect();
         let count = |severity| found.iter().filter(|diagnostic| diagnostic.severity == severity).count();
         let unread = found.iter().filter(|diagnostic| is_unreadable(diagnostic)).count();
-        // A form with two errors is one form that failed.
+        // A form with several errors counts as one failed form.
         let failed: HashSet<_> = found
             .iter()
             .filter(|diagnostic| diagnostic.severity == Severity::Error && !is_unreadable(diagnostic))
@@ -132,8 +132,8 @@ impl Compilation {
         }
     }
 
-    /// Returns true if the tool's own work failed: a form could not be read, or the check was
-    /// stopped. Errors in compiled code do not count, as the tool exists to report them.
+    /// Returns true if the check was not made or was stopped, or a form could not be read. Errors
+    /// in compiled code do not count, because the tool exists to report them.
     pub fn work_failed(&self) -> bool {
         self.error.is_some() || self.stopped.is_some() || self.conditions.iter().any(|finding| finding.unreadable)
     }
@@ -171,8 +171,8 @@ fn line_column(text: &Rope, offset: usize) -> (usize, usize) {
     (line + 1, offset - text.line_to_char(line) + 1)
 }
 
-/// Returns true if the diagnostic reports an unreadable form. It comes from the reader, or from the
-/// scanner and then has no Lisp condition.
+/// Returns true if the diagnostic reports an unreadable form. The diagnostic is one of the reader,
+/// or one of the scanner, which has no Lisp condition.
 fn is_unreadable(diagnostic: &Diagnostic) -> bool {
     diagnostic.severity == Severity::Error
         && match &diagnostic.condition {
@@ -210,7 +210,7 @@ pub fn render(compilation: &Compilation) -> String {
         text.push_str("\n\n");
         text.push_str(&render_finding(finding));
     }
-    // A finding on the form that was being checked may give the reason already.
+    // A finding on the form that was being checked may already contain the reason.
     if let Some(reason) = &compilation.stopped
         && !compilation.conditions.iter().any(|finding| finding.message.contains(reason))
     {
@@ -227,7 +227,8 @@ fn render_finding(finding: &Finding) -> String {
     let mut lines = Vec::new();
     let mut message = finding.message.lines();
     if finding.cut_off {
-        // The contract's wording. The finding's own message, which follows, names the construct.
+        // The contract specifies these lines. The finding's own message, which follows, names the
+        // construct.
         lines.push(format!("{}: end of file on #<STRING-INPUT-STREAM>", finding.severity));
         lines.push("  Could not read form from code string".into());
     } else {
@@ -245,8 +246,8 @@ fn render_finding(finding: &Finding) -> String {
     lines.join("\n")
 }
 
-/// Returns a sentence with the number of compiled forms, or `None` for a failure that compiled
-/// none.
+/// Returns a sentence with the number of compiled forms. Returns `None` if the compilation failed
+/// and no form was compiled.
 fn summary(compilation: &Compilation) -> Option<String> {
     let (compiled, seen) = (compilation.forms_compiled, compilation.forms);
     let forms = |count: usize| if count == 1 { "form" } else { "forms" };

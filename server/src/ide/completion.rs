@@ -39,7 +39,8 @@ use crate::text::definitions;
 use crate::text::loop_keywords;
 use crate::text::names;
 
-/// The maximum number of completions in one answer; the client asks again as the user types.
+/// The maximum number of completions in one answer. The client sends another request as the user
+/// types.
 const LIMIT: usize = 100;
 /// The maximum number of completions of a name outside a document.
 const LIMIT_OUTSIDE: usize = 200;
@@ -108,7 +109,7 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
     let known = name.package.as_deref().and_then(|name| index.package(name, None)).cloned();
     let loaded = known.is_some();
     let package = known.or_else(|| of_texts(cursor, &name, &index));
-    // Names in an unknown package are completed as in CL-USER, which has at least the standard's
+    // A name in an unknown package is completed as in CL-USER, which has at least the standard's
     // names.
     let package = package.or_else(|| index.package("COMMON-LISP-USER", None).cloned());
     let scope = (&*index, package.as_deref());
@@ -134,8 +135,8 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
     Some(Completed { typed: name.typed, replace: name.replace, items, incomplete })
 }
 
-/// Returns a package in force that the image does not have, as its definition in a text declares
-/// it: without symbols, with the packages that it uses and its local nicknames.
+/// Returns the package in force as a text defines it, for a package that does not exist in the
+/// image. The result has no symbols, but the used packages and the local nicknames.
 fn of_texts<B: Backend>(cursor: &Cursor<B>, name: &PartialName, index: &NameIndex) -> Option<Arc<Package>> {
     let wanted = name.package.as_deref()?;
     let workspace = cursor.context.last_texts_index();
@@ -147,8 +148,8 @@ fn of_texts<B: Backend>(cursor: &Cursor<B>, name: &PartialName, index: &NameInde
     Some(Arc::new(Package::defined(defined.name.clone(), uses, local)))
 }
 
-/// Returns the completions of a name with their scores, in any order. `loaded` is true if the image
-/// has the package in force.
+/// Returns the completions of a name with their scores, in any order. `loaded` is true if the
+/// package in force exists in the image.
 fn of_name<B: Backend>(
     cursor: &Cursor<B>,
     name: &PartialName,
@@ -227,7 +228,7 @@ fn of_name<B: Backend>(
     found
 }
 
-/// Returns the matching words of a fixed list, with their scores. `more` is added to each score.
+/// Returns the words of a fixed list that match, with their scores. `more` is added to each score.
 fn fixed(list: &str, pattern: &Pattern, detail: &str, words: &HashMap<String, Used>, more: f32) -> Vec<(Item, f32)> {
     let scored = list.split_whitespace().filter_map(|word| Some((word, pattern.score(word)?)));
     let item = |(word, fit): (&str, f32)| {
@@ -320,7 +321,7 @@ async fn systems<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Option<Com
     }
     let typed = text.slice(start..offset).to_string();
     let bare = typed.trim_start_matches(['#', ':', '"']).to_owned();
-    // Without an image, only the files name systems.
+    // Without an image, the names come only from the files.
     let known = cursor.context.query(SystemNames { text: bare }).await.map(|known| known.systems).unwrap_or_default();
     let (wanted, workspace) = (typed.clone(), workspace.to_owned());
     let found = tokio::task::spawn_blocking(move || files::systems(&wanted, &workspace, &known)).await.ok()?;

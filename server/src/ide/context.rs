@@ -81,13 +81,13 @@ pub struct RecordedDefinition {
     pub file: Option<PathBuf>,
     /// The form, clipped.
     pub text: String,
-    /// The digest of the top-level form that made the definition. 0: unknown.
+    /// The digest of the top-level form that made the definition, or 0 if it is not known.
     pub digest: u64,
     /// A sentence for a person: who, when, and with which operation.
     pub sentence: String,
 }
 
-/// The snapshot of one request.
+/// The open texts at the time of one request, and the backend for its queries.
 #[derive(Debug)]
 pub struct Context<B> {
     backend: B,
@@ -95,8 +95,8 @@ pub struct Context<B> {
 }
 
 impl<B: Backend> Context<B> {
-    /// Creates a context with the open texts `open`. If two of them are of one file, the last
-    /// counts.
+    /// Creates a context with the open texts `open`. If two of them belong to the same file, the
+    /// last one counts.
     pub fn new(backend: B, open: Vec<OpenText>) -> Context<B> {
         Context { backend, open }
     }

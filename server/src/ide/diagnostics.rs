@@ -110,7 +110,7 @@ impl Findings {
         self.checking = Some(Checking { scan: document.scan().clone(), since: Vec::new() });
     }
 
-    /// Ends the running check, which failed or was cancelled; earlier findings are kept.
+    /// Ends the running check, which failed or was cancelled. The earlier findings are kept.
     pub fn check_fails(&mut self) {
         self.checking = None;
     }
@@ -122,7 +122,7 @@ impl Findings {
         new
     }
 
-    /// Returns true if recent checks could not be made.
+    /// Returns true if a reason is recorded why no check can be made.
     pub fn is_outdated(&self) -> bool {
         self.outdated.is_some()
     }
@@ -138,9 +138,9 @@ impl Findings {
             .collect();
     }
 
-    /// Sets the compiler's findings of the text as it is now, which a chain gave. Those of the lint
-    /// rules, which a chain does not know, stay. The findings of a running check will replace
-    /// these.
+    /// Sets the compiler's findings for the current text. They come from a chain
+    /// (`crate::checker::chain`), which does not report the lint rules' findings, so those stay.
+    /// The findings of a running check will replace these.
     pub fn answered(&mut self, document: &Document, diagnostics: Vec<Diagnostic>) {
         let scan = document.scan();
         self.compiled.retain(|found| found.diagnostic.is_of_rule());
@@ -152,7 +152,8 @@ impl Findings {
         self.merged_with(document, structure::check(document))
     }
 
-    /// Acts as [`Findings::merged`], with the result of [`structure::check`] for the text.
+    /// Does the same as [`Findings::merged`]. `structure` is the result of [`structure::check`] for
+    /// the text.
     pub fn merged_with(&self, document: &Document, structure: structure::Structure) -> Vec<Diagnostic> {
         let forms = document.scan().forms();
         let is_form = |form: Span| forms.binary_search_by(|one| one.span.cmp(&form)).is_ok();
@@ -185,7 +186,7 @@ pub fn merge(structure: structure::Structure, compiled: Vec<Diagnostic>) -> Vec<
     let broken = |diagnostic: &Diagnostic| containing(&structure.withheld, diagnostic.span).is_some();
     let mut all = structure.diagnostics;
     all.extend(compiled.into_iter().filter(|diagnostic| !broken(diagnostic)));
-    // A stable sort: of two findings at one place the scanner's comes first.
+    // The sort is stable: of two findings at one place, the scanner's comes first.
     all.sort_by_key(|diagnostic| (diagnostic.span, diagnostic.severity));
     let mut seen = HashSet::new();
     all.retain(|diagnostic| seen.insert((diagnostic.span, diagnostic.code.clone(), diagnostic.message.clone())));

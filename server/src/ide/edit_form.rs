@@ -31,7 +31,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-/// An edit of a text, in bytes of the text that the edits before it left.
+/// An edit of a text. Offsets are bytes of the text that the previous edits produced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// The start of the replaced range.
@@ -52,7 +52,7 @@ fn refusal<T>(kind: &'static str, message: impl Into<String>) -> Result<T, Refus
     Err(Refusal { kind, message: message.into() })
 }
 
-/// A parsed text whose forms are edited.
+/// A parsed text, from which changes of its forms are computed.
 pub(super) struct Source<'t> {
     scan: &'t Scan,
     pub(super) tree: &'t Tree<'t>,
@@ -68,7 +68,7 @@ impl<'t> Source<'t> {
         Source { scan, tree, all, keys: DefinitionsByKey::new(all, tree), crlf: is_crlf(tree.text) }
     }
 
-    /// The index of the one definition that `operator` and `selector` select.
+    /// Returns the index of the definition that `operator` and `selector` select.
     ///
     /// # Errors
     /// No form, or more than one, is selected.
@@ -83,7 +83,7 @@ impl<'t> Source<'t> {
     /// Checks that the form of a definition balances.
     ///
     /// # Errors
-    /// It does not.
+    /// The form does not balance.
     pub(super) fn is_whole(&self, target: &Definition) -> Result<(), Refusal> {
         let start = self.tree.node(target.outer).start;
         let forms = self.scan.forms();
@@ -101,7 +101,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// The change that an operation with a content makes at a definition.
+    /// Returns the change that an operation with a content makes at a definition.
     pub(super) fn change(&self, operation: Operation, target: &Definition, content: String) -> Change {
         match operation {
             Operation::Replace => self.replacement(target.node, content),
@@ -110,7 +110,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// The content with the line breaks that most lines of the text have.
+    /// Returns the content with the line breaks that most lines of the text have.
     pub(super) fn with_line_breaks(&self, content: &str) -> String {
         let plain = content.replace("\r\n", "\n");
         if self.crlf { plain.replace('\n', "\r\n") } else { plain }
@@ -122,7 +122,7 @@ pub fn line(text: &str, at: usize) -> usize {
     text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The one form in `content`, with the comments around it.
+/// Returns the only form in `content`, with the comments around it.
 ///
 /// # Errors
 /// The content is not one form that can be read.
@@ -166,8 +166,8 @@ fn fault_text(fault: Option<crate::text::toplevel::Unreadable>) -> &'static str 
 
 /// Describes the first balanced construct that the reader refuses.
 fn unreadable(tree: &Tree) -> Option<String> {
-    // The backquote depth of each node: the backquotes minus the commas around it, including its
-    // own prefix.
+    // The backquote depth of each node: the number of backquotes minus the number of commas in its
+    // own prefix and those of the nodes around it.
     let mut backquotes: Vec<i32> = Vec::with_capacity(tree.len());
     for id in tree.ids() {
         let node = tree.node(id);
@@ -223,7 +223,7 @@ fn is_dot_of_pair(tree: &Tree, id: NodeId) -> bool {
 }
 
 impl Source<'_> {
-    /// The refusal where none or several definitions are `found`.
+    /// Returns the refusal for the case that no definition or several were `found`.
     fn not_alone(&self, found: &[usize], operator: &str, name: &str) -> Refusal {
         let (all, tree) = (self.all, self.tree);
         if found.is_empty() {
@@ -290,7 +290,7 @@ fn is_crlf(text: &str) -> bool {
 pub(super) struct Change {
     pub(super) range: std::ops::Range<usize>,
     pub(super) by: String,
-    /// The numbers of bytes at its start and end that are not content.
+    /// The numbers of bytes at the start and at the end of `by` that are not content.
     pub(super) around: (usize, usize),
 }
 
@@ -298,14 +298,15 @@ impl Source<'_> {
     fn replacement(&self, target: NodeId, content: String) -> Change {
         let node = self.tree.node(target);
         let old = self.tree.text_of(target);
-        // The content may differ in line breaks, of which a file may have both kinds.
+        // The content may differ from the old form only in line breaks, because a file may have
+        // both kinds.
         let same = old == content || old.replace("\r\n", "\n") == content.replace("\r\n", "\n");
         let by = if same { old.to_owned() } else { self.guarded_end(content, node.end) };
         Change { range: node.start..node.end, by, around: (0, 0) }
     }
 
-    /// The content, with a line break appended if it ends in a comment that would include the
-    /// following text.
+    /// Returns the content. If it ends in a comment that would include the following text, a line
+    /// break is appended.
     fn guarded_end(&self, content: String, at: usize) -> String {
         let parsed = Tree::parse(&content);
         let last = parsed.children(ROOT).last();
@@ -321,7 +322,8 @@ impl Source<'_> {
         if self.crlf { "\r\n" } else { "\n" }
     }
 
-    /// The nodes beside one, comments too, and its index among them.
+    /// Returns the children of a node's parent, comments included, and the index of the node among
+    /// them.
     fn siblings(&self, id: NodeId) -> (&[NodeId], usize) {
         let start = self.tree.node(id).start;
         let siblings = self.tree.children(self.tree.node(id).parent);
@@ -365,8 +367,8 @@ impl Source<'_> {
         Change { range: at..at, by: format!("{gap}{content}"), around: (gap.len(), 0) }
     }
 
-    /// The range that an operation at a form depends on: edits with disjoint ranges may be made in
-    /// any order.
+    /// Returns the range of the text on which an operation at a form depends. Edits whose ranges
+    /// are disjoint may be made in any order.
     pub(super) fn touched(&self, operation: Operation, outer: NodeId) -> std::ops::Range<usize> {
         let node = self.tree.node(outer);
         let (siblings, place) = self.siblings(outer);
@@ -379,8 +381,8 @@ impl Source<'_> {
             }
             Operation::InsertAfter => {
                 let after = siblings[place..].iter().skip(1).find(form);
-                // One byte more than the form: an insertion before the next form is at the same
-                // place.
+                // One byte more than the form, because an insertion before the next form may be at
+                // the same place.
                 let end = after.map_or(self.tree.text.len(), |after| self.tree.node(*after).start);
                 node.start..end.max(node.end + 1)
             }

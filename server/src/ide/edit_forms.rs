@@ -20,7 +20,7 @@ pub struct FormEdit {
     pub form_type: String,
     /// The name of the form.
     pub form_name: String,
-    /// The operation; `None` for a patch.
+    /// The operation. `None` means [`Operation::Replace`], which is the only operation for a patch.
     pub operation: Option<Operation>,
     /// The new form.
     pub content: Option<String>,
@@ -30,7 +30,7 @@ pub struct FormEdit {
     pub new: Option<String>,
 }
 
-/// The edits of a text, together.
+/// The result of several edits of one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edits {
     /// The edits in order. The offsets of each are those in the text that the edits before it made.
@@ -60,12 +60,12 @@ impl Edits {
     }
 }
 
-/// Makes the edits in order; on an error, none of them. Edits that do not depend on each other are
+/// Makes the edits in order. On an error, makes none. Edits that do not depend on each other are
 /// made together, so that the text is parsed once for them.
 ///
 /// # Errors
-/// A content is not one form; no form, or more than one, is selected; a form does not balance; for
-/// a patch also that its old text is not in the form, or more than once.
+/// A content is not one form. No form, or more than one, is selected. A form does not balance. The
+/// old text of a patch is not in the form, or is there more than once.
 pub fn edit_all(text: &str, edits: &[FormEdit]) -> Result<Edits, Refusal> {
     let mut done = Edits { each: Vec::new(), text: text.to_owned(), contents: Vec::new(), repairs: Vec::new() };
     let mut together = usize::MAX;
@@ -86,7 +86,7 @@ pub fn edit_all(text: &str, edits: &[FormEdit]) -> Result<Edits, Refusal> {
                 done.repairs.extend(batch.repairs);
                 together = together.saturating_mul(2);
             }
-            // One of them is refused: it is found by making fewer and fewer at once.
+            // One of the edits is refused. It is found by making fewer of them at once.
             Err(_) if batch.len() > 1 => together = batch.len() / 2,
             Err(refusal) => return Err(numbered(refusal)),
         }
@@ -98,8 +98,8 @@ fn refusal<T>(kind: &'static str, message: String) -> Result<T, Refusal> {
     Err(Refusal { kind, message })
 }
 
-/// The form with `new` in the one place where it has `old`; every other byte is kept. CRLF and LF
-/// are the same in `old`, as an agent does not see a file's line breaks.
+/// Returns the form with its only occurrence of `old` replaced by `new`. Every other byte is kept.
+/// In `old`, LF also matches CRLF, because an agent does not see a file's line breaks.
 fn patched(form: &str, old: &str, new: &str) -> Result<String, Refusal> {
     let plain = form.replace("\r\n", "\n");
     let old = old.replace("\r\n", "\n");

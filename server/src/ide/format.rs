@@ -42,11 +42,11 @@ pub struct IndentRange {
 /// A range of white space at the start of a line, in bytes of the text, and its replacement.
 pub type Change = (Range<usize>, String);
 
-/// The column from which on comments are not moved.
+/// The smallest column at which comments are not moved.
 const MIN_FIXED_COMMENT_COLUMN: usize = 32;
 /// The maximum column at which a line may begin. A line that would begin further to the right is
-/// left unchanged. No real code does so, and the white space of many such lines would far exceed
-/// their text.
+/// left unchanged. No real code is indented so far, and the white space of many such lines would be
+/// much longer than their text.
 const MAX_COLUMN: usize = 500;
 
 /// Returns the changes that indent the lines.
@@ -171,8 +171,8 @@ impl<'a> Lines<'a> {
         self.first[self.line(start)] == start
     }
 
-    /// Returns the column at which a line is to begin. Returns `None` if the line is to stay as it
-    /// is.
+    /// Returns the column at which a line is to begin. Returns `None` if the line is left
+    /// unchanged.
     fn column_wanted(&self, line: usize, typing: bool, bodies: &Bodies, path: &mut Path) -> Option<usize> {
         let first = self.first[line];
         let rest = self.tree.text[first..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
@@ -266,8 +266,8 @@ impl<'a> Lines<'a> {
         known.last
     }
 
-    /// Returns the first keyword, among the elements `before` a line, that is an even number of
-    /// elements before the line.
+    /// Returns the first keyword among the elements `before` a line that has an even distance to
+    /// the line, counted in elements.
     pub(super) fn first_keyword(&self, list: NodeId, before: &[NodeId]) -> Option<NodeId> {
         let mut pairs = self.pairs.borrow_mut();
         let known = pairs.entry(list).or_default();

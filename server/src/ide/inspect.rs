@@ -39,7 +39,7 @@ pub struct PartsPage {
     /// A remark, such as that the list is circular.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The number of the first part of the page, unless it is the first of all.
+    /// The number of the first part of the page. `None` if it is 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<usize>,
     /// The number with which the next page begins, if there is one.
@@ -93,7 +93,7 @@ pub struct ValueFacts {
 /// A part of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PartFacts {
-    /// The part's number, unless it follows from the place on the page.
+    /// The part's number. `None` if it follows from the position on the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<usize>,
     /// The key, if the value is a hash table.
@@ -102,7 +102,7 @@ pub struct PartFacts {
     /// The number by which the key can be inspected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_value: Option<u64>,
-    /// The label, unless it is the part's number.
+    /// The label. `None` if it is the part's number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// True if the part has no value.

@@ -126,9 +126,9 @@ struct Rules<'r> {
     own: Vec<&'r LintRule>,
 }
 
-/// Returns the findings of the rules that the settings name, in the order of the text. `index` has
-/// the workspace's texts, which define packages and macros. `path` is the path of the text's file
-/// in the index.
+/// Returns the findings of the rules that the settings name, in the order of the text. `index`
+/// contains the workspace's texts, which define packages and macros. `path` is the path of the
+/// text's file in the index.
 pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, index: &Snapshot) -> Vec<Diagnostic> {
     let rules = Rules { given: wanted.rules(), own: wanted.own_rules() };
     let mut found = Vec::new();
@@ -158,7 +158,8 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, in
         }
         let macros = macros.get_or_insert_with(|| OwnMacros::from_workspace(document, index));
         let evaluated = EvaluationSites::new(document, &form, macros);
-        // Returns true if the operators around a list and the names in it are the standard's.
+        // Returns true if the operators of the lists in a path, and the names in the last of these
+        // lists, are the standard's.
         let is_standard = |path: &[&Node]| {
             let inner = path.last().into_iter().flat_map(|list| list.children.iter());
             first_other(&packages, &form, path.iter().copied().chain(inner), package.as_deref()).is_none()
@@ -186,7 +187,7 @@ pub fn check(document: &Document, path: Option<&Path>, wanted: &EnabledRules, in
     found
 }
 
-/// Collects the lists that rules may report, each with the lists around it.
+/// Collects the lists that rules may report. Each is preceded by the lists around it.
 fn add_candidates<'a, 'r>(
     matcher: &mut own::Matcher<'_, 'a>,
     node: &'a Node,
@@ -285,7 +286,7 @@ fn negated_when(form: &Form, list: &Node) -> Vec<(Span, String)> {
         && !condition.children[1].guarded
         && match form.operator(condition).as_deref() {
             Some("not") => true,
-            // `(when (null list) ...)` tests for an empty list.
+            // `(when (null list) ...)` is not reported, because it tests for an empty list.
             Some("null") => other == "WHEN",
             _ => false,
         };

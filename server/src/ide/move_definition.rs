@@ -66,7 +66,7 @@ pub struct Moved {
     pub note: Option<String>,
 }
 
-/// A definition that is to be taken out of its text.
+/// A definition in its text, from which it is to be removed.
 #[derive(Debug)]
 struct ExtractedDefinition {
     defined: Defined,
@@ -176,8 +176,8 @@ fn has(file: &FileEntry, packages: &Packages, package: &str) -> bool {
         && file.in_packages.iter().any(|inside| packages.package_name(inside, "") == packages.package_name(package, ""))
 }
 
-/// Refuses to move a definition to a file that has a definition with the same name and operator.
-/// Methods are not compared.
+/// Refuses to move a definition to a file that already has a definition with the same name and
+/// operator. Methods are not compared.
 fn refuse_existing_definition(
     extracted: &ExtractedDefinition,
     document: &Document,

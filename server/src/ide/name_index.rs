@@ -27,9 +27,10 @@ pub struct Package {
     pub uses: Vec<String>,
     /// True for a package of SBCL itself.
     pub system: bool,
-    /// The symbols, by name.
+    /// The symbols, sorted by their names in lower case.
     pub symbols: Vec<Symbol>,
-    /// The letters of each symbol's name, see [`letters`], and [`EXTERNAL`] for an exported symbol.
+    /// The set of characters ([`letters`]) of each symbol's name, in the order of `symbols`.
+    /// Exported symbols also have the bit [`EXTERNAL`].
     pub letters: Vec<u64>,
     digest: String,
 }
@@ -83,7 +84,7 @@ impl Symbol {
         &self.texts[if index == 0 { 0 } else { end(index - 1) }..end(index)]
     }
 
-    /// Returns the name as the reader has it.
+    /// Returns the symbol's name, as by `symbol-name`.
     pub fn name(&self) -> &str {
         self.text(0)
     }
@@ -110,8 +111,8 @@ impl Symbol {
         self.text(4)
     }
 
-    /// Returns the word for the symbol's main kind, as the image has it, or `symbol` for a name
-    /// without a meaning.
+    /// Returns the word of the image for the symbol's main kind, or `symbol` for a name without a
+    /// meaning.
     pub fn kind(&self) -> &'static str {
         match (self.function, self.variable, self.class) {
             (b'f', ..) => "function",
@@ -199,12 +200,12 @@ impl Package {
         }
     }
 
-    /// Returns a package of which only the definition is known, and which has no symbols.
+    /// Returns a package without symbols, of which only the definition is known.
     pub fn defined(name: String, uses: Vec<String>, local: Vec<(String, String)>) -> Package {
         Package { name, uses, local, ..Package::default() }
     }
 
-    /// Returns the symbol with this name, as the reader has it, if it is present.
+    /// Returns the symbol whose `symbol-name` is `name`, if it is present in the package.
     pub fn symbol(&self, name: &str) -> Option<&Symbol> {
         let lower = name.to_lowercase();
         let from = self.symbols.partition_point(|one| one.lower() < &*lower);
@@ -213,8 +214,8 @@ impl Package {
 }
 
 impl NameIndex {
-    /// Returns the index after an answer of the image. A package that is not in the answer no
-    /// longer exists.
+    /// Returns the index that results from an answer of the image. A package that is not in the
+    /// answer no longer exists.
     pub fn updated(&self, indexed: Indexed) -> NameIndex {
         let mut packages = BTreeMap::new();
         for one in indexed.packages {
@@ -242,15 +243,16 @@ impl NameIndex {
         self.packages.values()
     }
 
-    /// Returns the package that a name, as the reader has it, means where the package `from` is in
-    /// force.
+    /// Returns the package that `name` names where the package `from` is current. `name` is
+    /// compared with case.
     pub fn package(&self, name: &str, from: Option<&Package>) -> Option<&Arc<Package>> {
         let local = from.and_then(|from| from.local.iter().find(|(nickname, _)| nickname == name));
         let name = local.map_or(name, |(_, meant)| meant);
         self.packages.get(self.called.get(name)?)
     }
 
-    /// Returns the symbol that a name, as the reader has it, means in a package.
+    /// Returns the symbol that is accessible in a package under `name`. `name` is compared with
+    /// case.
     pub fn accessible<'a>(&'a self, package: &'a Package, name: &str) -> Option<&'a Symbol> {
         package.symbol(name).or_else(|| {
             let used = package.uses.iter().filter_map(|used| self.packages.get(used));
@@ -258,7 +260,8 @@ impl NameIndex {
         })
     }
 
-    /// Returns the symbol that a name as written, with or without a prefix, means in a package.
+    /// Returns the symbol that a name means in a package. The name is as written, with or without a
+    /// prefix.
     pub fn written<'a>(&'a self, written: &str, package: Option<&'a Package>) -> Option<&'a Symbol> {
         let symbol = crate::text::names::symbol(written)?;
         let found = match symbol.package.as_deref() {

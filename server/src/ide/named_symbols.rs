@@ -18,11 +18,11 @@ pub struct NamedSymbol {
     pub whole: Span,
     /// The name as written, without `:`, `#:` and quotation marks.
     pub written: String,
-    /// The name as the reader reads it.
+    /// The name of the symbol, as by `symbol-name`.
     pub name: String,
     /// The package, as written, in which the symbol is looked up; `None` for the package in force.
     pub package: Option<String>,
-    /// True for a string.
+    /// True if the name is written as a string.
     pub string: bool,
 }
 
@@ -73,7 +73,7 @@ pub fn at(document: &Document, offset: usize) -> Option<NamedSymbol> {
     all(&form).into_iter().find(|one| one.whole.start <= offset && offset <= one.span.end)
 }
 
-/// The symbol at a place, as written, or as a string designator names it.
+/// The symbol at a place. It is written as a symbol or named by a string designator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SymbolHere {
     /// The span of the name.

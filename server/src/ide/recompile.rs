@@ -64,7 +64,7 @@ pub async fn dependent_forms<B: Backend>(context: &Context<B>, named: &Named) ->
         for one in found.references {
             let uses = match one.kind {
                 Kind::Defines => false,
-                // `(typep x 'point)`, `(:include point)`: a mention of a type is a use of it.
+                // Code that mentions a type uses it: `(typep x 'point)`, `(:include point)`.
                 Kind::Mentions => is_type,
                 _ => true,
             };
@@ -112,12 +112,13 @@ fn written(name: String) -> String {
     if name == name.to_uppercase() && !name.contains([':', '|', ' ']) { name } else { format!("|{name}|") }
 }
 
-/// The state of the decision which forms are compiled again.
+/// The decision which forms are compiled again, with the data that it needs.
 struct Sorting<'a, B> {
     context: &'a Context<B>,
     index: &'a Snapshot,
     meant: &'a TextSymbol,
-    /// The forms of each text that differ from the image, by their start offsets.
+    /// For each text, the states of the forms that differ from the image, by the forms' start
+    /// offsets.
     states: HashMap<PathBuf, HashMap<usize, State>>,
 }
 

@@ -164,7 +164,7 @@ pub struct RecordingFacts {
     pub outcome: Evaluation,
     /// The number of events in all.
     pub events: u64,
-    /// The number of the oldest event that is kept.
+    /// The number of the oldest kept event.
     pub first: u64,
     /// The number of recorded calls.
     pub calls: u64,

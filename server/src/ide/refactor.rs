@@ -95,14 +95,14 @@ pub struct Changes {
     pub not_compiled: Option<String>,
 }
 
-/// A refactoring as its own file returns it.
+/// A refactoring as the function for it returns it.
 #[derive(Debug)]
 struct Refactoring {
     id: &'static str,
     title: String,
     group: Group,
     result: Result<Vec<Edit>, String>,
-    /// The findings in the result that are no reason to refuse the refactoring.
+    /// The findings in the result that are no reason to reject the refactoring.
     accepted: Vec<Accepted>,
 }
 
@@ -128,8 +128,8 @@ fn refactorings_at(site: &Site) -> Vec<Refactoring> {
     all
 }
 
-/// Returns the refactorings of evaluated code. Each is refused if names of the form that look
-/// standard may not be (`Names::not_standard_reason`).
+/// Returns the refactorings of evaluated code. All of them are refused if names of the form that
+/// look standard may not be (`Names::not_standard_reason`).
 fn code_refactorings(site: &Site) -> Vec<Refactoring> {
     let mut all = Vec::new();
     all.extend(extract_variable::plan(site));
@@ -230,7 +230,7 @@ pub(in crate::ide) struct OwnMacros {
 }
 
 impl OwnMacros {
-    /// Collects the macros of `document`.
+    /// Collects the macros that `document` defines.
     pub(in crate::ide) fn from_document(document: &Document) -> OwnMacros {
         OwnMacros::from_workspace(document, &Snapshot::default())
     }
@@ -241,7 +241,7 @@ impl OwnMacros {
         !standard && self.macros.operator(operator) == site::Operator::Unknown
     }
 
-    /// Collects the macros of `document`, and the names of those of other texts.
+    /// Collects the macros that `document` defines, and the names of those that other texts define.
     pub(in crate::ide) fn from_workspace(document: &Document, index: &Snapshot) -> OwnMacros {
         let mut macros = Macros::default();
         for definition in index.files.iter().flat_map(|file| &file.definitions).filter(|one| one.kind() == "macro") {
@@ -257,7 +257,7 @@ impl OwnMacros {
     }
 }
 
-/// The evaluated lists of a form, as determined from the form and the known macros.
+/// The form whose lists are tested for being evaluated.
 pub(in crate::ide) struct EvaluationSites<'a> {
     site: Site<'a>,
 }

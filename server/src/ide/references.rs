@@ -28,11 +28,11 @@ pub use kinds::{Kind, Use, calls};
 /// The number of references after which no further text is searched.
 const MAX_REFERENCES: usize = 10_000;
 
-/// The number of references between two reports of progress, and two moments at which the search
-/// can be given up.
+/// The number of references between two reports of progress. At each report, the search yields to
+/// the scheduler, so that it can be cancelled.
 const PROGRESS_INTERVAL: usize = 16;
 
-/// Reports the numbers of steps that are done and in all.
+/// A function that reports the number of finished steps and the number of all steps.
 pub type Step<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 /// A place that refers to a name.
@@ -51,7 +51,7 @@ pub struct Referred {
 }
 
 impl Referred {
-    /// Returns the place, to show or to go to.
+    /// Returns the place as a target for the client.
     pub fn target(&self) -> Target {
         Target { uri: self.text.uri.clone(), text: Some(self.text.document.text().clone()), span: self.span }
     }
@@ -90,7 +90,8 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Optio
     Some(places::distinct(declarations.chain(used)))
 }
 
-/// Returns the references to a global name as written in a package, and its definitions.
+/// Returns the references to a global name and its definitions. `written` is the name as written in
+/// `package`.
 pub async fn of_name<B: Backend>(
     context: &Context<B>,
     written: &str,
@@ -100,7 +101,7 @@ pub async fn of_name<B: Backend>(
     of_name_in_steps(context, written, package, texts, &|_, _| {}).await
 }
 
-/// Acts as [`of_name`]; calls `step` with the numbers of steps that are done and in all.
+/// Does the same as [`of_name`], and calls `step` to report the progress.
 pub async fn of_name_in_steps<B: Backend>(
     context: &Context<B>,
     written: &str,
@@ -192,7 +193,7 @@ async fn line_of_reference(
     Some((file.clone(), line_column(text.document.text(), at).line))
 }
 
-/// Returns the referring definition, and the span of its top-level form.
+/// Returns the definition that contains a reference, and the span of its top-level form.
 fn referrer(
     reference: &Reference,
     document: &Document,
@@ -239,8 +240,9 @@ async fn all<B: Backend>(
     let mut seen: HashSet<(std::path::PathBuf, Span)> = HashSet::new();
     let mut found = recorded(known, &key, special, kind_of, texts, step).await;
     found.retain(|one| seen.insert((one.text.path.clone(), one.span)));
-    // The texts have mentions that the compiler does not record, and some of the files are not
-    // loaded. Symbols of COMMON-LISP and of SBCL are searched for in open files only.
+    // The compiler does not record all mentions, and some of the files are not loaded. Therefore
+    // the texts are searched. Symbols of COMMON-LISP and of SBCL are searched for in open files
+    // only.
     let mut same = SamePackages { context, key: &key, package, known, answers: HashMap::new() };
     let owner = known.facts.as_ref().and_then(|facts| facts.package.as_deref());
     let everybody = owner.is_some_and(|owner| owner == "COMMON-LISP" || owner.starts_with("SB-"));
@@ -296,13 +298,14 @@ async fn recorded(
     texts: &mut Texts,
     step: Step<'_>,
 ) -> Vec<Referred> {
-    /// A referring definition, and the kinds of its references.
+    /// A definition that contains references: its text, the span of its name, the span of its
+    /// top-level form, and the recorded kinds of the references.
     type Referrer = (Arc<Text>, Span, Span, Vec<Kind>);
     let features = known.features.as_deref().unwrap_or_default();
     let mut referrers: Vec<Referrer> = Vec::new();
     let mut places: HashMap<(std::path::PathBuf, Span), usize> = HashMap::new();
     let references = known.references.as_deref().unwrap_or_default();
-    // Several references are in one form, and each form is read once.
+    // Several references may be in one form. Each form is read once.
     let mut forms: HashMap<(usize, Span), Arc<Form>> = HashMap::new();
     let mut form_of = |text: &Arc<Text>, span: Span| {
         forms
@@ -335,10 +338,12 @@ async fn recorded(
         let first = recorded.first().copied().unwrap_or(Kind::Mentions);
         let called = |kind: Kind| matches!(kind, Kind::Calls | Kind::Macroexpands);
         let uses = kinds::named(&form_of(&text, top), key, special);
-        // If a use in the text explains the record, the mentions do not have to.
+        // True if a use in the text accounts for a recorded reference. Mentions then remain
+        // mentions.
         let certain = uses.iter().any(|one| one.called || recorded.contains(&kind_of(one)));
         for one in &uses {
-            // A macro may use a name in another way than its position suggests.
+            // A macro may use a name in another way than its position suggests. The recorded kind
+            // then counts.
             let by_text = kind_of(one);
             let sure = one.called || matches!(by_text, Kind::Defines | Kind::Sets | Kind::Binds);
             let mentioned = (certain || one.skipped) && by_text == Kind::Mentions;
@@ -357,7 +362,8 @@ fn here_or_user(here: Option<&str>) -> String {
     here.unwrap_or("COMMON-LISP-USER").to_owned()
 }
 
-/// Returns the home package of a symbol as written in a package, as far as the texts show it.
+/// Returns the home package of a symbol as far as the texts declare it. `written` is the name as
+/// written in `package`.
 pub fn home(packages: &Packages<'_>, written: &str, package: Option<&str>) -> String {
     let symbol = names::symbol(written);
     let here = here_or_user(package);
@@ -367,7 +373,7 @@ pub fn home(packages: &Packages<'_>, written: &str, package: Option<&str>) -> St
 }
 
 /// The packages in which a name without a prefix is the wanted symbol: the symbol's own package,
-/// and those that use that package or import the symbol. The image is asked which these are.
+/// and those that use that package or import the symbol. The answers are queried from the image.
 struct SamePackages<'a, B> {
     context: &'a Context<B>,
     key: &'a str,

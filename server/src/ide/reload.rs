@@ -38,7 +38,7 @@ pub struct FailureData {
     /// The place of the error, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub location: Option<Location>,
-    /// True if the text cannot be read. Nothing of it can then be loaded anyway.
+    /// True if the text cannot be read. Then no part of it can be loaded.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unreadable: bool,
     /// The changes that could not be undone.
@@ -101,7 +101,7 @@ impl Failure {
 }
 
 /// Returns the first finding of a check that would also make `compile-file` fail. Findings that
-/// only a confined check has do not count.
+/// only a check in a restricted process has do not count.
 pub fn fatal(code: &str, items: &[Diagnostic], file: Option<&str>, line: usize) -> Option<ReloadFailure> {
     let fails = |item: &&Diagnostic| match item.severity {
         Severity::Error => !matches!(
@@ -164,7 +164,7 @@ pub fn reloaded_or_failure(outcome: ReloadOutcome) -> Result<ReloadOutcome, Fail
     Err(failure)
 }
 
-/// Returns the text of a reload that took place, or with `undo` of the undoing of a reload.
+/// Returns the text of a reload that took place. If `undo` is true, the reload was undone.
 pub fn render(outcome: &ReloadOutcome, undo: bool) -> String {
     let report = outcome.report.clone().unwrap_or_default();
     let mut text = format!("{} {}", if undo { "Undone: the reload of" } else { "Reloaded" }, report.what);
@@ -223,7 +223,8 @@ pub struct ReloadFacts {
     /// The files with unsaved changes in an editor, which were not loaded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unsaved: Vec<String>,
-    /// The definitions that the image keeps from evaluations although unchanged files have others.
+    /// The definitions that the image keeps from evaluations, although files that have not changed
+    /// define them differently.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
 }

@@ -1,6 +1,6 @@
-//! Renaming. Local names are renamed exactly, as their expansions prove. Global names and packages
-//! are renamed in the files of the workspace. The result is the changes, or the reason why there
-//! are none.
+//! Renaming. The renaming of a local name is proven by a comparison of the form's macro expansions
+//! before and after. Global names and packages are renamed in the files of the workspace. The
+//! result is the changes, or the reason why there are none.
 
 mod derived;
 mod files;
@@ -57,7 +57,7 @@ pub struct Change {
     pub span: Span,
     /// The new text.
     pub by: String,
-    /// The reason why a person must decide; `None` for a change that is known to be right.
+    /// The reason why a person must decide. `None` if the change is known to be right.
     pub unsure: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub struct FileChanges {
     pub path: Option<PathBuf>,
     /// The text that is changed.
     pub document: Document,
-    /// True if an editor has the file open, whose version the document then has.
+    /// True if an editor has the file open. The document then has the editor's version.
     pub open: bool,
     /// The changes, in the order of the text, disjoint.
     pub changes: Vec<Change>,
@@ -107,8 +107,8 @@ pub struct Named {
     pub name: String,
 }
 
-/// Returns the symbol or package at a place that could be renamed, as a client offers it for
-/// editing.
+/// Returns the symbol or package at a place that could be renamed, for a client that asks for the
+/// new name.
 ///
 /// # Errors
 /// The reason why there is none.
@@ -119,7 +119,7 @@ pub fn named(document: &Document, offset: usize) -> Result<Named, Refusal> {
     }
 }
 
-/// Returns the symbol at a place that is no name of a package.
+/// Returns the symbol at a place that is not the name of a package.
 fn of_symbol(document: &Document, offset: usize) -> Result<Named, Refusal> {
     if let Some(one) = named_symbols::at(document, offset) {
         let written = one.as_symbol();

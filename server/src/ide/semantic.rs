@@ -137,7 +137,8 @@ const MACROS: [&str; 26] = [
 /// The maximum number of words reported for a text. Later words are omitted.
 pub const MAX_TOKENS: usize = 400_000;
 
-/// Returns all words of a text, in order. `known` is the image's data, by symbols as written.
+/// Returns all words of a text, in order. `known` is the image's data about symbols, by their
+/// spelling in the text.
 pub fn tokens(tree: &Tree, bodies: &Bodies, known: &HashMap<String, SymbolKind>) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut left_out = 0;

@@ -17,11 +17,11 @@ pub struct CallSite {
     pub operator: String,
     /// The span of the call.
     pub span: Span,
-    /// The arguments up to the place, as written, with no prefix but a quote. The last is the
-    /// current argument, which is empty if it is not begun.
+    /// The arguments up to the place, as written. Of the prefixes, only a quote is kept. The last
+    /// is the current argument, which is empty if none has begun there.
     pub arguments: Vec<String>,
     /// If the place is in a list that is the last of `arguments`: the elements of that list up to
-    /// the place, and so on inwards.
+    /// the place. Further entries are for the lists within that list, from outside to inside.
     pub inner: Vec<Vec<String>>,
 }
 
@@ -47,17 +47,19 @@ pub struct Help {
 
 /// The maximum depth to which lists within an argument are followed.
 const MAX_DEPTH: usize = 8;
-/// The number of characters of an argument that are kept.
+/// The maximum number of characters of an argument that are kept.
 const MAX_CHARS: usize = 400;
 
-/// Returns the signature of the innermost call around the cursor that has one. Inside an argument
-/// that a macro's lambda list destructures, that is the macro's.
+/// Returns the signature of the innermost call around the cursor whose parameters are known. If the
+/// cursor is in an argument that the lambda list of a surrounding macro destructures, returns the
+/// macro's.
 pub async fn help<B: Backend>(cursor: &Cursor<B>) -> Option<Help> {
     let package = cursor.package();
     let mut found: Option<(CallSite, Parameters)> = None;
     for (depth, site) in call_sites(&cursor.document, cursor.offset).into_iter().enumerate() {
         let Some(known) = parameters(cursor, &site, package.as_deref()).await else { continue };
-        // A call further out counts only if it is of a macro that takes a list at this position.
+        // A surrounding call counts only if it is of a macro that destructures the current
+        // argument.
         if depth > 0 && !destructures(&known.names, &site) {
             found = found.or(Some((site, known)));
             continue;
@@ -148,7 +150,7 @@ pub fn call_sites(document: &Document, offset: usize) -> Vec<CallSite> {
 }
 
 /// Returns the elements up to `offset`, as written. The last is the current element, which is empty
-/// if it is not begun.
+/// if none has begun there.
 fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
     let written = |node: &Node| {
         let text: String = form.text(node).chars().take(MAX_CHARS).collect();
@@ -162,7 +164,7 @@ fn elements(form: &Form, nodes: &[Node], offset: usize) -> Vec<String> {
     all
 }
 
-/// Returns the signature of `operator` with these parameters and with the active one.
+/// Returns the signature of `operator` with these parameters, one of which is marked as active.
 pub fn signature(operator: &str, parameters: &[String], site: &CallSite) -> Signature {
     let mut label = Label::default();
     label.add("(");
@@ -235,7 +237,7 @@ pub fn parts(list: &str) -> Vec<String> {
     children.iter().map(|child| form.text(child).to_owned()).collect()
 }
 
-/// Returns the parameter for which the last of `arguments` is, as an index of `parameters`.
+/// Returns the index in `parameters` of the parameter for the last of `arguments`.
 pub fn active(parameters: &[String], arguments: &[String]) -> Option<usize> {
     let last = arguments.len().checked_sub(1)?;
     let mut position = 0;
@@ -261,8 +263,8 @@ pub fn active(parameters: &[String], arguments: &[String]) -> Option<usize> {
     None
 }
 
-/// Returns the keyword parameter that the last argument names, or for which it gives the value.
-/// `keys` is the index of `&key`.
+/// Returns the index of the keyword parameter that the last argument names, or to which it gives
+/// the value. `keys` is the index of `&key`.
 fn keyword(parameters: &[String], keys: usize, arguments: &[String]) -> Option<usize> {
     let last = arguments.len().checked_sub(1)?;
     let named = if last % 2 == 0 { &arguments[last] } else { &arguments[last - 1] };

@@ -22,7 +22,8 @@ use crate::shown::{line, long_line};
 use crate::text::Span;
 use crate::text::position::line_column;
 
-/// The number of frames or local variables in a query, which is the most that the image returns.
+/// The number of frames or local variables that a query requests. The image returns no more at
+/// once.
 const PAGE: usize = 1000;
 
 /// Returns the stops, oldest first.
@@ -39,15 +40,15 @@ pub fn listed(stops: &[Stop]) -> String {
     if texts.is_empty() { "Nothing is stopped.".into() } else { texts.join("\n\n") }
 }
 
-/// The facts of a stop in the first report of it to an agent.
+/// The data of the first report of a stop to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StopFacts {
     /// The stop's number.
     pub stop: u64,
-    /// The stop; empty if it was left already.
+    /// The stop as the only element. Empty if the stop was not found.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stops: Vec<Stop>,
-    /// The variables of the innermost frame, where known.
+    /// The variables of the innermost frame, if they could be queried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locals: Option<Vec<Local>>,
 }
@@ -206,7 +207,8 @@ pub async fn frames<B: Backend>(
     Ok((text, FramesFacts { stack, total: page.total, frames }))
 }
 
-/// Adds the place of a frame, found in the texts as they are now, to its line and to its facts.
+/// Adds the place of a frame to its line and to its data. The place is looked up in the current
+/// texts.
 fn add_place(
     frame: &Frame,
     found: Option<FramePlace>,
@@ -297,7 +299,7 @@ fn unnumbered(name: &str) -> &str {
     }
 }
 
-/// Names a stop in words: its number, whose it is, and its condition.
+/// Returns a phrase that names a stop: its number, its owner, and its condition.
 pub fn in_words(stop: &Stop) -> String {
     format!("stop {} of {} ({})", stop.number, owner(stop), condition_or_reason(stop))
 }

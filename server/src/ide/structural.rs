@@ -137,7 +137,7 @@ pub fn act(text: &str, selection: Range<usize>, action: Action) -> Option<Outcom
     is_sound(&scan, text, &new, killed).then_some(outcome)
 }
 
-/// Returns the text with the edits applied.
+/// Applies edits to a text, and returns the new text.
 pub fn applied(text: &str, edits: &[(Range<usize>, String)]) -> String {
     let mut new = text.to_owned();
     for (range, by) in edits.iter().rev() {
@@ -146,8 +146,8 @@ pub fn applied(text: &str, edits: &[(Range<usize>, String)]) -> String {
     new
 }
 
-/// Returns the position of a place after the edits. Text inserted exactly there follows the
-/// position.
+/// Returns the position of a place after the edits. If text is inserted exactly at the place, the
+/// position is before that text.
 fn shifted(at: usize, edits: &[(Range<usize>, String)]) -> usize {
     let mut shifted = at;
     for (range, by) in edits.iter().rev() {
@@ -160,8 +160,8 @@ fn shifted(at: usize, edits: &[(Range<usize>, String)]) -> usize {
     shifted
 }
 
-/// Returns true if the new text has no more faults than the old one and keeps every token except
-/// parentheses. Tokens may be lost if `killed`.
+/// Returns true if the new text has no more faults than the old one, and the same tokens apart from
+/// parentheses and comments. Tokens may be missing if `killed` is true.
 fn is_sound(before: &Scan, old: &str, new: &str, killed: bool) -> bool {
     fn tokens(text: &str) -> Vec<&str> {
         let mut tokens: Vec<&str> = Scanner::new(text)
@@ -274,8 +274,8 @@ impl Editor<'_> {
         siblings.get(at.checked_add_signed(step)?).copied().filter(|id| self.tree.node(*id).whole)
     }
 
-    /// Returns the datum at the cursor: the one that the cursor is in or before, or else the one
-    /// directly before the cursor.
+    /// Returns the datum that contains the cursor or begins at it, or else the datum that ends at
+    /// it.
     fn current(&self) -> Option<NodeId> {
         let at = self.at();
         let elements = self.elements(self.container());
@@ -338,7 +338,8 @@ impl Editor<'_> {
         let exact = self.tree.ids().skip(1).find(|id| self.span(*id) == self.selection);
         let target = match exact {
             Some(id) => inner(id),
-            // The contents of a list.
+            // The selection is the contents of a list, or several of its elements. The first is
+            // selected.
             None => self
                 .tree
                 .ids()
@@ -416,7 +417,7 @@ impl Editor<'_> {
         Some((edits, SelectionAfter::At(at..at)))
     }
 
-    /// Returns the edits that swap two datums, and the new start of the first.
+    /// Returns the edits that swap two datums, and the offset of `a` in the new text.
     fn swapped(&self, a: NodeId, b: NodeId) -> (Vec<(Range<usize>, String)>, usize) {
         let (a_span, b_span) = (self.span(a), self.span(b));
         let (a_text, b_text) = (self.tree.text_of(a).to_owned(), self.tree.text_of(b).to_owned());

@@ -60,8 +60,8 @@ pub struct Symbol {
     pub children: Vec<Symbol>,
 }
 
-/// The maximum number of definitions in an outline. Nobody reads more, and each takes some
-/// kilobytes as a message to an editor.
+/// The maximum number of definitions in an outline. Each takes some kilobytes in a message to an
+/// editor.
 pub const MAX_DEFINITIONS: usize = 10_000;
 /// The size of a large form, in bytes. A larger top-level form is reported without its contents.
 const LARGE_FORM_BYTES: usize = 4 << 20;
@@ -75,12 +75,13 @@ const MAX_GROUP_BYTES: usize = 256 << 10;
 pub struct Outline {
     /// The definitions, in their sections.
     pub symbols: Vec<Symbol>,
-    /// True if a part of the text was not searched.
+    /// True if the outline is incomplete, because of [`MAX_DEFINITIONS`] or because the computation
+    /// was cancelled.
     pub cut: bool,
 }
 
-/// Returns the outline of a text. Forms are parsed in groups, so that only a part of a large text
-/// has a tree at a time.
+/// Returns the outline of a text. The forms are parsed in groups, so that only a part of a large
+/// text is in memory as a tree.
 pub fn outline(text: &str, scan: &Scan) -> Outline {
     let mut found: Vec<Symbol> = Vec::new();
     let mut cut = false;
@@ -120,7 +121,7 @@ fn defined(tree: &Tree) -> Vec<Symbol> {
     named.map(|definition| symbol(tree, definition)).collect()
 }
 
-/// Returns the definition of a large form, from the beginning of the form.
+/// Returns the definition of a large form. Only the beginning of the form is parsed.
 fn large(text: &str, bytes: Range<usize>) -> Option<Symbol> {
     let mut end = (bytes.start + PARSED_BEGINNING_BYTES).min(bytes.end);
     while !text.is_char_boundary(end) {

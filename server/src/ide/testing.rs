@@ -17,14 +17,14 @@ use crate::text::document::Document;
 /// The maximum number of characters of a test's output that are reported.
 const OUTPUT: usize = 4000;
 
-/// The facts of one run.
+/// The result of a test run, as data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TestReport {
     /// The status of the run.
     pub status: EvalStatus,
     /// True if the run ended normally, with at least one test, and none failed or had an error.
     pub success: bool,
-    /// `fiveam`, ...
+    /// The test framework: `fiveam`, ...
     #[serde(skip_serializing_if = "Option::is_none")]
     pub framework: Option<String>,
     /// The number of tests that passed.
@@ -46,7 +46,7 @@ pub struct TestReport {
 }
 
 impl TestReport {
-    /// Creates the facts of a run without any test.
+    /// Creates the report of a run without any test.
     pub fn failed(status: EvalStatus, kind: String, message: String) -> TestReport {
         TestReport {
             status,
@@ -95,14 +95,14 @@ pub struct TestFacts {
     pub status: String,
     /// The number of checks that the test made.
     pub checks: u64,
-    /// Wall-clock time, to a tenth.
+    /// The wall-clock time, rounded to a tenth.
     pub milliseconds: f64,
     /// The failed checks, in order.
     pub failures: Vec<CheckFailure>,
-    /// The nearest suite.
+    /// The innermost suite that contains the test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suite: Option<String>,
-    /// The place of the definition, where known.
+    /// The place of the definition, if it is known.
     #[serde(flatten)]
     pub place: Option<TestPlace>,
     /// The number of the frozen failure of the error that ended the test.
@@ -255,8 +255,9 @@ pub fn test_of_breakpoint(document: &Document, line: usize) -> Option<Definition
     definition(document, form).filter(|definition| definition.test)
 }
 
-/// Returns true if the test that was asked for is the one that is called `name` in `package`. It is
-/// asked for by a name and a package, or by a name with its package.
+/// Returns true if `asked`, a name and a package, denotes the test `name` in `package`. A package
+/// prefix in the name that was asked for takes precedence over the package. An unknown package
+/// matches every package.
 pub fn is_test_called(asked: (&str, Option<&str>), name: &str, package: Option<&str>) -> bool {
     let plain = |package: &str| package.trim_start_matches(['#', ':']).trim_matches(['"', '|']).to_lowercase();
     let (asked, given) = asked;
@@ -268,8 +269,8 @@ pub fn is_test_called(asked: (&str, Option<&str>), name: &str, package: Option<&
     same_package && definitions::key(asked) == definitions::key(name)
 }
 
-/// Returns the last form before a definition that sets the suite of the tests below it (FiveAM's
-/// `in-suite`).
+/// Returns the last `in-suite` form before a definition. FiveAM's `in-suite` sets the suite of the
+/// tests below it.
 pub fn suite_before(document: &Document, form: Span) -> Option<Span> {
     const HEAD: usize = 100;
     let forms = document.scan().forms();

@@ -24,7 +24,8 @@ pub struct ThreadStatesFacts {
     pub threads: Vec<ThreadState>,
 }
 
-/// The outcome for a thread that was told to end: either `ended`, or both `ending` and `state`.
+/// The outcome for a thread that was told to end. Either `ended` or both `ending` and `state` are
+/// set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EndFacts {
     /// The thread's number, if it has ended.
@@ -71,8 +72,8 @@ pub async fn list<B: Backend>(backend: &B) -> Result<(String, ThreadStatesFacts)
     Ok((listed(&threads), ThreadStatesFacts { threads }))
 }
 
-/// Waits a moment for the end of a thread that was told to end. Returns whether the thread has
-/// ended. `name` is the thread's name.
+/// Waits up to [`END_TIMEOUT`] for the end of a thread that was told to end. Returns, as text and
+/// as data, whether it has ended. `name` is the thread's name.
 ///
 /// # Errors
 /// See [`Backend::query`].
@@ -88,7 +89,8 @@ pub async fn ended<B: Backend>(backend: &B, number: u64, name: &str) -> Result<(
     }
 }
 
-/// Describes the outcome for a thread that was told to end. `thread` is its state if it still runs.
+/// Describes the outcome for a thread that was told to end. `thread` is its state, or `None` if it
+/// has ended.
 fn end(number: u64, name: &str, thread: Option<&ThreadState>) -> (String, EndFacts) {
     let facts = EndFacts {
         ended: thread.is_none().then_some(number),

@@ -94,7 +94,7 @@ pub(super) fn files(partial: &PartialFile, file: &Path) -> Vec<(Item, f32)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(ENTRIES) {
         let Ok(name) = entry.file_name().into_string() else { continue };
-        // Skips hidden files, and names that a Lisp string cannot contain unescaped.
+        // Hidden files are left out, and names that a Lisp string cannot contain without escapes.
         if name.starts_with('.') && !partial.typed.starts_with('.')
             || name.contains(['"', '\\', '*', '?', '['])
             || name.chars().any(char::is_control)
@@ -198,7 +198,7 @@ pub(super) fn versions(system: &str, workspace: &Path) -> Vec<Item> {
     found
 }
 
-/// Returns the version in `(defsystem system ... :version "...")`.
+/// Returns the version in `(defsystem system ... :version "...")`, if the form defines `system`.
 fn version(form: &Form, system: &str) -> Option<String> {
     let list = form.nodes.first().filter(|list| form.operator(list).is_some_and(|name| name == "defsystem"))?;
     let name = system_name(form.written(list.children.get(1)?));

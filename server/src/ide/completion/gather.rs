@@ -17,7 +17,7 @@ use crate::text::names::as_written;
 /// The maximum number of candidates from packages that the current one does not use.
 const MAX_FROM_OTHER_PACKAGES: usize = 40;
 
-/// A candidate, and the source in which it was found.
+/// A candidate for the name.
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
     /// The name as written in the text, or in lower case as a symbol is written.
@@ -64,8 +64,8 @@ struct MergedCandidate<'a> {
     symbol: Option<(&'a Symbol, &'a Package)>,
 }
 
-/// Returns the candidates, unordered. These are the best `most`, those with the same score as the
-/// last of them, and up to [`MAX_FROM_OTHER_PACKAGES`] of other packages.
+/// Returns the candidates, unordered: the best `most`, those with the same score as the last of
+/// these, and up to [`MAX_FROM_OTHER_PACKAGES`] from other packages.
 pub(super) fn candidates<'a>(
     sources: &'a Sources<'a>,
     pattern: &Pattern,
@@ -140,7 +140,8 @@ pub(super) fn candidates<'a>(
     candidates
 }
 
-/// Returns false if an operator is wanted and the name is a variable, or the reverse.
+/// Returns false if an operator is wanted and the name is a variable, or a variable is wanted and
+/// the name is an operator.
 fn is_meant(operator: Option<bool>, wanted: &ExpectedName) -> bool {
     match wanted {
         ExpectedName::Operator => operator != Some(false),
@@ -244,7 +245,7 @@ fn of_package<'a>(sources: &'a Sources<'a>, pattern: &Pattern) -> HashMap<&'a st
     found
 }
 
-/// Returns the entry of a symbol in its home package, which has the description.
+/// Returns the entry of a symbol in its home package, because only this entry describes the symbol.
 fn at_home<'a>(index: &'a NameIndex, symbol: &'a Symbol) -> &'a Symbol {
     let home = symbol.home().and_then(|home| index.package(home, None));
     home.and_then(|home| home.symbol(symbol.name())).unwrap_or(symbol)
@@ -272,7 +273,8 @@ fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedN
             }
         }
     }
-    // A symbol that several packages export is offered from its home, if the home exports it.
+    // A symbol that several packages export is offered only once, from its home package if that one
+    // exports it.
     fitting.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.2.home().is_some().cmp(&b.2.home().is_some())));
     let mut all = Vec::new();
     let mut seen: HashSet<(&str, &str)> = HashSet::new();

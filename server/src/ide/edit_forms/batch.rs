@@ -32,7 +32,8 @@ pub(super) struct Batch<'t> {
     planned: Vec<Planned>,
 }
 
-/// The names that definitions are selected by.
+/// Returns the names by which definitions can be selected: titles, and names as written in lower
+/// case. They are sorted.
 fn names(of: &[Definition], tree: &Tree) -> Vec<(String, String)> {
     let mut names: Vec<(String, String)> = of
         .iter()
@@ -43,8 +44,8 @@ fn names(of: &[Definition], tree: &Tree) -> Vec<(String, String)> {
 }
 
 impl<'t> Batch<'t> {
-    /// Plans the first of the edits, at most `most` of them: up to one that depends on those
-    /// before.
+    /// Plans the first edits, at most `most` of them. Stops before an edit that depends on the
+    /// planned ones.
     ///
     /// # Errors
     /// The first edit cannot be made.
@@ -55,12 +56,13 @@ impl<'t> Batch<'t> {
         let source = Source::new(&scan, &tree, &all);
         let mut planned: Vec<Planned> = Vec::new();
         let mut touched = Ranges::default();
-        // The names whose definitions the edits change, and the operators of these definitions.
+        // The names of definitions that the planned edits change, and the operators of these
+        // definitions.
         let mut changed: HashSet<String> = HashSet::new();
         let mut operators: HashSet<String> = HashSet::new();
         for wanted in edits.iter().take(most) {
             let selector = DefinitionSelector::new(&wanted.form_name);
-            // Without a name any form of the operator is meant, by its number.
+            // Without a name, a number selects one of all forms of the operator.
             let depends = match selector.name() {
                 "" => operators_meant(&wanted.form_type).iter().any(|operator| operators.contains(operator)),
                 name => changed.contains(name),
@@ -71,7 +73,7 @@ impl<'t> Batch<'t> {
             let (one, index) = match plan_one(&source, wanted, &selector) {
                 Ok(one) => one,
                 Err(refusal) if planned.is_empty() => return Err(refusal),
-                // In the text that the others leave it may be another form.
+                // After the planned edits, the selector may select another form.
                 Err(_) => break,
             };
             if !touched.insert(&one.touched) {
@@ -99,7 +101,7 @@ impl<'t> Batch<'t> {
         Ok(Batch { text, scan, planned })
     }
 
-    /// The number of edits.
+    /// Returns the number of planned edits.
     pub(super) fn len(&self) -> usize {
         self.planned.len()
     }
@@ -152,7 +154,7 @@ impl<'t> Batch<'t> {
         Ok(edits)
     }
 
-    /// Checks that in the new text every other form is unchanged, and that the text is as balanced
+    /// Checks that in the new text every other form is unchanged, and that as many forms are broken
     /// as before.
     fn check_rest_unchanged(&self, edited: &str) -> Result<(), Refusal> {
         let after = Scan::of(edited);
@@ -185,8 +187,8 @@ impl<'t> Batch<'t> {
     }
 }
 
-/// Plans an edit, with repaired parentheses if it cannot be made with the content as it is. Returns
-/// the index of the selected definition too.
+/// Plans an edit. If the edit cannot be made with the content as it is, repairs the parentheses of
+/// the content. Also returns the index of the selected definition.
 fn plan_one(source: &Source, wanted: &FormEdit, selector: &DefinitionSelector) -> Result<(Planned, usize), Refusal> {
     let (kind, name) = (wanted.form_type.as_str(), wanted.form_name.as_str());
     let (content, of, operation) = match (&wanted.content, &wanted.old, &wanted.new) {
@@ -265,7 +267,7 @@ impl Ranges {
     }
 }
 
-/// The number of line breaks in a text.
+/// Returns the number of line breaks in a text.
 fn breaks(text: &str) -> usize {
     text.bytes().filter(|byte| *byte == b'\n').count()
 }
@@ -290,10 +292,10 @@ impl Lines {
     }
 }
 
-/// The bytes and lines by which edits, made in their own order, move what is behind them (a Fenwick
-/// tree over their places).
+/// The numbers of bytes and lines by which the edits that were made move the text behind them. They
+/// are kept in a Fenwick tree over the places of the edits.
 struct Shifts {
-    /// The rank of each edit in the text.
+    /// The rank of each edit by its place in the text.
     rank: Vec<usize>,
     sums: Vec<(isize, isize)>,
 }
@@ -307,7 +309,8 @@ impl Shifts {
         Shifts { rank, sums: vec![(0, 0); count + 1] }
     }
 
-    /// The shift of an edit by those that were added and are before it in the text.
+    /// Returns the numbers of bytes and lines by which the edits that were added and are before an
+    /// edit in the text move it.
     fn before(&self, index: usize) -> (isize, isize) {
         let (mut at, mut sum) = (self.rank[index], (0, 0));
         while at > 0 {

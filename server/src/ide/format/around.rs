@@ -8,8 +8,8 @@ use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
 /// The maximum number of lists around a line that are searched for an operator with rules.
 const MAX_LEVELS: usize = 6;
-/// The number of elements up to which feature expressions (`#+x`) are counted. No operator has
-/// separate rules for more arguments than that.
+/// The number of elements up to which feature expressions (`#+x`) are counted as elements. No
+/// operator has separate rules for later arguments.
 const MAX_COUNTED: usize = 8;
 /// The number of elements up to which a list is searched for elements with feature expressions.
 const MAX_GUARDED: usize = 64;
@@ -94,7 +94,7 @@ fn is_quoted(tree: &Tree, list: NodeId) -> bool {
 struct Line<'l, 'a> {
     lines: &'l Lines<'a>,
     tree: &'l Tree<'a>,
-    /// The first byte of the line that is not a space.
+    /// The byte offset of the first character of the line that is not a space.
     at: usize,
     /// The list around the line.
     list: NodeId,
@@ -124,8 +124,8 @@ impl Line<'_, '_> {
         &self.tree.text[self.at..]
     }
 
-    /// Returns the first byte of the last datum that begins before the line. For `#+x datum`, it is
-    /// that of the datum.
+    /// Returns the start of the last datum that begins before the line. For `#+x datum`, this is
+    /// the start of `datum` if it begins before the line, and that of `#+x` otherwise.
     fn last(&self) -> usize {
         let Some(&last) = self.before.last() else { return self.at };
         let datum = self.tree.unguarded(last);
@@ -155,9 +155,9 @@ impl Line<'_, '_> {
         self.lines.column(first + closing.count())
     }
 
-    /// Returns the number of data before a place in a list, with each feature expression counted,
-    /// too. `inside` is the first byte of the inner list at the place, or `None` if the line is at
-    /// the place.
+    /// Returns the number of data before a place in a list. Feature expressions count as further
+    /// data. `inside` is the start of the inner list at the place, or `None` if the place is the
+    /// line.
     fn position(&self, list: NodeId, inside: Option<usize>) -> usize {
         let elements = self.tree.element_list(list);
         let at = inside.unwrap_or(self.at);
@@ -178,8 +178,8 @@ impl Line<'_, '_> {
         position + count.saturating_sub(MAX_COUNTED)
     }
 
-    /// Returns the number of data for which the feature expressions before a guarded datum count,
-    /// as far as they end before `to`.
+    /// Returns the number of data as which the feature expressions before a guarded datum are
+    /// counted. Only those that end before `to` are counted.
     fn features(&self, guarded: NodeId, to: usize) -> usize {
         let (mut id, mut count) = (guarded, 0);
         while self.tree.node(id).kind == Kind::Guarded {
@@ -261,7 +261,7 @@ impl Line<'_, '_> {
     fn of_function(&self, lambda: NodeId) -> Option<usize> {
         let around = list_around(self.tree, lambda)?;
         let node = self.tree.node(around);
-        // Emacs takes no `cl:function` for it.
+        // Emacs does not recognize `cl:function`.
         let head = self.tree.element_list(around).first()?;
         let is_function = self.tree.text_of(*head).eq_ignore_ascii_case("function");
         is_function.then(|| self.lines.column(node.inner - 1))
@@ -297,7 +297,7 @@ impl Line<'_, '_> {
     }
 
     fn in_lambda_list(&self, inner: &[usize], form: NodeId) -> usize {
-        // The element of the form that contains the line, or that the line begins.
+        // The element of the form that contains the line or begins with it.
         let elements = self.tree.element_list(form);
         let element = elements.get(elements.partition_point(|id| self.tree.node(*id).end <= self.at)).copied();
         let Some(element) = element.filter(|id| self.tree.text_of(*id).ends_with(')')) else {
@@ -369,7 +369,7 @@ impl Line<'_, '_> {
     }
 
     /// Returns the column of a keyword: that of the first keyword of the pairs before it. Several
-    /// values for different features (`#+x a #-x b`) are one.
+    /// values for different features (`#+x a #-x b`) count as one value.
     fn as_keyword(&self) -> Option<usize> {
         let elements = self.tree.element_list(self.list);
         let next = elements.get(self.before.len()).filter(|next| self.start(**next) == self.at);

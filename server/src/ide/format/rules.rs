@@ -125,8 +125,8 @@ impl Bodies {
         self.own.iter().map(|(name, body)| (name.as_str(), *body))
     }
 
-    /// Returns the first elements of lists, as written, whose names only the image may know,
-    /// sorted.
+    /// Returns the operators, as written, for which only the image may have indentation data. They
+    /// are sorted.
     pub fn unknown(&self, tree: &Tree) -> Vec<String> {
         let is_known = |name: &str| {
             self.own.contains_key(name)
@@ -148,7 +148,7 @@ impl Bodies {
         names
     }
 
-    /// Adds a rule of the user.
+    /// Adds a rule of the user's settings.
     pub fn add_user_rule(&mut self, name: &str, body: usize) {
         self.user_rules.insert(name.to_lowercase(), body);
     }
@@ -162,7 +162,7 @@ impl Bodies {
         }
     }
 
-    /// Records the image's answer about a name.
+    /// Records the image's answer about the operator `written`.
     pub fn learn(&mut self, written: &str, body: Body) {
         if let Some(symbol) = crate::text::names::symbol(written) {
             self.live.insert(symbol.name.to_lowercase(), body);
@@ -207,14 +207,14 @@ impl Bodies {
         self.own.get(name).or_else(|| self.live.get(name)) == Some(&None) && !self.is_named_like_body(name)
     }
 
-    /// Returns true for a macro of the text without `&body` whose name suggests a body. `&rest`
-    /// indicates nothing.
+    /// Returns true for a macro of the text without `&body` whose name suggests a body. Such a
+    /// macro may take its body by `&rest`.
     fn is_named_like_body(&self, name: &str) -> bool {
         takes_body(name) && self.own.get(name) == Some(&None)
     }
 }
 
-/// Returns true if dedicated code implements the rules of this operator.
+/// Returns true if the operator is indented by code of its own.
 pub fn special(name: &str) -> bool {
     matches!(
         name,
@@ -260,7 +260,7 @@ pub(super) fn takes_body(name: &str) -> bool {
     ["with-", "without-", "do-"].iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns true for the names of conditionals that bind: `when-let`, `if-let`.
+/// Returns true for the names of conditionals that bind variables: `when-let`, `if-let`.
 fn names_binding_conditional(name: &str) -> bool {
     name.starts_with("when-") || name.starts_with("if-let")
 }

@@ -104,7 +104,7 @@ const DEFINITIONS: usize = 20_000;
 
 impl FileEntry {
     /// Indexes a text in time linear in its length. `open` is true if an editor has the file open.
-    /// The entry may be incomplete if the computation is ended ([`cancellation::should_stop`]).
+    /// The entry may be incomplete if the computation is cancelled ([`cancellation::should_stop`]).
     pub fn of(path: PathBuf, uri: String, document: &Document, open: bool) -> FileEntry {
         let (mut definitions, mut packages, mut keywords) = (Vec::new(), Vec::new(), BTreeSet::new());
         let text = document.text();
@@ -217,7 +217,8 @@ fn word_hashes(text: &str) -> Vec<u64> {
     found
 }
 
-/// Returns the hash of a word. Ignores case and the rest of a reader prefix (`#.x`, `,@x`).
+/// Returns the hash of a word without regard to case. Ignores characters of a reader macro before
+/// the word, such as `#.` in `#.x`, and `@`, which remains of `,@x`.
 pub(super) fn word_hash(word: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     let word = word.trim_start_matches(['#', '.', '@']);

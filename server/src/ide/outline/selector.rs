@@ -19,7 +19,7 @@ pub struct DefinitionSelector {
 }
 
 impl DefinitionSelector {
-    /// The name alone; empty if any is selected.
+    /// Returns the name alone. It is empty if definitions of all names are selected.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -58,16 +58,16 @@ impl DefinitionSelector {
     }
 }
 
-/// Returns each [`Definition::operator`] that an operator as written may mean, the first one if a
-/// definition has it. This is a symbol in any case, with or without package, or the text of a form
-/// that has no operator. A colon in such a text is no package marker.
+/// Returns the values of [`Definition::operator`] for which an operator as written may stand: the
+/// whole text in lower case, and the text after its last colon. The first counts if a definition
+/// has it. It may be the text of a form without an operator, in which a colon is no package marker.
 pub fn operators_meant(written: &str) -> [String; 2] {
     let whole = normal(written);
     let bare = whole.rsplit(':').next().unwrap_or(&whole).to_owned();
     [whole, bare]
 }
 
-/// Returns [`Definition::operator`] for an operator as written.
+/// Returns the [`Definition::operator`] for which an operator as written stands.
 pub fn operator_of(definitions: &[Definition], written: &str) -> String {
     let [whole, bare] = operators_meant(written);
     if definitions.iter().any(|definition| definition.operator == whole) { whole } else { bare }
@@ -85,7 +85,7 @@ fn written_specializers(tree: &Tree, list: NodeId) -> Vec<String> {
 /// An operator, a name, qualifiers and specializers.
 type Method<'a> = (&'a str, &'a str, &'a [String], &'a [String]);
 
-/// Definitions by their search keys.
+/// An index of definitions by the parts of their names.
 pub struct DefinitionsByKey<'a> {
     definitions: &'a [Definition],
     /// The indices of the definitions, by operator.
@@ -119,8 +119,8 @@ impl<'a> DefinitionsByKey<'a> {
         DefinitionsByKey { definitions, all, named, qualified, specialized }
     }
 
-    /// The indices of the definitions of an operator (in any case, with or without package) that a
-    /// name selects.
+    /// Returns the indices of the definitions of an operator that a name selects. The operator is
+    /// in any case, with or without package.
     pub fn selected(&self, wanted: &DefinitionSelector, operator: &str) -> Vec<usize> {
         let [whole, bare] = operators_meant(operator);
         let operator = if self.all.contains_key(whole.as_str()) { whole } else { bare };
@@ -131,7 +131,8 @@ impl<'a> DefinitionsByKey<'a> {
         }
     }
 
-    /// The indices of the definitions of an operator that a name selects, ignoring a number.
+    /// Returns the indices of the definitions of an operator that a name selects if its number is
+    /// ignored.
     fn selected_ignoring_number<'s>(&'s self, wanted: &'s DefinitionSelector, operator: &'s str) -> &'s [usize] {
         let found = match (&wanted.qualifiers, &wanted.specializers) {
             _ if wanted.name.is_empty() => self.all.get(operator),
@@ -178,7 +179,7 @@ impl<'a> DefinitionsByKey<'a> {
     }
 }
 
-/// Returns true if [`DefinitionSelector::new`] uses a name as it is.
+/// Returns true if [`DefinitionSelector::new`] returns a selector with this name and nothing else.
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.contains(['(', '[', '"', '|', ' ', ':', '\\', '#', ';', '\''])
 }

@@ -111,7 +111,7 @@ pub(super) const STATE_DEPENDENT: [&str; 52] = [
     "boundp",
     "fboundp",
 ];
-/// Functions in [`STATE_DEPENDENT`] that make a new object.
+/// The functions in [`STATE_DEPENDENT`] that return a new object.
 const MAKING: [&str; 10] =
     ["list", "list*", "cons", "append", "reverse", "copy-list", "copy-seq", "subseq", "vector", "string"];
 /// Standard functions that signal no error for any arguments.
@@ -134,7 +134,7 @@ const TOTAL: [&str; 17] = [
     "identity",
     "values",
 ];
-/// Macros that many programs use and that assign to their first argument.
+/// Macros of widespread libraries that assign to their first argument.
 const MODIFYING: [&str; 16] = [
     "appendf",
     "nconcf",
@@ -178,8 +178,8 @@ const ONE_ARGUMENT: usize = usize::MAX;
 pub(super) const ITERATION_FORMS: [&str; 10] =
     ["do", "do*", "dolist", "dotimes", "loop", "prog", "prog*", "do-symbols", "do-external-symbols", "do-all-symbols"];
 
-/// Adds the atoms in a form to which the form assigns to `found`. An unknown macro counts as
-/// assigning to each of its arguments that is a symbol.
+/// Adds to `found` the atoms to which a form assigns. An unknown macro counts as assigning to each
+/// of its arguments that is a symbol.
 pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&'a Node>) {
     if node.is_data() {
         return;
@@ -205,8 +205,8 @@ pub(super) fn assignments<'a>(site: &Site<'a>, node: &'a Node, found: &mut Vec<&
     node.children.iter().for_each(|child| assignments(site, child, found));
 }
 
-/// Returns the number of leading arguments to which a user's macro may assign. Returns `None` if
-/// the operator is in the standard or a function.
+/// Returns the number of leading arguments to which a user's macro may assign. Returns `None` for
+/// operators of the standard and for functions.
 fn macro_arguments(site: &Site, operator: &str) -> Option<usize> {
     if crate::ide::hyperspec::page_of_symbol(operator).is_some() {
         return None;
@@ -218,8 +218,8 @@ fn macro_arguments(site: &Site, operator: &str) -> Option<usize> {
     }
 }
 
-/// Adds the variables to which an assignment to a place assigns: `x` for the places `x` and `(getf
-/// x :a)`, `x` and `y` for `(values x y)`.
+/// Adds to `found` the variables to which an assignment to a place assigns. For the places `x` and
+/// `(getf x :a)`, it is `x`. For `(values x y)`, they are `x` and `y`.
 fn stored<'a>(site: &Site, place: &'a Node, found: &mut Vec<&'a Node>) {
     if place.kind == Kind::Atom && place.prefix == Prefix::None {
         found.push(place);
@@ -252,7 +252,7 @@ pub(super) fn changing(site: &Site) -> HashSet<usize> {
 }
 
 /// Returns true if the form is a constant, a local variable that is never assigned, or a call of a
-/// [`PURE`] function with such arguments only.
+/// [`PURE`] function with such arguments.
 pub(super) fn is_stable(site: &Site, node: &Node, changing: &HashSet<usize>) -> bool {
     if node.guarded || site.form.written(node).starts_with("#.") {
         return false;

@@ -47,10 +47,10 @@ pub(super) enum Value<'a> {
 
 /// The bindings that replace a call.
 pub(super) struct Bindings<'a> {
-    /// The arguments in the order of the call. Their values do not see the parameters.
+    /// The arguments in the order of the call. The parameters are not visible in their values.
     pub(super) arguments: Vec<ArgumentBinding<'a>>,
-    /// The parameters without an argument in the order of the lambda list. Each default sees the
-    /// parameters before it.
+    /// The parameters without an argument in the order of the lambda list. In each default, the
+    /// parameters before it are visible.
     pub(super) defaults: Vec<ArgumentBinding<'a>>,
 }
 
@@ -192,7 +192,8 @@ impl<'a> LambdaList<'a> {
     }
 
     /// Refuses a default value that contains the name of a variable that is bound after it. In the
-    /// code that replaces the call, that variable may be bound before it.
+    /// code that replaces the call, that variable may be bound before the default value is
+    /// evaluated.
     fn check_default(&self, own: &Site, index: usize, default: &Node) -> Result<(), String> {
         let later = self.parameters[index + 1..].iter().flat_map(Parameter::variables);
         for variable in self.parameters[index].supplied.into_iter().chain(later) {

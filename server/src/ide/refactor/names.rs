@@ -10,7 +10,7 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::names;
 
-/// The packages whose names are the standard's.
+/// The packages in which the standard's names are the standard's symbols.
 pub(super) const STANDARD: [&str; 6] =
     ["CL", "COMMON-LISP", "CLOSER-COMMON-LISP", "C2CL", "COMMON-LISP-USER", "CL-USER"];
 
@@ -32,7 +32,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Collects the names of the workspace's texts, for a form that is read in a package.
+    /// Collects the names that the workspace's texts define, for a form that is read in `package`.
     pub(super) fn of(index: &Snapshot, document: &Document, form: &Form, package: Option<&str>) -> Names {
         let mut names =
             Names { not_standard_reason: not_standard_reason(index, document, form, package), ..Names::default() };
@@ -62,7 +62,7 @@ impl Names {
         self.operators.insert(name.to_owned());
     }
 
-    /// Returns true if a variable of this name may be special or constant.
+    /// Returns true if a variable with this name may be special or constant.
     pub(super) fn is_global(&self, name: &str) -> bool {
         is_marked(name) || self.is_declared(name) || self.is_known_global(name)
     }
@@ -83,8 +83,8 @@ impl Names {
         self.expanders.contains(name)
     }
 
-    /// Returns true if an operator or a standard symbol has this name, so that no new function may
-    /// get it.
+    /// Returns true if an operator or a standard symbol has this name, so that a new function must
+    /// not be given it.
     pub(super) fn is_operator(&self, name: &str) -> bool {
         self.operators.contains(name) || page_of_symbol(name).is_some()
     }
@@ -100,7 +100,7 @@ pub(in crate::ide) fn has_other_prefix(written: &str) -> bool {
     names::other_package(written).is_some()
 }
 
-/// Adds the names in `(declare (special ...))` to `found`.
+/// Adds the names in lists such as `(special x y)` to `found`, also outside of declarations.
 fn special_declarations(form: &Form, nodes: &[Node], found: &mut HashSet<String>) {
     for node in nodes {
         if form.operator(node).as_deref() == Some("special") {
@@ -198,8 +198,8 @@ pub(in crate::ide) fn is_declared_special(form: &Form, name: &str) -> bool {
     found.contains(name)
 }
 
-/// Returns the first of the names of these nodes, or of the operators of those that are lists, that
-/// looks like a standard name but is another symbol in `package`.
+/// Returns the first name that looks like a standard name but is another symbol in `package`. The
+/// names are those of the nodes, and of the operators of those nodes that are lists.
 pub(in crate::ide) fn first_other<'a>(
     packages: &Packages,
     form: &'a Form,

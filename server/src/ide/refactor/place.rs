@@ -47,7 +47,7 @@ pub(super) fn steps<'a>(site: &Site<'a>, parents: &[&'a Node], node: &'a Node) -
     steps_within(site, parents, node)
 }
 
-/// Returns the same as [`steps`], but from a form that is known to be evaluated. This form may
+/// Does the same as [`steps`] for code that is known to be evaluated. The first of `parents` may
 /// follow a comma.
 ///
 /// # Errors
@@ -105,7 +105,7 @@ fn takes_one_value(site: &Site, step: &Step, operator: &str) -> bool {
     let children = &step.list.children;
     match operator {
         "and" | "or" => children.last().is_some_and(|last| !std::ptr::eq(last, step.child)),
-        // Tests, the values of variables and the arguments of a macro.
+        // Tests, and the values that are given to variables and places.
         "cond" | "do" | "do*" | "setq" | "setf" | "defvar" | "defparameter" | "defglobal" => true,
         "loop" => {
             let at = index_of(step.list, step.child).unwrap_or(0);
@@ -118,8 +118,8 @@ fn takes_one_value(site: &Site, step: &Step, operator: &str) -> bool {
     }
 }
 
-/// Returns the number of levels of the next step, the place that it leads to, and the forms that
-/// are evaluated before. Returns `None` if it is not known how the form is evaluated.
+/// Returns the number of levels of the next step, the place to which the step leads, and the forms
+/// that are evaluated before. Returns `None` if it is not known how the form is evaluated.
 fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a Node>)> {
     use Place::{Argument, Assigned, Body, Branch, First, Serial};
     let (list, child) = (path[0], path[1]);
@@ -195,9 +195,9 @@ fn step<'a>(site: &Site<'a>, path: &[&'a Node]) -> Option<(usize, Place, Vec<&'a
         "return-from" | "the" | "truly-the" | "multiple-value-setq" => first(2, usize::MAX),
         "multiple-value-bind" | "destructuring-bind" | "with-slots" | "with-accessors" => first(2, 3),
         "setq" if index == 2 => only(First),
-        // The arguments of a place are evaluated.
+        // The arguments of the assigned place are evaluated before the value.
         "setf" if index == 2 => Some((1, Argument, list.children[1].children.iter().skip(1).collect())),
-        // A place within the place, such as `x` of `(getf x :a)`, is read and assigned.
+        // A place within the place, such as `x` in `(getf x :a)`, is both read and assigned.
         _ if is_nested_place(site, path, index, &operator) => None,
         "setq" | "setf" if index % 2 == 0 => only(Branch),
         "setf" if index == 1 => only(Assigned),
@@ -375,8 +375,8 @@ const STANDARD_MACROS: [&str; 54] = [
     "defsystem",
 ];
 
-/// Returns the place of an element of `loop`. It is a statement after `do` and similar words or of
-/// a simple loop, or else a form that is evaluated at a time of its own.
+/// Returns the place of an element of `loop`. It is a statement after `do` and similar words and in
+/// a simple loop. Otherwise, it is evaluated conditionally, repeatedly or at another time.
 fn in_loop(site: &Site, list: &Node, index: usize) -> Option<Place> {
     let elements = &list.children;
     let word = |at: usize| elements.get(at).and_then(|node| site.form.name(node));

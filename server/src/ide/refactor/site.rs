@@ -27,12 +27,13 @@ pub(super) type MacroBodies = std::collections::HashMap<String, Option<usize>>;
 /// The known facts about operators that are not in the standard.
 #[derive(Debug, Default)]
 pub(super) struct Macros {
-    /// The number of arguments before the body, by the name of the macro. `None` if it is not
-    /// known.
+    /// The number of arguments before the body, by the name of the macro. The number is `None` if
+    /// it is not known.
     macros: MacroBodies,
     /// The names of known functions.
     functions: std::collections::HashSet<String>,
-    /// The names that nothing defines. They may be macros of packages about which nothing is known.
+    /// The names that have no known definition. They may be macros of packages about which nothing
+    /// is known.
     undefined: std::collections::HashSet<String>,
 }
 
@@ -41,7 +42,7 @@ pub(super) struct Macros {
 pub(super) enum Operator {
     /// All arguments are evaluated.
     Function,
-    /// The arguments after this number of arguments are a body.
+    /// The arguments after the first ones, of which this is the number, are a body.
     Body(usize),
     /// The evaluation of the arguments is not known.
     Unknown,
@@ -60,7 +61,8 @@ impl Macros {
         self.undefined.insert(name.to_owned());
     }
 
-    /// Returns the reason why it is not known how an operator, as written, evaluates its arguments.
+    /// Returns the text of the reason why an argument of an operator cannot be judged. `written` is
+    /// the operator as in the text.
     pub(super) fn reason(&self, written: &str) -> String {
         let is_undefined = |name: &String| self.undefined.contains(name) && !self.macros.contains_key(name);
         let undefined = crate::text::datum::symbol_name(written).filter(is_undefined).is_some();
@@ -68,8 +70,10 @@ impl Macros {
         format!("it is not known how {written}{why} evaluates it")
     }
 
-    /// Returns how an operator evaluates its arguments. An unknown name counts as a function,
-    /// unless it is named like a macro: with `with-`, with `do-`, or like a defining macro.
+    /// Returns how an operator evaluates its arguments. An operator without a known definition is
+    /// [`Operator::Unknown`]. Any other unlisted operator counts as a function, unless its name is
+    /// that of a macro by convention: it begins with `with-` or `do-`, or is the name of a defining
+    /// macro.
     pub(super) fn operator(&self, name: &str) -> Operator {
         match self.macros.get(name) {
             Some(Some(body)) => Operator::Body(*body),
@@ -99,7 +103,7 @@ pub(super) struct Site<'a> {
     /// force.
     pub(super) others: &'a [(String, Document)],
     /// The texts of files that define the function named at the start of the selection, or the
-    /// operator there, and that are not open in an editor.
+    /// operator there. Files that are open in an editor are not among them.
     pub(super) closed_definers: &'a [Document],
     /// The index of the workspace's texts.
     pub(super) index: &'a Snapshot,
@@ -112,7 +116,7 @@ pub(super) struct Site<'a> {
     pub(super) newline: &'static str,
 }
 
-/// Consecutive elements of a list, with the lists around them, outermost first.
+/// Consecutive elements of a list, and the lists around them.
 pub(super) struct Selected<'a> {
     pub(super) parents: Vec<&'a Node>,
     pub(super) nodes: &'a [Node],
@@ -175,9 +179,9 @@ impl<'a> Site<'a> {
         (from <= to && !cut).then(|| Selected { parents: chain, nodes: &all[from..=to], bytes: (start, end) })
     }
 
-    /// Returns the innermost list around the cursor that has one of these operators, and before it
-    /// the nodes around that list. Returns `None` if there is none, or if one of the nodes or an
-    /// element of the list is guarded (`#+`, `#-`).
+    /// Returns the innermost list around the cursor that has one of these operators, preceded by
+    /// the nodes around that list, outermost first. Returns `None` if there is no such list, or if
+    /// one of the returned nodes or an element of the list is guarded (`#+`, `#-`).
     pub(super) fn nearest(&self, operators: &[&str]) -> Option<Vec<&'a Node>> {
         let mut chain = self.chain();
         let is = |node: &&Node| {
@@ -195,7 +199,8 @@ impl<'a> Site<'a> {
     }
 
     /// Returns an unused name: `wanted`, followed by a number if the form, its bindings or the
-    /// global names have that name. With `variable`, uses as an operator do not count.
+    /// global names already contain `wanted`. If `variable` is true, uses as an operator are
+    /// ignored.
     pub(super) fn fresh(&self, wanted: &str, variable: bool) -> String {
         fn has(form: &Form, list: &[Node], name: &str, variable: bool) -> bool {
             list.iter().enumerate().any(|(index, node)| {
@@ -219,7 +224,8 @@ impl<'a> Site<'a> {
         edits
     }
 
-    /// Returns a word in upper case if the form's operator is in upper case, else as it is.
+    /// Returns a word in upper case if the form's operator is written in upper case, and unchanged
+    /// otherwise.
     pub(super) fn cased(&self, word: &str) -> String {
         let head = self.form.nodes.first().and_then(|node| node.children.first());
         let written = head.map(|head| self.form.text(head)).unwrap_or_default();
@@ -227,7 +233,7 @@ impl<'a> Site<'a> {
         if upper { word.to_uppercase() } else { word.to_owned() }
     }
 
-    /// Returns the text of the form between two places, in bytes.
+    /// Returns the text of the form between two byte offsets.
     pub(super) fn between(&self, start: usize, end: usize) -> &'a str {
         self.form.source.get(start..end).unwrap_or_default()
     }

@@ -32,9 +32,9 @@ pub trait Compiler: Send + Sync {
 /// The result of compiling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Verification {
-    /// There is no finding that was not there before.
+    /// There is no new finding.
     Unchanged,
-    /// There is a new finding, of which this is the message of the first.
+    /// There is a new finding. This is the message of the first one.
     NewFinding(String),
     /// Nothing was compiled, for this reason.
     NotCompiled(String),
@@ -50,7 +50,7 @@ pub(super) enum Accepted {
 }
 
 impl Accepted {
-    /// Returns true if a message reports this finding.
+    /// Returns true if a message of the compiler reports this finding.
     fn is_told_by(&self, message: &str) -> bool {
         match self {
             Accepted::StructureFunction(function) => {
@@ -120,7 +120,7 @@ pub(super) fn forms_before(changed: &[Vec<ChangedPackage>], index: usize) -> Str
 }
 
 /// Compiles the new text, and the old one if its findings are not known. Findings in the forms
-/// before the new text do not count.
+/// before the new text are ignored.
 pub(super) async fn verify(
     compiler: &impl Compiler,
     (uri, path): (&str, Option<PathBuf>),
@@ -161,10 +161,10 @@ fn complete(report: CheckReport) -> Result<Vec<Diagnostic>, String> {
     }
 }
 
-/// Returns the message of the compiler's first finding, of at least the severity of a style
-/// warning, that occurs more often than before and is not accepted. Findings of lint rules do not
-/// count, since they are about style. A message about a changed top-level form may show forms that
-/// differ from those shown before.
+/// Returns the message of the first finding of the compiler that occurs more often than before, is
+/// at least a style warning and is not accepted. Findings of lint rules are ignored, because they
+/// are about style. Two messages about a changed top-level form are the same if they differ only in
+/// the forms that they quote.
 fn first_new(
     (old, before): (&str, &[Diagnostic]),
     (text, after): (&str, &[Diagnostic]),

@@ -21,9 +21,9 @@ pub enum Kind {
     Reads,
     /// A method is specialized on the class.
     Specializes,
-    /// Any other: in quoted data, declarations, exports.
+    /// Any other mention: in quoted data, declarations, exports.
     Mentions,
-    /// The name of a definition; no reference.
+    /// The name of a definition, which is not a reference.
     Defines,
 }
 
@@ -44,7 +44,7 @@ impl Kind {
         Kind::CHOICES.iter().find(|(kind, _)| *kind == self).map_or("defines", |(_, word)| word)
     }
 
-    /// Returns the kind that a word of the image means.
+    /// Returns the kind for a word of the image, or [`Kind::Mentions`] for an unknown word.
     pub fn of(word: &str) -> Kind {
         Kind::CHOICES.iter().find(|(_, known)| *known == word).map_or(Kind::Mentions, |(kind, _)| *kind)
     }
@@ -99,8 +99,8 @@ fn holds(form: &Form, nodes: &[Node], key: &str) -> bool {
     })
 }
 
-/// Returns true if an atom has the name. Most atoms are told apart by their last letters, without
-/// reading them as symbols.
+/// Returns true if an atom has the name. Atoms whose last characters differ from the key are
+/// excluded first, without parsing them as symbols.
 fn is_named(form: &Form, node: &Node, key: &str) -> bool {
     let (written, key_bytes) = (form.text(node), key.as_bytes());
     let is_plain = written.is_ascii() && !written.contains(['|', '\\']);
@@ -126,11 +126,11 @@ enum Reading {
     Template,
     /// Quoted data.
     Data,
-    /// Code that the reader skips whatever the features are.
+    /// Code that the reader always skips, independently of the features.
     Skipped,
 }
 
-/// Returns true for a form behind `#+nil`, `#+(or)` or `#-(and)`, which disable code.
+/// Returns true if `written` begins with `#+nil`, `#+(or)` or `#-(and)`, which disable code.
 fn is_skipped(written: &str) -> bool {
     let mut rest = written.split_whitespace();
     let guard: String = rest.by_ref().take(2).collect::<String>().to_lowercase();
@@ -218,9 +218,9 @@ impl<'a> Walk<'a> {
             Some(Namespace::Function) => Some((Kind::Calls, true)),
             Some(Namespace::Variable) if self.is_place(0) => Some((Kind::Sets, false)),
             Some(Namespace::Variable) => Some((Kind::Reads, false)),
-            // A standard operator, for which the scopes have no space.
+            // A standard operator, to which the scopes assign no namespace.
             None if self.heads_a_form(node) && self.is_standard(node) => Some((Kind::Calls, true)),
-            // Evaluated by the reader, in any place.
+            // `#.name`, which the reader evaluates wherever it is.
             _ if self.form.written(node).starts_with("#.") => Some((Kind::Reads, false)),
             _ => Some((Kind::Mentions, false)),
         }

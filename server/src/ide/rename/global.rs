@@ -1,7 +1,7 @@
-//! Renaming of global names: a symbol of a package of the workspace, in all files, loaded or not.
-//! Names that the standard derives from it, such as a structure's functions, are renamed with it.
-//! Names that a macro may derive from it, and quoted mentions, are unsure changes, which a person
-//! must decide.
+//! Renaming of global names. A symbol of a package of the workspace is renamed in all files, loaded
+//! or not. Names that the standard derives from it, such as those of a structure's functions, are
+//! renamed with it. Quoted mentions, and names that a macro may derive from it, become unsure
+//! changes, about which a person must decide.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,7 +69,7 @@ pub async fn rename<B: Backend>(
         let why = if locked { "is locked" } else { "is none of the workspace's" };
         return Refusal::of(format!("{} is a symbol of the package {owner}, which {why}.", named.name));
     }
-    // Of what a user's macro defined, the image knows the kind.
+    // The image knows the kinds of the definitions that a user's macro made.
     let by_macro = kinds.iter().any(|kind| is_definer(kind));
     if let Some(facts) = known.facts.filter(|facts| by_macro && facts.package.as_deref() == Some(home.as_str())) {
         kinds.extend(facts.kinds.into_iter().filter(|kind| Thing::of_kind(kind).is_some()));
@@ -115,7 +115,7 @@ pub async fn rename<B: Backend>(
         refuse_taken_name(cursor, &index, &packages, target).await?;
     }
     let old: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-    // A package definition may write a name in another case than the code does.
+    // A package definition may write a name in another case than the code.
     let designated = named_symbols::at(&cursor.document, cursor.offset).is_some();
     let as_defined = as_defined(&index, &packages, &home, &name).filter(|_| designated);
     let old_as_written = as_defined.as_ref().or(slot_as_written.as_ref()).unwrap_or(&named.name);
@@ -179,14 +179,14 @@ fn slot_of_accessor(
     }
 }
 
-/// Returns the operator of the innermost form around the cursor that defines something by a user's
-/// macro, if no other form with an operator is between it and the list of the name.
+/// Returns the operator of the innermost form with an operator around the cursor, if this operator
+/// is a user's defining macro. A list whose first element is the name itself is skipped.
 fn users_definition_at<B: Backend>(cursor: &Cursor<B>) -> Option<String> {
     let form = Form::at(&cursor.document, cursor.offset)?;
     let around = form.around(Span { start: cursor.offset, end: cursor.offset });
     let operators: Vec<String> =
         around.iter().filter(|node| node.is_list()).map(|node| form.operator(node).unwrap_or_default()).collect();
-    // The name may head its list.
+    // The name may be the first element of its list.
     let heads = around.last().is_some_and(|name| form.name(name) == operators.last().cloned());
     let mut outer = operators.into_iter().rev().skip(usize::from(heads));
     outer.find(|operator| !operator.is_empty()).filter(|operator| is_users_definer(operator))
@@ -244,9 +244,9 @@ fn defined_symbol(written: &str) -> Option<names::Symbol> {
     names::symbol(symbol_of(written)?)
 }
 
-/// Refuses a new name that is in use. The name is in use if it is defined, inherited or a symbol of
-/// COMMON-LISP in the symbol's home package, if it is another symbol in a package that sees the old
-/// one, or if it is defined in the image.
+/// Refuses a new name that is in use. A name is in use in three cases: in the symbol's home
+/// package, it is defined, inherited or a symbol of COMMON-LISP; in a package to which the old
+/// symbol is accessible, it is another symbol; in the image, it is defined.
 async fn refuse_taken_name<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -295,7 +295,7 @@ async fn refuse_taken_name<B: Backend>(
     if !shadows && from != target.home {
         return Refusal::of(format!("{} is in the package {} already: it comes from {from}.", target.new, target.home));
     }
-    // In the packages that see the old name, the new name must not conflict with another symbol.
+    // The new name must not be another symbol in a package to which the old symbol is accessible.
     for user in packages.seeing(&target.home, &target.name) {
         let other = packages.home(&user.name, &new.name);
         let own = index.files.iter().flat_map(|file| &file.definitions).find(|one| {

@@ -1,5 +1,6 @@
 //! Renaming of local names. The text gives possible sets of occurrences. The image expands the form
-//! before and after the change, and so proves for which set nothing else changes its meaning.
+//! before and after the renaming of each set. This shows for which set nothing else changes its
+//! meaning.
 
 mod changes;
 mod macros;
@@ -104,7 +105,7 @@ struct LocalName<'a> {
     /// The name as the reader reads it.
     key: String,
     new: &'a str,
-    /// The index of the binding, if the scopes have one.
+    /// The index of the name's binding, if the scopes have one.
     bound: Option<usize>,
     /// The macros around the name that may bind it.
     around: Vec<String>,
@@ -114,15 +115,15 @@ struct LocalName<'a> {
 
 /// The sets of occurrences that are compared.
 struct Variants {
-    /// The sets. If the scopes have the binding, the first is its set.
+    /// The sets. If the scopes have a binding of the name, the first is the set of its occurrences.
     all: Vec<Spans>,
-    /// The sets without occurrences of other bindings.
+    /// The range of the sets without occurrences of other bindings.
     narrow: Range<usize>,
 }
 
 impl LocalName<'_> {
     /// Returns the sets of occurrences that the name may have. `hidden` is true if the text has
-    /// mentions whose meaning it does not show.
+    /// mentions of the name whose meaning it does not show.
     fn variants(&self, hidden: bool) -> Variants {
         let (form, scopes) = (self.form, self.scopes);
         let sites = sites(form, &self.key);
@@ -156,13 +157,14 @@ impl LocalName<'_> {
         }
     }
 
-    /// Decides for a form whose meaning no set keeps. Returns true if the occurrences that the
-    /// scopes have are renamed all the same, and false if the name is not local.
+    /// Decides for a name if no set keeps the meaning of the form, or the form cannot be expanded.
+    /// Returns true if the occurrences that the scopes have are renamed all the same, and false if
+    /// the name is not local.
     ///
     /// # Errors
     /// The reason why the name is not renamed.
     fn settle_without(&self, compared: Result<Compared, ImageError>) -> Result<bool, Refusal> {
-        // The reason why the image cannot tell.
+        // The reason why the image could not compare the sets.
         let why = match &compared {
             Ok(compared) => compared.why_not().map(str::to_owned),
             Err(error) => Some(error.to_string()),
@@ -203,8 +205,9 @@ fn unknown_mention(form: &Form, scopes: &Scopes, index: usize) -> Option<String>
     form.nodes.iter().find_map(|node| hidden.first(node))
 }
 
-/// Returns the first set with which nothing else changes its meaning, and true if a macro uses the
-/// name as data there. Such a set is returned only if `with_data` is true.
+/// Returns the index of the first set whose renaming changes the meaning of nothing else, and true
+/// if a macro uses the name as data there. A set with such a use is returned only if `with_data` is
+/// true.
 fn pick(compared: &Compared, narrow: Range<usize>, with_data: bool) -> Option<(usize, bool)> {
     if compared.why_not().is_some() {
         return None;

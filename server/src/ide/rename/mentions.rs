@@ -33,16 +33,16 @@ fn is_in_type_specifier(around: &Around) -> bool {
 
 /// Returns true if a name is an argument of a user's defining macro, or heads a list that is one,
 /// or is in such a list of lists: `b`, `c` and `d` in `(define-thing a b (c 1) ((d 2)))`. Each of
-/// them may be a slot, a type or code. Macros that define functions or variables by their names
-/// have code there.
+/// them may be a slot, a type or code. Macros whose own names say that they define functions or
+/// variables are not included, because their arguments are code.
 fn in_users_definition(around: &Around) -> bool {
     let outer = around.operators.iter().rev().skip(usize::from(around.head));
     let mut named = outer.skip_while(|operator| operator.is_empty());
     named.next().is_some_and(|operator| is_users_definer(operator))
 }
 
-/// Returns true if an operator is a user's defining macro, and not named like one of a function or
-/// variable.
+/// Returns true if an operator is a user's defining macro whose name does not say that it defines
+/// functions or variables.
 pub(super) fn is_users_definer(operator: &str) -> bool {
     is_definer(operator)
         && kind_of(operator) == operator
@@ -73,13 +73,13 @@ pub(super) struct Mentions<'a> {
     pub(super) targets: &'a [Target],
     /// The keywords that are named after a slot.
     pub(super) keywords: &'a [Keyword],
-    /// The old name as written at the cursor.
+    /// The old name as written at the cursor. Its case decides that of the new name.
     pub(super) old_as_written: &'a str,
     pub(super) options: Options,
-    /// Set if a slot that shares its symbol with something that keeps the name is used in another
-    /// package, by an export.
+    /// Set to true if a slot is used in another package through an export, and the slot's symbol
+    /// also names something that keeps its name.
     pub(super) exported_slot: Option<&'a AtomicBool>,
-    /// Package definitions name both symbols of such a slot.
+    /// True if package definitions must name both the old and the new symbol of such a slot.
     pub(super) both: bool,
 }
 
@@ -89,7 +89,7 @@ struct Around {
     /// The operators of the lists around, outermost first.
     operators: Vec<String>,
     quoted: bool,
-    /// True if the node is quoted code that a macro returns.
+    /// True if the node is in quoted code that a macro returns.
     expansion: bool,
     /// True if the node is in a quoted type specifier that `deftype` returns.
     of_type: bool,
@@ -118,7 +118,7 @@ const BY_FEATURES: &str = "The features (#+, #-) decide in which package it is r
 /// The reason why a quoted mention is unsure.
 const QUOTED: &str = "It is quoted here: it may be data.";
 
-/// The reason why a mention of which the text does not tell what it means is unsure.
+/// The reason why a mention is unsure if the text does not tell what it means.
 const UNKNOWN: &str = "It may mean something else here: a name that a macro binds, or data.";
 
 impl Mentions<'_> {
@@ -147,7 +147,9 @@ impl Mentions<'_> {
             found.changes.sort_by_key(|change| change.span);
             found.changes.dedup_by_key(|change| change.span);
             let meant: Vec<Change> = found.changes.iter().filter(|change| !is_kept(change)).cloned().collect();
-            // A macro called `with-...` seems to bind a name, and one with another name does not.
+            // A macro called `with-...` is assumed to bind names, and one with another name is not.
+            // The check is therefore repeated without the bindings of operators with the old and
+            // new names.
             let of_another_name = || {
                 let before = Scopes::without(&form, &renamed);
                 keeps_meanings_without(&form, &before, &meant, &renamed)
@@ -202,7 +204,7 @@ impl Mentions<'_> {
         }
     }
 
-    /// Returns the target that an atom denotes, and the reason why that is unsure, if it is.
+    /// Returns the target that an atom denotes, and the reason why it is unsure, if any.
     fn target(&self, found: &Found<'_>, node: &Node) -> Option<(&Target, Option<String>)> {
         let written = found.form.text(node);
         let symbol = names::symbol(written).filter(|_| !written.starts_with('#'))?;
@@ -290,7 +292,7 @@ impl Mentions<'_> {
             let thing = thing.or(defined.and_then(Thing::of_kind)).or(by_place);
             let word = match (thing, defined) {
                 (Some(thing), _) if target.keeps(thing) => Some(thing.word()),
-                // By the operator of a user's macro.
+                // The operator of a user's macro defines it.
                 (None, Some(kind)) if target.kept.contains(kind) => Some("definition of its own"),
                 _ => None,
             };
@@ -298,7 +300,7 @@ impl Mentions<'_> {
                 found.changes.push(plain(Some(kept(word))));
                 return;
             }
-            // Only where the slot is known to be meant.
+            // The slot is renamed without doubt only where it is known to be meant.
             if target.is_slot() && !thing.is_some_and(|thing| target.is(thing)) && role != Some(Role::Symbol) {
                 found.changes.push(plain(Some(if around.quoted { QUOTED } else { UNKNOWN }.into())));
                 return;
@@ -314,7 +316,8 @@ impl Mentions<'_> {
         } else {
             match space {
                 _ if in_slots && target.is_slot() => None,
-                // The slot or the other thing of the same symbol, of which one keeps the name.
+                // Either the slot or the other thing with the same symbol may be meant, and one of
+                // them keeps the name.
                 _ if (target.is_slot() && !(target.is_function() && target.kept.is_empty())
                     || target.keeps(Thing::Slot))
                     && in_users_definition(around) =>
@@ -322,7 +325,8 @@ impl Mentions<'_> {
                     Some(UNKNOWN)
                 }
                 Some(Namespace::Function) if target.is_function() || target.guess.is_some() => None,
-                // No local block has the name, so it is that of the function's definition.
+                // No local block has the name. The block is therefore that of the function's
+                // definition.
                 Some(Namespace::Block) if target.is_function() => None,
                 Some(Namespace::Variable) if target.is_variable() => None,
                 Some(Namespace::Variable) if target.is_type() && declared => None,
@@ -335,15 +339,16 @@ impl Mentions<'_> {
         found.changes.push(plain(unsure.map(str::to_owned)));
     }
 
-    /// Notes that a slot is used in another package, where an export makes its symbol known.
+    /// Records that a slot is used in another package, to which an export makes its symbol
+    /// available.
     fn note_slot(&self, found: &Found<'_>, target: &Target, written: &str) {
         if !written.contains("::") && found.here.iter().any(|here| *here != target.home) {
             self.exported_slot.iter().for_each(|seen| seen.store(true, Ordering::Relaxed));
         }
     }
 
-    /// For a slot in a pair `(var slot)` of `with-slots` whose new name is `var`, the span of the
-    /// pair and the variable as written, which can replace the pair.
+    /// Returns the replacement for a slot in a pair `(var slot)` of `with-slots`, if the slot's new
+    /// name is `var`: the span of the pair, and the variable as written.
     fn slot_pair(&self, found: &Found<'_>, node: &Node, target: &Target) -> Option<(Span, String)> {
         if !target.is_slot() {
             return None;
@@ -359,8 +364,9 @@ impl Mentions<'_> {
         plain.then(|| (*around, variable.to_owned()))
     }
 
-    /// The change of a designator, and the reason why it is unsure. Where a slot and something that
-    /// keeps its name have the symbol, both names may be needed.
+    /// Returns the span and the text of the change of a designator, and the reason why it is
+    /// unsure, if any. Both names may be needed if the symbol names a slot and something that keeps
+    /// its name.
     fn exported(
         &self,
         found: &Found<'_>,

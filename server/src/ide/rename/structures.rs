@@ -1,5 +1,5 @@
-//! Names that are derived from those of a structure and its slots: the accessors, also those of
-//! structures that include it, and the keywords of constructors.
+//! Names that are derived from those of a structure and its slots: accessors, including those of
+//! structures that include it, and keywords of constructors.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::ide::index::{Indexed, Packages, Snapshot};
 use crate::text::definitions::StructureNaming;
 use crate::text::names;
 
-/// A keyword of the calls of a constructor, or of `#S`, which gets a new name.
+/// A keyword that gets a new name, in the calls of a constructor or in `#S`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Keyword {
     /// The home package of the constructor, or of the structure in `#S`.
@@ -17,11 +17,11 @@ pub(super) struct Keyword {
     pub constructor: String,
     /// The number of arguments before the keywords.
     pub positional: usize,
-    /// The name of the keyword, as the reader has it.
+    /// The old name of the keyword, as by `symbol-name`.
     pub name: String,
     /// The new name, as typed.
     pub new: String,
-    /// True for a keyword in `#S`.
+    /// True if the keyword is in `#S`.
     pub literal: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Structures<'a> {
     all: Vec<(&'a Indexed, &'a StructureNaming)>,
 }
 
-/// The kind of definition that makes a function without writing the function's name.
+/// A definition from which the name of a function is derived.
 pub(super) enum Maker {
     /// A slot, whose accessor it is: the structure, the prefix of its accessors, and the slot.
     Slot { structure: String, prefix: String, slot: Box<Target> },
@@ -50,7 +50,7 @@ impl<'a> Structures<'a> {
     }
 
     /// Returns the home package and the name of the symbol that `written` denotes in the package of
-    /// a definition.
+    /// the definition `one`.
     fn symbol(&self, one: &Indexed, written: &str) -> Option<(String, String)> {
         let symbol = names::symbol(written)?;
         let here = one.package.as_deref().unwrap_or("COMMON-LISP-USER");
@@ -61,7 +61,8 @@ impl<'a> Structures<'a> {
         Some((self.packages.home(&package, &symbol.name), symbol.name))
     }
 
-    /// Returns the home package of a name that the definition makes without writing it.
+    /// Returns the home package of a name that is not written in the definition `one` but derived
+    /// from it.
     fn home(&self, one: &Indexed, name: &str) -> String {
         self.packages.home(one.package.as_deref().unwrap_or("COMMON-LISP-USER"), name)
     }
@@ -104,8 +105,8 @@ impl<'a> Structures<'a> {
         bare.any(|(one, _)| self.has_slot(one, target) && self.home(one, &target.name) == target.home)
     }
 
-    /// Returns the accessors of a structure that gets a new name, if their prefix is made of its
-    /// name.
+    /// Returns the accessors of a structure that gets the name `new`, with their new names. There
+    /// are none if their prefix is not derived from the structure's name.
     pub(super) fn prefixed(&self, one: &Indexed, new: &str) -> Vec<Target> {
         let Some(naming) = one.naming.as_ref().filter(|naming| naming.prefix_by_name) else { return Vec::new() };
         let mut slots: Vec<(String, String)> = self.slots(one).into_iter().collect();
@@ -134,7 +135,7 @@ impl<'a> Structures<'a> {
         found
     }
 
-    /// Returns the definition that makes a function without writing the function's name.
+    /// Returns the definition from which a function's name is derived.
     pub(super) fn maker(&self, home: &str, name: &str) -> Option<Maker> {
         self.all.iter().find_map(|(one, naming)| {
             if self.home(one, name) != home {
@@ -178,7 +179,7 @@ fn function(home: String, name: String, new: &str) -> Target {
     }
 }
 
-/// Returns the symbol name to which the reader converts a name as written.
+/// Returns the `symbol-name` of a symbol as written.
 fn read(written: &str) -> String {
     names::symbol(written).map_or_else(|| written.to_uppercase(), |symbol| symbol.name)
 }

@@ -28,10 +28,10 @@ pub(super) struct Mention {
     pub(super) whole: Span,
     /// The name as written.
     pub(super) written: String,
-    /// The name as the reader reads it.
+    /// The name after the case conversion of the reader.
     pub(super) meant: String,
     pub(super) role: Role,
-    /// True for a string.
+    /// True if the name is written as a string.
     pub(super) string: bool,
     /// The package in whose definition the name occurs.
     pub(super) within: Option<String>,
@@ -179,8 +179,8 @@ fn string(form: &Form, node: &Node, around: &[(&Node, usize)]) -> Option<Mention
     Some(Mention { span, whole: node.span, written, meant, role, string: true, within: within(form, around) })
 }
 
-/// Returns the part of `around` from a package definition on, or `None` if the place is in no such
-/// definition.
+/// Returns the part of `around` that begins with a package definition, or `None` if the place is in
+/// no such definition.
 fn definition<'a, 'b>(form: &Form, around: &'b [(&'a Node, usize)]) -> Option<&'b [(&'a Node, usize)]> {
     let is =
         |(list, _): &(&Node, usize)| form.operator(list).is_some_and(|operator| DEFINERS.contains(&operator.as_str()));
@@ -193,8 +193,8 @@ fn within(form: &Form, around: &[(&Node, usize)]) -> Option<String> {
     list.children.get(1).and_then(|name| crate::ide::index::designated(form, name))
 }
 
-/// Returns true if symbols are unevaluated names at a place: in `in-package` and package
-/// definitions.
+/// Returns true if symbols at a place are names that are not evaluated: in `in-package` and in
+/// package definitions.
 fn is_read(form: &Form, around: &[(&Node, usize)]) -> bool {
     let in_package = around.last().is_some_and(|(list, _)| form.operator(list).as_deref() == Some("in-package"));
     in_package || definition(form, around).is_some()
