@@ -21,10 +21,10 @@ use crate::text::scopes::Scopes;
 /// The maximum number of callees of one definition.
 const MAX_CALLEES: usize = 300;
 
-/// Calls of or by an item.
+/// The calls of an item by one definition, or by an item of one definition.
 #[derive(Debug)]
 pub struct Calls {
-    /// The other definition.
+    /// The caller or the callee.
     pub item: Item,
     /// The places of the calls in the caller's text, in order.
     pub places: Vec<Span>,
@@ -49,8 +49,9 @@ fn callable(kind: &str) -> bool {
     )
 }
 
-/// Returns the callable definitions of the global name at the cursor. In the name of a definition,
-/// returns only that definition, and for a generic function, not its methods.
+/// Returns the callable definitions of the global name at the cursor. If the cursor is in the name
+/// of a definition, returns only that definition. If the name is that of a generic function, its
+/// methods are left out.
 pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
     let Some(SymbolHere { span, written, package, designated }) = cursor.symbol_here() else { return Vec::new() };
     let form = Form::at(&cursor.document, cursor.offset);
@@ -77,8 +78,8 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
     found
 }
 
-/// The definitions and other forms that call a symbol, each with the places, in order.
-/// Calls `step` with the numbers of steps that are done and in all.
+/// Returns the definitions and other forms that call a symbol, each with the places, in order.
+/// Calls `step` with the number of finished steps and the number of all steps.
 pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named, step: Step<'_>) -> Vec<Calls> {
     let mut texts = context.texts();
     let name = super::definition_in_index::symbol_of(&named.name);

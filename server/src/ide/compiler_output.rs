@@ -17,7 +17,7 @@ pub struct CompilerReport {
     pub warnings: usize,
     /// The number of conditions of the type STYLE-WARNING.
     pub style_warnings: usize,
-    /// The number of conditions of the types ERROR, READ-ERROR and similar ones.
+    /// The number of conditions of all other types, such as ERROR and READ-ERROR.
     pub errors: usize,
     /// The number of notes.
     pub notes: usize,
@@ -120,8 +120,8 @@ pub fn split_compiler_output(text: &str) -> (String, CompilerReport) {
         return (text.to_owned(), report);
     }
     let mut kept = String::with_capacity(text.len().min(4096));
-    // True after a line of the compiler. Following lines of the form `;` or `;  ...`, and empty
-    // lines, then belong to its message.
+    // True after a line of the compiler. Empty lines and lines of the form `;` or `;  ...` then
+    // belong to its message.
     let mut inside = false;
     let mut form = "";
     let mut message: Option<String> = None;

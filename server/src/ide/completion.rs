@@ -1,5 +1,5 @@
 //! Completion of the name at a position, from the text and from the index of the image's names.
-//! Never waits for the image, except for the names of systems.
+//! Waits for the image only to complete the names of systems and features.
 
 mod constructors;
 mod files;

@@ -39,7 +39,7 @@ pub struct Description {
     #[serde(skip_serializing_if = "Option::is_none")]
     callers: Option<Vec<String>>,
     callees: Vec<String>,
-    /// The client that made the definition through Consort.
+    /// Sentences about the definitions that were made through Consort.
     #[serde(skip_serializing_if = "Option::is_none")]
     made_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,10 +60,10 @@ impl Description {
     }
 }
 
-/// Describes a symbol as written in `package`. If `callers` is `None`, no references are included.
-/// If it is empty, those that the compiler recorded are. Otherwise, the references of these kinds
-/// are, also those in code that is not loaded. Returns the data and the text. Files below
-/// `workspace` are named relative to it.
+/// Describes a symbol as written in `package`. `callers` selects the references in the answer: none
+/// if it is `None`, those that the compiler recorded if it is empty, and otherwise those of the
+/// given kinds, including references in code that is not loaded. Returns the data and the text.
+/// Files below `workspace` are named relative to it.
 ///
 /// # Errors
 /// See [`Backend::query`].

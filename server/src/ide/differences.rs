@@ -14,7 +14,7 @@ use crate::text::recorded_definitions::{self, Definition};
 /// The maximum number of symbols in one query for home packages.
 const MAX_SYMBOLS: usize = 500;
 
-/// The package of a text that names none.
+/// The package of a text without `in-package`.
 const PACKAGE: &str = "COMMON-LISP-USER";
 
 /// The difference of a form from the image.
@@ -49,9 +49,9 @@ pub struct Difference {
 }
 
 /// Returns the forms of a file's text that differ, in order. Only definitions that were evaluated,
-/// compiled or loaded through Consort are known, so a name that the image has from elsewhere does
-/// not differ. In a file of which the image has nothing, such as one for other Lisps, no form
-/// differs. `path` is the file, or `None` for a text without a file.
+/// compiled or loaded through Consort are known. A name that the image has from elsewhere therefore
+/// does not differ. If the image has no definition from the file, which may be one for other Lisps,
+/// no form differs. `path` is the file, or `None` for a text without a file.
 pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> Vec<Difference> {
     let defined = tokio::task::spawn_blocking(move || recorded_definitions::definitions(&text.to_string()));
     let Ok(defined) = defined.await else { return Vec::new() };
@@ -80,8 +80,7 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> V
                     };
                     compared(one, of_kind())
                 }
-                // An operator of the user's may make a symbol of any name, so the difference is
-                // unknown.
+                // A user's operator may make a symbol of any name, so the difference is not known.
                 None => one.is_standard().then_some(State::New),
             };
             states.push((one.clone(), state));
@@ -106,8 +105,8 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> V
     found
 }
 
-/// Returns the difference of a definition from the recorded ones of its name and kind. There is
-/// none for a method that is not among them, since the image may have it from elsewhere.
+/// Returns the difference of a definition from the recorded ones of its name and kind. A method
+/// that is not among them does not differ, because the image may have it from elsewhere.
 fn compared<'a>(one: &Definition, made: impl Iterator<Item = &'a RecordedDefinition>) -> Option<State> {
     // A method that an undo restored is known only by the name of its generic function.
     let method = one.method_in(PACKAGE);

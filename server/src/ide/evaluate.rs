@@ -20,8 +20,8 @@ pub struct Evaluation {
     pub stop: Option<u64>,
 }
 
-/// An evaluation as data for an agent, with the fields that are not empty, and always `values`. The
-/// references to the values are left out, because an agent inspects the values by `*`.
+/// An evaluation as data for an agent. Empty fields are left out, except `values`. The references
+/// to the values are left out too, because an agent inspects the values by `*`.
 #[derive(Serialize)]
 struct AgentFacts<'a> {
     status: EvalStatus,
@@ -124,8 +124,8 @@ impl Evaluation {
         (report, Some(full))
     }
 
-    /// Acts as [`Evaluation::split_compiler_output`], and adds the compiler's reports to the error
-    /// output as a few lines. Returns the original text if anything was removed.
+    /// Does the same as [`Evaluation::split_compiler_output`], and adds a summary of the compiler's
+    /// reports to the error output. Returns the original text if anything was removed.
     pub fn for_agent(&mut self) -> Option<String> {
         let (report, full) = self.split_compiler_output();
         let summary = report.summary();
@@ -155,7 +155,7 @@ impl From<EvalOutcome> for Evaluation {
             left = left.saturating_sub(clipped.text.chars().count());
             *part = Clipped { omitted: part.omitted + clipped.omitted, ..clipped };
         }
-        // The error for when the image gave none of its own.
+        // The error to report if the image reported none.
         let (kind, message) = match outcome.status {
             EvalStatus::Ok | EvalStatus::Stopped => {
                 outcome.error = None;

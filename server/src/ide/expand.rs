@@ -58,7 +58,7 @@ impl From<ExpandAnswer> for Facts {
     }
 }
 
-/// The expansions that are offered for a form.
+/// The expansion that is offered for a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offered {
     /// The expansion of the form's macro.
@@ -73,9 +73,9 @@ pub enum Offered {
 
 /// Returns the expansion to offer for the form at `offset`, or `None` if there is no form.
 ///
-/// The form may be a macro call unless its operator is a function or special operator that the
-/// image knows. A macro may be local or not yet loaded. An operator that the image does not know
-/// may thus be one. Without an image, every operator may be one.
+/// The form may be a macro call, unless the image knows its operator as a function or a special
+/// operator. An operator that the image does not know may be a local macro, or a macro that is not
+/// loaded yet. Without an image, every operator may be a macro.
 pub async fn offered<B: Backend>(backend: &B, document: &Document, offset: usize) -> Option<Offered> {
     let operator = operator_at(document, offset)?;
     let name = operator.name.rsplit(':').next().unwrap_or_default().to_uppercase();
@@ -85,7 +85,8 @@ pub async fn offered<B: Backend>(backend: &B, document: &Document, offset: usize
     };
     let mut found = backend.query(FindName { name: name.clone(), package }).await.unwrap_or_default();
     if !found.known_package {
-        // A package that is not loaded most likely uses COMMON-LISP.
+        // A package that is not loaded most likely uses COMMON-LISP. The name is therefore looked
+        // up in COMMON-LISP-USER.
         let package = "COMMON-LISP-USER".into();
         found = backend.query(FindName { name, package }).await.unwrap_or_default();
     }

@@ -80,13 +80,13 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     fixes
 }
 
-/// Returns the query to the image that is needed for fixes about a name.
+/// Returns the query to the image that is needed for fixes about a name, if there is one.
 pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<FindName> {
     names::question(document, item, first_package)
 }
 
-/// Returns the documents, not open in an editor, that define the packages that a name is about.
-/// Each has its URI.
+/// Returns the documents, not open in an editor, that define the packages to which a fix for a name
+/// may refer. Each has its URI.
 pub async fn closed_definers<B: Backend>(
     context: &Context<B>,
     document: &Document,

@@ -13,7 +13,7 @@ use crate::text::definitions::{self, Hint};
 /// The place of a frame whose code is from a file.
 #[derive(Debug)]
 pub enum FramePlace {
-    /// The span of the form, as exactly as it is known.
+    /// The span of the form, as exactly as the image knows it.
     Exact(Arc<Text>, Span),
     /// The form of a definition of the same name, because the text does not contain the form that
     /// was loaded.
@@ -25,8 +25,9 @@ pub enum FramePlace {
     Unknown,
 }
 
-/// Finds the places of the frames of a page, in their order; `None` for one whose code is from no
-/// file. Each text is read once and searched once for each form, on a thread for such work.
+/// Finds the places of the frames of a page, in their order. The place is `None` for a frame whose
+/// code is not from a file. Each text is read once, and searched once for each form, on a thread
+/// for blocking work.
 pub async fn places(page: &Frames, texts: &mut Texts) -> Vec<Option<FramePlace>> {
     let mut of_frames = Vec::new();
     for frame in &page.frames {
@@ -45,7 +46,7 @@ pub async fn places(page: &Frames, texts: &mut Texts) -> Vec<Option<FramePlace>>
     .await
 }
 
-/// Finds the place of a frame of a page, whose file has `text`.
+/// Finds the place of a frame of a page. `text` is the text of its file, if it can be read.
 fn place(frame: &Frame, page: &Frames, text: Option<Arc<Text>>, searches: &mut Searches) -> Option<FramePlace> {
     let known = frame.place.as_ref()?;
     known.file.as_ref()?;
@@ -55,7 +56,7 @@ fn place(frame: &Frame, page: &Frames, text: Option<Arc<Text>>, searches: &mut S
         let rope = text.document.text();
         match (loaded, span) {
             (Some((number, form, start)), Some((from, to))) => {
-                // Where the text had it when it was evaluated.
+                // The form's start when it was evaluated, as far as its line in the text is known.
                 let line = known.position.and_then(|position| rope.try_line_to_char(position.0.checked_sub(1)?).ok());
                 let near = line.map_or(start, |line| line.saturating_sub(from.saturating_sub(start)));
                 if let Some(at) = searches.find(text, (number, form), start, near) {
@@ -93,7 +94,8 @@ struct Searches {
 }
 
 impl Searches {
-    /// Finds the place of a form in a text: `start`, if it is there, else the nearest to `near`.
+    /// Finds the place of a form in a text. The place is `start` if the form is there, and
+    /// otherwise the nearest place to `near` that has the form.
     fn find(&mut self, text: &Arc<Text>, (number, form): (usize, &str), start: usize, near: usize) -> Option<usize> {
         let rope = text.document.text();
         let end = start + form.chars().count();
@@ -121,7 +123,7 @@ fn defined(text: &Text, wanted: &FrameDefinition) -> Option<Span> {
         ..Hint::default()
     };
     let place = definitions::locate(&text.document, &hint)?;
-    // Without a definition of that name, the place is that of another definition.
+    // If no definition has that name, `locate` returns the place of another definition.
     let name = text.document.text().slice(place.name.start..place.name.end).to_string();
     (definitions::key(&name) == hint.key).then_some(place.form)
 }

@@ -61,7 +61,7 @@ pub(super) struct Lookup<'a, B> {
     pub(super) context: &'a Context<B>,
     pub(super) index: &'a Snapshot,
     pub(super) texts: Texts,
-    /// True after the image has failed to answer. It is then not asked again.
+    /// True after the image has failed to answer. No further query is then sent.
     pub(super) unavailable: bool,
 }
 
@@ -70,7 +70,7 @@ impl<'a, B: Backend> Lookup<'a, B> {
         Lookup { context, index, texts: context.texts(), unavailable: false }
     }
 
-    /// Returns the image's knowledge of a symbol, or nothing if the image does not answer.
+    /// Returns what the image knows about a symbol, or nothing if the image does not answer.
     pub(super) async fn known(&mut self, named: &Named, want: &[SymbolPart]) -> Known {
         if self.unavailable {
             return Known::default();
@@ -95,7 +95,7 @@ impl<'a, B: Backend> Lookup<'a, B> {
                 let here = enclosing::at(&text.document, place.name.start);
                 let item = match here.filter(|here| here.selection == place.name && here.defined.is_some()) {
                     Some(here) => Item { kind: one.kind, ..Item::of(text, here) },
-                    // A slot's accessor, or the definition of another macro.
+                    // The accessor of a slot, or the definition of another macro.
                     None => {
                         Item { name: one.name, kind: one.kind, text, form: place.form, selection: place.name, symbol }
                     }

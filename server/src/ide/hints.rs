@@ -17,7 +17,7 @@ use crate::text::scopes::Scopes;
 const MIN_LITERALS: usize = 2;
 
 /// The maximum number of functions queried for one answer. Hints further down are computed when
-/// they are visible.
+/// they become visible.
 const MAX_FUNCTIONS: usize = 100;
 /// The maximum number of calls with hints in one answer.
 const MAX_CALLS: usize = 5_000;
@@ -64,7 +64,7 @@ pub async fn in_range<B: Backend>(
     shown
 }
 
-/// Returns the parameters of a function. They are empty if the name is unknown or not a function.
+/// Returns the parameters of a function, or none if the name is unknown or not a function's.
 async fn parameters<B: Backend>(backend: &B, name: &str, package: Option<&str>) -> Vec<String> {
     let known = backend.symbol(name, package, &[SymbolPart::Facts]).await;
     let facts = known.ok().and_then(|known| known.facts);
@@ -101,7 +101,8 @@ pub fn calls(document: &Document, range: Span) -> Vec<Call> {
                     list.map(|list| signature::parts(&list)).unwrap_or_default()
                 };
                 let all = known.entry(index).or_insert_with(read);
-                // One more than the arguments, because `&optional` is one of the elements.
+                // One more than the number of arguments, because `&optional` may be among the
+                // elements.
                 all.iter().take(arguments.len() + 1).cloned().collect()
             });
             found.push(Call { operator: form.text(head).to_owned(), parameters, arguments });

@@ -99,7 +99,7 @@ impl Manuals {
     }
 
     /// Returns the page about a name as written: a symbol of COMMON-LISP in any case, a format
-    /// directive (`~A`, `~:[`), a reader macro (`#'`), or a symbol of SBCL's with its package.
+    /// directive (`~A`, `~:[`), a reader macro (`#'`), or a symbol of SBCL with its package.
     pub fn page(&self, written: &str) -> Option<Page> {
         let name = written.trim();
         hyperspec::page(name).map(|page| self.hyperspec_page(page)).or_else(|| {

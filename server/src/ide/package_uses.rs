@@ -46,7 +46,7 @@ pub struct Definition {
 impl Definition {
     /// Returns the package definition in a top-level form, if the form is one.
     pub fn of(document: &Document, top: &TopForm) -> Option<Definition> {
-        // Most forms are no package definitions. Their first characters suffice to skip them.
+        // The first characters are enough to skip most forms, which are not package definitions.
         let start: String = document.text().slice(top.span.start..top.span.end).chars().take(40).collect();
         if top.fault.is_some() || !start.to_ascii_lowercase().contains("package") {
             return None;

@@ -27,7 +27,7 @@ pub struct PartialName {
 pub struct Local {
     /// The text to insert.
     pub label: String,
-    /// True if the name is called, not read.
+    /// True for the name of an operator, false for that of a variable.
     pub operator: bool,
     /// The kind of the name.
     pub detail: String,
@@ -115,8 +115,8 @@ fn part_at(document: &Document, offset: usize) -> (usize, String) {
     }
 }
 
-/// Returns the local bindings in force, and the names defined in this text, that match the typed
-/// part. The best come first.
+/// Returns the local bindings in force and the names defined in this text that match the typed
+/// part, best first.
 pub fn locals(document: &Document, offset: usize, context: &PartialName) -> Vec<Local> {
     let mut found = Vec::new();
     if context.typed.contains(':') {

@@ -59,7 +59,8 @@ impl Defined {
         Some(line_column(text.document.text(), place.form.start))
     }
 
-    /// Returns the definition's name in its file, or the start of the file if it has no name.
+    /// Returns the place of the definition's name, or the start of the file if that place is not
+    /// known.
     pub fn target(&self) -> Target {
         match &self.text {
             Some(text) => {
@@ -96,8 +97,7 @@ pub async fn defined(known: &Known, texts: &mut Texts) -> Vec<Defined> {
             }
         }
     }
-    // The image reports declarations of a name, too. They are shown only if there is nothing
-    // better.
+    // The image also reports declarations of a name. They are left out if there is a definition.
     if all.iter().any(|one| one.kind != "declaration") {
         all.retain(|one| one.kind != "declaration");
     }
@@ -130,8 +130,8 @@ fn hint<'a>(definition: &'a Definition, features: &'a [String]) -> Hint<'a> {
     }
 }
 
-/// Returns the definitions of a name as written: those that the image knows. Without an image, or
-/// if it knows none, returns those in the texts.
+/// Returns the definitions of a name as written that the image knows. If there are none, or there
+/// is no image, returns those in the texts.
 pub async fn defined_anywhere(
     known: Option<&Known>,
     written: &str,
@@ -162,8 +162,8 @@ pub async fn defined_where(
     found
 }
 
-/// The definitions of a name as written in the texts known so far, those in `package` first. Used
-/// without an image.
+/// Returns the definitions of a name as written in the texts known so far: those in `package` or,
+/// if there are none, all.
 pub async fn defined_in_texts(written: &str, package: Option<&str>, texts: &mut Texts) -> Vec<Defined> {
     let key = definitions::key(written);
     let mut found: Vec<(bool, Defined)> = Vec::new();
@@ -181,7 +181,7 @@ pub async fn defined_in_texts(written: &str, package: Option<&str>, texts: &mut 
         }
     }
     found.sort_by_key(|(elsewhere, one)| (*elsewhere, one.file.clone(), one.place.map(|place| place.form.start)));
-    // A name that is defined in this package is not the one of the same name in another.
+    // Definitions in other packages are left out if `package` has one.
     let here = found.iter().any(|(elsewhere, _)| !elsewhere);
     found.into_iter().filter(|(elsewhere, _)| !here || !elsewhere).map(|(_, one)| one).collect()
 }

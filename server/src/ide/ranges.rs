@@ -8,8 +8,8 @@ use crate::text::names::Symbol;
 use crate::text::position::Lines;
 use crate::text::tree::{Kind, NodeId, Path, ROOT, Tree};
 
-/// The maximum number of ranges around a place. It is limited because each range is nested in the
-/// next when they are sent. Of more, the smallest and the largest are kept.
+/// The maximum number of ranges around a place. Each range is nested in the next when they are
+/// sent, which limits their number. If there are more, the smallest ones and the largest are kept.
 const MAX_AROUND: usize = 100;
 
 /// Returns the ranges around a place, smallest first: the symbol or the string's text, the datum,
@@ -37,7 +37,7 @@ pub fn all_selections(tree: &Tree, places: &[usize]) -> Vec<Vec<Range<usize>>> {
 fn around(tree: &Tree, at: usize, path: &mut Path) -> Vec<Range<usize>> {
     path.go_to(tree, at, true);
     let nodes = &path.nodes;
-    // At a place right behind an atom, another datum may begin or end.
+    // At the end of an atom, another datum may begin or end.
     let atom = atom_before(tree, at).filter(|_| nodes.last().is_none_or(|id| tree.node(*id).kind != Kind::Atom));
     let kept = atom.map_or(nodes.len(), |atom| {
         let parent = tree.node(atom).parent;
@@ -75,7 +75,7 @@ pub fn atom_at(tree: &Tree, at: usize) -> Option<NodeId> {
 
 /// Returns the atom that ends at a place.
 fn atom_before(tree: &Tree, at: usize) -> Option<NodeId> {
-    // No other node begins within an atom.
+    // No node begins within an atom, so that the atom is the last node before its end.
     Some(tree.last_before(at)).filter(|id| tree.node(*id).kind == Kind::Atom && tree.node(*id).end == at)
 }
 
@@ -132,10 +132,10 @@ pub fn folds(tree: &Tree) -> Vec<Fold> {
     folds
 }
 
-/// Returns the occurrences of the symbol at a place, itself included, each with true for a
-/// definition. Strings and comments are skipped. Two names without package prefix are the same
-/// symbol. Otherwise their packages are compared. The package of a name without prefix is the
-/// package in force, which `package` returns for a place.
+/// Returns the occurrences of the symbol at a place, including the one at the place. The value with
+/// each is true for a definition. Strings and comments are skipped. Two names without package
+/// prefix are the same symbol. Otherwise their packages are compared. The package of a name without
+/// prefix is the package in force, which `package` returns for a place.
 pub fn occurrences(tree: &Tree, at: usize, package: impl Fn(usize) -> Option<String>) -> Vec<(Range<usize>, bool)> {
     let Some(target) = atom_at(tree, at) else { return Vec::new() };
     let Some(symbol) = tree.symbol(target) else { return Vec::new() };

@@ -17,7 +17,7 @@ use crate::text::position::{LineColumn, line_column};
 /// The maximum length in bytes of the lines that are shown for one place.
 const MAX_LINES_BYTES: usize = 1 << 16;
 
-/// A file as it is shown.
+/// A file or another source of code, as it is shown.
 #[derive(Debug, Clone)]
 pub struct Source<'a> {
     /// The display name of the source.
@@ -41,8 +41,8 @@ impl fmt::Debug for Terminal<'_> {
 }
 
 impl<'a> Terminal<'a> {
-    /// Creates a renderer. With `colour`, the output has ANSI escapes. `read` returns the text of
-    /// another file to which a diagnostic refers.
+    /// Creates a renderer. If `colour` is true, the output has ANSI escapes. `read` returns the
+    /// text of another file to which a diagnostic refers.
     pub fn new(colour: bool, width: Option<usize>, read: &'a dyn Fn(&Path) -> Option<Rope>) -> Terminal<'a> {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
         let renderer = renderer.decor_style(DecorStyle::Ascii).term_width(width.unwrap_or(140));
@@ -122,7 +122,7 @@ fn context<'a>(lines: Lines<'a, '_>, related: &Related, label: &'a str) -> Eleme
 }
 
 /// Returns the lines that a span covers, with the span marked, or only the place if the lines are
-/// long. Only these lines are passed on, so that the cost does not grow with the file.
+/// too long. The rest of the text is not passed on, so that the cost does not grow with the file.
 fn snippet<'a>(of: Lines<'a, '_>, span: Span, kind: AnnotationKind, label: Option<&'a str>) -> Element<'a> {
     let Lines { name, text, before } = of;
     let Some((lines, first_line, bytes)) = lines_of_span(text, span) else {

@@ -59,7 +59,8 @@ pub fn kinds(asked: Option<&str>) -> Result<Option<&'static [&'static str]>, Str
     }
 }
 
-/// Returns every definition of a name, and the answer of the contract. [`kinds`] describes `kinds`.
+/// Returns every definition of a name, and the answer of the contract. `kinds` is a result of
+/// [`kinds`].
 ///
 /// # Errors
 /// The image refuses the name or its package. There is no image, and no open text defines the name.

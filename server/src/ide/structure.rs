@@ -164,8 +164,8 @@ impl<'a> Broken<'a> {
         }
     }
 
-    /// Returns true if text follows directly after a string, as in `"a "b"`. The end of the string
-    /// is then the start of another.
+    /// Returns true if text follows directly after a string, as in `"a "b"`. The quotation mark at
+    /// its end is then taken for the start of another string.
     fn constituent_follows(&self, token: &Token) -> bool {
         let next = self.source.get(token.end..).and_then(|rest| rest.chars().next());
         token.kind == TokenKind::String && next.is_some_and(|next| next.is_alphanumeric() || "~.-:?!*+/".contains(next))
@@ -183,7 +183,7 @@ impl<'a> Broken<'a> {
         self.diagnostic(code, span, message, related.into_iter().collect(), Value::Null)
     }
 
-    /// Returns the byte of the `|` or `\` of the token in which the text ends.
+    /// Returns the byte offset of the `|` or `\` of the token in which the text ends.
     fn unterminated_at(&self) -> Option<usize> {
         let mut scanner = Scanner::inside(&self.source);
         scanner.by_ref().find(|token| matches!(token.unterminated, Unterminated::Bar | Unterminated::Escape))?;

@@ -51,13 +51,13 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Returns the texts with the open ones. If a file is open more than once, its last text
-    /// counts.
+    /// Creates the texts with the open ones. If a file is open more than once, the last of its
+    /// texts counts.
     pub fn of(open: Vec<OpenText>) -> Texts {
         Texts { open, known: HashMap::new(), links: HashMap::new() }
     }
 
-    /// All texts known so far: at first the open ones.
+    /// Returns all texts known so far. At first, these are the open ones.
     pub async fn known(&mut self) -> impl Iterator<Item = &Arc<Text>> {
         if !self.open.is_empty() {
             let open = std::mem::take(&mut self.open);
@@ -71,8 +71,8 @@ impl Texts {
         if let Some(known) = self.known.get(self.links.get(path).map_or(path, PathBuf::as_path)) {
             return known.clone();
         }
-        // A single thread does all file system queries: switching threads takes longer than most
-        // queries.
+        // All file system queries are done in one call on another thread, because the change of
+        // threads takes longer than most queries.
         let (wanted, open) = (path.to_owned(), std::mem::take(&mut self.open));
         let (opened, real, document) = blocking::run(move || {
             let opened = resolve(open);
@@ -103,7 +103,8 @@ fn resolve(open: Vec<OpenText>) -> HashMap<PathBuf, Option<Arc<Text>>> {
     known
 }
 
-/// A cache of files, as lookups of names read the same files again. The last one read is the last.
+/// A cache of the files that were read, because lookups of names read the same files again. The
+/// file that was read last is at the end.
 static READ: Mutex<Vec<Remembered>> = Mutex::new(Vec::new());
 /// The maximum number of files in the cache.
 const MAX_CACHED_FILES: usize = 64;
@@ -124,7 +125,7 @@ fn read(path: &Path) -> Option<Document> {
         return None;
     }
     let (stamp, bytes) = (FileStamp::of(&facts), facts.len());
-    // The cache is consistent between any two statements, as `lock` requires.
+    // The cache is in a consistent state at every statement, as `lock` requires.
     let lock = || lock(&READ);
     let same = |one: &Remembered| one.path == path && one.stamp.still_holds(&stamp);
     if let Some(known) = lock().iter().find(|one| same(one)) {

@@ -70,8 +70,8 @@ pub fn form_of(code: &str, package: &str) -> TriedForm {
     TriedForm { code: code.into(), package: package.into(), functions: functions(code) }
 }
 
-/// Returns the names of the functions that `defun` forms of the code define, as written, without
-/// those of the form `(setf name)`.
+/// Returns the names, as written, of the functions that `defun` forms of the code define. Names of
+/// the form `(setf name)` are left out.
 fn functions(code: &str) -> Vec<String> {
     let definitions =
         recorded_definitions::definitions(code).into_iter().filter(|definition| definition.kind == "function");
@@ -83,8 +83,8 @@ fn functions(code: &str) -> Vec<String> {
 }
 
 impl CandidateResult {
-    /// Returns the result of a trial. With `tests`, the code ran tests and returned two values: the
-    /// number of tests that passed, and the number of the others.
+    /// Returns the result of a trial. If `tests` is true, the code ran tests and returned two
+    /// values: the number of tests that passed, and the number of the others.
     pub fn of(label: String, trial: Trial, tests: bool) -> CandidateResult {
         let bounded = |outcome| Evaluation::from(outcome).outcome;
         let forms: Vec<EvalOutcome> = trial.forms.into_iter().map(bounded).collect();
@@ -179,7 +179,7 @@ impl CandidateResult {
             text += if text.is_empty() { "\n  Forms that ran: " } else { ", " };
             text += &format!("{name} {ran} of {forms}");
         }
-        // For a definition that was never called, the number 0 says enough.
+        // Missed forms are not listed for a definition that was never called.
         let entered = self.coverage.iter().filter(|one| one.ran > 0);
         let missed = entered.flat_map(|one| one.missed.iter().map(|missed| (&one.name, missed)));
         for (name, missed) in missed.take(MISSED) {

@@ -12,11 +12,11 @@ pub(in crate::ide) enum ExpectedName {
     Value,
     /// A type or class.
     Type,
-    /// A slot of a class. The name of the class is as written, if it is known.
+    /// A slot. The form that yields the instance is as written, if there is one.
     Slot(Option<String>),
     /// A declaration identifier or type.
     Declaration,
-    /// A loop keyword, with the keywords that fit best.
+    /// A loop keyword, with the keywords that fit the place best.
     Loop(Vec<&'static str>),
     /// Any name: in a quoted list, or where a form binds a new name.
     Any,
@@ -95,8 +95,8 @@ pub(in crate::ide) fn expected_name(form: &Form, start: usize, typed: bool) -> E
         }
         _ => {}
     }
-    // The list is no form, such as a list of bindings. Its position in the surrounding form
-    // decides.
+    // The list may not be a form but, for example, a list of bindings. Its position in the
+    // surrounding form decides.
     if let Some(place) = place {
         match (parent.as_str(), place) {
             ("defmethod", 2..) if is_lambda_list(above(1), list) => return ExpectedName::Value,

@@ -68,8 +68,8 @@ impl CandidateFacts<'_> {
     }
 }
 
-/// Keeps the `most` candidates with the best scores, and others with the same score as the last of
-/// these.
+/// Keeps the `most` candidates with the best scores, and those with the same score as the last of
+/// them.
 pub(super) fn keep_best<T>(found: &mut Vec<(T, f32)>, most: usize) {
     if found.len() > most && most > 0 {
         let (_, (_, least), _) = found.select_nth_unstable_by(most - 1, |(_, a), (_, b)| b.total_cmp(a));
@@ -148,8 +148,8 @@ fn use_score(known: &CandidateFacts, wanted: &ExpectedName) -> f32 {
     near + 4.0 * usual
 }
 
-/// Returns how usual a symbol of COMMON-LISP is in the role, as a power of two of its uses in some
-/// libraries.
+/// Returns how usual a symbol of COMMON-LISP is in the role: the binary logarithm of the number of
+/// its uses in some libraries.
 fn usual(name: &str, operator: bool) -> f32 {
     static USUAL: OnceLock<HashMap<&'static str, (f32, f32)>> = OnceLock::new();
     let usual = USUAL.get_or_init(|| {

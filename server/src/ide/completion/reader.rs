@@ -25,9 +25,9 @@ const OPERATORS: &str = "and or not";
 pub(super) enum Syntax {
     /// A character. The span begins with `#\`.
     Character(Span),
-    /// A feature. With `operator`, the operator of a feature expression.
+    /// A feature. If `operator` is true, the operator of a feature expression is expected.
     Feature { name: Span, operator: bool },
-    /// Syntax in which nothing has a name.
+    /// Syntax in which there are no names.
     Other,
 }
 
@@ -112,7 +112,7 @@ pub(super) async fn completions<B: Backend>(cursor: &Cursor<B>, syntax: Syntax) 
             let written: Vec<String> =
                 cursor.context.open().flat_map(features).filter(|one| !known.contains(one)).collect();
             let is_new = |one: &&str| !known.iter().chain(&written).any(|known| known == one);
-            // The name at the place itself also occurs in the texts.
+            // The name at the place itself is also in the texts. It is left out.
             let others = written.iter().map(String::as_str).filter(|one| *one != bare.to_lowercase());
             let texts = fitting(others, bare, prefix, "feature in a text");
             let usual = fitting(FEATURES.split_whitespace().filter(is_new), bare, prefix, "feature");

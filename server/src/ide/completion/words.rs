@@ -43,8 +43,8 @@ impl Used {
 pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<String, Used> {
     let text = document.text();
     let forms = document.scan().forms();
-    // The scan starts at a top-level form, so that strings and comments are recognized. In a very
-    // long form it starts within that form.
+    // The scan starts at a top-level form, so that strings and comments are recognized. If that
+    // form is very long, the scan starts within it.
     let from = offset.saturating_sub(MAX_CHARS_BEFORE);
     let first = forms.partition_point(|form| form.span.end < from);
     let from = match forms.get(first) {
@@ -88,8 +88,8 @@ pub(super) fn near(document: &Document, start: usize, offset: usize) -> HashMap<
     by_lower
 }
 
-/// Returns true if a token of at least two characters looks neither like a number nor like a
-/// dispatching macro character. Tokens that begin with `#:` count as names.
+/// Returns true for a token of at least two characters that looks neither like a number nor like a
+/// dispatching macro character. A token that begins with `#:` is a name.
 fn is_name(written: &str) -> bool {
     let first = written.bytes().next().unwrap_or(b'0');
     written.len() > 1

@@ -10,7 +10,7 @@ pub(in crate::ide) struct Definition {
     form: Form,
 }
 
-/// The clause to add.
+/// A name to add to a package definition, with the clause to which it belongs.
 pub(in crate::ide) enum Clause<'a> {
     /// The package in `(:use ... package)`.
     Use(&'a str),
@@ -24,7 +24,8 @@ impl Definition {
     /// Returns the definition of the package `name`, in upper case, in a document.
     pub(in crate::ide) fn find(document: &Document, name: &str) -> Option<Definition> {
         document.scan().forms().iter().filter(|form| form.fault.is_none()).find_map(|form| {
-            // The first characters are enough to skip most forms, which are no package definitions.
+            // The first characters are enough to skip most forms, which are not package
+            // definitions.
             let start: String = document.text().slice(form.span.start..form.span.end).chars().take(40).collect();
             if !start.to_ascii_lowercase().contains("package") {
                 return None;

@@ -110,7 +110,7 @@ fn declare(form: &Form, binder: &Binder, name: &str) -> Option<Fix> {
     let at = |byte: usize, text: String| {
         Fix::new(title.clone(), vec![Change { span: form.span_of(byte, byte), text }]).preferred()
     };
-    // There is a declaration of the same kind for other variables.
+    // A declaration of the same kind for other variables gets the name added.
     let mut specifiers = before[binder.body..].iter().flat_map(Node::elements);
     if let Some(same) =
         specifiers.find(|list| list.is_list() && form.operator(list).as_deref() == Some(binder.declaration))

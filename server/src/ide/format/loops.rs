@@ -40,8 +40,8 @@ const MAX_LINES_ABOVE: usize = 40;
 /// The maximum number of blanks after a word that are skipped.
 const MAX_BLANKS: usize = 500;
 
-/// Returns the column of a line of a `loop` that begins at `at`. `last` is the first byte of the
-/// last datum in the `loop` before the line.
+/// Returns the column of a line of a `loop` that begins at `at`. `last` is the start of the last
+/// datum in the `loop` before the line.
 pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usize {
     let tree = lines.tree;
     let node = tree.node(list);

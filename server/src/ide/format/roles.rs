@@ -1,5 +1,5 @@
-//! The role of every list of a text, computed in one pass. It consists of the list's operator, of a
-//! mark if a quote makes it data, and of its part in the list around it.
+//! The role of every list of a text, computed in one pass. It consists of the list's operator,
+//! whether a quote makes the list data, and the part that the list has in the list around it.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,8 @@ pub enum Role {
 /// The computed facts about a node.
 #[derive(Debug, Clone, Copy)]
 struct NodeFacts {
-    /// For a list, the index of its operator's name, from 1; 0 without an operator.
+    /// For a list, the number of its operator's name, from 1. It is 0 for a list without an
+    /// operator.
     operator: u32,
     /// True if a quote around the node makes it data.
     quoted: bool,

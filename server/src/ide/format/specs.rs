@@ -13,9 +13,9 @@ pub(super) enum Spec {
     Body,
     /// The next [`Spec`] applies to all further arguments.
     Rest,
-    /// A list, with its own column and the indentation of its elements.
+    /// A list, with a column for the list itself and the indentation of its elements.
     List(Option<usize>, &'static [Spec]),
-    /// By a special rule.
+    /// According to a special rule.
     By(Rule),
 }
 

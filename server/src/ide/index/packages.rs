@@ -8,7 +8,7 @@ use crate::text::designator;
 use crate::text::names;
 use crate::text::scanner::TokenKind;
 
-/// A package definition in a text. All names are symbol names, as the reader makes them.
+/// A package definition in a text. All names are as by `symbol-name` and `package-name`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageText {
     /// The name.
@@ -101,7 +101,8 @@ impl<'a> Packages<'a> {
         Packages { by_name }
     }
 
-    /// Returns the packages with one of the definitions replaced.
+    /// Returns the packages with the definition of the same name as `changed` replaced by
+    /// `changed`.
     pub fn with_replaced<'b>(&'b self, changed: &'b PackageText) -> Packages<'b> {
         let of_same =
             |(name, one): (&&'b str, &&'b PackageText)| (*name, if one.name == changed.name { changed } else { *one });

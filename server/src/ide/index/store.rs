@@ -64,12 +64,12 @@ impl Store {
         (last.snapshot.clone(), due)
     }
 
-    /// Updates the index and returns it. Blocks, since it reads the workspace's directories and the
-    /// files that have changed. An index whose computation was ended early is `cut`.
+    /// Updates the index and returns it. Blocks, because it reads the workspace's directories and
+    /// the files that have changed. The index is `cut` if its computation was cancelled.
     pub fn refreshed(&self, root: &Path, open: Vec<OpenText>) -> Snapshot {
         let (paths, cut) = lisp_files(root);
-        // Only one refresh runs at a time, since others would read the same files. Files that a
-        // refresh read before it was ended early are kept.
+        // Only one refresh runs at a time, because others would read the same files. Files that a
+        // refresh read before it was cancelled are kept.
         let mut kept = lock(&self.kept);
         let mut all: HashMap<PathBuf, Arc<FileEntry>> = HashMap::new();
         for (path, stamp) in paths {
@@ -130,7 +130,8 @@ impl Store {
                 let mut last = lock(&self.last);
                 std::mem::replace(&mut last.snapshot, made)
             };
-            // Dropping the last reference frees thousands of names, so it is done without the lock.
+            // The last reference is dropped without the lock, because that frees thousands of
+            // names.
             drop(before);
         }
         snapshot
@@ -142,8 +143,9 @@ fn is_lisp(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// Returns the Lisp files below a directory with their stamps, and true if there are more. Symbolic
-/// links, hidden files and directories, and `node_modules` are skipped.
+/// Returns the Lisp files below a directory with their stamps, and true if a limit was reached
+/// before all were found. Symbolic links, hidden files and directories, `node_modules`, and files
+/// of more than [`MAX_FILE_BYTES`] are skipped.
 fn lisp_files(root: &Path) -> (Vec<(PathBuf, FileStamp)>, bool) {
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let (mut found, mut directories, mut seen, mut bytes) = (Vec::new(), vec![root], 0, 0);

@@ -39,8 +39,8 @@ struct Candidate {
     names: Vec<String>,
 }
 
-/// Returns the definitions that nothing in the workspace mentions outside of themselves, in
-/// packages of the workspace that do not export them.
+/// Returns the definitions that nothing in the workspace mentions outside of themselves.
+/// Definitions that a package exports, or that are not in a package of the workspace, are left out.
 pub(super) fn unused_definitions(whole: &Whole) -> Vec<WorkspaceFinding> {
     // Roswell calls the `main` of a script (`.ros`).
     let script = whole.path.and_then(|path| path.extension()).is_some_and(|extension| extension == "ros");

@@ -147,9 +147,9 @@ impl Conditional<'_> {
         Ok(edits)
     }
 
-    /// Returns the edit that begins a `progn` around statements after a condition. It is on the
-    /// line of the statements if they are on one line. A comment above the first statement is
-    /// inside.
+    /// Returns the edit that begins a `progn` around statements after a condition. The statements
+    /// follow on the same line if they are on one line. A comment above the first statement becomes
+    /// a part of the `progn`.
     fn progn(&self, condition: &Node, first: &Node, last: &Node) -> Edit {
         let gap = self.site.between(condition.end(), first.start());
         let line = first_line(gap);
@@ -273,7 +273,7 @@ impl Conditional<'_> {
         kinds.then_some(edits)
     }
 
-    /// Returns the edit that writes the comments between `from` and a condition after the
+    /// Returns the edit that moves the comments between `from` and a condition to the end of the
     /// condition's line.
     fn comments_after_condition(&self, from: usize, condition: &Node, next: &Node) -> Option<Edit> {
         let site = self.site;

@@ -1,5 +1,5 @@
-//! Extraction of a variable for all equal forms. Each form is replaced by the variable, which is
-//! bound around the statements that contain the forms.
+//! Extraction of a variable for all equal forms. Each form is replaced by the variable. The
+//! variable is bound around the statements that contain the forms.
 
 use std::collections::HashSet;
 
@@ -206,7 +206,7 @@ fn statements<'a>(
     (step.place == Place::Body && parent.elements().iter().filter(between).all(plain)).then_some((step.child, last))
 }
 
-/// Refuses a place where a name in the form is not bound yet.
+/// Refuses a place at which a local name in the form is not bound yet.
 fn check_visible(site: &Site, node: &Node, at: &Node) -> Result<(), String> {
     let visible = site.scopes.visible(site.form.span_of(at.start(), at.start()).start);
     for (name, index) in locals(site, node) {

@@ -104,8 +104,8 @@ fn extract(site: &Site, selected: &Selected) -> Result<Vec<Edit>, String> {
     Ok(vec![definition, site.edit(start, end, call)])
 }
 
-/// Refuses code that has another meaning in a function of its own: operators of
-/// [`CONTEXT_DEPENDENT`], and exits to a block outside of the code.
+/// Refuses code that has another meaning in a function of its own. It contains operators of
+/// [`CONTEXT_DEPENDENT`] or exits to a block outside of the code.
 pub(super) fn check_movable(site: &Site, node: &Node, in_block: bool) -> Result<(), String> {
     if node.is_data() {
         return Ok(());
@@ -222,7 +222,7 @@ fn is_defined(site: &Site, name: &str) -> bool {
     !definitions::named(site.document, &definitions::key(name)).is_empty()
 }
 
-/// Returns a name for a definition: `wanted`, or `wanted` with a number if that is in use.
+/// Returns a name for a definition: `wanted`, or `wanted` with a number if `wanted` is in use.
 pub(super) fn unused_name(site: &Site, wanted: &str) -> String {
     unused_among(site, wanted, |name| !site.names.is_operator(name) && !is_defined(site, name))
 }

@@ -1,4 +1,4 @@
-//! The facts that refactorings need. They are gathered before any refactoring reads the text.
+//! The facts that refactorings need. They are collected before any refactoring examines the text.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -31,13 +31,13 @@ pub(super) struct Facts {
     macros: Macros,
     names: Names,
     pub(super) bodies: Bodies,
-    /// Other documents, by URI. The open ones come first, followed by those of the files that
-    /// define the package in force.
+    /// Other documents, by URI: first the open ones, then those of the files that define the
+    /// package in force.
     pub(super) others: Vec<(String, Document)>,
     /// The number of open documents in `others`.
     pub(super) open: usize,
-    /// The files that define the function named at the start of the selection, or the operator
-    /// there, and that are not open in an editor.
+    /// The texts of files that define the function named at the start of the selection, or the
+    /// operator there. Files that are open in an editor are not among them.
     closed_definers: Vec<Document>,
     index: Snapshot,
     /// The texts of [`Site::users`].
@@ -157,15 +157,15 @@ impl Facts {
     }
 }
 
-/// Returns the file of an open text, if it is in the index.
+/// Returns the path of an open text, if it is in the index.
 async fn path_of(index: &Snapshot, uri: &str) -> Option<PathBuf> {
     let path = crate::file_uri::path_of_uri(uri)?;
     let path = tokio::fs::canonicalize(&path).await.unwrap_or(path);
     index.files.iter().any(|file| file.path == path).then_some(path)
 }
 
-/// Returns the names that a refactoring asks the image about. They are the names in the form, the
-/// parts of these after the first hyphen, and the names that new variables and functions may get.
+/// Returns the names about which a refactoring queries the image: the names in the form, their
+/// parts after the first hyphen, and the names that new variables and functions may get.
 fn names_to_look_up(form: &Form) -> Vec<String> {
     const MAX_NAMES: usize = 2_000;
     fn visit(form: &Form, node: &Node, found: &mut std::collections::BTreeSet<String>) {
@@ -237,8 +237,8 @@ async fn macros_of_others<B: Backend>(
     found
 }
 
-/// Returns the files that define the function named at the start of the selection, or the operator
-/// there, and that are not open in an editor.
+/// Returns the texts of files that define the function named at the start of the selection, or the
+/// operator there. Files that are open in an editor are left out.
 async fn closed_definers<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,

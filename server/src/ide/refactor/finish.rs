@@ -1,5 +1,5 @@
-//! The text after a refactoring: the edits are applied and the touched lines indented. A result
-//! that lost a comment is refused.
+//! The text after a refactoring: the edits are applied, and the changed lines are indented. A
+//! result that lost a comment is refused.
 
 use std::collections::HashMap;
 
@@ -95,7 +95,7 @@ fn finish_one(
         return Err("its parentheses would not balance".into());
     }
     keeps_comments(&before, &tree)?;
-    // Indents all lines of each part but the first, whose indentation does not change.
+    // All lines of each part are indented, except the first, whose indentation does not change.
     let mut changes = Vec::new();
     for part in &parts {
         let line = |byte: usize| new[..byte].bytes().filter(|byte| *byte == b'\n').count();

@@ -98,7 +98,7 @@ fn without_docstring(body: &[Node]) -> &[Node] {
     }
 }
 
-/// Refuses code that would have another meaning outside of the function.
+/// Refuses code that would have another meaning outside of the function `name`.
 fn check_can_move(site: &Site, code: &[&Node], name: &str) -> Result<(), String> {
     fn leaves(form: &Form, node: &Node, name: &str) -> bool {
         let block = || node.children.get(1).and_then(|block| form.name(block));
@@ -160,7 +160,7 @@ fn visible_bindings(scopes: &Scopes, at: usize, name: &str) -> Vec<Span> {
 /// Returns the text that replaces a call.
 ///
 /// # Errors
-/// The reason, if the declarations of the function are about variables of two forms.
+/// The declarations of the function are about variables that two forms would bind.
 fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) -> Result<String, String> {
     let newline = site.newline;
     let declared = !function.declarations.is_empty();
@@ -227,7 +227,7 @@ fn written(site: &Site, own: &Site, function: &Function, bindings: &Bindings) ->
     Ok(bound_in("let", &first, bound_in(if then.len() > 1 { "let*" } else { "let" }, &then, code)))
 }
 
-/// Returns true if the arguments have the same meaning where the variables before them are bound.
+/// Returns true if each argument has the same meaning where the variables before it are bound.
 fn is_serial(site: &Site, own: &Site, arguments: &[&ArgumentBinding]) -> bool {
     fn values<'a>(bound: &ArgumentBinding<'a>) -> &'a [Node] {
         match bound.value {

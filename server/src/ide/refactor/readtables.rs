@@ -22,8 +22,8 @@ const VARIABLE: &str = "*readtable*";
 const LOOKING: [&str; 5] = ["get-macro-character", "get-dispatch-macro-character", "readtablep", "eq", "eql"];
 
 /// Returns the start of the first form up to `until` that may change how later text is read, and
-/// the operator or variable by which it does so. A definition changes nothing until it is called.
-/// The expansion of a macro may change how later text is read.
+/// the operator or variable with which it does so. A definition of a function changes nothing until
+/// the function is called. A macro may do so when it is expanded.
 pub(in crate::ide) fn first_reader(document: &Document, until: usize) -> Option<(usize, &'static str)> {
     let before = || document.scan().forms().iter().take_while(|top| top.span.start <= until);
     let mentions = |top: &TopForm| {
@@ -161,7 +161,8 @@ fn defined(form: &Form, definition: &Node) -> Option<String> {
 }
 
 /// Returns true if the variable at the end of a path is neither assigned nor given to a function
-/// that may change its value. A binding ends with its form, which was read before.
+/// that may change its value. A binding of the variable does not count, because it ends with its
+/// form, and the reader has read the whole form before.
 fn only_looks(form: &Form, path: &[&Node]) -> bool {
     let [before @ .., around, variable] = path else { return false };
     let place = around.children.iter().position(|child| std::ptr::eq(child, *variable)).unwrap_or_default();
@@ -175,7 +176,7 @@ fn only_looks(form: &Form, path: &[&Node]) -> bool {
     match operator.as_str() {
         "setf" | "setq" => place > 0 && place % 2 == 0,
         "defvar" | "defparameter" => place > 1,
-        // The second argument is overwritten.
+        // `copy-readtable` changes its second argument.
         "copy-readtable" => place == 1,
         operator if LOOKING.contains(&operator) => true,
         _ => place == 0 && is_binding(),

@@ -64,8 +64,8 @@ fn slots<'a>(site: &Site<'a>, class: &Class<'a>, structure: &Structure<'a>) -> R
     }
 }
 
-/// Refuses a structure that a class cannot replace. It includes another or is included in one, has
-/// other options, or is written as `#S(...)` in an open text.
+/// Refuses a structure that a class cannot replace, because it includes another or is included in
+/// one, has other options, or is written as `#S(...)` in one of the texts at hand.
 fn refuse_what_differs(site: &Site, class: &Class, structure: &Structure) -> Result<(), String> {
     for (option, arguments) in structure.named_options(site.form) {
         match option.as_str() {

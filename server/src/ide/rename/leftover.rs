@@ -1,5 +1,5 @@
-//! Definitions that are in the image but in no text any more, such as those of a renamed name. They
-//! do not prevent another definition from getting the name.
+//! Definitions that are in the image but no longer in any text, such as those of a renamed name.
+//! They do not prevent another definition from being given the name.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(super) async fn is_left_over<B: Backend>(
     let known = cursor.context.symbol(written, Some(home), &[SymbolPart::Definitions]).await.unwrap_or_default();
     let features = known.features.as_deref().unwrap_or_default();
     let mut texts = cursor.context.texts();
-    // A user's macro may derive the name from another one, which it gets as an argument.
+    // A user's macro may derive the name from another one, which is its argument.
     let lower = symbol.name.to_lowercase();
     let makes = |one: &&Indexed| one.kind() == one.operator && lower.contains(one.key.as_str());
     for definition in &known.definitions {
@@ -51,8 +51,9 @@ pub(super) async fn is_left_over<B: Backend>(
             .filter(|one| place.is_some_and(|place| place.start <= one.form.start && one.form.end <= place.end))
             .copied()
             .collect();
-        // If the form from which the image has the definition defines the target now, it was
-        // renamed there. Otherwise an edit has moved that form, and it may be any form of the file.
+        // If the form from which the image has the definition now defines the target, the target
+        // was renamed there. Otherwise an edit may have moved that form, so that any form of the
+        // file may be meant.
         let was_renamed_there = there.iter().any(|one| defines(one, target, packages))
             && is_at_or_unknown(cursor, target, definition).await;
         let forms = if was_renamed_there { there } else { of_file };
@@ -74,8 +75,8 @@ fn defines(one: &Indexed, target: &Target, packages: &Packages<'_>) -> bool {
     symbols.any(|symbol| denotes(&symbol, one.package.as_deref(), packages, &target.home, &target.name))
 }
 
-/// Returns true if the image does not know the target's present name, or has a definition of it
-/// from the place of `definition`.
+/// Returns true if the image has no definition of the target's present name, or has one from the
+/// place of `definition`.
 async fn is_at_or_unknown<B: Backend>(cursor: &Cursor<B>, target: &Target, definition: &Definition) -> bool {
     let name = names::as_written(&target.name);
     let want = [SymbolPart::Definitions];
@@ -89,8 +90,8 @@ async fn is_at_or_unknown<B: Backend>(cursor: &Cursor<B>, target: &Target, defin
 
 /// Returns true if the image's package `name` is left over. The caller has checked that no file
 /// defines a package of that name. `real` is the package's name in the image. If `name` is only a
-/// nickname, a file must define `real`. Otherwise files of the workspace must have defined the
-/// package.
+/// nickname, a file must define the package `real`. Otherwise the files that defined the package in
+/// the image must be in the workspace.
 pub(super) async fn is_package_left_over<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
@@ -114,7 +115,8 @@ pub(super) async fn is_package_left_over<B: Backend>(
     !files.is_empty()
 }
 
-/// Returns true if a file is in the workspace, by its own name or by the name with links resolved.
+/// Returns true if a file is in the workspace, under this path or under its path with links
+/// resolved.
 async fn is_of_workspace(index: &Snapshot, file: &Path) -> bool {
     let real = tokio::fs::canonicalize(file).await.unwrap_or_else(|_| file.to_owned());
     index.files.iter().any(|one| one.path == file || one.path == real)

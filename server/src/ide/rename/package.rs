@@ -1,7 +1,7 @@
 //! Renaming of packages, nicknames and local nicknames in all files of a workspace, loaded or not.
-//! It changes package definitions, `in-package`, prefixes, and arguments of standard functions that
-//! take a package. Other strings and symbols with the name are unsure changes, about which a person
-//! decides.
+//! Package definitions, `in-package`, prefixes, and arguments of standard functions that take a
+//! package are changed. Other strings and symbols with the name become unsure changes, about which
+//! a person must decide.
 
 mod designators;
 
@@ -19,20 +19,20 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::{cancellation, names};
 
-/// The names of packages that every Common Lisp has. No other package may get one of them.
+/// The names of packages that every Common Lisp has. No other package may be given one of them.
 const STANDARD: [&str; 5] = ["COMMON-LISP", "CL", "KEYWORD", "COMMON-LISP-USER", "CL-USER"];
 /// The current package of a text without an `in-package` form.
 const USER: &str = "COMMON-LISP-USER";
 
 /// A renaming of a package's name.
 struct Renamed<'a> {
-    /// The old name, as the reader converts it.
+    /// The old name, after the case conversion of the reader.
     old: &'a str,
     /// The old name, as written at the cursor.
     old_as_written: &'a str,
     /// The new name, as typed.
     new: &'a str,
-    /// The package whose definition has the name, if it is a local nickname.
+    /// The package in whose definition the local nickname is, if the name is a local nickname.
     owner: Option<String>,
 }
 
@@ -43,7 +43,7 @@ fn mention_at(document: &Document, offset: usize) -> Option<Mention> {
     found.into_iter().find(|one| one.role != Role::Data && one.whole.start <= offset && offset <= one.span.end)
 }
 
-/// Returns the name of a package at a place, as a client offers it for editing.
+/// Returns the name of a package at a place, for a client that asks for the new name.
 pub(super) fn named(document: &Document, offset: usize) -> Option<Named> {
     let found = mention_at(document, offset)?;
     Some(Named { span: found.span, name: found.written.clone(), written: found.written })
@@ -117,7 +117,7 @@ pub(super) async fn rename<B: Backend>(
 }
 
 /// Refuses to rename a package of a package-inferred system, because ASDF derives the file's name
-/// from the package's name.
+/// from that of the package.
 fn refuse_package_inferred_system(index: &Snapshot, name: &str) -> Result<(), Refusal> {
     let Some((_, rest)) = name.split_once('/') else { return Ok(()) };
     let rest = rest.to_lowercase();

@@ -152,8 +152,8 @@ impl Places {
         }
     }
 
-    /// Records the roles in a slot of a class, condition or structure: a name, or a list with it
-    /// first.
+    /// Records the roles in a slot of a class, condition or structure. The slot is a name, or a
+    /// list that begins with the name.
     fn slot(&mut self, form: &Form, slot: &Node) {
         let (name, options) = match slot.kind {
             Kind::List => (slot.children.first(), slot.children.get(1..).unwrap_or_default()),

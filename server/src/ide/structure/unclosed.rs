@@ -1,9 +1,9 @@
 //! Detection of the lists that are never closed. It uses the indentation, which is right more often
 //! than the parentheses.
 //!
-//! A line inside a list is indented beyond the list's `(`. The first line that is not shows the
-//! lists that should have been closed before it. If the indentation contradicts the parentheses,
-//! the lists that are open at the end are reported.
+//! A line inside a list is indented beyond the list's `(`. The first line that is indented less
+//! shows which lists should have been closed before it. If the indentation contradicts the
+//! parentheses, the lists that are open at the end are reported.
 
 use serde_json::json;
 
@@ -33,7 +33,7 @@ struct Missing {
     /// The innermost of the lists.
     innermost: Open,
     count: usize,
-    /// The byte at which `)` is missing: behind the last token before the place.
+    /// The byte offset at which `)` is missing: after the last token before the place.
     at: usize,
 }
 
@@ -77,7 +77,8 @@ fn depth_at_end(broken: &Broken<'_>) -> usize {
     })
 }
 
-/// Returns the places that the indentation shows, or `None` if it contradicts the parentheses.
+/// Returns the places that follow from the indentation, or `None` if it contradicts the
+/// parentheses.
 fn by_indentation(broken: &Broken<'_>, total: usize) -> Option<Vec<Missing>> {
     let mut open: Vec<Open> = Vec::new();
     let mut found: Vec<Missing> = Vec::new();
@@ -131,8 +132,8 @@ fn at_the_end(broken: &Broken<'_>) -> Vec<Missing> {
     innermost.map(|innermost| Missing { innermost, count: open.len(), at: last_end }).into_iter().collect()
 }
 
-/// The lines and columns of the bytes of a form. Bytes are queried in ascending order. A tab
-/// advances to the next multiple of 8, as in Emacs.
+/// A conversion from the bytes of a form to lines and columns. Bytes must be queried in ascending
+/// order. A tab advances to the next multiple of 8, as in Emacs.
 struct Places<'a> {
     source: &'a str,
     byte: usize,
