@@ -12,7 +12,7 @@ use crate::model::image::ImageError;
 /// The default maximum number of symbols.
 const LIMIT: usize = 50;
 
-/// The names that are searched for.
+/// A search for symbols by their names.
 #[derive(Debug, Clone, Default)]
 pub struct AproposQuery {
     /// A part of the name, in any case.

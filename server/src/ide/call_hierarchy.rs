@@ -21,7 +21,7 @@ use crate::text::scopes::Scopes;
 /// The maximum number of callees of one definition.
 const MAX_CALLEES: usize = 300;
 
-/// The calls of an item by one definition, or by an item of one definition.
+/// The calls of an item by one caller, or the calls by an item of one callee.
 #[derive(Debug)]
 pub struct Calls {
     /// The caller or the callee.

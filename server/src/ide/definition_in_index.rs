@@ -16,10 +16,10 @@ pub struct Named {
     pub package: Option<String>,
 }
 
-/// The symbol that a name means, as far as the texts show.
+/// The symbol that a name denotes, as far as the texts declare it.
 #[derive(Debug)]
 pub struct TextSymbol {
-    /// The name as the reader reads it.
+    /// The name, as by `symbol-name`.
     name: String,
     /// The name of the setf function for comparison, and the name itself.
     keys: [String; 2],
@@ -33,7 +33,8 @@ impl TextSymbol {
         TextSymbol::within(&index.packages(), named)
     }
 
-    /// Acts as [`TextSymbol::of`], for a caller that has the packages of the index already.
+    /// Does the same as [`TextSymbol::of`], for a caller that already has the packages of the
+    /// index.
     pub fn within(packages: &Packages<'_>, named: &Named) -> TextSymbol {
         let written = symbol_of(&named.name);
         let key = definitions::key(written);
@@ -56,7 +57,7 @@ pub(super) fn symbol_of(written: &str) -> &str {
     inner.split_whitespace().next_back().unwrap_or(written)
 }
 
-/// Returns the definitions of a symbol with a kind that is wanted, in the order of the files.
+/// Returns the definitions of a symbol whose kind is wanted, in the order of the files.
 pub fn indexed<'a>(
     index: &'a Snapshot,
     meant: &TextSymbol,

@@ -7,7 +7,7 @@ use crate::shown;
 /// The facts about a name that a description shows.
 #[derive(Debug, Default)]
 pub struct Described<'a> {
-    /// The image's knowledge of the name.
+    /// The data of the image about the name.
     pub known: Option<&'a Known>,
     /// The locations of the name's definitions.
     pub defined: &'a [Defined],
@@ -31,7 +31,7 @@ pub fn signature(operator: &str, lambda_list: &[String]) -> String {
 pub fn markdown(described: &Described<'_>) -> Option<String> {
     let known = described.known?;
     let mut parts = Vec::new();
-    // A keyword that names a package denotes the package.
+    // A keyword is not described if a package has the same name. The package is described instead.
     let means = |facts: &&Facts| match facts.kinds.as_slice() {
         [] => false,
         [only] => only != "keyword" || known.package.is_none(),
@@ -82,8 +82,7 @@ fn code(facts: &Facts) -> String {
     shown::fenced("lisp", &lines.join("\n"))
 }
 
-/// Returns the kinds and the package, such as `generic function, compiler macro · CL-PPCRE
-/// (exported)`.
+/// Returns the kinds and the package, such as `generic function · CL-PPCRE (exported)`.
 pub fn kinds_and_package(facts: &Facts) -> String {
     let package = match (&facts.package, facts.external) {
         (Some(package), true) => format!(" · {} (exported)", shown::code_span(package)),

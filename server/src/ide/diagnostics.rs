@@ -138,9 +138,9 @@ impl Findings {
             .collect();
     }
 
-    /// Sets the compiler's findings for the current text. They come from a chain
-    /// (`crate::checker::chain`), which does not report the lint rules' findings, so those stay.
-    /// The findings of a running check will replace these.
+    /// Sets the compiler's findings for the current text. They come from a chain of check processes
+    /// (docs/wire.md, "A chain"), which does not report the lint rules' findings, so that those
+    /// stay. The findings of a running check will replace these.
     pub fn answered(&mut self, document: &Document, diagnostics: Vec<Diagnostic>) {
         let scan = document.scan();
         self.compiled.retain(|found| found.diagnostic.is_of_rule());

@@ -5,8 +5,8 @@ use super::edit_forms::Edits;
 use crate::image::api::symbols::SymbolPart;
 use crate::text::recorded_definitions;
 
-/// Sentences that say whether the image has the file's current definitions, each after a space;
-/// empty if unknown.
+/// Returns sentences about whether the image has the file's current definitions, each after a
+/// space. Definitions for which this is not known are left out.
 pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
     let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let (mut old, mut same, mut none) = (Vec::new(), Vec::new(), Vec::new());
@@ -14,7 +14,7 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
     for (edit, content) in edits.each.iter().zip(&edits.contents) {
         let package = edit.package.clone();
         let Some(made) = recorded_definitions::definitions(content).into_iter().next() else { continue };
-        // The last of two edits of one form counts.
+        // If two edits are of the same form, the last one counts.
         wanted.retain(|(_, other)| (&other.kind, &other.name, &other.method) != (&made.kind, &made.name, &made.method));
         wanted.push((package, made));
     }
@@ -30,7 +30,7 @@ pub async fn image_has<B: Backend>(backend: &B, edits: &Edits) -> String {
             .map(|package| backend.definitions_on_record(package, &facts.name))
             .unwrap_or_default();
         let latest = through_consort.iter().find(|one| one.kind == made.kind && one.method == made.method_in(&package));
-        // The text of a long form is clipped.
+        // The recorded text of a long form is clipped and cannot be compared.
         let is_whole = |text: &str| text.chars().count() < recorded_definitions::TEXT;
         if latest.is_some_and(|latest| {
             latest.digest == made.digest || is_whole(&made.text) && squeezed(&latest.text) == squeezed(&made.text)

@@ -29,8 +29,8 @@ pub fn at(document: &Document, offset: usize) -> Option<Enclosing> {
     Finder::default().at(document, offset)
 }
 
-/// Finds the definitions around many places. It keeps the data of one top-level form, so that
-/// several places in the same form are best looked up in succession.
+/// Finds the definitions around many places. The data of the last top-level form is kept. Places in
+/// the same form are therefore best looked up in succession.
 #[derive(Debug, Default)]
 pub struct Finder {
     last: Option<(Document, Form, Vec<Defined>)>,

@@ -1,5 +1,5 @@
 //! Selection of the form to evaluate at a place, and its value as a comment below it. Offsets are
-//! in bytes, but in functions that take a [`Document`] in characters.
+//! bytes. In functions that take a [`Document`], they are characters.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub fn up_to(document: &Document, offset: usize) -> Option<Span> {
     Some(Span { start: 0, end: last.span.end })
 }
 
-/// Returns true for a form after a guard that is never true, in one of the guard's usual spellings.
+/// Returns true if `written` begins with a guard that is never true, in one of its usual spellings.
 fn is_disabled(written: &str) -> bool {
     disabling_prefix_length(written) > 0
 }
@@ -57,8 +57,8 @@ pub fn disabling_prefix_length(written: &str) -> usize {
     })
 }
 
-/// Returns the form that ends at a place, or else the one that begins or lies around it, or else
-/// the one before it or the list around it.
+/// Returns the form that ends at a place. If none ends there, returns the form that begins there or
+/// lies around the place, and otherwise the form before the place or the list around it.
 pub fn form(tree: &Tree, at: usize) -> Option<Range<usize>> {
     let path = tree.path(at, false);
     let container = *path.iter().rev().find(|id| matches!(tree.node(**id).kind, Kind::List | Kind::Root))?;
@@ -96,7 +96,7 @@ pub fn comment(text: &str, form: &Range<usize>, values: &[String]) -> (Range<usi
     }
     let mut end = form.end + rest.trim_end_matches('\r').len();
     let mut first = true;
-    // Skips the line breaks and comment lines of the previous evaluation.
+    // The comment of the previous evaluation is replaced too.
     loop {
         let below = text[end..].strip_prefix("\r\n").or_else(|| text[end..].strip_prefix('\n'));
         let Some(line) = below.map(|below| below.split('\n').next().unwrap_or_default()) else { break };

@@ -7,7 +7,7 @@ use super::places::Defined;
 use super::texts::Texts;
 use crate::text::definitions::{self, Place};
 
-/// Returns the places that define the function with a name as written in a package.
+/// Returns the places that define the function with this name. The name is as written in a package.
 pub(super) async fn find<B: Backend>(context: &Context<B>, named: &Named, texts: &mut Texts) -> Vec<Defined> {
     let index = context.texts_index().await;
     let meant = TextSymbol::of(&index, named);
@@ -17,7 +17,7 @@ pub(super) async fn find<B: Backend>(context: &Context<B>, named: &Named, texts:
         let Some(text) = texts.get(&file.path).await else { continue };
         let (kind, name) = match one.operator.as_str() {
             "defstruct" => ("function", one.name),
-            // The option of the slot, after the slot's name.
+            // The name is in an option of the slot, after the slot's own name.
             _ => {
                 let mentions = definitions::mentions(&text.document, one.form, &key);
                 ("generic function", mentions.last().copied().unwrap_or(one.name))

@@ -94,12 +94,12 @@ async fn global<B: Backend>(cursor: &Cursor<B>, here: &SymbolHere, manuals: &Man
     if defined.is_empty() {
         defined = generated_functions::find(context, &named, &mut texts).await;
     }
-    // The texts may not determine the package of a name.
+    // The package of a name is not always known from the texts. The names are then compared alone.
     if defined.is_empty() {
         defined = places::defined_in_texts(written, package.as_deref(), &mut texts).await;
     }
     let Some(one) = defined.first() else {
-        // The image does not know declarations and the like, and it may be absent.
+        // The image does not know declaration identifiers and the like, and there may be no image.
         let page = manuals.hyperspec_page(hyperspec::page_of_symbol(written)?);
         let syntax = standard_syntax::of(written).unwrap_or(written);
         return Some(format!("{}\n\n{}", shown::fenced("lisp", syntax), link(&page)));

@@ -24,7 +24,8 @@ pub struct Snapshot {
     pub files: Vec<Arc<FileEntry>>,
     /// The workspace's directory; `None` for the index of some texts alone.
     pub root: Option<PathBuf>,
-    /// True if there are more files than are indexed.
+    /// True if the index is incomplete, because there are more files than are indexed, or because
+    /// its computation was cancelled.
     pub cut: bool,
 }
 
@@ -40,9 +41,8 @@ impl Snapshot {
         Snapshot { files, root: None, cut: false }
     }
 
-    /// Returns the files in which a name, as the reader reads it, is written anywhere, even in
-    /// strings and comments. Names are compared by hash, so that a returned file may not mention
-    /// the name.
+    /// Returns the files that contain a name, even if only in strings and comments. The name is
+    /// compared without regard to case and by its hash, so that a returned file may not contain it.
     pub fn mentioning<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Arc<FileEntry>> + 'a {
         let hash = entry::word_hash(name);
         self.files.iter().filter(move |file| file.word_hashes.binary_search(&hash).is_ok())

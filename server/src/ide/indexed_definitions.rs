@@ -16,7 +16,7 @@ pub(super) struct Found {
     pub(super) lambda_list: Option<String>,
 }
 
-/// Returns the definitions of the symbol that a name means, in the order of the files.
+/// Returns the definitions of the symbol that a name denotes, in the order of the files.
 pub(super) async fn find<B: Backend>(context: &Context<B>, named: &Named, texts: &mut Texts) -> Vec<Found> {
     let index = context.texts_index().await;
     let meant = TextSymbol::of(&index, named);

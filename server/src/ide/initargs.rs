@@ -6,9 +6,9 @@ use crate::text::datum::{Form, symbol_name};
 use crate::text::definitions::{self, ClassParts, class_parts};
 use crate::text::document::Document;
 
-/// Returns the class, as written, if the current argument may be the name of one of its
-/// initialization arguments, and the names already given. Such calls are
-/// `(make-instance 'class ...)`, `(error 'condition ...)` and the like.
+/// Returns the class, as written, to which a call such as `(make-instance 'class ...)` or `(error
+/// 'condition ...)` passes initialization arguments, and the names of those already given. Returns
+/// `None` if the current argument cannot be such a name.
 pub fn class(site: &CallSite) -> Option<(String, Vec<String>)> {
     let operator = symbol_name(&site.operator)?;
     let at = match operator.as_str() {
@@ -33,7 +33,8 @@ fn definition(class: &str, document: &Document) -> Option<ClassParts> {
     Some(class_parts(&Form::of(document, one.span), one.span, &one.operator))
 }
 
-/// Names of a class definition (initialization arguments or slots), and the superclasses.
+/// The names of initialization arguments or slots in a class definition, and the names of the
+/// superclasses.
 pub type ClassNames = (Vec<String>, Vec<String>);
 
 /// Returns the initialization arguments of the slots of a class that the text defines, and its

@@ -10,8 +10,8 @@ use crate::text::document::Document;
 use crate::text::scopes::{Namespace, Scopes, Shorthand};
 
 /// Returns the places of the local name at `offset`, in order. Returns none for a special variable,
-/// for a name that also names something else (`x` behind `&key`), for a name that a macro may use
-/// unseen, and for a name that is not spelled the same everywhere.
+/// and for a name that also names something else (`x` after `&key`). Also returns none if a macro
+/// may use the name without the text showing it, or if the name is not spelled the same everywhere.
 pub fn places(document: &Document, offset: usize) -> Vec<Span> {
     let mut spans = linked_spans(document, offset).unwrap_or_default();
     let written = |span: &Span| document.text().slice(span.start..span.end);

@@ -1,13 +1,12 @@
-//! The page of a manual about a name, with the image's knowledge of the package of a symbol.
+//! The page of a manual about a name. The image is queried for the package of a symbol.
 
 use super::context::Backend;
 use super::manuals::{Manuals, Page};
 use crate::image::api::symbols::SymbolPart;
 use crate::shown;
 
-/// Returns the page about a name as written, as [`Manuals::page`] does. A symbol without a prefix
-/// is looked up in the image, too, which knows the package of the symbol, such as SB-EXT for
-/// `run-program`.
+/// Returns the page about a name as written, as [`Manuals::page`] does. If there is none, the
+/// symbol's package is queried from the image, such as SB-EXT for `run-program`.
 pub async fn find<B: Backend>(backend: &B, manuals: &Manuals, name: &str, package: Option<&str>) -> Option<Page> {
     if let Some(page) = manuals.page(name) {
         return Some(page);

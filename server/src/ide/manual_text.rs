@@ -13,7 +13,8 @@ pub fn read(file: &Path) -> Option<String> {
     Some(plain(&decode(bounded_file::read(file, MAX_BYTES).ok()?)))
 }
 
-/// Converts HTML to plain text: without tags, and with line breaks where a browser has them.
+/// Converts HTML to plain text. Tags are removed, and line breaks inserted where a browser has
+/// them.
 fn plain(html: &str) -> String {
     let mut out = String::new();
     let mut rest = html;

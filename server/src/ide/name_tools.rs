@@ -32,7 +32,7 @@ impl NameOperation {
 }
 
 /// Returns up to `count` recorded calls of traced functions with numbers greater than `after`. If
-/// `clear`, all recorded calls are deleted afterwards.
+/// `clear` is true, all recorded calls are deleted afterwards.
 ///
 /// # Errors
 /// See [`Backend::query`].

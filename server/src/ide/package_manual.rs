@@ -70,8 +70,8 @@ fn entry(text: &mut String, symbol: &SymbolFact) {
     }
 }
 
-/// Returns a documentation string, indented. The lines after the first lose the blanks that all of
-/// them begin with.
+/// Returns a documentation string, indented. The white space with which all lines after the first
+/// begin is removed.
 fn indented(documentation: &str) -> String {
     let mut lines = documentation.trim_end().lines();
     let first = lines.next().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use crate::text::datum::{Form, Node};
 
-/// Standard functions that return T or NIL and nothing else, in SBCL.
+/// Standard functions that return only T or NIL in SBCL.
 const PREDICATES: [&str; 45] = [
     "/=",
     "<",
@@ -51,7 +51,7 @@ const PREDICATES: [&str; 45] = [
     "zerop",
 ];
 
-/// Returns true if a form is a call of a function that returns T or NIL and nothing else.
+/// Returns true if a form is a call of a function that returns only T or NIL.
 pub(super) fn is_predicate(form: &Form, node: &Node) -> bool {
     node.is_list() && form.operator(node).is_some_and(|name| PREDICATES.contains(&name.as_str()))
 }

@@ -1,5 +1,5 @@
-//! `lisp-read-file` on a text. Returns its top-level forms, each on one line, or in full if a
-//! pattern matches, or its lines unchanged.
+//! `lisp-read-file` on a text. Returns its top-level forms, or its lines unchanged. Each form is on
+//! one line, or complete if its name matches a pattern.
 
 use serde::Serialize;
 
@@ -59,7 +59,7 @@ pub fn names_any(text: &str, pattern: &str) -> bool {
     all.iter().zip(selectors(&all, &tree)).any(|(form, name)| pattern.accepts(&name) || pattern.accepts(&form.name))
 }
 
-/// Returns a form on one line: enough to identify it, and `...` for the rest.
+/// Returns the beginning of a form on one line, which identifies the form, and `...` for the rest.
 fn head(tree: &Tree, outer: NodeId) -> String {
     const WIDE: usize = 100;
     let node = tree.node(tree.unguarded(outer));
@@ -77,7 +77,7 @@ fn head(tree: &Tree, outer: NodeId) -> String {
     }
     shown.push('(');
     let operator = tree.operator(tree.unguarded(outer)).unwrap_or_default();
-    // The name and the lambda list (after the qualifiers), for other forms the part that fits.
+    // The shown part ends with the lambda list. For other forms, it contains the elements that fit.
     let most = if operator == "defmethod" { 6 } else { 3 };
     for (index, id) in tree.elements(tree.unguarded(outer)).enumerate() {
         let text = tree.text_of(id).split_whitespace().collect::<Vec<_>>().join(" ");

@@ -7,9 +7,9 @@ use super::hyperspec;
 use super::name_index::NameIndex;
 use crate::image::api::name_index::{Indexed, IndexedPackage};
 
-/// The meanings of symbols that the name of their page does not show. The first letter is
-/// `f`unction, `m`acro or special `o`perator, the second `v`ariable or `c`onstant, the third
-/// `c`lass, condition (`e`) or `t`ype.
+/// The meanings of those symbols for which the name of the page does not show them. The first
+/// letter is `f`unction, `m`acro or special `o`perator, the second `v`ariable or `c`onstant, the
+/// third `c`lass, condition (`e`) or `t`ype.
 const SEVERAL: [(&str, &str); 37] = [
     ("*", "fv-"),
     ("+", "fv-"),
@@ -53,8 +53,8 @@ const SEVERAL: [(&str, &str); 37] = [
 /// The keyword parameters of the standard's functions (CLHS, each function's page).
 const KEYWORDS: &str = include_str!("standard_keywords.txt");
 
-/// Returns the index of an image that has only COMMON-LISP and COMMON-LISP-USER. Of the parameters,
-/// only the keywords are known.
+/// Returns the index of an image that has only COMMON-LISP and COMMON-LISP-USER. Only the keyword
+/// parameters of functions are known.
 pub fn index() -> Arc<NameIndex> {
     static INDEX: OnceLock<Arc<NameIndex>> = OnceLock::new();
     INDEX

@@ -1,4 +1,4 @@
-//! The words of the standard that are no symbols of COMMON-LISP: loop keywords, options of
+//! The words of the standard that are not symbols of COMMON-LISP: loop keywords, options of
 //! definitions, and names of characters. Each has a page in the HyperSpec.
 
 use super::completion::{loops, vocabulary};

@@ -1,4 +1,4 @@
-//! The image's knowledge of all symbols of a text, for its indentation and its semantic tokens.
+//! The image's data about all symbols of a text, for the text's indentation and semantic tokens.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -53,8 +53,8 @@ pub fn by_package(document: &Document, tree: &Tree, wanted: impl Fn(&str) -> boo
     asked.into_iter().map(|(package, names)| (package, sorted(names))).collect()
 }
 
-/// Returns the image's knowledge of symbols as written, or nothing if the image is busy, starting
-/// or dead.
+/// Returns the image's data about symbols as written, or nothing if the image does not answer
+/// within the time limit.
 pub async fn kinds<B: Backend>(backend: &B, asked: SymbolsByPackage) -> Vec<(String, SymbolKind)> {
     let query = async {
         let mut known = Vec::new();

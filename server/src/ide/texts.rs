@@ -125,7 +125,7 @@ fn read(path: &Path) -> Option<Document> {
         return None;
     }
     let (stamp, bytes) = (FileStamp::of(&facts), facts.len());
-    // The cache is in a consistent state at every statement, as `lock` requires.
+    // The cache is consistent between any two statements, as `lock` requires.
     let lock = || lock(&READ);
     let same = |one: &Remembered| one.path == path && one.stamp.still_holds(&stamp);
     if let Some(known) = lock().iter().find(|one| same(one)) {

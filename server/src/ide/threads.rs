@@ -72,8 +72,8 @@ pub async fn list<B: Backend>(backend: &B) -> Result<(String, ThreadStatesFacts)
     Ok((listed(&threads), ThreadStatesFacts { threads }))
 }
 
-/// Waits up to [`END_TIMEOUT`] for the end of a thread that was told to end. Returns, as text and
-/// as data, whether it has ended. `name` is the thread's name.
+/// Waits a short time (`END_TIMEOUT`) for the end of a thread that was told to end. Returns, as
+/// text and as data, whether it has ended. `name` is the thread's name.
 ///
 /// # Errors
 /// See [`Backend::query`].

@@ -27,8 +27,8 @@ pub async fn type_definitions<B: Backend>(cursor: &Cursor<B>) -> Vec<Target> {
     places::distinct(found.iter().map(Defined::target))
 }
 
-/// Returns the definitions of types with the name `name`: the name's own or, with
-/// [`SymbolPart::Types`], those of its value. Open texts are used for names unknown to the image.
+/// Returns the definitions of types: those of the type `name` or, with [`SymbolPart::Types`], those
+/// of the type of the value of `name`. Open texts are used for names unknown to the image.
 async fn definitions<B: Backend>(
     context: &Context<B>,
     texts: &mut Texts,

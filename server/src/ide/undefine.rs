@@ -5,7 +5,7 @@ use crate::image::api::undefine::{Removable, RemovableParts, Undefine};
 use crate::model::image::ImageError;
 use crate::model::written_method::WrittenMethod;
 
-/// Returns the definitions that can be removed of a name, as written in a package.
+/// Returns those definitions of a name, as written in a package, that can be removed.
 ///
 /// # Errors
 /// The symbol does not exist, its package is locked, or the image does not answer.

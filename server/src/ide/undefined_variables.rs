@@ -20,9 +20,9 @@ pub fn are_among(diagnostics: &[Diagnostic]) -> bool {
 }
 
 /// Moves diagnostics about undefined variables that are at a wrong occurrence of the name: at a
-/// local binding or a use of one, or at a call of a function of that name. Such a diagnostic moves
-/// to the first use of the name in the same top-level form that means no local binding and has no
-/// such diagnostic yet. Without such a use it stays.
+/// local binding or a use of one, or at a call of a function of that name. Such a diagnostic is
+/// moved to the first use of the name in the same top-level form that refers to no local binding
+/// and has no such diagnostic yet. If there is no such use, the diagnostic stays.
 pub fn mark_uses(document: &Document, diagnostics: &mut [Diagnostic]) {
     let undefined = || diagnostics.iter().filter(|diagnostic| diagnostic.code == CODE);
     let mut marked: HashSet<Span> = undefined().map(|diagnostic| diagnostic.span).collect();

@@ -1,5 +1,5 @@
-//! The definitions of a shown value. They are those of a function, a package or a symbol itself, or
-//! those of the class of an instance.
+//! The definitions of a shown value: those of a function, a package or a symbol itself, or those of
+//! the class of an instance.
 
 use super::context::{Backend, Context};
 use super::places;
@@ -7,10 +7,10 @@ pub use super::places::Defined;
 use crate::image::api::inspector::InspectDefinition;
 use crate::model::image::ImageError;
 
-/// Returns the definitions of the value with a reference, if their files can be read.
+/// Returns the definitions, in files that can be read, of the value with a reference number.
 ///
 /// # Errors
-/// The value is gone, or the image does not answer.
+/// The value no longer exists, or the image does not answer.
 pub async fn of<B: Backend>(context: &Context<B>, reference: u64) -> Result<Vec<Defined>, ImageError> {
     let answer = context.query(InspectDefinition { reference }).await?;
     let mut texts = context.texts();

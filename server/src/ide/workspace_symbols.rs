@@ -18,9 +18,9 @@ pub enum Symbol {
     Loaded(Box<Defined>),
 }
 
-/// Returns the definitions of names that match `query`, best first. They are those of the
-/// workspace's texts or, if there are none, those in the image. An empty query returns the
-/// definitions in open texts.
+/// Returns the definitions of names that match `query`, best first. The definitions in the
+/// workspace's texts are returned or, if there are none, those in the image. An empty query returns
+/// the definitions in open texts.
 pub async fn symbols<B: Backend>(context: &Context<B>, query: &str) -> Vec<Symbol> {
     let query = query.trim().to_lowercase();
     let index = context.texts_index().await;

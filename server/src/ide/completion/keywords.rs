@@ -121,7 +121,7 @@ fn of_call<B: Backend>(
     }
 }
 
-/// The maximum number of classes visited, since the definitions in a text may be circular.
+/// The maximum number of classes visited. The superclasses in texts may be circular.
 const MAX_CLASSES: usize = 20;
 
 /// Returns the initialization arguments of a class and of its superclasses in texts: from the open
@@ -136,7 +136,7 @@ fn inherited_initargs<B: Backend>(
     inherited_names(cursor, scope, class, initargs::in_document, of_image, |one| &one.initargs)
 }
 
-/// Returns the slots of a class as written, from the same sources.
+/// Returns the slots of a class as written, from the same sources as [`inherited_initargs`].
 pub(super) fn slots<B: Backend>(cursor: &Cursor<B>, scope: (&NameIndex, Option<&Package>), class: &str) -> Vec<String> {
     let of_image = |symbol: &Symbol| symbol.slots().map(str::to_owned).collect();
     let class = class.trim_start_matches('\'');

@@ -30,7 +30,7 @@ impl Next {
     }
 }
 
-/// The state after some elements.
+/// The state of the parser after some elements of the `loop`.
 #[derive(Clone, Copy)]
 enum State {
     Keyword(&'static str, bool),
@@ -38,13 +38,13 @@ enum State {
     Form(&'static str, bool),
     /// One variable or name is expected, then a keyword.
     Name(&'static str, bool),
-    /// Compound forms are expected, until a keyword.
+    /// Compound forms are expected until the next keyword. `some` is true after the first of them.
     Forms {
         some: bool,
     },
 }
 
-/// Returns the syntax that follows the first `at` elements of an extended `loop`.
+/// Returns the syntax that is expected after the first `at` elements of an extended `loop`.
 pub(in crate::ide) fn next(form: &Form, list: &Node, at: usize) -> Next {
     let mut state = State::Keyword("named", true);
     // The variables after `and` are those of a `for` or a `with`, until another clause begins.

@@ -16,8 +16,8 @@ pub(super) struct Pattern {
     parts: bool,
 }
 
-/// The base score of a name that begins with the pattern. The base scores below are of the other
-/// ways to match. Something is subtracted from each for each further character.
+/// The base score of a name that begins with the pattern. The following base scores are those of
+/// the other kinds of match. For each further character of the name, something is subtracted.
 pub(super) const PREFIX_SCORE: f32 = 1000.0;
 const PARTS_SCORE: f32 = 700.0;
 const INITIALS_SCORE: f32 = 650.0;
@@ -37,7 +37,7 @@ impl Pattern {
         }
     }
 
-    /// Returns true if a name with these letters may fit.
+    /// Returns true if a name with this set of characters ([`letters`]) may fit.
     pub(super) fn may_fit(&self, letters: u64) -> bool {
         letters & self.letters == self.letters
     }

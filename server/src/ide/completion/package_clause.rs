@@ -13,9 +13,9 @@ use crate::text::names;
 /// The clause of a package definition at a place.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NameClause {
-    /// The package whose names the clause has.
+    /// The package to which the names in the clause belong.
     package: String,
-    /// True if only names that the package exports are possible.
+    /// True if only names that the package exports may follow.
     exported: bool,
     /// The names that are already in the clause, lower-case.
     given: HashSet<String>,

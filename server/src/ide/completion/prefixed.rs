@@ -32,8 +32,7 @@ pub(super) fn symbols(
     let internal = prefix.ends_with("::");
     if let Some(target) = target {
         for (symbol, letters) in target.symbols.iter().zip(&target.letters) {
-            // After two colons, only the package's own symbols are offered. For these, `home` is
-            // `None`.
+            // After two colons, only the package's own symbols are offered, whose `home` is `None`.
             let seen = if internal { symbol.home().is_none() } else { letters & EXTERNAL != 0 };
             if !seen || !pattern.may_fit(*letters) {
                 continue;
@@ -74,7 +73,7 @@ pub(super) fn symbols(
             found.push((Item { label, kind: "symbol".into(), detail, ..Item::default() }, score));
         }
     }
-    // The exports of a known package are complete, so that another word of the text is a mistake.
+    // The index has all exports of a loaded package. Another word of the text would be a mistake.
     if target.is_some() && !internal {
         return found;
     }

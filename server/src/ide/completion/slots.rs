@@ -6,9 +6,9 @@ use crate::ide::context::{Backend, Cursor};
 use crate::ide::name_index::{NameIndex, Package};
 use crate::text::datum::{Form, Kind, Node};
 
-/// Returns the completions of the slots of an instance, as written. They are those of its class, if
-/// `(the class ...)` or a `defmethod` of the form shows it. Otherwise, they are all slots that the
-/// workspace's files define.
+/// Returns the completions of the slots of an instance, as written. They are the slots of its class
+/// if `(the class ...)` or a `defmethod` of the form shows the class. Otherwise, they are all slots
+/// that the workspace's files define.
 pub(super) fn slots<B: Backend>(
     cursor: &Cursor<B>,
     form: Option<&Form>,

@@ -1,5 +1,5 @@
-//! Words with a meaning at certain places that the image's symbols do not show: declaration
-//! identifiers, lambda list keywords, and options of definitions.
+//! Words that have a meaning only at certain places, which the image's symbols do not show:
+//! declaration identifiers, lambda list keywords, and options of definitions.
 
 /// Declaration identifiers (CLHS 3.3.3) and qualities of `optimize`.
 pub(in crate::ide) const DECLARATIONS: &str = "ignore ignorable type ftype inline notinline special optimize dynamic-extent declaration speed safety debug \

@@ -15,7 +15,8 @@ pub(super) fn names(workspace: &Snapshot, own: &str, package: &str, pattern: &Pa
     for file in workspace.files.iter().filter(|file| file.uri != own) {
         let (mut before, mut of_package) = (None, None);
         for one in &file.definitions {
-            // The visibility is kept, because most definitions of a file are in one package.
+            // The visibility is computed once for several definitions, because most definitions of
+            // a file are in one package.
             if before != Some(one.package.as_deref()) {
                 before = Some(one.package.as_deref());
                 of_package = seen.package(one.package.as_deref().unwrap_or("COMMON-LISP-USER"));

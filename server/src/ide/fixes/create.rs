@@ -54,13 +54,13 @@ fn unused_name(wanted: &str, parameters: &[String]) -> String {
     names::numbered(wanted).find(is_unused).unwrap_or_default()
 }
 
-/// Returns true if a parameter can have the name.
+/// Returns true if a variable can have the name.
 fn is_usable(name: &str) -> bool {
     !name.contains([':', '*', '+', '|', '&']) && !matches!(name, "nil" | "t" | "pi")
 }
 
-/// Returns the parameters for the arguments of a call. An argument that is a variable gives its
-/// name to the parameter. Pairs of a keyword and a value at the end become `&key` parameters.
+/// Returns the parameters for the arguments of a call. The parameter for a variable has the
+/// variable's name. Pairs of a keyword and a value at the end become `&key` parameters.
 fn parameters(form: &Form, arguments: &[Node]) -> Vec<String> {
     let keyword = |node: &Node| {
         let name = form.name(node).filter(|_| node.kind == Kind::Atom && node.is_plain())?;

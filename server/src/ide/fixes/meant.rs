@@ -10,10 +10,10 @@ use crate::text::forms::package_at;
 
 /// The maximum number of names that are offered.
 const MAX_OFFERED: usize = 3;
-/// The maximum number of names that the image is asked for.
+/// The maximum number of names that the image returns for the comparison.
 const MAX_COMPARED: usize = 2_000;
 
-/// The kind of name that a diagnostic says is unknown.
+/// The kind of the name that is unknown according to a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unknown {
     Function,
@@ -37,7 +37,7 @@ impl Unknown {
         })
     }
 
-    /// Returns true if a name of this kind (in the image's terms) may be meant.
+    /// Returns true if a known name of the kind `kind` (in the image's terms) may be meant.
     fn fits(self, kind: &str) -> bool {
         match self {
             Unknown::Function => matches!(kind, "function" | "generic function" | "macro" | "special operator"),
@@ -54,8 +54,8 @@ pub fn is_about_name(item: &Diagnostic) -> bool {
     Unknown::of(item).is_some()
 }
 
-/// Returns the part of a token that is misspelt: a prefix without its colon, or a name with its
-/// prefix.
+/// Returns the misspelt part of a token: the package prefix without its colon if the package is
+/// unknown, and otherwise the name with its prefix.
 fn misspelt(unknown: Unknown, token: &Token) -> Option<&str> {
     match unknown {
         Unknown::Package => token.package.as_deref().filter(|package| !package.is_empty()),

@@ -10,7 +10,7 @@ use crate::text::Span;
 use crate::text::datum::{Form, Node};
 use crate::text::document::Document;
 
-/// The maximum length in bytes of a list, and of its replacement.
+/// The maximum length in bytes of a list and of its replacement.
 const MAX_BYTES: usize = 4_000;
 /// The maximum number of characters of the replacement in a title.
 const MAX_TITLE_CHARS: usize = 60;

@@ -7,8 +7,8 @@ use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
 use crate::text::forms::toplevel_form;
 
-/// Returns the fix only if nothing else in the `flet` or `labels` mentions the name. A mention may
-/// be in a declaration, or in another function that is never called.
+/// Returns the fix, if nothing else in the `flet` or `labels` mentions the name. A mention may be
+/// in a declaration, or in another function that is never called.
 pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let form = Form::of(document, toplevel_form(document, item.span.start)?);
     if !form.balanced {

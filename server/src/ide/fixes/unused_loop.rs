@@ -22,8 +22,8 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let parts = list.elements();
     let index = parts.iter().position(|part| part == inner)?;
     let word = |index: usize| word(&form, parts.get(index)?);
-    // A declared variable is skipped, and so is one with a type written in the same shape, since
-    // the text does not show the needed edit.
+    // Nothing is offered for a declared variable, nor for one with a type that is written in the
+    // same shape, because the text does not show the needed edit.
     if word(index + 1).as_deref() != Some("=") || parts.iter().map(|part| count(&form, part, name)).sum::<usize>() != 1
     {
         return None;
@@ -35,7 +35,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
         let change = Change { span: form.span_of(variable.start(), variable.end()), text: "nil".into() };
         return (binds && within).then(|| Fix::new(format!("Write nil for {name}"), vec![change]).preferred());
     }
-    // `with NAME = VALUE` without `and`.
+    // The clause is `with NAME = VALUE`, without `and`.
     let value = parts.get(index + 2).filter(|value| is_inert(&form, value))?;
     let next = parts.get(index + 3)?;
     let clause = word(index + 3).is_some_and(|word| loop_keywords::is_in(&word, CLAUSES));

@@ -1,5 +1,5 @@
-//! The columns of the bytes of a line, cached at intervals to make many queries on a very long line
-//! fast.
+//! The columns of the bytes of a line. They are cached at intervals, so that many queries on a very
+//! long line are fast.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -12,8 +12,8 @@ const CACHE_INTERVAL_BYTES: usize = 256;
 pub(super) struct Columns<'a> {
     text: &'a str,
     tab_size: usize,
-    /// Cached columns of a long line, by the byte where counting begins: pairs of a byte and its
-    /// column, at intervals of [`CACHE_INTERVAL_BYTES`] bytes or a few more.
+    /// Cached columns of a long line, by the byte where counting begins. Each entry is a list of
+    /// bytes with their columns, at intervals of [`CACHE_INTERVAL_BYTES`] bytes or slightly more.
     long: RefCell<HashMap<usize, Vec<(usize, usize)>>>,
 }
 
@@ -22,8 +22,8 @@ impl<'a> Columns<'a> {
         Columns { text, tab_size, long: RefCell::default() }
     }
 
-    /// Returns the column of byte `at` on the line on which byte `from` has `column`. All calls
-    /// with the same `from` must give the same `column`.
+    /// Returns the column of byte `at`. Byte `from` on the same line has the column `column`. All
+    /// calls with the same `from` must give the same `column`.
     pub(super) fn column(&self, from: usize, column: usize, at: usize) -> usize {
         if at <= from + CACHE_INTERVAL_BYTES {
             return self.width(from, at, column);

@@ -12,8 +12,8 @@ struct Part {
     keyword: bool,
 }
 
-/// Returns the first byte of the first keyword of the pairs before a line. `before` are the
-/// elements of the list before the line.
+/// Returns the start of the first keyword of the pairs before a line. `before` are the elements of
+/// the list before the line.
 pub(super) fn first_keyword(tree: &Tree, before: &[NodeId]) -> Option<usize> {
     let mut parts = Vec::new();
     before.iter().for_each(|id| add(tree, *id, &mut parts));
@@ -40,8 +40,8 @@ fn add(tree: &Tree, id: NodeId, parts: &mut Vec<Part>) {
     parts[guard].keyword = parts[guard + 1].keyword;
 }
 
-/// Returns the index of the pair before a part: of its keyword, if a value for some features only
-/// has one before it.
+/// Returns the index of the pair before a part. If the pair's value for some features only is
+/// preceded by a keyword, returns the index of the keyword.
 fn pair_before(parts: &[Part], at: usize) -> Option<usize> {
     let pair = at.checked_sub(2)?;
     if !parts[pair].feature {

@@ -4,13 +4,14 @@
 use super::Lines;
 use crate::text::tree::NodeId;
 
-/// The words before the forms of an `if*`.
+/// The words before the forms of an `if*`. `threnret` is the spelling of `thenret` in
+/// slime-cl-indent.el.
 const WORDS: [&str; 4] = ["threnret", "elseif", "then", "else"];
 /// The maximum number of characters and blanks of a word that are skipped.
 const MAX_SKIPPED: usize = 500;
 
-/// Returns the column of a line of an `if*` that begins at `at`. `last` is the first byte of the
-/// last datum in the `if*` before the line.
+/// Returns the column of a line of an `if*` that begins at `at`. `last` is the start of the last
+/// datum in the `if*` before the line.
 pub(super) fn column(lines: &Lines, list: NodeId, at: usize, last: usize) -> usize {
     let text = lines.tree.text;
     let inner = lines.tree.node(list).inner;
@@ -44,7 +45,7 @@ fn past_word(text: &str, at: usize) -> usize {
     (behind..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
-/// Returns the place after the bytes of a kind.
+/// Returns the place after the bytes for which `is` returns true.
 fn skip(text: &str, at: usize, is: impl Fn(u8) -> bool) -> usize {
     at + text.as_bytes()[at..].iter().take(MAX_SKIPPED).take_while(|byte| is(**byte)).count()
 }

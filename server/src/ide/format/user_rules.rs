@@ -29,8 +29,8 @@ pub fn of_dir_locals(text: &str) -> Vec<Rule> {
     rules
 }
 
-/// Returns the number of arguments before the body by an indentation specification, or `None` if it
-/// is not understood.
+/// Returns the number of arguments before the body according to an indentation specification.
+/// Returns `None` for an unknown kind of specification.
 fn body(tree: &Tree, rule: NodeId) -> Option<usize> {
     let written = tree.text_of(rule);
     if let Ok(count) = written.parse() {

@@ -29,9 +29,9 @@ impl Found {
     }
 }
 
-/// Returns the definitions whose names match, best first. The order is: an equal name, a prefix,
-/// prefixes of words, a substring, a subsequence. Of equal matches, the shorter name is first. An
-/// empty query matches all definitions of open files.
+/// Returns the definitions whose names match, best first. Matches are ranked in this order: an
+/// equal name, a prefix, prefixes of words, a substring, a subsequence. Among equal ranks, shorter
+/// names come first. An empty query matches all definitions of open files.
 pub fn search(snapshot: &Snapshot, query: &str, limits: Limits) -> Vec<Found> {
     let query = query.trim().to_lowercase();
     let mut ranked: Vec<(u8, usize, usize, usize)> = Vec::new();

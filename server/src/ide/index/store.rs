@@ -143,9 +143,9 @@ fn is_lisp(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// Returns the Lisp files below a directory with their stamps, and true if a limit was reached
-/// before all were found. Symbolic links, hidden files and directories, `node_modules`, and files
-/// of more than [`MAX_FILE_BYTES`] are skipped.
+/// Returns the Lisp files below a directory with their stamps, and true if the list is incomplete.
+/// Symbolic links, hidden files and directories, `node_modules`, and files of more than
+/// [`MAX_FILE_BYTES`] are skipped.
 fn lisp_files(root: &Path) -> (Vec<(PathBuf, FileStamp)>, bool) {
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
     let (mut found, mut directories, mut seen, mut bytes) = (Vec::new(), vec![root], 0, 0);

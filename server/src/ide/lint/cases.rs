@@ -3,8 +3,8 @@
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 
-/// Returns the clauses of a form with one of these operators, or `None` if a part of them is
-/// guarded.
+/// Returns the clauses of a form with one of these operators. Returns `None` for other forms, and
+/// if a part of a clause has a reader conditional.
 fn clauses<'a>(form: &Form, list: &'a Node, operators: &[&str]) -> Option<&'a [Node]> {
     let operator = form.operator(list)?;
     let clauses = list.children.get(2..)?;

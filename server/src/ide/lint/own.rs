@@ -15,7 +15,7 @@ pub(super) const MAX_FINDINGS: usize = 1_000;
 pub(super) struct Matcher<'p, 'a> {
     pub(super) form: &'a Form,
     packages: &'p Packages<'p>,
-    /// The package in which the form is read.
+    /// The package in which the form is read, or CL-USER if it is not known.
     package: &'p str,
     /// The number of findings that are still allowed in the text.
     left: &'p mut usize,

@@ -12,7 +12,8 @@ pub(super) struct Silence<'a> {
     document: &'a Document,
     /// The names of the user's own rules.
     own: HashSet<&'a str>,
-    /// The rules that a comment on a line silences, cached by line; `None`: no rules.
+    /// The rules that the comment on a line silences, by line. `None` means that there is no such
+    /// comment. Lines are read only when they are needed.
     lines: HashMap<usize, Option<Silenced>>,
 }
 

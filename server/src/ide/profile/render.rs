@@ -14,7 +14,7 @@ pub fn render(facts: &ProfileReport, settings: &ProfileSettings) -> String {
             _ => "(Profiling stopped due to error)".into(),
         });
     }
-    // For stopped code, the profile shows why it took so long.
+    // The profile of code that was stopped shows why it took so long.
     if matches!(facts.status, EvalStatus::Ok | EvalStatus::Timeout | EvalStatus::Interrupted) {
         blocks.extend(report(facts, settings));
     }
@@ -182,8 +182,8 @@ fn allocation(facts: &ProfileReport) -> String {
     text
 }
 
-/// Returns the tree that the contract specifies. Shares under one in two hundred are only in
-/// `structuredContent`.
+/// Returns the tree that the contract specifies. Nodes with less than 0.5 % of the samples are only
+/// in `structuredContent`.
 fn graph(roots: &[Node]) -> String {
     fn write_node(node: &Node, lead: &str, branch: &str, text: &mut String) {
         let _ = writeln!(text, "{lead}{branch}{} [{:.1}%]", label(&node.function), node.percent);

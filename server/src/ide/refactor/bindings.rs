@@ -57,8 +57,9 @@ fn mentions(site: &Site, node: &Node, name: &str) -> bool {
     site.form.name(node).is_some_and(|one| one == name) || node.children.iter().any(|child| mentions(site, child, name))
 }
 
-/// Returns the reason why a value may depend on bindings whose names it does not mention. One of
-/// the variables may be special, or a macro in the value may expand into one of the names.
+/// Returns the reason why a value may depend on bindings whose names it does not mention. A
+/// variable may be special, or a macro in the value may expand into code that contains one of the
+/// names.
 fn hidden_dependency(site: &Site, all: &[&Node]) -> Option<String> {
     let specials: Vec<String> =
         all.iter().filter_map(|one| name(site, one)).filter(|one| site.is_global(one)).collect();
@@ -149,8 +150,8 @@ fn merged(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
     if declares(site, inner.elements().get(2..).unwrap_or_default(), outer) {
         return Some(Err("a declaration inside is about a variable outside".into()));
     }
-    // After the merge into one serial form, each value sees the bindings before it. A parallel form
-    // hides those from the value.
+    // After the merge into one serial form, the bindings before a value are visible in it. In a
+    // parallel form they are not.
     let parallel =
         |list: &Node, own: &[Node]| !is_serial(site, list) && depends(site, &own.iter().collect::<Vec<&Node>>());
     if parallel(list, outer) || parallel(inner, within) {
@@ -160,7 +161,8 @@ fn merged(site: &Site, list: &Node) -> Option<Result<Vec<Edit>, String>> {
     let operator = if serial { "let*" } else { "let" };
     let (last, first) = (outer.last()?, within.first()?);
     let mut edits = vec![head(site, list, operator)];
-    // The edit replaces the text from `))` of the outer bindings to `((` of the inner ones.
+    // The replaced text is `))` of the outer bindings, `((` of the inner ones, and everything in
+    // between.
     edits.push(site.edit(last.end(), first.start(), site.newline));
     edits.push(site.edit(inner.end() - 1, inner.end(), ""));
     Some(Ok(edits))

@@ -33,7 +33,7 @@ pub(super) fn exchanged(site: &Site, list: &Node) -> Result<Vec<Edit>, String> {
     if !rest.trim().is_empty() {
         return unclear(rest);
     }
-    // `(if x⏎ (a) ; there⏎ (b)) ; missing`
+    // The last comment of `(if x⏎ (a) ; there⏎ (b)) ; missing` may be about the second branch.
     let outside = comment_after_end(site, list);
     if first.end > yes.end() && second.end == no.end() && !outside.is_empty() {
         return unclear(&outside);

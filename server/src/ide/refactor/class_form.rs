@@ -69,8 +69,8 @@ pub(super) fn insert_after(site: &Site, list: &Node, code: &str) -> Edit {
     Edit { span: Span { start: at, end: at }, text: format!("{newline}{newline}{code}"), cluster: 0, other: None }
 }
 
-/// Returns the constructor `function`, which takes keywords and passes them on to `make-instance`,
-/// where a slot whose keyword is not given gets its initial value.
+/// Returns the constructor `function`. It takes keywords and passes them on to `make-instance`,
+/// which gives a slot without a keyword its initial value.
 pub(super) fn keyword_constructor(site: &Site, class: &Class, function: &str, keywords: &str) -> String {
     let (all, n, name) = (site.fresh("initargs", true), site.newline, site.form.text(class.name));
     let ignored = keywords.trim_end_matches(" &allow-other-keys");

@@ -1,4 +1,4 @@
-//! The comments between two parts of a form, kept where the code between them is removed.
+//! The comments between two parts of a form, which are kept if the code between them is removed.
 
 use super::site::Site;
 
@@ -49,9 +49,9 @@ fn block(text: &str) -> usize {
     text.len()
 }
 
-/// Returns the text that replaces the code between two bytes of the form. It has the comments of
-/// that code, each on the line of the text before it or on a line of its own, as they are. Without
-/// comments, it is `blank`. `next` is the byte of the text after the comments.
+/// Returns the text that replaces the code between two bytes of the form. It consists of the
+/// unchanged comments of that code, each on the line of the text before it or on a line of its own.
+/// Without comments, it is `blank`. `next` is the byte of the text after the comments.
 pub(super) fn kept_comments(site: &Site, from: usize, to: usize, next: usize, blank: &str) -> String {
     let text = site.between(from, to);
     let comments = all(text);

@@ -6,7 +6,7 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::names;
 
-/// Returns the top-level forms of all texts that mention a name, given as the reader reads it.
+/// Returns the top-level forms of all texts that may mention the symbol name `name`.
 ///
 /// # Errors
 /// There are too many texts, or one cannot be read.
@@ -30,7 +30,8 @@ pub(super) fn forms<'a>(site: &Site<'a>, name: &str) -> Result<Vec<(&'a Document
     Ok(found)
 }
 
-/// Returns the symbols with a name in a top-level form, as written, each with its package prefix.
+/// Returns the symbols with the symbol name `name` in a top-level form, as written, each with its
+/// package prefix.
 pub(super) fn symbols(document: &Document, top: Span, name: &str) -> Vec<(String, Option<String>)> {
     fn visit(form: &Form, node: &Node, name: &str, found: &mut Vec<(String, Option<String>)>) {
         if node.kind == Kind::Atom

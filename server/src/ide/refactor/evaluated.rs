@@ -25,7 +25,7 @@ pub(super) fn check_code(site: &Site, parents: &[&Node], list: &Node) -> Result<
     let operator = site.form.operator(top).unwrap_or_default();
     let next = within.first().copied().unwrap_or(list);
     let index = top.children.iter().position(|child| std::ptr::eq(child, next));
-    // The operator, the name and the lambda list precede the body.
+    // The operator, the name and the lambda list come before the body.
     if top.is_list() && EXPANDER_DEFINERS.contains(&operator.as_str()) && index.is_some_and(|index| index > 2) {
         if within.iter().any(|node| node.guarded) || next.guarded {
             return Err("a part of it is read only with some features (#+, #-)".into());

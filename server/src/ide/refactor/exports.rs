@@ -63,8 +63,8 @@ impl Exportable {
     }
 }
 
-/// Returns the selected name, if it is exported. Uses in other texts decide whether it must stay
-/// so.
+/// Returns the selected name, if it is exported. Its uses in other texts decide whether the export
+/// can be removed.
 pub(super) fn name_used_elsewhere(site: &Site) -> Option<String> {
     let one = Exportable::at(site)?;
     (one.add().is_none() && one.remove().is_some()).then_some(one.name)
@@ -84,9 +84,9 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     Some(Refactoring::new("do-not-export", Group::Rewrite, title, result))
 }
 
-/// Checks that no text of the workspace needs the export of `name`. A text needs it if the name
-/// stands behind the package with one colon, or if the name would mean another symbol without the
-/// export, as in a package that uses this one.
+/// Checks that no text of the workspace needs the export of `name`. A text needs it if it writes
+/// the name with the package's prefix and one colon, or if the name would be another symbol without
+/// the export, as in a package that uses this one.
 fn check_not_needed(site: &Site, package: &str, name: &str) -> Result<(), String> {
     let packages = site.index.packages();
     let package = packages.package_name(package, "");
@@ -115,7 +115,7 @@ fn check_not_needed(site: &Site, package: &str, name: &str) -> Result<(), String
     Ok(())
 }
 
-/// Returns the definition of a package, with the text that has it: `None` for this text, or the
+/// Returns the definition of a package, and the text in which it is: `None` for this text, or the
 /// index of another one in [`Site::others`].
 pub(super) fn package_definition(site: &Site, package: &str) -> Option<(Option<usize>, Definition)> {
     if let Some(here) = Definition::find(site.document, package) {

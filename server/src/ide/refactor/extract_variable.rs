@@ -72,7 +72,7 @@ fn check_value(site: &Site, parents: &[&Node], step: &Step, node: &Node) -> Resu
         if is_definition || matches!(operator.as_str(), "declaim" | "proclaim" | "in-package") {
             return Err("it is no value".into());
         }
-        // Before the last form of a body it may be a docstring or a tag.
+        // An atom before the last form of a body may be a docstring or a tag.
         if node.kind != Kind::List && !is_last_value(site, step.list, parents, node) {
             return Err("it is no value".into());
         }
@@ -91,7 +91,7 @@ fn check_value(site: &Site, parents: &[&Node], step: &Step, node: &Node) -> Resu
     Ok(())
 }
 
-/// Returns true if nothing uses the value of a form in a body. `list`: the list with the body.
+/// Returns true if nothing uses the value of a form in a body. `list` is the list with the body.
 fn is_discarded(site: &Site, step: &Step, list: &Node, node: &Node) -> bool {
     const WITHOUT_VALUE: [&str; 6] = ["dolist", "dotimes", "do", "do*", "tagbody", "unwind-protect"];
     let operator = site.form.operator(step.list).unwrap_or_default();
@@ -99,7 +99,8 @@ fn is_discarded(site: &Site, step: &Step, list: &Node, node: &Node) -> bool {
     !last || std::ptr::eq(list, step.list) && WITHOUT_VALUE.contains(&operator.as_str())
 }
 
-/// The edits that bind the value of `node` around `inside`, a form with it or itself.
+/// Returns the edits that bind the value of `node` around `inside`, which is `node` or a form that
+/// contains it.
 fn bound_around(site: &Site, inside: &Node, node: &Node) -> Vec<Edit> {
     let name = site.fresh(&name_of(site, node), true);
     let (bind, newline, value) = (site.cased("let"), site.newline, site.form.written(node));
@@ -114,7 +115,7 @@ fn bound_around(site: &Site, inside: &Node, node: &Node) -> Vec<Edit> {
     ]
 }
 
-/// A name for the value of a form, by its operator.
+/// Returns a name for the value of a form, derived from the form's operator.
 pub(super) fn name_of(site: &Site, node: &Node) -> String {
     const PREFIXES: [&str; 8] = ["make-", "get-", "find-", "compute-", "read-", "parse-", "create-", "copy-"];
     let operator = match node.prefix {
@@ -123,7 +124,7 @@ pub(super) fn name_of(site: &Site, node: &Node) -> String {
     };
     let bare = PREFIXES.iter().find_map(|prefix| operator.strip_prefix(prefix)).unwrap_or(&operator);
     let plain = bare.len() > 2 && bare.chars().all(|char| char.is_ascii_lowercase() || char == '-');
-    // A name of the standard may not be bound, or would be read as the function of that name.
+    // Some of the standard's names cannot be bound, and others would be taken for the function.
     let standard =
         ["list", "let", "let*", "progn", "lambda", "cond", "not", "the", "case", "when", "unless", "function"];
     if plain && !bare.starts_with('-') && !standard.contains(&bare) && bare != "pi" {

@@ -104,8 +104,8 @@ fn inline(site: &Site, index: usize) -> Result<Vec<Edit>, String> {
     Ok(edits)
 }
 
-/// Returns true if a form may have another meaning at top level, because the compiler treats it
-/// specially there.
+/// Returns true if a form might have another meaning at top level, because the compiler treats some
+/// forms specially there.
 fn defines_at_top(site: &Site, form: &Node) -> bool {
     const PLAIN: [&str; 5] = ["defun", "defvar", "defparameter", "defmethod", "defgeneric"];
     let operator = site.form.operator(form).unwrap_or_default();
@@ -164,7 +164,8 @@ fn check_evaluated_next(site: &Site, list: &Node, binding: &Node, value: &Node, 
         let fine = match step.place {
             Place::Body if depth == 0 => list.elements().get(2).is_some_and(|first| std::ptr::eq(first, step.child)),
             Place::Serial if depth == 0 => {
-                // The values between this binding and the one that uses it.
+                // Only the values between this binding and the one that uses it are evaluated in
+                // between.
                 let until = bindings.iter().position(|one| std::ptr::eq(one, step.holder)).unwrap_or(0);
                 let own = bindings.iter().position(|one| std::ptr::eq(one, binding)).unwrap_or(0);
                 later_values = bindings[own + 1..until].iter().filter_map(|one| one.elements().get(1)).collect();

@@ -16,7 +16,7 @@ pub(in crate::ide) struct Hidden<'a> {
     pub(in crate::ide) name: &'a str,
     /// The spans of the mentions that the scopes resolve, sorted.
     pub(in crate::ide) known: &'a [Span],
-    /// A function that returns true if an operator may be an unknown macro.
+    /// A function that returns true if its argument may be an unknown macro.
     pub(in crate::ide) unknown: &'a dyn Fn(&str) -> bool,
 }
 

@@ -13,7 +13,7 @@ pub(super) fn is_code<'a>(site: &Site<'a>, path: &[&'a Node]) -> bool {
     if path.iter().any(|node| node.guarded) {
         return false;
     }
-    // The innermost place on the path at which other code begins.
+    // The innermost place on the path at which code begins that is evaluated separately.
     let begin = (0..parents.len()).rev().find_map(|at| begins(site, &path[at..]).map(|levels| (at, at + levels)));
     match begin {
         Some((around, code)) => {
@@ -25,7 +25,7 @@ pub(super) fn is_code<'a>(site: &Site<'a>, path: &[&'a Node]) -> bool {
 }
 
 /// Returns the number of levels from the first node of a path to the node on the path at which
-/// other code begins. The first node is evaluated or defines something.
+/// separately evaluated code begins. The first node is evaluated or defines something.
 fn begins(site: &Site, path: &[&Node]) -> Option<usize> {
     let at = |level: usize| index_of(path.get(level)?, path.get(level + 1)?);
     let (list, first) = (path[0], at(0)?);

@@ -44,7 +44,7 @@ impl OperatorsOutsideWorkspace {
             defined.extend(one.functions.iter().map(|(_, name)| name.as_str()));
         }
         heads.retain(|written| !defined.contains(definitions::key(written).as_str()));
-        // A list that binds a name, such as `(name value)`, has the name at its head.
+        // In a list that binds a name, such as `(name value)`, the head is not an operator.
         let scopes = Scopes::of(form);
         let bound: HashSet<&str> = scopes.bindings.iter().map(|binding| binding.name.as_str()).collect();
         heads.retain(|written| form_name(written).is_some_and(|name| !bound.contains(name.as_str())));

@@ -98,7 +98,7 @@ fn in_feature(tree: &Tree, id: NodeId) -> bool {
 }
 
 fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &str) -> Option<Refactoring> {
-    // An internal name may have been renamed since, which cannot be seen.
+    // An internal name may have been renamed in the meantime, which the text does not show.
     if written.contains("::") || package == here {
         return None;
     }
@@ -129,7 +129,7 @@ fn without_prefix(site: &Site, here: &str, package: &str, name: &str, written: &
     Some(Refactoring::new(id, Group::Rewrite, title, Ok(edits)))
 }
 
-/// Refuses a name that a text of the workspace has without a prefix in the package.
+/// Refuses a name that another form in the package writes without a prefix.
 fn check_free(site: &Site, here: &str, name: &str, bare: &str) -> Result<(), String> {
     let packages = site.index.packages();
     let here = packages.package_name(here, "");

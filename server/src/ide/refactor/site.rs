@@ -116,7 +116,7 @@ pub(super) struct Site<'a> {
     pub(super) newline: &'static str,
 }
 
-/// Consecutive elements of a list, and the lists around them.
+/// Consecutive elements of a list, and the lists around them, outermost first.
 pub(super) struct Selected<'a> {
     pub(super) parents: Vec<&'a Node>,
     pub(super) nodes: &'a [Node],

@@ -41,8 +41,8 @@ impl Compiler for FakeCompiler {
     }
 }
 
-/// A fake compiler. It reports a call of SPLIT before which no package definition imports the name,
-/// and a package definition before which the package APP is not unlocked.
+/// A fake compiler. It reports a call of SPLIT if no package definition before it imports the name,
+/// and a package definition if the package APP is not unlocked before it.
 struct NeedsImport;
 
 impl Compiler for NeedsImport {

@@ -11,7 +11,7 @@ pub(super) const ARROWS: [&str; 2] = ["->", "->>"];
 pub(super) fn plan(site: &Site) -> Vec<Refactoring> {
     let mut all: Vec<Refactoring> = nest(site).into_iter().collect();
     for (arrow, id, title) in [("->", "thread-first", "Thread with ->"), ("->>", "thread-last", "Thread with ->>")] {
-        // A package without the macro gets no refactoring.
+        // Nothing is offered in a package without the macro.
         if site.macros.operator(arrow) != Operator::Function {
             all.extend(thread(site, arrow).map(|result| Refactoring::new(id, Group::Rewrite, title, result)));
         }

@@ -36,7 +36,8 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
         _ if site.index.cut => Err("the workspace has more Lisp files than are indexed".into()),
         Some(why) => Err(why.to_owned()),
         None if edits.is_empty() => return None,
-        // If the workspace uses none of the exports, they are for users outside of the workspace.
+        // If the workspace uses none of the exports, they are meant for users outside of the
+        // workspace.
         None if kept == 0 => return None,
         None => Ok(edits),
     };

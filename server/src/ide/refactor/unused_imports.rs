@@ -69,7 +69,7 @@ fn used_in(document: &Document, package: &PackageText, packages: &Packages, used
     let mut ids = tree.ids().skip(1).peekable();
     for top in document.scan().forms() {
         let here = package_at(document, top.span.start).map(|here| packages.package_name(&here, ""));
-        // The text may be loaded in any package.
+        // A text without `in-package` may be loaded in any package.
         let inside = here.as_ref().is_none_or(|here| *here == package.name);
         let defines = defines_package(document, top, packages);
         while let Some(id) = ids.next_if(|id| tree.node(*id).start < top.bytes.end) {

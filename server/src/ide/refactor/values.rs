@@ -1,4 +1,4 @@
-//! The number of values of a form, as far as its text tells.
+//! The number of values of a form, as far as its text shows it.
 
 mod own;
 
@@ -59,7 +59,7 @@ const SEVERAL: [&str; 65] = [
     "truncate",
     "values",
     "values-list",
-    // Functions that do not return, or that call what the user gave.
+    // Functions that do not return, or that call functions of the user.
     "abort",
     "continue",
     "error",
@@ -81,8 +81,8 @@ pub(super) fn has_one_value(site: &Site, node: &Node) -> bool {
     one_value(site, node, &mut Vec::new())
 }
 
-/// Acts as [`has_one_value`]; `seen` has the functions whose definitions are being looked at
-/// ([`own::has_one_value`]).
+/// Does the same as [`has_one_value`]. `seen` contains the functions whose definitions are being
+/// examined ([`own::has_one_value`]).
 pub(super) fn one_value(site: &Site, node: &Node, seen: &mut Vec<String>) -> bool {
     if node.guarded {
         return false;
@@ -126,7 +126,7 @@ pub(super) fn one_value(site: &Site, node: &Node, seen: &mut Vec<String>) -> boo
         "the" => rest.get(1).is_some_and(one),
         name => {
             let page = crate::ide::hyperspec::page_of_symbol(name);
-            // `+` and `list` name a variable and a type too, and their pages are about these.
+            // `+` and `list` also name a variable and a type, and their pages are about these.
             let is_known = PURE.contains(&name) || STATE_DEPENDENT.contains(&name);
             let is_function = page.is_some_and(|page| page.starts_with("f_")) || is_known;
             match page {
@@ -137,12 +137,12 @@ pub(super) fn one_value(site: &Site, node: &Node, seen: &mut Vec<String>) -> boo
     }
 }
 
-/// Returns true if an atom in a body is the body's value: before the last form it may be a
-/// docstring or a tag. `list`: the form with the body.
+/// Returns true if an atom in a body is the body's value. An atom before the last form may instead
+/// be a docstring or a tag. `list` is the form with the body.
 pub(super) fn is_last_value(site: &Site, list: &Node, parents: &[&Node], node: &Node) -> bool {
     let last = parents.last().and_then(|parent| parent.children.last());
     let operator = site.form.operator(list).unwrap_or_default();
-    // A string behind `:report` is in the body of a clause.
+    // In a clause of `restart-case`, a string may belong to `:report`.
     let has_other_atoms =
         matches!(operator.as_str(), "tagbody" | "restart-case") || ITERATION_FORMS.contains(&operator.as_str());
     last.is_some_and(|last| std::ptr::eq(last, node)) && !has_other_atoms && !site.may_call_macro(list, &operator)

@@ -1,5 +1,5 @@
-//! Names that are derived from another: a structure's functions, and names that macros commonly
-//! make.
+//! Names that are derived from another name: those of a structure's functions, and names that
+//! macros commonly derive.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::target::Target;
 use crate::ide::index::{Indexed, Packages, Snapshot};
 use crate::text::names;
 
-/// Returns the further symbols that get a new name when `target` does.
+/// Returns the other symbols that must be renamed together with `target`.
 pub(super) fn targets(
     index: &Snapshot,
     packages: &Packages<'_>,
@@ -49,7 +49,7 @@ pub(super) fn targets(
     if target.is_slot() {
         found.extend(structures.accessors(target));
     }
-    // Names that a library's macro may derive from the name.
+    // Names that a user's macro may derive from the name.
     let own = definitions
         .iter()
         .copied()

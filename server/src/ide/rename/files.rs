@@ -10,11 +10,11 @@ use crate::text::document::Document;
 /// The maximum number of changes of a renaming.
 const MAX_CHANGES: usize = 20_000;
 
-/// Returns the changes that `find` makes in the files that may mention one of these names.
+/// Returns the changes that `find` returns for the files that may contain one of these names.
 ///
 /// # Errors
-/// A file cannot be read or written. `find` refuses. The computation took too long. There are more
-/// than [`MAX_CHANGES`] changes.
+/// A file cannot be read or written. `find` returns a refusal. The computation took too long. There
+/// are more than [`MAX_CHANGES`] changes.
 pub(super) async fn changed_files<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,

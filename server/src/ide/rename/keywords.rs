@@ -33,7 +33,8 @@ impl Mentions<'_> {
             return;
         };
         let arguments = list.children.get(from + keyword.positional..).unwrap_or_default();
-        // After an unquoted or guarded argument, the positions of keywords are not known.
+        // After an argument with a comma or a reader conditional, the positions of keywords are not
+        // known.
         let mut spliced = false;
         for (at, argument) in arguments.iter().enumerate() {
             spliced |= argument.prefix == Prefix::Comma || argument.guarded;

@@ -1,5 +1,5 @@
 //! Definitions that are in the image but no longer in any text, such as those of a renamed name.
-//! They do not prevent another definition from being given the name.
+//! Such definitions do not prevent another definition from being given the name.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -73,7 +73,7 @@ pub(super) struct Mentions<'a> {
     pub(super) targets: &'a [Target],
     /// The keywords that are named after a slot.
     pub(super) keywords: &'a [Keyword],
-    /// The old name as written at the cursor. Its case decides that of the new name.
+    /// The old name as written at the cursor, for [`respelled`].
     pub(super) old_as_written: &'a str,
     pub(super) options: Options,
     /// Set to true if a slot is used in another package through an export, and the slot's symbol

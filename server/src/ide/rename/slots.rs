@@ -1,5 +1,5 @@
 //! Slots whose symbol also names something else. The slot and its accessors of the same name are
-//! one thing, and the function, variable or class another, which keeps its name.
+//! renamed together, and the function, variable or class keeps its name, or the reverse.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ use crate::text::datum::Form;
 use crate::text::definitions::key;
 use crate::text::names;
 
-/// The end of the reason why a mention of what keeps its name is not changed.
+/// The end of the reason why a mention of a thing that keeps its name is not changed.
 const KEPT: &str = "another definition of the symbol, which keeps the name.";
 
 /// The reason why a mention of a thing that keeps its name is not changed.
@@ -22,12 +22,12 @@ pub(super) fn kept(word: &str) -> String {
     format!("It is a {word} here, {KEPT}")
 }
 
-/// Returns true if a change is one of what keeps its name.
+/// Returns true if a change is of a mention that keeps its name.
 pub(super) fn is_kept(change: &Change) -> bool {
     change.unsure.as_deref().is_some_and(|why| why.ends_with(KEPT))
 }
 
-/// Returns true if the name at the cursor is that of a slot, and of nothing else, there.
+/// Returns true if the name at the cursor is that of a slot, and has no other meaning there.
 pub(super) fn is_at<B: Backend>(cursor: &Cursor<B>) -> bool {
     let Some(form) = Form::at(&cursor.document, cursor.offset) else { return false };
     let at = Span { start: cursor.offset, end: cursor.offset };
@@ -35,8 +35,9 @@ pub(super) fn is_at<B: Backend>(cursor: &Cursor<B>) -> bool {
     found == Some(Role::Slot)
 }
 
-/// Leaves the kinds of the thing at the cursor in the target; the others keep the name. `at_slot`:
-/// the cursor is at a slot. `has_accessor`: an accessor of the slot has the same name.
+/// Leaves only the kinds of the thing at the cursor in the target. The other kinds keep the name.
+/// `at_slot` is true if the cursor is at a slot. `has_accessor` is true if an accessor of the slot
+/// has the same name.
 pub(super) fn separate(target: &mut Target, at_slot: bool, has_accessor: bool) {
     if !target.is_slot() || has_accessor && !at_slot {
         return;
@@ -46,7 +47,7 @@ pub(super) fn separate(target: &mut Target, at_slot: bool, has_accessor: bool) {
     (target.kinds, target.kept) = if at_slot || others.is_empty() { (slots, others) } else { (others, slots) };
 }
 
-/// Returns true if a class has the slot, and an accessor of the same name.
+/// Returns true if a class has both the slot and an accessor with the same name.
 pub(super) fn has_accessor(target: &Target, index: &Snapshot, packages: &Packages<'_>) -> bool {
     let is = |one: &Indexed, written: &String| is_symbol(one, written, packages, &target.home, &target.name);
     index
@@ -59,8 +60,8 @@ fn is_symbol(one: &Indexed, written: &str, packages: &Packages<'_>, home: &str, 
     names::symbol(written).is_some_and(|symbol| denotes(&symbol, one.package.as_deref(), packages, home, name))
 }
 
-/// Refuses a new name of a slot that another slot of the same class or structure has, or of one
-/// that it inherits from or that inherits from it.
+/// Refuses a new name of a slot that another slot of the same class or structure already has. The
+/// slots of its superclasses and subclasses count too.
 pub(super) fn refuse_taken(
     target: &Target,
     new: &str,

@@ -1,4 +1,4 @@
-//! The spelling of a new name in the place of an old one.
+//! The spelling of a new name that replaces an old one.
 
 use super::Refusal;
 use crate::text::names;

@@ -7,19 +7,19 @@ use std::collections::HashSet;
 pub(super) struct Target {
     /// The home package.
     pub home: String,
-    /// The name, as the reader reads it.
+    /// The name, as by `symbol-name`.
     pub name: String,
     /// The new name, as typed.
     pub new: String,
-    /// The kinds of its definitions that get the new name.
+    /// The kinds of those definitions that get the new name.
     pub kinds: HashSet<String>,
-    /// The kinds of its other definitions, which keep the name.
+    /// The kinds of the other definitions, which keep the old name.
     pub kept: HashSet<String>,
-    /// The reason why every mention of it is unsure.
+    /// The reason why every mention is unsure, if it is.
     pub guess: Option<String>,
 }
 
-/// The things that a symbol can name, each independent of the others.
+/// A thing that a symbol can name. The things of one symbol are independent of each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thing {
     Slot,
@@ -29,7 +29,7 @@ pub(super) enum Thing {
 }
 
 impl Thing {
-    /// The word for a person.
+    /// Returns the word for a person.
     pub(super) fn word(self) -> &'static str {
         match self {
             Thing::Slot => "slot",
@@ -39,7 +39,7 @@ impl Thing {
         }
     }
 
-    /// The kinds of definitions of such a thing.
+    /// Returns the kinds of definitions of such a thing.
     fn kinds(self) -> &'static [&'static str] {
         match self {
             Thing::Slot => &["slot"],
@@ -56,14 +56,16 @@ impl Thing {
         kinds.iter().any(|kind| self.kinds().contains(&kind.as_str()))
     }
 
-    /// The thing that a definition of a kind makes; `None` for a definition by a user's macro.
+    /// Returns the thing that a definition of a kind makes. Returns `None` for a definition by a
+    /// user's macro.
     pub(super) fn of_kind(kind: &str) -> Option<Thing> {
         let all = [Thing::Slot, Thing::Type, Thing::Function, Thing::Variable];
         all.into_iter().find(|thing| thing.kinds().contains(&kind))
     }
 }
 
-/// The kind of what a user's defining operator makes, by its name: `defun/inline`, `defmacro*`.
+/// Returns the kind of definition that a user's operator makes, according to its name:
+/// `defun/inline`, `defmacro*`.
 pub(super) fn kind_by_operator(operator: &str) -> Option<&'static str> {
     const STARTS: [(&str, &str); 9] = [
         ("defun", "function"),

@@ -66,8 +66,8 @@ impl Editor<'_> {
         let added = insert.1.len();
         let mut edits = vec![(opening, gap), insert];
         edits.sort_by_key(|(range, _)| range.start);
-        // A cursor before the new opening parenthesis moves behind it, so that it stays in the
-        // list.
+        // A cursor directly before the new opening parenthesis is moved behind it, so that it stays
+        // in the list.
         let kept = shifted(self.at(), &edits);
         let selection = if self.at() == at { kept + added } else { kept };
         Some((edits, SelectionAfter::At(selection..selection)))

@@ -9,13 +9,14 @@ use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::scopes::Scopes;
 
-/// The maximum number of functions that are looked at for one form.
+/// The maximum number of functions whose definitions are examined for one form.
 const MAX_FUNCTIONS: usize = 8;
 
-/// Returns true if the global function `name`, as a form of the site calls it, has exactly one
-/// value: a reader of a structure or class without other methods, or a function with one
-/// definition, whose text shows it. `seen` has the functions that have been looked at. A call of
-/// one of these adds no other values: if one of them has others, so may the whole form.
+/// Returns true if the global function `name`, as called in a form of the site, has exactly one
+/// value. It is a reader of a structure or class without other methods, or a function whose only
+/// definition shows that it returns one value. `seen` contains the functions whose definitions were
+/// examined. A call of one of these does not change the result: if it has several values, that was
+/// found at its definition.
 pub(super) fn has_one_value(site: &Site, head: &Node, name: &str, seen: &mut Vec<String>) -> bool {
     if site.form.text(head).contains([':', '|']) || site.index.cut {
         return false;
@@ -36,7 +37,7 @@ pub(super) fn has_one_value(site: &Site, head: &Node, name: &str, seen: &mut Vec
     }
 }
 
-/// Returns true if definitions by an operator may be of functions: by all but some standard ones.
+/// Returns true if an operator may define functions. All operators do, except some of the standard.
 fn is_of_function(operator: &str) -> bool {
     let others =
         ["variable", "constant", "symbol macro", "class", "structure", "condition", "type", "package", "system"];
@@ -51,8 +52,8 @@ fn is_accessor(site: &Site, name: &str, package: &str) -> bool {
     site.index.files.iter().flat_map(|file| &file.definitions).any(has)
 }
 
-/// Returns true if the only definition of a function in the texts of the site is of one value.
-/// Returns `None` without such a definition.
+/// Returns true if the only definition of a function in the texts of the site returns one value.
+/// Returns `None` if there is no such definition.
 fn one_definition(site: &Site, name: &str, package: &str, seen: &mut Vec<String>) -> Option<bool> {
     let texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other));
     let mut found: Vec<(&Document, definitions::Defined)> = Vec::new();

@@ -64,13 +64,13 @@ pub(super) fn changed(form: &Form, changes: &[Change]) -> String {
 /// changes, by the scopes of the text.
 ///
 /// # Errors
-/// The reason, which names the first name that resolves to another binding.
+/// The reason names the first name that resolves to another binding.
 pub(in crate::ide::rename) fn keeps_meanings(form: &Form, scopes: &Scopes, changes: &[Change]) -> Result<(), String> {
     keeps_meanings_without(form, scopes, changes, &[])
 }
 
-/// Acts as [`keeps_meanings`], but operators with the names in `plain` bind nothing in the changed
-/// text.
+/// Does the same as [`keeps_meanings`], except that operators with the names in `plain` bind
+/// nothing in the changed text.
 ///
 /// # Errors
 /// See [`keeps_meanings`].

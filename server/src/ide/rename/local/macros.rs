@@ -56,9 +56,9 @@ const STANDARD: [&str; 43] = [
     "define-load-time-global",
 ];
 
-/// Returns the operators of lists with the name that may be macros unknown to the text. `within` is
-/// the form that binds the name, if it is known. Lists around that form contain all of it, and
-/// cannot separate its occurrences.
+/// Returns the operators of those lists containing the name that may be macros unknown to the text.
+/// `within` is the form that binds the name, if it is known. Lists around that form are left out,
+/// because they contain all of it and cannot separate its occurrences.
 pub(super) async fn possible_macros<B: Backend>(
     cursor: &Cursor<B>,
     form: &Form,
@@ -104,8 +104,8 @@ pub(super) async fn possible_macros<B: Backend>(
 }
 
 /// Returns true if one of the macros in `around` may bind the name at the cursor, which has no
-/// binding in the scopes. This is so if the name is at a place where such macros have bindings, or
-/// is used as a variable.
+/// binding in the scopes. This is the case if the name is used as a variable, or is where such
+/// macros have their bindings.
 pub(super) fn may_bind(form: &Form, scopes: &Scopes, key: &str, around: &[String], offset: usize) -> bool {
     fn reads(form: &Form, scopes: &Scopes, node: &Node, key: &str, depth: usize) -> bool {
         let is_it = node.kind == Kind::Atom && form.name(node).is_some_and(|name| name == key);
