@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::foreign_owned::is_foreign_owned;
 use crate::locked::lock;
 
-/// The depth below the workspace's directory down to which directories are searched for files.
+/// The maximum depth below the workspace's directory at which directories are searched.
 const DEPTH: usize = 4;
 /// The maximum number of directories that are read.
 const DIRECTORIES: usize = 2_000;

@@ -50,7 +50,8 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, repl: Option<&str>) -> Result<Te
     Err("There is no function here whose parameters are known.".into())
 }
 
-/// Returns true if the first definition of a name with a lambda list in the open texts is a method.
+/// Returns true if, among the definitions of a name in the open texts, the first one that has a
+/// lambda list is a method.
 fn is_method<B: Backend>(cursor: &Cursor<B>, name: &str) -> bool {
     let key = definitions::key(name);
     let mut all = cursor.context.open().flat_map(|document| definitions::named(document, &key));

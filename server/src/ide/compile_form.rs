@@ -52,7 +52,7 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// The facts of one check.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Compilation {
     /// True if no ERROR was found and the check reached the end of the code.
@@ -83,7 +83,7 @@ pub struct Compilation {
 }
 
 impl Compilation {
-    /// Returns the facts of a report on `code`.
+    /// Creates the result from the report of a check of `code`.
     pub fn new(code: &str, report: CheckReport) -> Compilation {
         let text = Rope::from_str(code);
         let found: Vec<&Diagnostic> =

@@ -132,7 +132,7 @@ pub(super) fn target(uri: &str) -> String {
         .collect()
 }
 
-/// Returns the locations: each file once, with its lines.
+/// Returns a sentence with links to the first locations, each with its file and line.
 fn places(defined: &[Defined]) -> String {
     const MAX_SHOWN: usize = 4;
     let line = |one: &Defined| {

@@ -285,7 +285,7 @@ fn is_crlf(text: &str) -> bool {
     crlf > 0 && crlf * 2 > all
 }
 
-/// The change of a text: the replaced bytes, and what takes their place.
+/// A change of a text: the replaced range of bytes, and the replacement.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) range: std::ops::Range<usize>,

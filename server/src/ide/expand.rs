@@ -12,7 +12,7 @@ use crate::text::datum::{Form, Kind};
 use crate::text::document::Document;
 use crate::text::forms::{operator_at, package_at};
 
-/// The facts of one expansion.
+/// The result of one expansion.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Facts {
     /// True if a macro was expanded.
@@ -110,7 +110,7 @@ fn has_control(document: &Document, offset: usize) -> bool {
     control.is_some_and(|control| control.kind == Kind::String)
 }
 
-/// Returns the text of the contract.
+/// Returns the text that the contract specifies.
 pub fn render(facts: &Facts) -> String {
     if let Some(Refusal { kind, message }) = &facts.error {
         return match facts.stage {

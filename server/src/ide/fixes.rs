@@ -1,5 +1,5 @@
-//! Quick fixes of diagnostics, as edits. An edit changes only the parts that it names. A form that
-//! is ambiguous because of a reader conditional gets no fix.
+//! Quick fixes of diagnostics, as edits. The edits leave the rest of the text unchanged. A form
+//! that is ambiguous because of a reader conditional gets no fix.
 
 mod balance;
 mod create;

@@ -373,7 +373,8 @@ pub fn home(packages: &Packages<'_>, written: &str, package: Option<&str>) -> St
 }
 
 /// The packages in which a name without a prefix is the wanted symbol: the symbol's own package,
-/// and those that use that package or import the symbol. The answers are queried from the image.
+/// and those that use that package or import the symbol. The image tells which packages these are;
+/// `answers` has its answers so far.
 struct SamePackages<'a, B> {
     context: &'a Context<B>,
     key: &'a str,

@@ -1,4 +1,4 @@
-//! Edits of a text that do not depend on each other, made with one reading of the text.
+//! Edits of a text that do not depend on each other, made with a single parse of the text.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -18,7 +18,7 @@ struct Planned {
     content: String,
     repair: Option<String>,
     operation: Operation,
-    /// The range of the text that it depends on.
+    /// The range of the text on which the edit depends.
     touched: Range<usize>,
     /// The selected form with its guards.
     outer: Range<usize>,
@@ -309,8 +309,8 @@ impl Shifts {
         Shifts { rank, sums: vec![(0, 0); count + 1] }
     }
 
-    /// Returns the numbers of bytes and lines by which the edits that were added and are before an
-    /// edit in the text move it.
+    /// Returns the numbers of bytes and lines by which the edits added so far move an edit. Only
+    /// edits before it in the text move it.
     fn before(&self, index: usize) -> (isize, isize) {
         let (mut at, mut sum) = (self.rank[index], (0, 0));
         while at > 0 {

@@ -114,8 +114,8 @@ fn removed(document: &Document, form: &Form) -> Change {
     Change { span: Span { start: form.span.start, end }, text: String::new() }
 }
 
-/// Returns the changes that move a string of a body before the code of the body, where it is the
-/// docstring.
+/// Returns the changes that move a string in a body before the code of the body, so that it becomes
+/// the docstring.
 fn moved(form: &Form, list: &Node, string: &Node) -> Option<Vec<Change>> {
     let elements = list.elements();
     let definer = form.operator(list).is_some_and(|operator| crate::text::definitions::is_definer(&operator));

@@ -126,7 +126,8 @@ pub(super) fn one_value(site: &Site, node: &Node, seen: &mut Vec<String>) -> boo
         "the" => rest.get(1).is_some_and(one),
         name => {
             let page = crate::ide::hyperspec::page_of_symbol(name);
-            // `+` and `list` also name a variable and a type, and their pages are about these.
+            // The pages recorded for `+` and `list` are those of a variable and a type of the same
+            // name.
             let is_known = PURE.contains(&name) || STATE_DEPENDENT.contains(&name);
             let is_function = page.is_some_and(|page| page.starts_with("f_")) || is_known;
             match page {
