@@ -200,7 +200,7 @@ mod tests {
 (foo 1)
 ";
 
-    /// The definitions that an operator and a name select.
+    /// Returns the definitions that an operator and a name select.
     fn found<'a>(all: &'a [Definition], tree: &Tree, operator: &str, name: &str) -> Vec<&'a Definition> {
         let found = DefinitionsByKey::new(all, tree).selected(&DefinitionSelector::new(name), operator);
         found.into_iter().map(|index| &all[index]).collect()
