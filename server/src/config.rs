@@ -25,14 +25,14 @@ use approval::ApprovalConfig;
 pub use source::Source;
 use trust::{TrustStore, UntrustedSettings};
 
-/// The time that the stops of a client that left wait for a person.
+/// The time that the stopped threads of a client that has left wait for a person.
 pub const ABANDONED_STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The start of the image: table `[lisp]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LispConfig {
-    /// `lisp.command`: the program and its arguments. Default `["sbcl"]`. `["qlot", "exec",
-    /// "sbcl"]` must work.
+    /// `lisp.command`: the program and its arguments. Default `["sbcl"]`. A command such as
+    /// `["qlot", "exec", "sbcl"]` is supported.
     pub command: Vec<String>,
     /// `lisp.heap`: the size of the dynamic space in bytes; written "4GB" in the file. Default 4
     /// GiB.
@@ -40,8 +40,8 @@ pub struct LispConfig {
     /// `lisp.init_file`: `true` (default) loads the user's `~/.sbclrc` when it exists, `false`
     /// loads no file, a string loads that file.
     pub init_file: InitFile,
-    /// `lisp.end_programs`: the programs that evaluated code has started end with the image.
-    /// Default true.
+    /// `lisp.end_programs`: true to end the programs that evaluated code has started when the image
+    /// ends. Default true.
     pub end_programs: bool,
     /// `check.copies`: the kind of process that compiles texts. Default `fork`.
     pub copies: Copies,
@@ -102,7 +102,7 @@ pub struct CheckConfig {
     /// `check.chain`: whether edits of a text are answered by processes that are kept for it (a
     /// chain). Default `on`. A workspace may disable it, and not enable it.
     pub chain: Chains,
-    /// `check.workspace`: the workspace's files that are not open are checked in the background.
+    /// `check.workspace`: true to check the workspace's files that are not open in the background.
     /// Default false.
     pub workspace: bool,
     /// `check.shadow_mb`: the memory limit of the processes of all chains together. Default 1024
@@ -117,7 +117,7 @@ pub enum Chains {
     Off,
     /// A chain is kept for each text that is being edited, within limits.
     On,
-    /// The same, and each answer that differs from that of a whole check is logged with the edit.
+    /// As `On`. Each answer that differs from that of a whole check is also logged, with its edit.
     Log,
 }
 
@@ -132,28 +132,29 @@ pub struct Config {
     pub approval: ApprovalConfig,
     /// `eval.timeout_s`: the default deadline of an agent's evaluation. Default 30 s.
     pub eval_timeout: Duration,
-    /// `eval.in_copy`: whether an agent's evaluations, tests and profiles in a copy may have
-    /// threads, and sockets in a network of their own (`"threads"`). Default `"strict"`. Only the
-    /// user's own settings may say so.
+    /// `eval.in_copy`: true (`"threads"`) if an agent's evaluations, tests and profiles in a copy
+    /// may have threads, and sockets in a network of their own. Default false (`"strict"`). Only
+    /// the user's own settings may set it.
     pub copy_threads: bool,
     /// `debug.on_error`: whether an evaluation of an editor stops at an unhandled error. Default
     /// ask.
     pub on_error: OnError,
     /// `debug.frozen`: the number of frozen failures that are kept. Default 4.
     pub frozen: usize,
-    /// `lenses.tests`: code lenses above tests. Default true.
+    /// `lenses.tests`: true for code lenses above tests. Default true.
     pub lens_tests: bool,
-    /// `lenses.references`: code lenses above definitions. Default false.
+    /// `lenses.references`: true for code lenses above definitions. Default false.
     pub lens_references: bool,
-    /// `hints.parameters`: parameter names beside literal arguments. Default false.
+    /// `hints.parameters`: true for parameter names beside literal arguments. Default false.
     pub hint_parameters: bool,
-    /// `completion.snippets`: a completed operator brings its required arguments. Default false.
+    /// `completion.snippets`: true to insert the required arguments with a completed operator.
+    /// Default false.
     pub completion_snippets: bool,
     /// `docs.hyperspec`: the directory or the address of the HyperSpec. Default: the usual address.
     pub hyperspec: String,
-    /// `lint.rules`: the rules beside the compiler that are checked. Default none.
+    /// `lint.rules`: the lint rules to check in addition to the compiler's messages. Default none.
     pub lint_rules: Vec<String>,
-    /// `lint.rule`: rules as patterns. Default none.
+    /// `lint.rule`: lint rules that are written as patterns. Default none.
     pub lint_own: Vec<crate::model::lint_rule::LintRule>,
     /// `format.indent`: operators, in lower case, with the number of arguments before their bodies.
     /// Default none.
@@ -262,19 +263,19 @@ impl Config {
         let mut wanted = Vec::new();
         match ownership::read(workspace) {
             Ok(None) => {}
-            // The same bytes are parsed, hashed and, if trusted, applied.
+            // Parsed, hashed and, if trusted, applied are the same bytes: the file is read once.
             Ok(Some(bytes)) => {
                 wanted = file::apply(&mut config, &path, bytes, Source::Workspace);
             }
             Err(message) => config.problems.push(Problem { file: Some(path.clone()), line: None, message }),
         }
         let granted = config.with_granted(&wanted);
-        // The person's own command may run programs of the workspace: until it is trusted, nothing
-        // of it runs, whatever it sets.
+        // The person's own command may run programs of the workspace. While the workspace is not
+        // trusted, none of its programs is run, whatever its settings are.
         if own_command::is_qlot_of_workspace(&config.lisp.command, workspace) {
             config.lisp.command = Config::default().lisp.command;
         }
-        // The contents of what would run are trusted with the words that name it.
+        // Trust in a command covers the contents of the workspace's files that it would run.
         if granted.lisp != config.lisp {
             wanted.extend(own_command::files_of_workspace(&granted.lisp, workspace));
         }
@@ -290,7 +291,7 @@ impl Config {
         config
     }
 
-    /// Returns these settings with the keys that need trust as `wanted` has them.
+    /// Returns these settings with the values of `wanted` for the keys that need trust.
     fn with_granted(&self, wanted: &[(String, serde_json::Value)]) -> Config {
         let mut granted = self.clone();
         for (name, value) in wanted {
@@ -311,8 +312,8 @@ impl Config {
     }
 
     /// Applies an editor's settings (`{"check": {"notes": true}}`, LSP `initializationOptions` or
-    /// the answer to `workspace/configuration`) on top of these. `source`: whether they may come
-    /// with the workspace. The problems are added to `problems`.
+    /// the answer to `workspace/configuration`) on top of these. `source` says whether they may
+    /// come from the workspace. The problems are added to `problems`.
     pub fn with_client_settings(mut self, settings: &serde_json::Value, source: Source) -> Config {
         let Some(tables) = settings.as_object() else { return self };
         for (table, entries) in tables {

@@ -129,7 +129,7 @@ struct Inner {
     workspace_checks: WorkspaceChecks,
     /// The marks of unsaved texts; `None`: there is no place for them.
     marks: Option<UnsavedMarks>,
-    /// Whose turn it is to edit a file.
+    /// The turns in which edits of the same file are made.
     edit_turns: edit_turns::EditTurns,
 }
 
@@ -199,7 +199,7 @@ impl Session {
         Session::start(config, place, image, events)
     }
 
-    /// Sets a client's name after it connected (initialize).
+    /// Sets the name that a client sends with `initialize`, after it has connected.
     pub fn name_client(&self, client: ClientId, name: String) {
         let name = crate::shown::line(&name);
         self.inner.log.rename_client(client, &name);
@@ -223,15 +223,16 @@ impl Session {
         self.inner.configured.send_replace(());
     }
 
-    /// [`Session::configure`] with the settings sent with `initialize`. The settings after these
-    /// may relax approval once more; later settings can only tighten it.
+    /// Acts as [`Session::configure`] for the settings that are sent with `initialize`. The first
+    /// settings after these may still relax the approval of operations; later ones can only tighten
+    /// it.
     pub fn configure_first(&self, client: ClientId, settings: serde_json::Value, source: Source) {
         self.send(Event::Configure { client, settings, source, from_initialize: true });
         self.inner.configured.send_replace(());
     }
 
-    /// Returns a channel that changes whenever settings of a client are received. Requests to the
-    /// session after such a change are answered by these settings.
+    /// Returns a channel that changes whenever settings of a client are received. A request to the
+    /// session that follows such a change is answered according to these settings.
     pub fn settings_received(&self) -> watch::Receiver<()> {
         self.inner.configured.subscribe()
     }
@@ -265,8 +266,8 @@ impl Session {
         crate::ide::asd::AsdFiles::new(self.workspace().to_owned()).all()
     }
 
-    /// Starts the image if nothing has needed it yet. Resolves when the image is ready, also again
-    /// after it was lost, or cannot be.
+    /// Starts the image if nothing has needed it yet. Resolves when the image is ready or cannot be
+    /// started. If the image was lost, waits for its successor.
     pub async fn image_started(&self) {
         self.inner.image.wait_until_started().await;
     }
@@ -305,8 +306,8 @@ impl Session {
         self.send(Event::Change { client, uri: uri.into(), version, edits });
     }
 
-    /// An edit of a document, or of any of the client's documents, could not be understood; `why`
-    /// says so. The client's text is not known until it sends a whole one.
+    /// Reports that an edit of a document, or of any of the client's documents, could not be
+    /// understood, and why. The client's text is unknown until the client sends a whole one.
     pub fn lose_text(&self, client: ClientId, uri: Option<String>, why: String) {
         self.send(Event::LoseText { client, uri, why });
     }
@@ -360,8 +361,8 @@ impl Session {
         self.send(Event::UnsavedMarksFrom { editor, process });
     }
 
-    /// Has code that a client runs from now on ask that client when it reads its standard input,
-    /// by [`Feedback::Input`].
+    /// Enables input for the code that a client runs from now on: when the code reads its standard
+    /// input, the client is asked by [`Feedback::Input`].
     pub fn note_takes_input(&self, client: ClientId) {
         self.send(Event::TakesInput { client });
     }

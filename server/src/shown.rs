@@ -1,6 +1,6 @@
 //! Escaping of text from agents, workspaces, files and the image for display: nothing is hidden,
-//! interpreted as markup or disguised as other text. One function for each kind of output. Also
-//! amounts of memory.
+//! interpreted as markup or disguised as other text. There is one function for each kind of output,
+//! and one that formats an amount of memory.
 
 /// The limit of a one-line text, in characters.
 const LINE: usize = 400;
@@ -33,8 +33,8 @@ pub fn safe(text: &str) -> String {
     shown
 }
 
-/// Returns a number of bytes in megabytes of 2^20 bytes, as the settings count them; little memory
-/// in kilobytes of 2^10.
+/// Formats a number of bytes in megabytes (2^20 bytes), as the settings count them, or a small
+/// number in kilobytes (2^10 bytes).
 pub fn megabytes(bytes: u64) -> String {
     let megabytes = bytes as f64 / f64::from(1 << 20);
     if bytes > 0 && megabytes < 0.05 {
@@ -50,8 +50,7 @@ pub fn line(text: &str) -> String {
     line_of(text, LINE)
 }
 
-/// Returns a path for a message or a list: the whole path, in one line, which no other path is
-/// shown as.
+/// Returns a path for a message or a list: complete, and in one line.
 pub fn path(path: &std::path::Path) -> String {
     safe(&path.to_string_lossy()).replace('\n', "\\u{a}").replace('\t', "\\u{9}")
 }
@@ -63,7 +62,7 @@ pub fn record(text: &str) -> String {
     body.replace('\n', "\n    ") + end
 }
 
-/// [`line`] with the limit of a message.
+/// Acts as [`line`], with the limit of a message.
 pub fn long_line(text: &str) -> String {
     line_of(text, LONG_LINE)
 }
@@ -88,8 +87,9 @@ pub fn terminal(text: &str) -> String {
     safe(text)
 }
 
-/// Returns the same JSON with what [`safe`] escapes in JSON's own escapes: whoever parses it gets
-/// the text as it was, and whoever looks at it in a terminal sees what is there.
+/// Returns JSON in which the characters that [`safe`] escapes are written as JSON escapes. A
+/// program that parses the result gets the original text, and a person who sees it in a terminal
+/// sees every character.
 pub fn json(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for char in text.chars() {
@@ -156,7 +156,8 @@ pub fn source(text: &str) -> String {
     text.chars().map(stand_in).collect()
 }
 
-/// Format characters, fillers and variation selectors: invisible, or a change of direction.
+/// Returns true for format characters, fillers and variation selectors, which are invisible or
+/// change the direction of other text.
 fn is_hidden(char: char) -> bool {
     matches!(char, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
         || matches!(char, '\u{e0000}'..='\u{e0fff}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{13430}'..='\u{1343f}' | '\u{16fe4}' | '\u{1d159}' | '\u{fe00}'..='\u{fe0f}' | '\u{61c}' | '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}')
@@ -167,8 +168,8 @@ fn is_hidden(char: char) -> bool {
         )
 }
 
-/// Characters that look like a space, a bracket, a quote or a comment, and are constituents to
-/// Lisp's reader.
+/// Returns true for characters that look like a space, a bracket, a quote or a comment, and are
+/// constituents to Lisp's reader.
 fn is_false_syntax(char: char) -> bool {
     matches!(char, '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}')
         || matches!(
@@ -251,7 +252,7 @@ pub fn first_names(names: &[impl AsRef<str>], most: usize) -> String {
     }
 }
 
-/// Letters that resemble ASCII letters.
+/// Returns true for letters that resemble ASCII letters.
 fn is_lookalike(char: char) -> bool {
     const CYRILLIC_AND_GREEK: &str = "асеорхуѕіјһԁԛԝүӏАВЕІЈКМНОРСТХЅԌԚԜαικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ";
     CYRILLIC_AND_GREEK.contains(char)

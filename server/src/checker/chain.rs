@@ -314,7 +314,7 @@ impl Chain {
         self.taken
     }
 
-    /// Returns the measurement of the memory that the chain takes when it is polled, in bytes.
+    /// Returns a future that measures the memory that the chain takes, in bytes.
     pub fn measured(&self) -> impl Future<Output = Option<u64>> + Send + use<> {
         let (head, image) = (self.head, self.image);
         async move { tokio::task::spawn_blocking(move || memory::memory_beyond_image(head, image)).await.ok() }

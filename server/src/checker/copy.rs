@@ -262,7 +262,7 @@ impl Runner {
     }
 }
 
-/// Takes the reason for a wait back when the wait is over.
+/// Clears the reason for a wait when the wait is over.
 struct ObstacleGuard<'r>(&'r Runtime);
 
 impl Drop for ObstacleGuard<'_> {

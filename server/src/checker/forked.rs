@@ -334,8 +334,8 @@ impl ForkedCheck {
         output
     }
 
-    /// Returns the result of a check whose copy is done, has ended, or has passed a limit.
-    /// `awaited`: whether the copy's end shows that the check is complete.
+    /// Returns the result of a check whose copy is done, has ended, or has passed a limit. If
+    /// `awaited` is true, the check is complete only if the copy exited normally.
     fn output(
         &self,
         mut findings: Findings,
@@ -449,8 +449,8 @@ impl Drop for ForkedCheck {
                             _ = call.result::<IgnoredAny>() => {}
                         }
                     }
-                    // Waits until the copy was reaped or the image is gone. An answer that was
-                    // received before is an error here.
+                    // Waits until the copy was reaped or the image is gone. Fails at once if the
+                    // answer was received before.
                     let _ = call.result::<IgnoredAny>().await;
                 }
                 ChildHandle::Process(worker, call) => {

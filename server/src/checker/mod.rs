@@ -261,8 +261,8 @@ impl Checker {
         evaluation::work(&self.runner, params).await
     }
 
-    /// Expands macros: in the image if no code of the user's can run, otherwise in a throw-away
-    /// copy. Dropping the future kills the copy.
+    /// Expands macros: in the image if no code of the user can run, otherwise in a throw-away copy.
+    /// Dropping the future kills the copy.
     ///
     /// # Errors
     /// As [`Checker::check`]; also if the expansion passed a limit.

@@ -40,7 +40,7 @@ const MAX_WAITING_QUESTIONS: usize = 8;
 pub(super) struct Recordings {
     runner: Arc<Runner>,
     kept: Mutex<Vec<KeptRecording>>,
-    /// The calls that are awaited, and the newest that did not come.
+    /// The calls that are awaited, and the newest of those that were not made in time.
     expected: Mutex<Vec<Expected>>,
     last: AtomicU64,
 }
@@ -54,8 +54,8 @@ struct Expected {
     end: CancellationToken,
 }
 
-/// The number of the recording of an awaited call. Dropping it ends the record of the wait, unless
-/// the reason why there will be no recording was noted.
+/// The number of the recording of an awaited call. Dropping it removes the entry of the call,
+/// unless the entry has the reason why there will be no recording.
 pub struct ExpectedRecording {
     recordings: Arc<Recordings>,
     number: u64,

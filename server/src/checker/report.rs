@@ -90,7 +90,7 @@ impl Limit {
     }
 }
 
-/// The action that a line demands of the task that follows the copy.
+/// The action that a line requires of the task that follows the copy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CheckEvent {
     /// No action.
@@ -106,8 +106,8 @@ pub(super) enum CheckEvent {
     Step(String),
 }
 
-/// The findings so far, about one text or about the files of a system. There is always a text. The
-/// last is the one that the copy is checking.
+/// The findings so far, about one text or about the files of a system. There is always at least one
+/// text. The copy is checking the last one.
 #[derive(Debug)]
 pub(super) struct Findings {
     /// True if the token was right.
@@ -219,7 +219,7 @@ impl Findings {
         match parsed {
             Ok(Line { at: Some(span), .. }) => {
                 if let Some(text) = self.texts.last_mut() {
-                    // A place outside of the text is not one that a copy reached.
+                    // The copy cannot have reached a place outside the text.
                     if span.start <= span.end && span.end <= text.length {
                         text.coverage.note_place(span);
                     }
@@ -274,16 +274,16 @@ impl Findings {
     }
 
     /// Returns the report of each text in order, after the copy reported that it has checked all of
-    /// them. If a text has no error and the copy has not reached all of its forms, that message
-    /// came from code under check.
+    /// them. If a text has no error and the copy has not reached all of its forms, code under check
+    /// has sent that message, and the check counts as stopped.
     pub(super) fn complete(mut self) -> Vec<(PathBuf, CheckReport)> {
         let met: usize = self.texts.iter().map(|text| text.coverage.reported_plain_forms()).sum();
         let seen: usize = self.texts.iter().map(|text| text.seen.len()).sum();
         // Places in files that are only loaded are not reported.
         let all_told = self.texts.iter().all(|text| !text.silent);
         let miscounted = self.read < met || self.forms > Some(self.read) || (all_told && self.read > seen);
-        // The first text without errors of which a form was left out. Without one, if the numbers
-        // disagree, the first text with forms and without errors.
+        // `cut` is the first text without errors that has a form that was not reached. If there is
+        // none and the numbers disagree, `cut` is the first text with forms and without errors.
         let lacking = |text: &Text| text.coverage.missed().next().is_some();
         let cut = match self.texts.iter().position(|text| lacking(text) && !text.has_error()) {
             None if miscounted => self.texts.iter().position(|text| text.coverage.forms() > 0 && !text.has_error()),

@@ -20,7 +20,7 @@ const MAX_ENTRIES: usize = 50_000;
 /// The number of bytes that a removed file counts if only a mapping of it is left: the limit of the
 /// size of a copy's files, RLIMIT_FSIZE (lisp/src/confine/privileges.lisp).
 const MAPPED_FILE_BYTES: u64 = 256 << 20;
-/// The number of a file system in memory (`statfs`).
+/// The type of a file system in memory, as `statfs` reports it.
 const TMPFS: i64 = 0x0102_1994;
 /// The pause between two measurements.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -147,8 +147,8 @@ fn removed(root: &Path, head: Pid) -> u64 {
             if !std::fs::read_link(entry.path()).is_ok_and(|name| name.starts_with(&root)) {
                 continue;
             }
-            // This follows the descriptor to the file itself, even if another file has its name by
-            // now. Nothing is opened.
+            // `metadata` follows the descriptor to the file itself, even if another file has its
+            // name by now. Nothing is opened.
             if let Ok(facts) = std::fs::metadata(entry.path())
                 && facts.nlink() == 0
                 && open.insert(facts.ino())

@@ -126,7 +126,7 @@ impl WarmCopies {
         Some((forked, lines, answers))
     }
 
-    /// Returns a guard that prepares the warm copy for the check after one with these parameters.
+    /// Returns a guard that prepares a warm copy for the check after the one with these parameters.
     pub(super) fn prepare_when_dropped(&self, params: &CheckParams) -> NextCopyGuard {
         let room =
             (params.text.len() as u64 * MEMORY_PER_TEXT_BYTE).clamp(PREPARED_MEMORY_BOUNDS.0, PREPARED_MEMORY_BOUNDS.1);

@@ -14,7 +14,7 @@ use crate::bounded_file;
 
 /// The files of a workspace that `qlot exec` loads or follows.
 const QLOT: [&str; 2] = [".qlot/setup.lisp", "qlfile.lock"];
-/// The limit of the directories in which the words of a command are looked up.
+/// The maximum number of directories in which the words of a command are looked up.
 const DIRECTORIES: usize = 256;
 /// The size limit of a file that is trusted by its contents, in bytes: a core may be large.
 const LIMIT: u64 = 1 << 30;
@@ -58,11 +58,12 @@ fn names_for_load(name: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the directories in which a command may look its words up: the workspace, which is the
-/// current directory of the start, and those of it that the words name: `cd dev && ./lisp.sh`.
+/// current directory of the start, and the directories in it that the words name, as in
+/// `cd dev && ./lisp.sh`.
 fn directories<'a>(words: impl Iterator<Item = &'a str>, workspace: &Path) -> Vec<PathBuf> {
     let mut directories = vec![workspace.to_owned()];
     for word in words {
-        // A word may be meant from each of them: `cd dev; cd scripts`.
+        // A word may be relative to any directory found so far, as in `cd dev; cd scripts`.
         for at in 0..directories.len() {
             let Ok(directory) = directories[at].join(word).canonicalize() else { continue };
             let is_new = directory.starts_with(workspace) && !directories.contains(&directory) && directory.is_dir();

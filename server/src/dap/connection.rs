@@ -27,7 +27,7 @@ use crate::session::{ClientId, Frontend, Session};
 
 /// The time limit for the image to list its stops.
 const LIST_TIMEOUT: Duration = Duration::from_secs(5);
-/// The id of the thread that clients are told of when no thread runs or is stopped. The protocol
+/// The id of the thread that is reported to clients when no thread runs or is stopped. The protocol
 /// requires one (Debug Adapter Protocol, "threads"), and some clients evaluate only if there is
 /// one.
 pub(super) const IDLE_THREAD: u64 = i32::MAX as u64;
@@ -38,7 +38,7 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of texts that are kept for clients to read.
 const MAX_KEPT_TEXTS: usize = 50;
-/// The maximum number of loaded forms whose text is kept: those of a page of frames.
+/// The maximum number of loaded forms whose text is kept: as many as a page of frames may need.
 const MAX_LOADED: usize = super::answers::MAX_PAGE;
 /// The reference of the first loaded form that is kept. The reference of an evaluated text is the
 /// number of its request, which is smaller.
@@ -59,7 +59,7 @@ pub(super) struct Connection {
     pub(super) failure: Mutex<Option<u64>>,
     /// True once the client was told that the debug session is over.
     terminated: AtomicBool,
-    /// True once the client has configured itself and is told of stops.
+    /// True once the client has sent its configuration. The client is told of stops from then on.
     pub(super) ready: AtomicBool,
     stops: Mutex<BTreeMap<u64, Stop>>,
     texts: Mutex<VecDeque<KeptText>>,
@@ -95,7 +95,8 @@ pub(super) struct Running {
     pub(super) text: Arc<str>,
     /// The evaluation's request to the image, once it was sent.
     pub(super) sent: Arc<SetOnce<SentEvaluation>>,
-    /// Takes senders, each answered once the output so far has been sent to the client.
+    /// The queue of requests to flush. Each sender is answered once the output so far has been sent
+    /// to the client.
     pub(super) flush: mpsc::UnboundedSender<oneshot::Sender<()>>,
 }
 
@@ -192,7 +193,7 @@ impl Connection {
         }
     }
 
-    /// Returns true if a stop is of an evaluation of the client.
+    /// Returns true if a stop belongs to an evaluation of the client.
     fn is_own(&self, stop: &Stop) -> bool {
         stop.session.as_deref().is_some_and(|session| is_session_of(&self.own, session))
     }
@@ -446,7 +447,7 @@ impl Connection {
         }
     }
 
-    /// Returns true while a stop is known.
+    /// Returns true if a stop is known.
     pub(super) fn knows_stop(&self, number: u64) -> bool {
         lock(&self.stops).contains_key(&number)
     }

@@ -17,7 +17,7 @@ pub(crate) enum Frame<'a> {
 /// The largest number of characters of a header that a reason quotes.
 const QUOTED: usize = 60;
 
-/// The reason why bytes cannot be a frame, or that their body is over the limit. No bytes were
+/// The reason why bytes cannot be a frame, or the length of a body over the limit. No bytes were
 /// skipped.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotFramed(pub(crate) String);

@@ -34,10 +34,10 @@ const MAX_REQUEST: usize = 64 << 20;
 /// The silence after which the command line checks whether the host answers at all.
 const LIVENESS_DELAY: Duration = Duration::from_secs(3);
 
-/// The interval at which a request is told that it waits for the image.
+/// The interval at which a client is told that its request waits for the image.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The interval at which it is looked for what a request waits for.
+/// The interval at which a waiting request's reason to wait is determined.
 const OBSTACLE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A request of the command line.
@@ -50,7 +50,7 @@ pub enum Request {
     /// its image have ended.
     Stop,
     /// Returns `EvalOutcome`. If the code itself cannot be read, `unread` in its error is the
-    /// offset of the character from which on it cannot.
+    /// offset of the character at which it becomes unreadable.
     Eval {
         /// The code to read and evaluate.
         code: String,
@@ -62,7 +62,7 @@ pub enum Request {
         /// answers.
         #[serde(default)]
         input: bool,
-        /// True to have the values printed whole, each on a line, for a program.
+        /// True to have the values printed unabbreviated, each on its own line, for a program.
         #[serde(default)]
         whole: bool,
     },
@@ -184,8 +184,7 @@ pub fn ask(
         match serde_json::from_slice(&line)? {
             Reply::Result(value) => {
                 answer = Some(value);
-                // The answer to a stop is complete at the end of file, which is the host's own
-                // end.
+                // The end of file after the answer to a stop shows that the host has ended.
                 if !matches!(request, Request::Stop) {
                     break;
                 }
@@ -313,8 +312,8 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
     }
 }
 
-/// Resolves with the progress of the image's start, or for a check with what keeps the image from
-/// being copied, when the request may have waited for it for some seconds.
+/// Resolves once the request may have waited for some seconds: with the progress of the image's
+/// start, or, for a check, with the reason why the image cannot be copied yet.
 async fn while_waiting(session: &Session, is_check: bool) -> Reply {
     crate::steady::sleep(PROGRESS_INTERVAL).await;
     loop {
@@ -328,7 +327,7 @@ async fn while_waiting(session: &Session, is_check: bool) -> Reply {
     }
 }
 
-/// Passes questions for input on until the client is detached.
+/// Forwards questions for input until the client is detached.
 async fn ask_for_input(mut feedback: mpsc::UnboundedReceiver<Feedback>, replies: mpsc::UnboundedSender<Reply>) {
     while let Some(feedback) = feedback.recv().await {
         if let Feedback::Input(InputWanted { question, .. }) = feedback

@@ -20,8 +20,7 @@ use crate::fault::{self, Call};
 /// process frees the locks at once. A process whose directory was removed listens again within a
 /// second.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(20);
-/// The polling interval, because no notification of the system covers both a free lock and a
-/// listening socket.
+/// The polling interval. No notification of the system covers both a free lock and a listening
 /// socket.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 

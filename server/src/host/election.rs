@@ -231,7 +231,8 @@ impl Place {
             .map_err(|error| ConnectError::Start(format!("{}: {error}", self.program.display())))?;
         let (sender, receiver) = mpsc::channel();
         let stdout = child.stdout.take();
-        // Also waits for the end of the host, so that no zombie remains while this process lives.
+        // The thread also waits for the end of the host, so that no zombie remains while this
+        // process lives.
         std::thread::spawn(move || {
             let line = stdout.map(|mut stdout| first_line::read_blocking(&mut stdout, hello::MAX_LINE));
             if sender.send(line.unwrap_or(Ok(None))).is_err() {

@@ -1,12 +1,12 @@
 //! The private directory of a workspace's host: its locks, its socket and its host file.
 //!
 //! ```text
-//!     BASE/consort/<hash of the workspace>/   0700, ours, no symbolic link
+//!     BASE/consort/<hash of the workspace>/   0700, owned by the user, no symbolic link
 //!         start       held (flock) while a process becomes the host or leaves; excludes others
 //!         lock        held (flock) by the host while it runs; marked by a host that leaves
 //!         host.sock   0600
 //!         host.json   [`HostFile`]
-//!         breakpoints.json   0600, breakpoints of agents, kept for the host after a killed one
+//!         breakpoints.json   0600, agents' breakpoints, for the next host if this one is killed
 //!         documents   held (flock, shared) by editors' bridges
 //!         work/       of the image: sockets and scratch directories of checks
 //! ```
@@ -256,7 +256,7 @@ impl RuntimeDir {
                 .and_then(|()| File::options().create(true).truncate(false).write(true).mode(0o600).open(&path));
             let file = match opened {
                 Ok(file) => file,
-                // A host that leaves removed the directory just now.
+                // A host that was leaving has just removed the directory.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     self.create()?;
                     continue;

@@ -27,7 +27,7 @@ use crate::session::OpenFolders;
 const HELLO_WAIT: Duration = Duration::from_secs(10);
 /// The interval between checks of the runtime directory.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// The least time that a new host waits for the client that started it.
+/// The minimum time that a new host waits for the client that started it.
 const FIRST_CLIENT_WAIT: Duration = Duration::from_secs(10);
 /// The number of checks of the runtime directory after a client has left at which memory is
 /// returned to the system. At the first check, the session may still be removing the client's data.
@@ -264,7 +264,7 @@ async fn look_after(
     Ok(state)
 }
 
-/// Says why the host's directory is not in order, as far as it is known.
+/// Returns a message about the reason why the host's directory could not be checked or restored.
 fn not_looked_after(runtime: &RuntimeDir, error: &io::Error) -> String {
     let path = runtime.path().display();
     match runtime.path().symlink_metadata() {

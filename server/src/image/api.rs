@@ -64,7 +64,7 @@ pub struct Origin {
     pub column: usize,
 }
 
-/// `eval`.
+/// The parameters of `eval`.
 #[derive(Debug, Clone, Serialize)]
 pub struct EvalParams {
     /// The session whose `*package*`, `*`, `+`, `/` are in force; made on first use.
@@ -87,7 +87,7 @@ pub struct EvalParams {
     /// True to stop at errors with the stack alive.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub debug: bool,
-    /// True to have threads that the code starts stop as the evaluation does.
+    /// True to have threads that the code starts stop in the same cases as the evaluation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub threads: bool,
     /// True to stop at breakpoints and after steps, and not at errors.
@@ -96,14 +96,15 @@ pub struct EvalParams {
     /// True to assign references to the values, by which they can be inspected.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refer: bool,
-    /// True to have the values printed whole, each on a line.
+    /// True to have the values printed unabbreviated, each on its own line.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub whole: bool,
     /// The test to run in place of the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<TestToDebug>,
-    /// The way in which an error is frozen: an error of the evaluation, unless the evaluation stops
-    /// at it, or of a thread that its code starts. `None`: errors are only reported.
+    /// The parameters for freezing an error. They apply to an error of the evaluation at which it
+    /// does not stop, and to an error of a thread that its code starts. `None`: errors are only
+    /// reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freeze: Option<Freeze>,
     /// The definitions in the code that may replace others. Definitions that were compiled with a
@@ -126,7 +127,7 @@ pub struct Redefinition {
     pub kind: String,
 }
 
-/// The way in which an error is frozen.
+/// The parameters for freezing an error.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Freeze {
     /// The socket to which the frozen failure connects.
@@ -168,9 +169,9 @@ pub struct CheckParams {
     pub unreachable: bool,
     /// True to confine the copy (false only by the user's configuration).
     pub confine: bool,
-    /// Seconds of wall clock for the copy.
+    /// The wall-clock limit of the copy in seconds.
     pub deadline: f64,
-    /// Bytes of private memory for the copy.
+    /// The limit of the copy's private memory in bytes.
     pub memory: u64,
 }
 
@@ -198,9 +199,9 @@ pub struct CheckSystemParams {
     pub unreachable: bool,
     /// True to confine the copy (false only by the user's configuration).
     pub confine: bool,
-    /// Seconds of wall clock for the copy.
+    /// The wall-clock limit of the copy in seconds.
     pub deadline: f64,
-    /// Bytes of private memory for the copy.
+    /// The limit of the copy's private memory in bytes.
     pub memory: u64,
 }
 
@@ -213,7 +214,7 @@ pub struct FileText {
     pub text: String,
 }
 
-/// `load-system`.
+/// The parameters of `load-system`.
 #[derive(Debug, Clone, Serialize)]
 pub struct LoadSystemParams {
     /// ASDF's name of the system.

@@ -155,8 +155,8 @@ impl Cache {
         }
     }
 
-    /// Builds the entry, unless another host has done so in the meantime. `say` gets the progress.
-    /// Dropping the future ends the build.
+    /// Builds the entry, unless another host has done so in the meantime. `say` receives the
+    /// progress. Dropping the future ends the build.
     pub(crate) async fn build(
         &self,
         program: &Program,
@@ -181,8 +181,8 @@ impl Cache {
         let built = build(program, workspace, &sources.join("boot.lisp"), &output, say).await;
         let name = || program.path.display().to_string();
         built.map_err(|build::Failed { how, last }| CoreError::Build { program: name(), how, last })?;
-        // Independent of the umask, since another user could load code into an image that starts
-        // from a file that others can write.
+        // The mode does not depend on the umask: if others could write the file, another user could
+        // load code into an image that starts from it.
         fs::set_permissions(&output, fs::Permissions::from_mode(0o600)).map_err(cannot)?;
         fs::rename(&output, entry.path()).map_err(cannot)?;
         Ok(entry)

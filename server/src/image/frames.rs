@@ -13,7 +13,7 @@ pub(crate) const FRAME_LIMIT: usize = 64 << 20;
 /// The protocol that this host speaks; `ready.protocol` must be the same.
 pub(crate) const PROTOCOL: u32 = 1;
 
-/// `input`.
+/// The event `input`.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct InputFrame {
     /// The request whose code asks.
@@ -26,7 +26,7 @@ pub(crate) struct InputFrame {
     pub(crate) wanted: InputWanted,
 }
 
-/// `input-over`.
+/// The event `input-over`.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct InputOverFrame {
     /// The request whose code asked.
@@ -83,7 +83,7 @@ impl From<Refusal> for ImageError {
     }
 }
 
-/// `ready`.
+/// The event `ready`.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Ready {
     /// The protocol version; see [`PROTOCOL`].
@@ -119,7 +119,7 @@ impl Default for Features {
     }
 }
 
-/// `output`.
+/// The event `output`.
 #[derive(Deserialize)]
 pub(crate) struct OutputFrame {
     /// `stdout` or `stderr`.
@@ -128,7 +128,7 @@ pub(crate) struct OutputFrame {
     pub(crate) text: String,
 }
 
-/// `progress`.
+/// The event `progress`.
 #[derive(Deserialize)]
 pub(crate) struct ProgressFrame {
     /// The current step.
@@ -141,21 +141,21 @@ pub(crate) struct ProgressFrame {
     pub(crate) total: Option<u64>,
 }
 
-/// `copy`.
+/// The event `copy`.
 #[derive(Deserialize)]
 pub(crate) struct CopyFrame {
     /// The copy's process id.
     pub(crate) pid: u32,
 }
 
-/// `trace`.
+/// The event `trace`.
 #[derive(Deserialize)]
 pub(crate) struct TraceFrame {
     pub(crate) session: String,
     pub(crate) text: String,
 }
 
-/// `thread-error`.
+/// The event `thread-error`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ThreadErrorFrame {
     /// The thread's name.
@@ -175,12 +175,12 @@ pub(crate) struct ThreadErrorFrame {
     pub(crate) frozen: Option<Frozen>,
 }
 
-/// `heap`.
+/// The event `heap`.
 #[derive(Deserialize)]
 pub(crate) struct HeapFrame {
-    /// Bytes in use.
+    /// The bytes of the heap in use.
     pub(crate) usage: u64,
-    /// Bytes in all.
+    /// The size of the heap in bytes.
     pub(crate) size: u64,
     /// The evaluations that were stopped to free memory.
     #[serde(default)]

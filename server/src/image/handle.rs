@@ -102,7 +102,7 @@ impl Image {
         self.runtime.state.borrow().clone()
     }
 
-    /// Returns the reason why a copy of the image is waited for, if one is.
+    /// Returns the reason why a request waits for a copy of the image, if one does.
     pub fn obstacle(&self) -> Option<String> {
         self.runtime.obstacle()
     }
@@ -191,7 +191,7 @@ impl Image {
         self.query_instance(&instance, operation).await
     }
 
-    /// Returns what a person needs to know about an image whose process is suspended, if it is.
+    /// Returns a message for a person if the image's process is suspended.
     pub async fn suspended(&self) -> Option<String> {
         let pid = match &*self.runtime.phase.borrow() {
             Phase::Ready(instance) | Phase::Starting(_, Some(instance)) => instance.ready.pid,
@@ -298,7 +298,7 @@ impl Image {
         self.interrupt_these(session, &["eval", "load-system", "load-file"]).await
     }
 
-    /// Interrupts the evaluation whose request has that number, if it has not ended.
+    /// Interrupts the evaluation whose request has the given number, if it has not ended.
     pub fn interrupt_evaluation(&self, number: u64) {
         // In another phase the image has ended, and the evaluation with it.
         if let Phase::Ready(instance) | Phase::Starting(_, Some(instance)) = &*self.runtime.phase.borrow()

@@ -20,8 +20,8 @@ use crate::locked::lock;
 use crate::search_paths;
 
 /// The ids of the processes that this process has started. The lock is held during the start of a
-/// process. Descriptors may be inheritable for a moment, and no other child process inherits them
-/// then.
+/// process, because descriptors may be inheritable for a moment, and no other child process must
+/// inherit them.
 static SPAWNING: LazyLock<Mutex<HashSet<u32>>> = LazyLock::new(Mutex::default);
 
 /// Takes the lock for the start of a process. The caller adds the id of the new process to the set.

@@ -78,7 +78,7 @@ pub(crate) struct Runtime {
     pub(crate) turns: Turns,
     /// The stops of programs.
     pub(crate) stops: broadcast::Sender<StopEvent>,
-    /// The reason why a copy of the image is waited for.
+    /// The reason why a request waits for a copy of the image.
     obstacle: Mutex<Option<String>>,
 }
 
@@ -110,12 +110,13 @@ impl Runtime {
         }
     }
 
-    /// Notes why a copy of the image cannot be made yet; `None`: one was made, or is not wanted.
+    /// Notes why a copy of the image cannot be made yet. `None`: a copy was made, or is no longer
+    /// wanted.
     pub(crate) fn set_obstacle(&self, why: Option<String>) {
         *lock(&self.obstacle) = why;
     }
 
-    /// Returns the reason why a copy of the image is waited for.
+    /// Returns the reason why a request waits for a copy of the image.
     pub(crate) fn obstacle(&self) -> Option<String> {
         lock(&self.obstacle).clone()
     }

@@ -43,7 +43,7 @@ impl Severity {
     }
 }
 
-/// The way an editor may draw a diagnostic, beside its severity.
+/// The way an editor may draw a diagnostic, in addition to its severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tag {

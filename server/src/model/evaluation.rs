@@ -47,7 +47,7 @@ pub struct EvalError {
 }
 
 impl EvalError {
-    /// Creates an error without a backtrace, for one that no code of the user's has signalled.
+    /// Creates an error without a backtrace, for an error that the user's code has not signalled.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> EvalError {
         EvalError { kind: kind.into(), message: message.into(), operation: None, backtrace: Vec::new(), unread: None }
     }
@@ -100,7 +100,7 @@ pub enum EvalStatus {
     Lost,
     /// Nothing was evaluated. Reported by the host only.
     Refused,
-    /// The evaluation waits at a breakpoint of the agent's. Reported by the host only.
+    /// The evaluation waits at an agent's breakpoint. Reported by the host only.
     Stopped,
 }
 

@@ -25,7 +25,7 @@ pub enum ExpandExtent {
 pub struct ExpandRequest {
     /// The form, or the top-level form that contains it.
     pub text: String,
-    /// The package that the text is read in and the expansion is printed for.
+    /// The package in which the text is read and for which the expansion is printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
     /// The extent of the expansion.

@@ -51,7 +51,7 @@ pub struct LiveCall {
     pub thread: String,
 }
 
-/// A row of an answer: a call, a value, a variable, a condition.
+/// A row of an answer: a call, a value, a variable or a condition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RecordedRow {
     /// The kind: `call`, `value`, `return`, `exit`, `signal`, `variable`, or `check` for a failed

@@ -81,7 +81,7 @@ pub struct Frame {
     pub number: usize,
     /// The function's name.
     pub name: String,
-    /// True if the function is one of the system that a user would not know.
+    /// True for a function of the system that a user is not expected to know.
     pub system: bool,
     /// True if the function came with the implementation.
     #[serde(default, skip_serializing)]
@@ -93,7 +93,7 @@ pub struct Frame {
     /// The package in which code in the frame is read, if it is known.
     #[serde(default)]
     pub package: Option<String>,
-    /// The definition that the code is of.
+    /// The definition to which the frame's code belongs.
     #[serde(default)]
     pub definition: Option<FrameDefinition>,
 }

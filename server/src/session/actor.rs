@@ -59,7 +59,7 @@ struct Client {
     takes_input: bool,
     /// The client's evaluation sessions, of which `session` is the first.
     sessions: OwnSessions,
-    /// True if an evaluation of the client was begun whose threads stop.
+    /// True if the client has begun an evaluation whose threads stop as the evaluation does.
     starts_threads: bool,
     waiting: VecDeque<Evaluation>,
     /// True if the client's settings were received. Newer settings can make approval only stricter.

@@ -26,8 +26,9 @@ const MAX_CHAINS: usize = 4;
 const CHAIN_ELIGIBLE_TIME: Duration = Duration::from_secs(600);
 /// The time before another chain is made for a document whose chain failed.
 const CHAIN_RETRY_DELAY: Duration = Duration::from_secs(60);
-/// The greatest difference of a text from its chain's, in characters of one region, with which the
-/// chain is kept. All forms of the region are compiled at each edit.
+/// The maximum length, in characters, of the region in which a text may differ from its chain's
+/// text. A chain with a longer region is replaced, because all forms of the region are compiled at
+/// each edit.
 const MAX_REGION_CHARS: usize = 1000;
 
 /// An edit for a chain, with the resulting text.
@@ -46,7 +47,7 @@ pub(super) enum ChainEvent {
     Takes(u64),
     /// The answer to an edit.
     Answer(ChainAnswer),
-    /// The image was not at rest when the edit came.
+    /// The edit has no answer, because the image was not at rest.
     Unanswered { number: u64 },
     /// The chain has ended.
     Ended(ChainEnd),
@@ -68,8 +69,8 @@ pub(super) enum Effect {
     /// Starts a check of the whole text without the pause, because no answer to the last edit will
     /// come.
     CheckWhole,
-    /// Sends the text to a new chain, which is ready, since the text was edited meanwhile; see
-    /// [`Chains::send`].
+    /// Sends the text to a new chain that is ready, because the text was edited while the chain was
+    /// made; see [`Chains::send`].
     SendText,
 }
 
@@ -257,7 +258,8 @@ impl Chains {
                     followed.awaited = false;
                     followed.answer = Some(diagnostics.clone());
                 } else {
-                    // Forms that depend on the edit are compiled at each further one.
+                    // The chain compiles the forms that depend on this edit again at each further
+                    // edit.
                     followed.replace_due = true;
                 }
                 // The findings of a whole check that ended first are kept.

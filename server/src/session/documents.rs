@@ -223,7 +223,7 @@ impl Documents {
         announced
     }
 
-    /// Returns true if the findings of a document are outdated.
+    /// Returns true if the findings of any document are outdated.
     pub(super) fn any_is_outdated(&mut self) -> bool {
         self.refresh();
         self.index.any_is_outdated()

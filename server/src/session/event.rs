@@ -40,8 +40,8 @@ pub(super) struct Place {
     pub(super) position: Option<Position>,
 }
 
-/// Starts a job of any operation. Arguments: the jobs, the job, the name of the client's evaluation
-/// session, and the client that its code may ask for input.
+/// A function that starts a job of any operation. Arguments: the jobs, the job, the name of the
+/// client's evaluation session, and the client that its code may ask for input.
 pub(super) struct StartJob(pub(super) Box<StartJobFn>);
 
 type StartJobFn = dyn FnOnce(&mut Jobs, Job, String, Option<InputTarget>) + Send;
@@ -82,7 +82,8 @@ pub(super) enum Event {
     FolderClosed { client: ClientId, folder: PathBuf },
     /// Files of the workspace were changed by others.
     FilesChanged,
-    /// A problem of the host, for all clients and `consort status`. Without a text, it is over.
+    /// A problem of the host, for all clients and `consort status`. `None` as the text: the problem
+    /// is over.
     HostProblem { about: &'static str, text: Option<String> },
     // Documents.
     /// A document was opened.

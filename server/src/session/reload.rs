@@ -59,7 +59,7 @@ pub enum Reload {
         function: String,
         /// The definition.
         code: String,
-        /// The package in which both are read.
+        /// The package in which the name and the definition are read.
         package: Option<String>,
         /// The source file of the definition.
         file: Option<PathBuf>,
@@ -300,8 +300,8 @@ impl Session {
         }
     }
 
-    /// Fails with the compiler's errors for the code in a copy of the image. Without a copy, the
-    /// image's own compiler reports them.
+    /// Compiles the code in a copy of the image, and fails with the compiler's errors. Succeeds if
+    /// no copy can be made: the image's own compiler then reports the errors.
     async fn check_first(
         &self,
         client: ClientId,

@@ -1,7 +1,7 @@
 //! Execution of requests from editors, agents and debuggers, never on the threads that the session,
 //! the image's link and `consort status` need. The exceptions are `consort.status`,
-//! `consort.interrupt`, `consort.restartImage` and `consort.eval`, whose handlers compute next to
-//! nothing.
+//! `consort.interrupt`, `consort.restartImage` and `consort.eval`, whose handlers compute very
+//! little.
 //!
 //! A request's handler runs on a separate runtime. One poll of it, the work between two waits, is
 //! called a step. Each client has a quota of concurrent steps ([`ClientQuota`]), so that threads
@@ -101,7 +101,7 @@ pub async fn limit_total_time<F: Future>(handler: F) -> Result<F::Output, TooLon
     limited_steps(MAX_TIME, handler).await
 }
 
-/// The error of a request that does more than read, and of which a step took too long.
+/// The error of a request that does more than read, if one of its steps took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "The request was stopped after {} seconds of computing on a text, and gives no report; its earlier changes are kept. Ask about a smaller part of the text, or split the form.",
@@ -146,7 +146,7 @@ async fn limited_steps<F: Future>(longest: Duration, handler: F) -> Result<F::Ou
     std::future::poll_fn(|context| {
         let cancellation = CANCELLATION.try_with(Clone::clone).unwrap_or_else(|_| unowned.clone());
         if cancellation.is_cancelled() {
-            return Poll::Pending; // whoever cancelled it drops this future
+            return Poll::Pending; // the code that cancelled it drops this future
         }
         let deadline = Limit::after(left);
         let step = cancellation::run_all_or_nothing(&cancellation.with_deadline(Some(deadline)), || {
@@ -185,7 +185,8 @@ pub fn handle() -> Handle {
     built.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
 }
 
-/// A task that ends when its caller goes away, also within a step that only reads.
+/// A task that is aborted when this handle is dropped. A computation, or a step with a limit, that
+/// it is in then ends early.
 struct Owned<T>(JoinHandle<T>, Cancellation);
 
 impl<T> Drop for Owned<T> {
@@ -231,11 +232,11 @@ where
     }
 }
 
-/// The size in bytes from which on processing a text takes noticeable time.
+/// The size of a text, in bytes, from which processing it takes noticeable time.
 const LARGE: usize = 256 << 10;
 
-/// Processes a text of `size` bytes on this thread, while other threads take over the thread's
-/// other tasks if the text is large.
+/// Processes a text of `size` bytes on this thread. If the text is large, other threads take over
+/// this thread's other tasks meanwhile.
 pub fn in_place<T>(size: usize, work: impl FnOnce() -> T) -> T {
     let threads = Handle::try_current().map(|handle| handle.runtime_flavor());
     if size >= LARGE && matches!(threads, Ok(tokio::runtime::RuntimeFlavor::MultiThread)) {
@@ -260,7 +261,7 @@ pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     limited(MAX_TIME, work).await
 }
 
-/// Computes something on a text that is of use only as a whole. The computation is ended after
+/// Computes a value that is of use only if it is complete. The computation is ended after
 /// [`MAX_TIME`], or when this future is dropped.
 ///
 /// # Errors
@@ -273,7 +274,7 @@ async fn limited_whole<T: Send + 'static>(
     longest: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, TooLong> {
-    // The time begins with the permit.
+    // The time limit begins when the permit is granted.
     let cancellation = Cancellation::all_or_nothing();
     let token = cancellation.clone();
     let computed = on_a_thread(cancellation, move || {
@@ -293,7 +294,7 @@ pub async fn compute_all<T: Send + 'static>(work: impl FnOnce() -> T + Send + 's
     }
 }
 
-/// The size in bytes up to which a text takes no noticeable time.
+/// The size of a text, in bytes, up to which processing it takes no noticeable time.
 pub(super) const SMALL: usize = 2 << 10;
 
 /// Computes something on a text of `size` bytes as [`compute_all`] does. A small text is processed
@@ -303,7 +304,7 @@ pub async fn compute_all_of<T: Send + 'static>(size: usize, work: impl FnOnce() 
 }
 
 async fn limited<T: Send + 'static>(longest: Duration, work: impl FnOnce() -> T + Send + 'static) -> Computed<T> {
-    // The time begins with the permit.
+    // The time limit begins when the permit is granted.
     let cancellation = Cancellation::new(None);
     let token = cancellation.clone();
     on_a_thread(cancellation, move || {

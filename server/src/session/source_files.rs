@@ -210,8 +210,9 @@ impl Session {
         Ok(file)
     }
 
-    /// Replaces a part (in bytes) of a file's text: through the editor with unsaved changes, on
-    /// the disk otherwise. The edit is atomic, and made only if the file is still the one given.
+    /// Replaces a part (in bytes) of a file's text: through the editor with unsaved changes, or
+    /// else on the disk. The edit is atomic. Nothing is changed if the file has changed since it
+    /// was read.
     ///
     /// # Errors
     ///
@@ -408,7 +409,7 @@ fn read(workspace: &Path, path: &str) -> Result<SourceFile, FileError> {
 
 fn identity(directory: impl AsFd, name: &std::ffi::OsStr) -> Result<Identity, rustix::io::Errno> {
     let facts = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)] // of other types on other systems
+    #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)] // their types differ between systems
     Ok(Identity { device: facts.st_dev as u64, inode: facts.st_ino as u64 })
 }
 
@@ -480,7 +481,7 @@ fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileEr
 fn keep_owner(new: &std::fs::File, old: &std::fs::Metadata) -> std::io::Result<()> {
     let own = new.metadata()?;
     if own.gid() != old.gid() {
-        // The owner of a file may give it to groups that they are in only.
+        // The owner of a file may give it only to groups of which the owner is a member.
         let _ = fchown(new, None, Some(old.gid()));
     }
     if own.uid() != old.uid() {

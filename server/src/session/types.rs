@@ -148,11 +148,11 @@ pub struct EvalRequest {
     /// True to stop at errors with the stack alive. An editor's setting `debug.on_error` may
     /// override it.
     pub debug: bool,
-    /// True to have threads that the code starts stop as the evaluation does.
+    /// True to have threads that the code starts stop in the same cases as the evaluation.
     pub threads: bool,
-    /// True to stop at breakpoints, without `debug`.
+    /// True to stop at breakpoints even if `debug` is false.
     pub breakpoints: bool,
-    /// True to have the values printed whole, each on a line, for a program.
+    /// True to have the values printed unabbreviated, each on its own line, for a program.
     pub whole: bool,
     /// The test to run in place of the code. The code is then a comment that names the test.
     pub test: Option<TestToDebug>,

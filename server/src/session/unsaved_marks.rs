@@ -25,7 +25,8 @@ use crate::fault::{self, Call};
 use crate::image::process_table;
 use crate::locked::lock;
 
-/// The maximum number of marks that are read for one file, or to remove those of ended editors.
+/// The maximum number of marks that are read for one file, or in a search for marks of ended
+/// editors.
 const MAX_EXAMINED: usize = 10_000;
 /// The largest file whose content is compared, in bytes.
 const MAX_DIGESTED: u64 = 16 << 20;
@@ -80,7 +81,7 @@ fn digest(path: &Path) -> Option<String> {
     bounded_file::read(path, MAX_DIGESTED).ok().map(|bytes| format!("{:x}", Sha256::digest(bytes)))
 }
 
-/// A change of a mark. The thread of the marks makes it.
+/// A change of a mark, which the marks' thread makes.
 enum MarkChange {
     Set(PathBuf, EditorProcess),
     Remove(PathBuf, EditorProcess),
@@ -111,7 +112,7 @@ impl UnsavedMarks {
         let prefix = prefix(file);
         // A mark of a hard link has the name of that link.
         let linked = file.metadata().is_ok_and(|facts| facts.nlink() > 1);
-        // The limit applies only to the marks that are read, because to look at all names costs
+        // The limit applies only to the marks that are read, because reading all names costs
         // little.
         let named = std::fs::read_dir(&*self.directory).ok()?.flatten();
         let own = named.filter(|entry| linked || entry.file_name().to_string_lossy().starts_with(&prefix));

@@ -142,7 +142,7 @@ impl WorkspaceChecks {
     }
 
     fn findings(&self) -> MutexGuard<'_, BTreeMap<PathBuf, FileFindings>> {
-        // The value is consistent between any two statements.
+        // The map is consistent even if another holder of the lock panicked.
         lock(&self.shared.kept)
     }
 

@@ -192,8 +192,8 @@ impl Bridge {
         if !failed {
             return Ok(());
         }
-        // The host has ended without this message. The next host gets the message, unless it has
-        // been answered already.
+        // The host has ended without this message. The next host gets a request, unless the request
+        // has been answered already.
         let mine = match peek.request() {
             Some((id, _)) => self.shared.lock().pending.remove(id).is_some(),
             None => false,

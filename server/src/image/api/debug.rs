@@ -25,13 +25,13 @@ macro_rules! operation {
 pub(super) use operation;
 
 operation!(
-    /// `debug-stops`.
+    /// `debug-stops`: the stops.
     DebugStops {},
     "debug-stops",
     Stops
 );
 operation!(
-    /// `debug-frames`.
+    /// `debug-frames`: a page of the frames of a stop.
     DebugFrames {
         /// The number of the stop.
         stop: u64,
@@ -44,7 +44,7 @@ operation!(
     Frames
 );
 operation!(
-    /// `debug-locals`.
+    /// `debug-locals`: a page of the local variables of a frame.
     DebugLocals {
         /// The number of the stop.
         stop: u64,
@@ -59,7 +59,7 @@ operation!(
     Locals
 );
 operation!(
-    /// `debug-eval`.
+    /// `debug-eval`: evaluates code in a frame.
     DebugEval {
         /// The number of the stop.
         stop: u64,
@@ -76,7 +76,7 @@ operation!(
     ActionOutcome
 );
 operation!(
-    /// `debug-set`.
+    /// `debug-set`: sets a local variable of a frame.
     DebugSet {
         /// The number of the stop.
         stop: u64,
@@ -91,7 +91,7 @@ operation!(
     ActionOutcome
 );
 operation!(
-    /// `inspect-set`.
+    /// `inspect-set`: sets a part of an inspected value.
     InspectSet {
         /// The value's reference.
         reference: u64,
@@ -107,7 +107,7 @@ operation!(
     ActionOutcome
 );
 operation!(
-    /// `debug-restart`.
+    /// `debug-restart`: invokes a restart.
     DebugRestart {
         /// The number of the stop.
         stop: u64,
@@ -125,7 +125,7 @@ operation!(
     ActionOutcome
 );
 operation!(
-    /// `debug-return`.
+    /// `debug-return`: returns values from a frame.
     DebugReturn {
         /// The number of the stop.
         stop: u64,
@@ -138,7 +138,7 @@ operation!(
     ActionOutcome
 );
 operation!(
-    /// `debug-restart-frame`.
+    /// `debug-restart-frame`: calls the function of a frame again.
     DebugRestartFrame {
         /// The number of the stop.
         stop: u64,
@@ -149,7 +149,7 @@ operation!(
     ActionOutcome
 );
 operation!(
-    /// `debug-continue`.
+    /// `debug-continue`: continues a stopped program.
     DebugContinue {
         /// The number of the stop.
         stop: u64,
@@ -158,7 +158,7 @@ operation!(
     ActionOutcome
 );
 operation!(
-    /// `debug-abort`.
+    /// `debug-abort`: aborts a stopped program.
     DebugAbort {
         /// The number of the stop.
         stop: u64,
@@ -167,7 +167,7 @@ operation!(
     ActionOutcome
 );
 operation!(
-    /// `debug-step`.
+    /// `debug-step`: continues a stopped program until its next step.
     DebugStep {
         /// The number of the stop.
         stop: u64,
@@ -178,7 +178,7 @@ operation!(
     ActionOutcome
 );
 operation!(
-    /// `debug-pause`.
+    /// `debug-pause`: pauses an evaluation.
     DebugPause {
         /// The id of the evaluation's request.
         target: u64,
@@ -187,7 +187,7 @@ operation!(
     Json
 );
 operation!(
-    /// `inspect`.
+    /// `inspect`: a page of the parts of a value.
     Inspect {
         /// The value's reference.
         reference: u64,

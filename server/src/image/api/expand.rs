@@ -100,7 +100,7 @@ pub struct Variant {
     /// The reason why more differs.
     #[serde(default)]
     pub why: Option<String>,
-    /// True if constants differ, too, by the name alone.
+    /// True if constants differ, too, but only in the replaced name.
     #[serde(default)]
     pub data: bool,
 }

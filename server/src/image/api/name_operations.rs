@@ -54,13 +54,13 @@ operation!(
     EvalOutcome
 );
 operation!(
-    /// `untrace`.
+    /// `untrace`: ends the tracing of a function, or of all functions.
     Untrace,
     "untrace",
     EvalOutcome
 );
 operation!(
-    /// `reference-count`.
+    /// `reference-count`: counts the references to a name.
     ReferenceCount,
     "reference-count",
     Count

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Operation;
 
-/// `package-contents`.
+/// `package-contents`: a package's exports.
 #[derive(Debug, Clone, Serialize)]
 pub struct PackageContents {
     /// A name or nickname of the package.
@@ -50,7 +50,7 @@ impl Operation for PackageContents {
     type Answer = PackageFacts;
 }
 
-/// `symbol-facts`.
+/// `symbol-facts`: the symbols that a name may denote, and their meanings.
 #[derive(Debug, Clone, Serialize)]
 pub struct SymbolFacts {
     /// The name as written: `cl:car`, `foo::bar`, `bar`.
@@ -93,7 +93,7 @@ impl Operation for SymbolFacts {
     type Answer = Symbols;
 }
 
-/// `manual`.
+/// `manual`: the documentation of a package's exports, or of those of a system's packages.
 #[derive(Debug, Clone, Serialize)]
 pub struct Manual {
     /// A name or nickname of a package. If there is no such package: the name of a system, for the
@@ -128,7 +128,7 @@ impl Operation for Manual {
     type Answer = Manuals;
 }
 
-/// `homes`.
+/// `homes`: the home packages of symbols.
 #[derive(Debug, Clone, Serialize)]
 pub struct Homes {
     /// The package and the name of each symbol, as the reader has them.
@@ -150,7 +150,7 @@ impl Operation for Homes {
     type Answer = Home;
 }
 
-/// `system-files`.
+/// `system-files`: the source files of a system.
 #[derive(Debug, Clone, Serialize)]
 pub struct SystemFiles {
     /// ASDF's name of the system.
@@ -169,7 +169,7 @@ impl Operation for SystemFiles {
     type Answer = Files;
 }
 
-/// `system-names`.
+/// `system-names`: the names of systems that contain certain characters.
 #[derive(Debug, Clone, Serialize)]
 pub struct SystemNames {
     /// The characters that each name must contain, in any order and case.
@@ -239,7 +239,7 @@ impl Operation for LoadedFiles {
     type Answer = LoadedSystems;
 }
 
-/// `source-directories`: where sources of systems are.
+/// `source-directories`: the directories that contain sources of systems.
 #[derive(Debug, Clone, Serialize)]
 pub struct SourceDirectories {}
 

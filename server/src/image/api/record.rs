@@ -1,6 +1,6 @@
 //! The operations of recordings. `record` runs a form or a test once in a confined copy of the
-//! image and records it. `await-call` and `record-call` record the next call of a function. Also
-//! the questions to a recording.
+//! image and records it. `await-call` and `record-call` record the next call of a function. This
+//! module also has the questions to a recording.
 
 use std::path::PathBuf;
 

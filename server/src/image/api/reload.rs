@@ -66,7 +66,7 @@ pub enum ReloadSources {
     Package {
         /// The package.
         package: String,
-        /// Includes the packages that use the package.
+        /// True to include the packages that use the package.
         recursive: bool,
     },
     /// The files of [`ReloadSystem`]: those of the system, those of its dependencies, and the
@@ -112,7 +112,7 @@ pub struct Allowed {
 pub struct ReloadPackage {
     /// The package.
     pub package: String,
-    /// Includes the packages that use the package.
+    /// True to include the packages that use the package.
     pub recursive: bool,
     /// The contents that may be loaded. `None` if the files may be loaded as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -124,9 +124,9 @@ pub struct ReloadPackage {
 pub struct ReloadSystem {
     /// ASDF's name of the system.
     pub system: String,
-    /// The workspace's `.asd` files. ASDF gets to know them first.
+    /// The workspace's `.asd` files, which are made known to ASDF first.
     pub asd_files: Vec<PathBuf>,
-    /// Includes files that have not changed.
+    /// True to include files that have not changed.
     pub force: bool,
     /// The contents that may be loaded. `None` if the files may be loaded as they are.
     #[serde(skip_serializing_if = "Option::is_none")]

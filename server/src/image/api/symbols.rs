@@ -60,9 +60,10 @@ pub enum SymbolPart {
     /// The locations of the definitions, and the image's features, which affect the counting of
     /// forms.
     Definitions,
-    /// Among the definitions, those of the types that the value has or the function returns.
+    /// The definitions, and among them those of the types of the value or of the function's
+    /// results.
     Types,
-    /// Among the definitions, also those of systems of that name.
+    /// The definitions, and among them those of the systems of that name.
     Systems,
     /// The references to the name.
     References,
@@ -234,8 +235,8 @@ pub struct PackageFacts {
     pub documentation: Option<String>,
 }
 
-/// The location of a definition according to the image. `text::definitions` finds the location in
-/// the text.
+/// The location of a definition according to the image. `text::definitions` finds the definition in
+/// the file's text from it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Place {
     /// The file; `None` for a definition typed at a REPL.
@@ -293,13 +294,13 @@ pub struct Apropos {
     /// The package to which the search is limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
-    /// Limits the search to exported symbols.
+    /// True to limit the search to exported symbols.
     pub external: bool,
-    /// Includes SBCL's own packages (COMMON-LISP is always included).
+    /// True to include SBCL's own packages. COMMON-LISP is always included.
     pub system: bool,
     /// The maximum number of symbols, best first.
     pub limit: usize,
-    /// Includes the locations of the definitions.
+    /// True to include the locations of the definitions.
     pub definitions: bool,
 }
 
@@ -315,7 +316,7 @@ pub struct Found {
     pub total: usize,
     /// The symbols, best first.
     pub symbols: Vec<FoundSymbol>,
-    /// The image's `*features*`, upper-case, with definitions.
+    /// The image's `*features*`, upper-case, if the query requested definitions.
     #[serde(default)]
     pub features: Option<Vec<String>>,
 }

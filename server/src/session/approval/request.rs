@@ -69,8 +69,8 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// Acts as [`ApprovalRequest::new`] on a thread that may wait for the disk, where there is a
-    /// file; a short text without one is processed at once.
+    /// Acts as [`ApprovalRequest::new`] on a thread that may wait for the disk. A request with
+    /// short code and no file is created on the current thread.
     pub async fn new_off_thread(
         workspace: &Path,
         client: ClientId,
@@ -87,9 +87,9 @@ impl ApprovalRequest {
         blocking::run(move || ApprovalRequest::new(&workspace, client, tool, operation, arguments, lasting)).await
     }
 
-    /// Creates a request, and resolves its file at once, as it is shown to a person. `lasting` is
-    /// true if the agent has its own connection, so that a permission "for this session" has an
-    /// end. Blocks on disk access.
+    /// Creates a request, and resolves its file, which is shown to a person under the resolved
+    /// path. `lasting` is true if the agent has its own connection, so that a permission "for this
+    /// session" has an end. Blocks on disk access.
     pub fn new(
         workspace: &Path,
         client: ClientId,

@@ -103,8 +103,8 @@ impl Open {
         is_asd(self.path.as_deref())
     }
 
-    /// Returns true for a source of the Lisp implementation, to which definitions and hovers lead:
-    /// compiled in a running image, it is full of errors.
+    /// Returns true for a source of the Lisp implementation. A person opens such a file by a jump
+    /// to a definition, and its check in a running image would report many errors.
     pub(in crate::session) fn is_of_implementation(&self, workspace: &Path) -> bool {
         // A library, too, may have packages whose names begin with `SB-`.
         let is_sbcl = |path: &Path| path.iter().any(|part| part.to_string_lossy().starts_with("sbcl"));

@@ -405,9 +405,9 @@ fn related(file: &FileEntry, snapshot: &Snapshot, changed: &HashMap<PathBuf, (u6
     digest_of(&used).max(1)
 }
 
-/// Returns the digest of the files of systems that are not loaded. They are the files with kept
-/// findings, and those that were checked alone just now (`fresh`). In the directories of their
-/// system definitions, these definitions and the open files without unsaved text are included.
+/// Returns the digest of the files of systems that are not loaded: those with kept findings, and
+/// those that were checked alone just now (`fresh`). Includes the definitions of these systems, and
+/// the open files without unsaved text in the directories of the definitions.
 fn group(
     kept: &BTreeMap<PathBuf, FileFindings>,
     fresh: &BTreeMap<PathBuf, u64>,

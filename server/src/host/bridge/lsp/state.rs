@@ -1,6 +1,6 @@
-//! The state of the conversation, shared by both directions. Messages are changed only in the
-//! request ids of a host that replaced a killed one, because the client may still be answering the
-//! requests of the killed one.
+//! The state of the conversation, shared by both directions. Messages are passed on unchanged,
+//! except that the requests of a host that replaced a killed one get other ids, because the client
+//! may still answer the requests of the killed host.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
