@@ -1,6 +1,6 @@
-//! Computations on threads that may wait for the disk or take time.
+//! Computations on threads that may block on the disk or compute for long.
 
-/// Runs `work` on such a thread, and returns its value. A panic of `work` is one of the caller.
+/// Runs `work` on such a thread, and returns its value. If `work` panics, the caller panics, too.
 pub(crate) async fn run<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => value,

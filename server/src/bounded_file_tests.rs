@@ -5,7 +5,8 @@ use crate::source_tests::{Allowed, assert_only_allowed};
 /// The calls that read a file to its end, or wait at a FIFO.
 const READERS: &[&str] = &["fs::read(", "read_to_string(", "read_to_end(", "File::open(", "read(true)", "openat("];
 
-/// The lines that may have one, each by its file and a part of the line, with the reason.
+/// The lines that may contain such a call, each given by its file and a part of the line, with the
+/// reason.
 const ALLOWED: &Allowed = &[
     ("checker/changed_process.rs", "/proc/{pid}/status", "the kernel's file"),
     ("checker/chain/memory.rs", "/proc/{pid}/task/{pid}/children", "the kernel's file"),

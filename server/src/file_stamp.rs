@@ -25,9 +25,9 @@ impl FileStamp {
         FileStamp { facts: (facts.dev(), facts.ino(), facts.len(), modified, changed), looked: SystemTime::now() }
     }
 
-    /// Returns true if what was read after this stamp is still the content of a file that has the
-    /// stamp `now`. False for a file that was read right after a change: within the same tick of
-    /// the clock it may have changed again.
+    /// Returns true if the content that was read after this stamp is still that of a file with the
+    /// stamp `now`. Returns false for a file that was read right after a change, because it may
+    /// have changed again within the same tick of the clock.
     pub(crate) fn still_holds(&self, now: &FileStamp) -> bool {
         let (.., (seconds, nanoseconds)) = self.facts;
         let since_epoch = Duration::new(seconds.try_into().unwrap_or(0), nanoseconds.try_into().unwrap_or(0));

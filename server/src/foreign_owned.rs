@@ -5,8 +5,8 @@ use std::path::Path;
 
 const WRITE_OTHERS: u32 = 0o002;
 
-/// Returns true for a file, directory or link in a directory that everybody may write, when it
-/// belongs to neither this user nor root. False for one that does not exist.
+/// Returns true for a path in a directory that everybody may write, if the directory, or the file,
+/// directory or link at the path, belongs to neither this user nor root.
 pub(crate) fn is_foreign_owned(path: &Path) -> bool {
     let directory = path.parent().and_then(|parent| std::fs::metadata(parent).ok());
     let Some(directory) = directory.filter(|facts| facts.mode() & WRITE_OTHERS != 0) else { return false };

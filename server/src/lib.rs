@@ -61,7 +61,7 @@ mod tests {
 
     const MAP: &str = include_str!("../../docs/architecture.md");
 
-    /// The words of `text` in backquotes.
+    /// Returns the words of `text` in backquotes.
     fn quoted(text: &str) -> impl Iterator<Item = &str> {
         text.split('`').skip(1).step_by(2)
     }
@@ -70,8 +70,8 @@ mod tests {
         [".rs", ".lisp", ".ts", ".lua"].iter().any(|end| name.ends_with(end)) && !name.ends_with(".d.ts")
     }
 
-    /// The files named by the part of the map between two headings, each with its possible paths
-    /// relative to the part's directory.
+    /// Returns the files named by the part of the map between two headings, each with its possible
+    /// paths relative to the part's directory.
     fn named(from: &str, to: &str) -> Vec<Vec<PathBuf>> {
         let part = MAP.split_once(from).unwrap().1.split_once(to).unwrap().0;
         let mut named = Vec::new();
@@ -90,8 +90,8 @@ mod tests {
         named
     }
 
-    /// The source files below `root`, relative to it, without tests and without `mod.rs`, which
-    /// belongs to its directory. The tests of a file `x.rs` are in `x_tests.rs`.
+    /// Collects the source files below `root`, relative to it, without tests and without `mod.rs`,
+    /// which belongs to its directory. The tests of a file `x.rs` are in `x_tests.rs`.
     pub(super) fn sources(root: &Path, below: &Path, found: &mut BTreeSet<PathBuf>) {
         for entry in std::fs::read_dir(root.join(below)).unwrap() {
             let path = below.join(entry.unwrap().file_name());
@@ -132,8 +132,8 @@ mod tests {
         }
     }
 
-    /// The files that the walks of "How to add to it" change are there. A file that a walk makes,
-    /// `documentation` or `X`, is not there yet; its directory is.
+    /// Checks that the files that the walks of "How to add to it" change exist. For a file that a
+    /// walk creates (`documentation` or `X`), only the directory must exist.
     #[test]
     fn the_walks_name_files_that_are_there() {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use crate::fault::{self, Call};
 
-/// Writes a file anew, whatever the umask. Others read it at any moment, and a full disk must not
-/// leave half of it: the contents are written beside it, to `NAME.new`. Blocks.
+/// Replaces a file's contents. The mode is 0600 whatever the umask is. The contents are first
+/// written to `NAME.new` beside the file: others may read the file at any moment, and a full disk
+/// must not leave half of it. Blocks.
 ///
 /// # Errors
 /// An I/O error.

@@ -54,8 +54,8 @@ pub fn remove_tree(root: &Path) -> io::Result<()> {
     first.map_or(Ok(()), Err)
 }
 
-/// `directory` is no link: its metadata was read without following links, and the processes that
-/// could replace it have ended.
+/// Gives this user all permissions on a directory. `directory` is no link: its metadata was read
+/// without following links, and the processes that could replace it have ended.
 fn open_to_us(directory: &Path) -> io::Result<()> {
     fs::set_permissions(directory, Permissions::from_mode(0o700))
 }

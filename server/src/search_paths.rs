@@ -1,6 +1,6 @@
-//! Variables of the environment that say where programs, libraries and the person's own files are
-//! found, without the entries that would name directories of the workspace: the programs that
-//! Consort starts run in it.
+//! The variables of the environment that name the places of programs, libraries and the person's
+//! own files. Entries that would name directories of the workspace are removed for the programs
+//! that Consort starts, because these programs run in the workspace.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -40,8 +40,8 @@ pub(crate) fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute())
 }
 
-/// Removes the entries that are not absolute from the environment of `command`, on which none of
-/// these variables may have been set before.
+/// Removes the entries that are not absolute from the environment of `command`. The caller must not
+/// have set any of these variables on `command`.
 pub(crate) fn keep_absolute(command: &mut Command) {
     for (name, kept) in changes(|name| std::env::var_os(name)) {
         match kept {
@@ -51,7 +51,7 @@ pub(crate) fn keep_absolute(command: &mut Command) {
     }
 }
 
-/// Returns the variables to change and their new values; `None` for one to be removed.
+/// Returns the variables to change and their new values. `None` means that the variable is removed.
 fn changes(value: impl Fn(&str) -> Option<OsString>) -> Vec<(&'static str, Option<OsString>)> {
     let lists = LISTS.into_iter().map(|(name, separators)| (name, separators, false));
     let libraries = LIBRARIES.into_iter().map(|(name, separators)| (name, separators, true));

@@ -1,15 +1,14 @@
-//! Waiting whatever the process's clock says.
+//! Waits that do not depend on the process's clock.
 //!
-//! tokio computes the end of a wait by the monotonic clock. Where that goes backward (a library
-//! that fakes the time, a virtual machine that was moved), a new wait is over at once, and one that
-//! has begun lasts until the clock is there again: an image would be given up before it is ready,
-//! or waited for without end. On Linux the kernel counts these waits, from now on and by its own
-//! clock.
+//! tokio computes the end of a wait from the monotonic clock. This clock may go backward: a library
+//! may fake the time, or a virtual machine may have been moved. A new wait then ends at once, and a
+//! wait that has begun lasts until the clock has caught up. An image would be given up before it is
+//! ready, or awaited without end. On Linux, these waits are therefore timed by the kernel.
 
 use std::future::Future;
 use std::time::Duration;
 
-/// The end of a wait before the future that was waited for.
+/// The error of a wait that ended before its future resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Elapsed;
 
@@ -33,7 +32,7 @@ pub(crate) async fn sleep(time: Duration) {
     {
         return;
     }
-    // Elsewhere, or when no descriptor for a timer can be made.
+    // On other systems, or if no timer descriptor can be created.
     tokio::time::sleep(time).await;
 }
 

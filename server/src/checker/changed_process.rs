@@ -1,6 +1,7 @@
-//! Changes that the user's code made to the image's process, by which copies of it cannot work.
+//! Changes that the user's code made to the image's process, after which copies of it cannot work.
 
-/// Returns a message about such a change: another user, or another root directory.
+/// Returns a message if the image's process has another user or another root directory than the
+/// host.
 pub(super) fn change_of(pid: u32) -> Option<String> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let user = effective_user(&status)?;

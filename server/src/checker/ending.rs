@@ -138,8 +138,9 @@ fn gave_up(code: i32, cause: Option<String>) -> String {
     format!("The copy of the image exited before it was done (exit code {code}). {why}")
 }
 
-/// Returns a message about what copies need and do not have now: the user of the host, space in the
-/// file system of the directory `private`, if given, or descriptors of the image's process.
+/// Returns a message about a condition that copies need and that is not met now: the image's
+/// process runs as the user of the host, the file system of the directory `private` (if given) has
+/// space, and the image's process has free descriptors.
 pub(super) fn resource_shortage(private: Option<&Path>, instance: &Instance) -> Option<String> {
     if let Some(change) = changed_process::change_of(instance.ready.pid) {
         return Some(change);

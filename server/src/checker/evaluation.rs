@@ -16,7 +16,7 @@ use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::model::image::ImageError;
 use crate::model::trial::Trial;
 
-/// The greatest number that an answer may have. Sums of the numbers that fit a line do not
+/// The maximum value of a number in an answer. Sums of all such numbers that fit in a line do not
 /// overflow.
 const NUMBER_LIMIT: f64 = (1_u64 << 44) as f64;
 

@@ -19,7 +19,7 @@ pub enum FromWorkspace {
     Trusted,
     /// Values not above the current one, since the key is a limit.
     NotAbove(fn(&Config) -> u128),
-    /// Values by a rule of the key's own, in [`set`].
+    /// Values that a rule for this key in [`set`] permits.
     Own,
 }
 
@@ -37,7 +37,7 @@ pub struct Key {
     set: fn(&mut Config, &Value) -> Option<()>,
 }
 
-/// The keys whose valid entries are used beside invalid ones.
+/// The keys whose valid entries are used even if other entries are invalid.
 const INDENT: &str = "format.indent";
 const RULE: &str = "lint.rule";
 const RULES: &str = "lint.rules";

@@ -18,8 +18,8 @@ pub(super) const NOT_RUNNING: &str = "The Lisp image is not running: the breakpo
 /// The message of a breakpoint in a text that no file has, such as an evaluated one.
 const NO_FILE: &str = "There are breakpoints only in files.";
 
-/// `setBreakpoints` and `setFunctionBreakpoints`: replaces the breakpoints of a file, or those at
-/// functions.
+/// Handles `setBreakpoints` and `setFunctionBreakpoints`: replaces the breakpoints of a file, or
+/// those at functions.
 pub(super) async fn set(connection: &Connection, arguments: SetBreakpoints) -> Result<Value, String> {
     let file = match arguments.source.map(|source| source.path.unwrap_or_default()) {
         None => PathBuf::new(),

@@ -95,14 +95,14 @@ fn utf16(text: &str, chars: usize) -> usize {
     text.chars().take(chars).map(char::len_utf16).sum()
 }
 
-/// The package in which code in a frame is read, if it is not that of the evaluations.
+/// Returns the package in which code in a frame is read, if it is not that of the evaluations.
 async fn package_of_frame(connection: &Connection, frame: Option<u64>) -> Option<String> {
     let (stop, start) = connection.frame_of(frame?).ok()?;
     let page = connection.session.query(DebugFrames { stop, start, count: 1 }).await.ok()?;
     page.frames.into_iter().next()?.package
 }
 
-/// The names of a frame's variables; none when they cannot be had.
+/// Returns the names of a frame's variables, or none if the image does not give them.
 async fn locals(connection: &Connection, frame: Option<u64>) -> Vec<String> {
     let Some(Ok((stop, frame))) = frame.map(|number| connection.frame_of(number)) else { return Vec::new() };
     let page = connection.session.query(DebugLocals { stop, frame, start: 0, count: MAX_PAGE }).await;

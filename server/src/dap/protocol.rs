@@ -252,7 +252,8 @@ pub(super) struct BreakpointLocations {
     pub(super) end_line: Option<usize>,
 }
 
-/// Returns the filters of conditions at which a client may have programs stop.
+/// Returns the exception filters: the kinds of conditions at which programs stop if a client
+/// enables them.
 fn exception_filters() -> Value {
     json!([
         {

@@ -67,7 +67,7 @@ impl DelayedStops {
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        // The state is consistent between any two statements.
+        // The state is consistent even if another holder of the lock panicked.
         lock(&self.0)
     }
 }

@@ -17,8 +17,9 @@ pub(super) struct KeptText {
     pub(super) text: String,
 }
 
-/// The fields of a frame that tell its place. `found`: its place in the files as they are now.
-/// `texts`: the evaluated texts that are known. `keep` keeps a text, and returns its reference.
+/// Returns the fields of a frame that give its place. `found` is the frame's place in the files as
+/// they are now. `texts` are the evaluated texts that are kept. `keep` keeps a text and returns its
+/// reference.
 pub(super) fn place(
     frame: &Frame,
     found: Option<FramePlace>,

@@ -64,8 +64,8 @@ impl Handles {
         variable
     }
 
-    /// The variables of a frame. Several of one name have numbers after it, and no code means one
-    /// of them: SBCL refuses the name.
+    /// Returns the variables of a frame. If several have the same name, a number follows the name
+    /// of each. Code cannot refer to any of them, because SBCL refuses the name.
     pub(super) fn locals(&mut self, locals: &[Local]) -> Vec<Json> {
         let stem = |at: usize| numbered(&locals[at].name).unwrap_or(&locals[at].name);
         let is_one_of_several = |at: usize| {
@@ -105,13 +105,13 @@ impl Handles {
     }
 }
 
-/// The name to which a number was added, if it was: `X` of `X#2`.
+/// Returns the name without the number that was added to it, if one was: `X` for `X#2`.
 fn numbered(name: &str) -> Option<&str> {
     let (stem, number) = name.rsplit_once('#')?;
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(stem)
 }
 
-/// The name of a part: its key in a hash table, else its label.
+/// Returns the name of a part: its key in a hash table, or else its label.
 pub(super) fn part_name(part: &Part) -> &str {
     part.key.as_ref().map_or(part.label.as_str(), |key| key.text.as_str())
 }

@@ -1,7 +1,7 @@
 //! The return of unused memory to the system after a client has left, or after the host has grown.
 //!
-//! glibc keeps freed memory below other blocks. Without the return, the host would keep the size to
-//! which its largest client has brought it.
+//! glibc keeps freed memory that lies below blocks in use. Without the return, the host would keep
+//! the size that it reached for its largest client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

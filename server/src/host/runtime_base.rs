@@ -59,9 +59,9 @@ pub(super) fn all() -> Vec<PathBuf> {
     of_system.chain([temporary]).chain(private).collect()
 }
 
-/// Returns two bases for a user without a runtime directory of the system's: the one in the
-/// temporary directory, and the one in the user's own state directory, for the case that another
-/// user has taken the first.
+/// Returns two bases for a user without a runtime directory from the system: one in the temporary
+/// directory, and one in the user's own state directory, for the case that another user has taken
+/// the first.
 pub(super) fn places(user: u32) -> (PathBuf, Option<PathBuf>) {
     // Except on macOS, TMPDIR differs between an editor and a sandboxed agent or a nix shell, while
     // /tmp does not.

@@ -25,7 +25,7 @@ use crate::mcp;
 use crate::mcp::{BreakpointRecords, BridgeKey, HttpEntrance};
 use crate::session::{OpenFolders, Session};
 
-/// The time limit for the image's end. Within less, the image is asked to end, and killed if it
+/// The time limit for the image's end. In less time, the image is asked to end, and is killed if it
 /// does not.
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 
@@ -54,7 +54,7 @@ impl SharedImage {
         SharedImage { session, image, breakpoints, http: CancellationToken::new() }
     }
 
-    /// Serves HTTP beside the socket, until the host ends.
+    /// Serves HTTP in addition to the socket, until the host ends.
     ///
     /// # Errors
     /// The runtime cannot watch the entrance.
@@ -63,7 +63,7 @@ impl SharedImage {
     }
 }
 
-/// Opens the entrance of HTTP. The token is in the user's own state directory, so that a client's
+/// Opens the HTTP entrance. The token is in the user's own state directory, so that a client's
 /// settings stay valid over restarts.
 ///
 /// # Errors

@@ -35,8 +35,8 @@ pub(super) struct Failed {
     pub(super) last: String,
 }
 
-/// Runs lisp/boot.lisp, which writes the file that `CONSORT_OUTPUT` names. `say` gets the progress,
-/// such as "12 of 170", at most once a second.
+/// Runs lisp/boot.lisp, which writes the file that `CONSORT_OUTPUT` names. `say` receives the
+/// progress, such as "12 of 170", at most once a second.
 pub(super) async fn build(
     program: &Program,
     workspace: &Path,

@@ -1,5 +1,5 @@
-//! The contents that a new image gets before its first use: the init files, and the systems that
-//! were loaded through Consort, in order.
+//! The contents that a new image gets before its first use: the init files, then the systems that
+//! were loaded and the code that was reloaded through Consort, in order.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn is_absent(step: &Step) -> bool {
     matches!(step, Step::File(path, false) if !path.exists())
 }
 
-/// Loads the contents of the plan into a new image. `say` gets a description of each step.
+/// Loads the contents of the plan into a new image. `say` receives a description of each step.
 ///
 /// # Errors
 /// The image died meanwhile.

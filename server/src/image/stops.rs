@@ -41,8 +41,8 @@ pub(crate) async fn while_running<T, R: Future<Output = Option<Stops>>>(
     reread: impl Fn() -> R,
 ) -> Option<T> {
     tokio::pin!(answer);
-    // A set of stop numbers instead of a count, because an event from before a reread may still
-    // arrive and must not count twice.
+    // The numbers of the stops are kept instead of a count, because an event from before a reread
+    // may still arrive and must not count twice.
     let (mut left, mut stops, mut question) = (limit, HashSet::new(), None);
     loop {
         let began = Instant::now();

@@ -13,7 +13,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The waiting time of a request after which the process is looked at.
 const LOOK_AFTER: Duration = Duration::from_secs(2);
 
-/// Returns what a person needs to know about the image's process, if it is suspended.
+/// Returns a message for a person if the image's process is suspended.
 pub(super) async fn suspended(pid: u32) -> Option<String> {
     // Fails only when the host ends.
     let suspension = tokio::task::spawn_blocking(move || process_table::suspension(pid)).await.ok().flatten()?;

@@ -23,7 +23,7 @@ pub struct TestSelection {
     pub framework: Option<String>,
 }
 
-/// A test that an evaluation runs, which stops at the test's errors and failed checks.
+/// A test to run in an evaluation that stops at the test's errors and failed checks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TestToDebug {
     /// The name.

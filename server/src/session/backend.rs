@@ -57,7 +57,7 @@ impl Backend for Session {
 }
 
 impl Session {
-    /// Runs a query as [`Backend::query`], but waits for an image that is being started.
+    /// Runs a query as [`Backend::query`] does, but waits for an image that is being started.
     pub(super) async fn query_when_ready<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
         self.inner.image.query_when_ready(&operation).await
     }

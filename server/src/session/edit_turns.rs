@@ -17,7 +17,7 @@ const TEXT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The interval between checks whether the editor has sent the text.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The turn of a file. The edit that holds it is the only one.
+/// The turn of a file, which one edit holds at a time.
 type Turn = Arc<tokio::sync::Mutex<()>>;
 
 /// The turns of the files that are being edited.

@@ -40,7 +40,7 @@ impl RulesOfTexts {
         self.index.is_none()
     }
 
-    /// The findings in a text. `path`: its file, as the index has it.
+    /// Returns the findings in a text. `path` is the text's file, as the index has it.
     pub(super) fn check(&self, document: &Document, path: Option<&Path>) -> Vec<Diagnostic> {
         self.index.as_ref().map_or_else(Vec::new, |index| lint::check(document, path, &self.enabled, index))
     }

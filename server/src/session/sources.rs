@@ -29,7 +29,7 @@ impl PartialEq for Sources {
 impl Eq for Sources {}
 
 impl Sources {
-    /// Reads the files. Missing files are left out. Blocks on disk access.
+    /// Reads the files. Leaves out files that are missing or cannot be read. Blocks on disk access.
     pub fn of(files: impl IntoIterator<Item = PathBuf>) -> Sources {
         let read = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let real = files.into_iter().filter_map(|file| file.canonicalize().ok());

@@ -18,8 +18,8 @@ use crate::model::stop::{Stop, StopEvent};
 /// The time limit for a thread to leave an aborted stop.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The maximum number of stops that are aborted for one client. It is more than there are at once,
-/// stops on the stacks of others included.
+/// The maximum number of stops that are aborted for one client. It exceeds the number of stops at
+/// one time, including those on the stacks of others.
 const MAX_ABORTS: usize = 64;
 
 /// The clients that have left while threads of theirs may be stopped.

@@ -15,8 +15,8 @@ impl Session {
         self.names_of_unsaved(unsaved, files).await
     }
 
-    /// Returns [`Session::unsaved_among`] the files of a loaded system. Returns none if the image
-    /// does not answer.
+    /// Acts as [`Session::unsaved_among`] for the files of a loaded system. Returns none if the
+    /// image does not answer.
     pub async fn unsaved_of_system(&self, system: &str) -> Vec<String> {
         let unsaved = self.unsaved_paths().await;
         if unsaved.is_empty() {

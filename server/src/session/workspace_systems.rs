@@ -36,7 +36,8 @@ impl RegisteredSystems {
 
     /// Registers the workspace's files in the image, unless they are known there. Starts an image
     /// that nothing has needed yet, and waits up to [`STARTING`] for it. Does nothing if there is
-    /// no image then. `code` is evaluated next, and files may have been created for it.
+    /// no image then. `code` is the code that is evaluated next. If it may load a system, the files
+    /// are listed anew.
     pub(super) async fn register(&self, image: &Image, code: &str) {
         let again = loads(code);
         if self.knows(image) && !again {

@@ -28,9 +28,10 @@ pub(super) struct State {
     /// The socket to which the copies connect, once one was wanted.
     pub(super) listening: Option<Listening>,
     kept: Vec<KeptFailure>,
-    /// The receivers of connections that are expected.
+    /// The channels to the tasks that expect a connection, by process id.
     expected: HashMap<u32, oneshot::Sender<Connection>>,
-    /// The connections of copies that the image has not reported yet.
+    /// The connections of copies that no task expects yet, because the image has not reported the
+    /// copies.
     arrived: HashMap<u32, Connection>,
     /// True while a task watches the memory of the frozen failures.
     watched: bool,

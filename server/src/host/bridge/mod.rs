@@ -1,8 +1,9 @@
 //! The processes that clients start. They find the host, then copy between standard input and
 //! output and the host's socket.
 //!
-//! Plain threads and blocking I/O, since each process only runs two copies. Each keeps the ids of
-//! unanswered requests, so that every request is answered even when the host is killed.
+//! The processes use plain threads and blocking I/O, because each only copies in two directions.
+//! Each keeps the ids of unanswered requests, so that every request is answered even when the host
+//! is killed.
 
 pub mod dap;
 mod frames;

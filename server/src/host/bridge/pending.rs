@@ -27,8 +27,8 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<bool, D::Error> {
 }
 
 impl<'a> Peek<'a> {
-    /// Parses a message. Returns `None` if it is no JSON object of this shape, but a batch or an
-    /// error of the client.
+    /// Parses a message. Returns `None` if it is not a JSON object of this shape, for example a
+    /// batch or a malformed message.
     pub(super) fn of(message: &'a [u8]) -> Option<Peek<'a>> {
         serde_json::from_slice(message).ok()
     }

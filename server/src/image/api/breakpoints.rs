@@ -47,7 +47,8 @@ operation!(
     Breakpoints
 );
 operation!(
-    /// `debug-breakpoint-locations`.
+    /// `debug-breakpoint-locations`: the places in some lines of a file where breakpoints are
+    /// possible.
     DebugBreakpointLocations {
         /// The file.
         file: PathBuf,

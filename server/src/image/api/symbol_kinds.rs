@@ -1,4 +1,4 @@
-//! The image's knowledge of the names in a text.
+//! The operation `symbol-kinds`: the kinds of the symbols in a text.
 
 use serde::{Deserialize, Serialize};
 

@@ -80,8 +80,8 @@ impl ApprovalState {
         });
     }
 
-    /// Handles the answer of an editor with this `name`. An editor that connected after the
-    /// question was not asked. Its answer is ignored.
+    /// Handles the answer of an editor with this `name`. Ignores an editor that was not asked,
+    /// because it connected after the question.
     pub(in crate::session) fn answered(&mut self, editor: ClientId, name: &str, id: u64, answer: Answer) {
         let by = match self.processes.get(&editor) {
             Some(process) => format!("{name}, {process}"),
@@ -132,7 +132,8 @@ impl ApprovalState {
         }
     }
 
-    /// Handles the departure of an editor. The questions that it was asked are dismissed.
+    /// Handles the departure of an editor. The editor counts as having dismissed the questions that
+    /// it was asked.
     pub(super) fn leave_editor(&mut self, editor: ClientId) {
         let asked: Vec<u64> =
             self.open.iter().filter(|(_, open)| open.asked.contains(&editor)).map(|(id, _)| *id).collect();

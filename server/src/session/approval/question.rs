@@ -35,7 +35,8 @@ pub struct Question {
 }
 
 impl Question {
-    /// `withdraw` is called if the question is dropped without an answer.
+    /// Creates the question about a request. `withdraw` is called if the question is dropped
+    /// without an answer.
     pub(super) fn new(
         request: Box<ApprovalRequest>,
         deadline: Duration,
