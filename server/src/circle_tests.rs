@@ -1,5 +1,5 @@
-//! No circle of files within a layer, held by a test: a file that needs another is not needed by
-//! it. A submodule may name its parent, but for the layers of STRICT.
+//! Test that the files of a layer do not need each other in a circle. A submodule may name its
+//! parent, except in the layers of STRICT.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -12,14 +12,14 @@ use crate::path_tests::{absolute, imports, named, paths};
 const LAYERS: [&str; 13] =
     ["checker", "cli", "config", "dap", "framing", "host", "ide", "image", "lsp", "mcp", "model", "session", "text"];
 
-/// The layers in which a submodule that names its parent is part of a circle, too.
+/// The layers in which a submodule that names its parent counts as part of a circle.
 const STRICT: &[&str] = &["checker", "dap", "framing", "model"];
 
 /// The modules of the crate, by their path (`session::approval`), with the modules that each names.
 #[derive(Default)]
 struct Modules {
     code: BTreeMap<String, String>,
-    /// Re-exported names, with the path behind each.
+    /// The re-exported names, each with the path of the item.
     exports: BTreeMap<String, String>,
 }
 
@@ -44,7 +44,7 @@ impl Modules {
         }
     }
 
-    /// The module that a path of the crate leads to.
+    /// Returns the module to which a path of the crate leads.
     fn resolve(&self, path: &str) -> Option<&str> {
         let mut path = path.to_owned();
         let mut seen = BTreeSet::new();
@@ -65,7 +65,7 @@ impl Modules {
         None
     }
 
-    /// The modules of the same layer that a module names, but for its own parents.
+    /// Returns the modules of the same layer that a module names, except its own parents.
     fn named(&self, module: &str) -> BTreeSet<&str> {
         let code = &self.code[module];
         let layer = |path: &str| path.split("::").next().unwrap_or_default().to_owned();
@@ -77,7 +77,7 @@ impl Modules {
         resolved.filter(|other| *other != module && layer(other) == layer(module) && !parent(other)).collect()
     }
 
-    /// A circle of modules that begins and ends with the same one.
+    /// Returns a circle of modules, which begins and ends with the same module.
     fn circle(&self) -> Option<Vec<&str>> {
         let mut done = BTreeSet::new();
         for module in self.code.keys().filter(|module| LAYERS.contains(&module.split("::").next().unwrap_or_default()))
@@ -109,7 +109,8 @@ impl Modules {
     }
 }
 
-/// The code without the modules to which its items are visible: an item does not need these.
+/// Removes the modules to which items are visible (`pub(in ...)`), because an item does not need
+/// these.
 fn without_visibility(mut code: String) -> String {
     while let Some(start) = code.find("pub(in ") {
         let length = code[start..].find(')').unwrap() + 1;
@@ -118,7 +119,7 @@ fn without_visibility(mut code: String) -> String {
     code
 }
 
-/// The paths in `code` that begin with the name of a module beside it or below it.
+/// Returns the paths in `code` that may begin with the name of a module beside or below it.
 fn relative(code: &str) -> impl Iterator<Item = &str> {
     let words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
     let words = words.map(|word| word.trim_end_matches(':')).filter(|word| word.contains("::"));

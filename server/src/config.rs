@@ -1,5 +1,5 @@
-//! The `Config` of a workspace: defaults < the user's config.toml < the workspace's consort.toml
-//! < client settings < arguments.
+//! The `Config` of a workspace. Its levels, in increasing precedence: the defaults, the user's
+//! config.toml, the workspace's consort.toml, the client's settings, the arguments.
 //!
 //! Loading never fails: a value that cannot be used becomes a [`Problem`] with the file, the line
 //! and the key, and the value of the lower level stays in force. docs/configuration.md documents
@@ -92,11 +92,11 @@ pub struct CheckConfig {
     pub deadline: Duration,
     /// `check.memory_mb`: the limit of private memory of one copy. Default 2048 MB.
     pub memory: u64,
-    /// `check.notes`: report compiler notes. Default false.
+    /// `check.notes`: true to report compiler notes. Default false.
     pub notes: bool,
-    /// `check.unreachable`: report deleted code. Default false.
+    /// `check.unreachable`: true to report deleted code. Default false.
     pub unreachable: bool,
-    /// `check.confine`: confine the copies. Default true. Only the user's own settings may
+    /// `check.confine`: true to confine the copies. Default true. Only the user's own settings may
     /// disable it, never the workspace's consort.toml.
     pub confine: bool,
     /// `check.chain`: whether edits of a text are answered by processes that are kept for it (a
@@ -252,8 +252,8 @@ impl Config {
         config
     }
 
-    /// [`Config::load`] with the user's file and the trust records as arguments; a missing file
-    /// is no problem.
+    /// Acts as [`Config::load`] with the given file of the user and the given trust records. A
+    /// missing file is no problem.
     pub fn load_from(user: Option<&Path>, workspace: &Path, store: &TrustStore) -> Config {
         let mut config = Config::default();
         if let Some(user) = user {
@@ -263,7 +263,7 @@ impl Config {
         let mut wanted = Vec::new();
         match ownership::read(workspace) {
             Ok(None) => {}
-            // Parsed, hashed and, if trusted, applied are the same bytes: the file is read once.
+            // The same bytes are parsed, hashed and, if trusted, applied: the file is read once.
             Ok(Some(bytes)) => {
                 wanted = file::apply(&mut config, &path, bytes, Source::Workspace);
             }

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 /// The resolution of a file's times: the kernel's ticks.
 pub(crate) const TIME_RESOLUTION: Duration = Duration::from_millis(50);
 
-/// The identity, size and times of a file, and when they were looked at. Another file with the same
-/// size and a copied modification time would look the same, but for the time of the last change of
-/// any fact (ctime), which only the system sets.
+/// The identity, size and times of a file, and when they were looked at. A change that keeps the
+/// size and sets the modification time back shows only in the time of the last change of any fact
+/// (ctime), which only the system sets.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileStamp {
     facts: (u64, u64, u64, (i64, i64), (i64, i64)),
@@ -17,8 +17,8 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamp {
-    /// Returns the stamp of a file whose metadata were looked at now. The content is to be read
-    /// after it.
+    /// Returns the stamp of a file whose metadata were just read. The content must be read
+    /// afterwards.
     pub(crate) fn of(facts: &Metadata) -> FileStamp {
         let modified = (facts.mtime(), facts.mtime_nsec());
         let changed = (facts.ctime(), facts.ctime_nsec());

@@ -1,4 +1,4 @@
-//! The layers of the crate: who may import whom, held by a test.
+//! Test that each layer of the crate imports only the layers that it may import.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
@@ -57,8 +57,8 @@ const HELPERS: &[&str] = &[
 const PROTOCOLS: &[&str] = &["lsp_types", "tower_lsp", "rmcp"];
 const MAY_NAME_PROTOCOLS: &[&str] = &["host", "lsp", "mcp"];
 
-/// The types of the image that front ends get through the layers between: the file that hands them
-/// on, the module that they are from, and the reason. Plain data is in `model/` instead.
+/// The types of the image that a layer re-exports for front ends: the file that re-exports them,
+/// their module, and the reason. Plain data is in `model/` instead.
 const REEXPORTS: &[(&str, &str, &str)] = &[
     ("session/debug.rs", "image::api", "the trait of the operations below, to name the type of an answer"),
     ("session/debug.rs", "image::api::breakpoints", OPERATIONS),
@@ -86,8 +86,8 @@ const TOP: &[&str] = &[
     "waiting_tests",
 ];
 
-/// The imports in the file `path` (relative to `src/`) with the source `text` that its layer may
-/// not have.
+/// Returns the imports in the file `path` (relative to `src/`) with the source `text` that its
+/// layer may not have.
 fn violations(path: &Path, text: &str) -> Vec<String> {
     let first = path.iter().next().unwrap().to_str().unwrap();
     let layer = first.strip_suffix(".rs").unwrap_or(first);
@@ -133,7 +133,7 @@ fn violations(path: &Path, text: &str) -> Vec<String> {
     wrong.into_iter().collect()
 }
 
-/// All Rust files below `root`, tests and `mod.rs` included, relative to it.
+/// Collects all Rust files below `root`, relative to it, including tests and `mod.rs`.
 fn files(root: &Path, below: &Path, found: &mut BTreeSet<PathBuf>) {
     for entry in std::fs::read_dir(root.join(below)).unwrap() {
         let path = below.join(entry.unwrap().file_name());

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) path: String,
-    /// True if it is written from `super`.
+    /// True if the path is written from `super`.
     pub(crate) upwards: bool,
     /// True if the source re-exports what the path leads to.
     pub(crate) public: bool,
 }
 
-/// The code of a source: without comments, and its tests apart.
+/// Returns the code of a source without comments and tests, and the code of its tests.
 pub(crate) fn parts(text: &str) -> (String, String) {
     let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let code = code.join("\n");
@@ -24,8 +24,8 @@ pub(crate) fn parts(text: &str) -> (String, String) {
     }
 }
 
-/// All paths that the code of `module` names: in `use` declarations, inline, and by another name
-/// of a module (`use crate as c;`).
+/// Returns all paths that the code of `module` names: in `use` declarations, inline, and by another
+/// name of a module (`use crate as c;`).
 pub(crate) fn named(module: &str, code: &str) -> Vec<Named> {
     let imported: Vec<(bool, String, Option<String>)> = imports(code)
         .into_iter()
@@ -61,7 +61,7 @@ pub(crate) fn named(module: &str, code: &str) -> Vec<Named> {
         .collect()
 }
 
-/// A path in `module`, from the crate's root. `others`: other names of modules.
+/// Returns a path in `module` as a path from the crate's root. `others` are other names of modules.
 fn resolved(module: &str, path: &str, others: &BTreeMap<String, String>) -> String {
     let (first, rest) = path.split_once("::").unwrap_or((path, ""));
     match others.get(first) {
@@ -72,7 +72,7 @@ fn resolved(module: &str, path: &str, others: &BTreeMap<String, String>) -> Stri
     }
 }
 
-/// A path in `module`, from the crate's root.
+/// Returns a path in `module` as a path from the crate's root.
 pub(crate) fn absolute(module: &str, path: &str) -> String {
     let mut base: Vec<&str> = module.split("::").filter(|part| !part.is_empty()).collect();
     let mut rest = path.split("::").peekable();
@@ -86,7 +86,7 @@ pub(crate) fn absolute(module: &str, path: &str) -> String {
     base.into_iter().chain(rest).collect::<Vec<_>>().join("::")
 }
 
-/// The trees of all `use` declarations, with whether each is public.
+/// Returns the trees of all `use` declarations, each with true if it is public.
 pub(crate) fn imports(code: &str) -> Vec<(bool, &str)> {
     let starts = code.match_indices("use ").filter(|(at, _)| {
         let before = code[..*at].rsplit(['\n', ';', '{']).next().unwrap_or_default().trim();
@@ -96,13 +96,13 @@ pub(crate) fn imports(code: &str) -> Vec<(bool, &str)> {
     starts.map(|(at, _)| (code[..at].ends_with("pub ") || code[..at].ends_with(") "), tree(at))).collect()
 }
 
-/// The paths of a `use` tree: `a::{b, c::d}` has `a::b` and `a::c::d`.
+/// Returns the paths of a `use` tree: `a::b` and `a::c::d` for `a::{b, c::d}`.
 pub(crate) fn paths(tree: &str) -> Vec<String> {
     leaves(tree).into_iter().map(|(path, _)| path).collect()
 }
 
-/// The paths of a `use` tree, each with its other name: `a::{b as c, self}` has `a::b`, named `c`,
-/// and `a`.
+/// Returns the paths of a `use` tree, each with its other name: `a::b`, named `c`, and `a` for
+/// `a::{b as c, self}`.
 fn leaves(tree: &str) -> Vec<(String, Option<String>)> {
     let tree = tree.trim();
     let Some((head, rest)) = tree.split_once('{') else {

@@ -272,8 +272,8 @@ impl Session {
         self.inner.image.wait_until_started().await;
     }
 
-    /// Acts as [`Session::image_started`]. The image's state is then that of the image that
-    /// answers.
+    /// Waits as [`Session::image_started`] does. Afterwards [`Session::image_state`] reports no
+    /// start any more.
     ///
     /// # Errors
     /// The image is not ready: it cannot start, or the time to wait for it is over.
@@ -355,8 +355,8 @@ impl Session {
         async { answer.await.ok().flatten() }
     }
 
-    /// Has the unsaved texts of an editor, whose process is known, marked for other hosts from now
-    /// on.
+    /// Marks the unsaved texts of an editor for other hosts from now on. `process` is the editor's
+    /// process.
     pub fn marks_unsaved(&self, editor: ClientId, process: EditorProcess) {
         self.send(Event::UnsavedMarksFrom { editor, process });
     }

@@ -270,7 +270,7 @@ mod tests {
         assert_eq!((megabytes(0).as_str(), megabytes(2048).as_str()), ("0.0 MB", "2.0 kB"));
     }
 
-    /// Hostile names of agents, files and images.
+    /// Returns hostile names of agents, files and images.
     fn nasty() -> Vec<String> {
         serde_json::from_str(include_str!("../../tests/fixtures/nasty.json")).unwrap()
     }

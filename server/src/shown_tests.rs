@@ -1,5 +1,5 @@
-//! Output to a terminal: all of it goes through the escaping of [`crate::shown`], but for what is
-//! listed here.
+//! Test that all output to a terminal is escaped by [`crate::shown`], except for the lines listed
+//! here.
 
 use crate::source_tests::{Allowed, assert_only_allowed};
 
@@ -7,7 +7,8 @@ use crate::source_tests::{Allowed, assert_only_allowed};
 const WRITERS: &[&str] =
     &["println!(", "print!(", "io::stdout()", "io::stderr()", "print_as_it_is(", "print_error_as_it_is("];
 
-/// The lines that may have one, each by its file and a part of the line, with the reason.
+/// The lines that may contain such a call, each given by its file and a part of the line, with the
+/// reason.
 const ALLOWED: &Allowed = &[
     ("cli/check.rs", "terminal.render(", "the renderer escapes, and colours"),
     ("cli/check.rs", "colour(", "a question about the stream"),

@@ -1,14 +1,15 @@
-//! The sources of the crate, for tests that hold what code may name.
+//! The sources of the crate, for tests of the names and calls that code may contain.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The lines that may have a call, each by its file and a part of the call, with the reason.
+/// The lines that may contain a call, each given by its file and a part of the call, with the
+/// reason.
 pub(crate) type Allowed = [(&'static str, &'static str, &'static str)];
 
-/// Returns the files of the crate, relative to `src/`, with their code but for tests.
+/// Returns the files of the crate, relative to `src/`, with their code without tests.
 pub(crate) fn sources() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = Vec::new();
@@ -33,8 +34,8 @@ fn add(root: &Path, below: &Path, found: &mut Vec<(String, String)>) {
 }
 
 /// Fails when `is_call` accepts a file and a line of it that are not in `allowed`, and when an
-/// entry of `allowed` matches no line. `lines`: the number of lines over which a call may extend.
-/// `advice`: the alternative to the call, for the message.
+/// entry of `allowed` matches no line. `lines` is the number of lines over which a call may extend.
+/// `advice` is the alternative to the call, for the message.
 pub(crate) fn assert_only_allowed(is_call: impl Fn(&str, &str) -> bool, lines: usize, allowed: &Allowed, advice: &str) {
     let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());
     for (name, code) in sources() {

@@ -5,7 +5,8 @@ use crate::source_tests::sources;
 /// The layers whose code runs on the threads of requests.
 const LAYERS: [&str; 5] = ["dap", "ide", "lsp", "mcp", "session"];
 
-/// The files of these layers that resolve paths at once: how often, and the reason.
+/// The files of these layers that resolve paths on the current thread: the file, the number of
+/// calls, and the reason.
 const KNOWN: &[(&str, usize, &str)] = &[
     ("ide/asd.rs", 2, "the list of definitions, whose callers read directories on a thread of their own"),
     ("ide/files.rs", 1, "the walk of a directory, on a thread of its own"),
@@ -22,7 +23,7 @@ const KNOWN: &[(&str, usize, &str)] = &[
     ("session/workspace_checks/pass.rs", 1, "`real` says that it blocks"),
 ];
 
-/// The number of times that the source `text` resolves a path on the thread that it runs on.
+/// Returns the number of times that the source `text` resolves a path on the current thread.
 fn resolved_at_once(text: &str) -> usize {
     let main = text.split_once("mod tests {").map_or(text, |(main, _)| main);
     main.matches("canonicalize(").count() - main.matches("tokio::fs::canonicalize(").count()

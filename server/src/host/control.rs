@@ -44,7 +44,7 @@ const OBSTACLE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum Request {
-    /// Returns [`crate::session::Status`], with `log` added.
+    /// Returns [`crate::session::Status`]. The command line adds `log`.
     Status,
     /// Stops the host and returns the number of clients. The end of file follows when the host and
     /// its image have ended.

@@ -61,8 +61,8 @@ pub struct HostFile {
 pub struct RuntimeDir {
     base: PathBuf,
     dir: PathBuf,
-    /// The text from which the claim's name is computed. The text is the same for all bases between
-    /// which files of another user can make this directory move.
+    /// The text from which the claim's name is computed. For a new host, the text does not depend
+    /// on the base, because files of another user can force the host to use another base.
     claim: OsString,
 }
 

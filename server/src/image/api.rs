@@ -143,7 +143,7 @@ pub struct Freeze {
     pub read: Vec<PathBuf>,
 }
 
-/// The parameters of `check` that the caller gives. `image` adds the socket, the token and the
+/// The parameters of `check` that the caller gives. The checker adds the socket, the token and the
 /// scratch directory.
 #[derive(Debug, Clone, Serialize)]
 pub struct CheckParams {
@@ -175,8 +175,8 @@ pub struct CheckParams {
     pub memory: u64,
 }
 
-/// The parameters of `check-system` that the caller gives. `image` adds the socket, the token and
-/// the scratch directory.
+/// The parameters of `check-system` that the caller gives. The checker adds the socket, the token
+/// and the scratch directory.
 #[derive(Debug, Clone, Serialize)]
 pub struct CheckSystemParams {
     /// The file with the system's definition. `None`: the file of `asd_files`, or of those that

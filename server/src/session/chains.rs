@@ -1,6 +1,6 @@
-//! The chains of the documents that are being edited. Decides when a chain is made, which edit is
-//! sent to it, which of its answers are shown, and how they compare with whole checks. A chain is
-//! only a channel here, and `follow.rs` is the other end.
+//! The chains of the documents that are being edited. This module decides when a chain is made,
+//! which edit is sent to it, which of its answers are shown, and how they compare with whole
+//! checks. A chain is only a channel here; `follow.rs` has the other end.
 
 mod follow;
 

@@ -185,8 +185,8 @@ pub fn handle() -> Handle {
     built.as_ref().map_or_else(Handle::current, |runtime| runtime.handle().clone())
 }
 
-/// A task that is aborted when this handle is dropped. A computation, or a step with a limit, that
-/// it is in then ends early.
+/// A task that is aborted when this handle is dropped. Its current computation, or its current step
+/// if that has a limit, then ends early.
 struct Owned<T>(JoinHandle<T>, Cancellation);
 
 impl<T> Drop for Owned<T> {

@@ -80,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    /// A pipe that programs do not inherit which other tests start.
+    /// Creates a pipe that programs of other tests do not inherit.
     fn pipe() -> (File, File) {
         let (read, write) = io::pipe().unwrap();
         (OwnedFd::from(read).into(), OwnedFd::from(write).into())

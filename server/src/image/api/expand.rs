@@ -39,8 +39,8 @@ pub struct PlainAnswer {
 }
 
 /// The operation `compare-expansions`, which tells whether texts of a top-level form mean the same
-/// but for the names of local bindings (`lisp/src/expand/compare.lisp`). It runs in a copy, because
-/// it runs the user's macros.
+/// except for the names of local bindings (`lisp/src/expand/compare.lisp`). The operation runs in a
+/// copy, because it runs the user's macros.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct CompareExpansions {
     /// The session whose settings apply.
