@@ -295,13 +295,13 @@ impl Session {
         self.inner.image.obstacle()
     }
 
-    /// `textDocument/didOpen`.
+    /// Handles `textDocument/didOpen`.
     pub fn open(&self, client: ClientId, uri: String, version: i32, text: String) {
         self.send(Event::Open { client, uri, version, text });
     }
 
-    /// `textDocument/didChange`: the changes are applied in order, each to the result of the
-    /// previous one.
+    /// Handles `textDocument/didChange`. The changes are applied in order, each to the result of
+    /// the previous one.
     pub fn change(&self, client: ClientId, uri: &str, version: i32, edits: Vec<Edit>) {
         self.send(Event::Change { client, uri: uri.into(), version, edits });
     }
@@ -312,12 +312,12 @@ impl Session {
         self.send(Event::LoseText { client, uri, why });
     }
 
-    /// `textDocument/didSave`.
+    /// Handles `textDocument/didSave`.
     pub fn save(&self, client: ClientId, uri: &str) {
         self.send(Event::Save { client, uri: uri.into() });
     }
 
-    /// `textDocument/didClose`.
+    /// Handles `textDocument/didClose`.
     pub fn close(&self, client: ClientId, uri: &str) {
         self.send(Event::Close { client, uri: uri.into() });
     }

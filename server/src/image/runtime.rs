@@ -168,8 +168,8 @@ impl Runtime {
             Phase::Dead(reason, is_final) => ImageState::Dead { reason: reason.clone(), is_final: *is_final },
         };
         tracing::info!(?state, "image");
-        // The session is told first, so that whoever sees the new state and then asks the session
-        // gets an answer in that state.
+        // The session is told first. Otherwise a front end could see the new state, ask the
+        // session, and get an answer in the old state.
         self.emit(ImageEvent::State(state.clone()));
         self.phase.send_replace(phase);
         self.state.send_replace(state);

@@ -379,14 +379,14 @@ mod tests {
         assert!(!compute(|| ()).await.ended);
     }
 
-    /// A step that is endless unless it is cancelled.
+    /// Runs a step that ends only if it is cancelled.
     fn endless_step() -> u8 {
         loop {
             cancellation::unwind_if_cancelled();
         }
     }
 
-    /// A handler with steps that are endless unless they are cancelled.
+    /// Runs steps that end only if they are cancelled.
     async fn endless_steps() {
         loop {
             tokio::task::yield_now().await;
