@@ -9,7 +9,7 @@
 
 (defconstant +freeze-patience+ 1/20 "Seconds that a failing evaluation waits for the image to let itself be copied.")
 
-(defconstant +greeting-time+ 5 "Seconds that a frozen failure may take until it has connected.")
+(define-global *greeting-time* 5 "Seconds that a frozen failure may take until it has connected.")
 
 (defconstant +thread-pause+ 1 "Seconds after an error of a thread was frozen in which no other is.")
 
@@ -80,7 +80,7 @@
     (handler-case (fork-image +freeze-patience+
                               (lambda (call)
                                 (declare (ignore call))
-                                (limit-life +greeting-time+)
+                                (limit-life *greeting-time*)
                                 (detach-from-image)
                                 (take-interruptions)))
       ((or copy-busy cannot-copy) () nil))))
