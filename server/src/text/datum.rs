@@ -1,6 +1,6 @@
 //! The data of a top-level form as the reader returns them, without comments, prefixes and guards.
-//! For code that needs the shape of a form. The conversion from the form's [`Tree`] never fails. An
-//! unclosed datum ends at the end of the form.
+//! They are converted from the form's [`Tree`], which never fails. An unclosed datum ends at the
+//! end of the form.
 
 use super::Span;
 use super::cancellation;

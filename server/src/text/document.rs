@@ -183,7 +183,7 @@ impl Document {
         &self.scan
     }
 
-    /// Returns the packages that the text names to be in force.
+    /// Returns the packages that the `(in-package ...)` forms of the text name.
     pub(super) fn packages(&self) -> &Packages {
         self.packages.get_or_init(|| Packages::of(&self.text, &self.scan))
     }

@@ -2,7 +2,7 @@
 
 use super::document::Document;
 
-/// Words of texts that define or use a syntax of their own.
+/// Words that occur in texts that define or use a readtable of their own.
 const SYNTAX_WORDS: [&str; 4] = ["readtable", "macro-character", "syntax", "enable-"];
 
 /// The top-level forms of a text. Positions are characters.
@@ -12,7 +12,8 @@ pub struct Expected {
     pub plain: Vec<usize>,
     /// The starts of all other forms.
     pub others: Vec<usize>,
-    /// True if the text mentions a syntax of its own. The reader may then find fewer forms.
+    /// True if the text contains one of the words of such a readtable. The reader may then find
+    /// fewer forms.
     pub own_syntax: bool,
 }
 

@@ -45,7 +45,7 @@ fn feature(text: &str, tokens: &mut impl Iterator<Item = Token>, features: &[Str
             let head = tokens.next()?;
             let operator = text.get(head.start..head.end)?.trim_start_matches(':').to_lowercase();
             let mut parts = Vec::new();
-            // At the end of the list, there is no feature expression.
+            // `feature` returns `None` at the closing parenthesis.
             while let Some(part) = feature(text, tokens, features, depth + 1) {
                 parts.push(part);
             }

@@ -51,8 +51,8 @@ pub fn symbol_at(document: &Document, offset: usize) -> Option<(Span, String)> {
     Some((part.span(token.start, token.end), text.to_owned()))
 }
 
-/// Returns the operator of the innermost list around `offset` whose first element is a symbol.
-/// Quoted lists do not count.
+/// Returns the operator of the innermost list around `offset`. Returns `None` if that list is
+/// quoted, or does not begin with a symbol or another atom.
 pub fn operator_at(document: &Document, offset: usize) -> Option<Operator> {
     struct List {
         start: usize,
@@ -117,9 +117,9 @@ pub fn operator_at(document: &Document, offset: usize) -> Option<Operator> {
     })
 }
 
-/// Returns the package in force at `offset`, which the last `(in-package ...)` before the place
-/// names. The name is converted as by the reader: upper-case unless it was a string or escaped.
-/// Returns `None` before the first `(in-package ...)`.
+/// Returns the package that the last `(in-package ...)` before `offset` names. The name is
+/// converted as by the reader: upper-case unless it was a string or escaped. Returns `None` before
+/// the first `(in-package ...)`.
 pub fn package_at(document: &Document, offset: usize) -> Option<String> {
     document.packages().at(offset).map(str::to_owned)
 }

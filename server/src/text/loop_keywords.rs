@@ -65,28 +65,28 @@ pub const STATEMENTS: &str = "do doing initially finally";
 /// Keywords of a range of numbers.
 pub const ARITHMETIC: &str = arithmetic!();
 
-/// Keywords behind `for VARIABLE`, before a form.
+/// Keywords after `for VARIABLE`, before a form.
 pub const SEQUENCES: &str = concat!("in on across ", arithmetic!());
 
-/// Keywords behind `being the` that go through a hash table.
+/// Keywords after `being the` that iterate over a hash table.
 pub const HASH_TABLES: &str = hash_tables!();
 
-/// Keywords behind `being the` that go through a package.
+/// Keywords after `being the` that iterate over a package.
 pub const PACKAGES: &str = packages!();
 
-/// Keywords behind the variable of `for`.
+/// Keywords after the variable of `for`.
 pub const AFTER_VARIABLE: &str = concat!("in on across ", arithmetic!(), " = being of-type and");
 
-/// Keywords behind a value of a range.
+/// Keywords after a value of a range.
 pub const AFTER_RANGE: &str = concat!(limits!(), " and");
 
-/// Keywords behind `being the`.
+/// Keywords after `being the`.
 pub const AFTER_THE: &str = concat!(hash_tables!(), " ", packages!());
 
 /// Keywords that begin a clause.
 pub const CLAUSES: &str = clauses!();
 
-/// Keywords of clauses that a condition can choose.
+/// Keywords of the clauses that may follow a condition.
 pub const SELECTABLE: &str = concat!("do doing ", accumulations!(), " ", conditionals!(), " return");
 
 /// All keywords but `=`.

@@ -46,9 +46,9 @@ impl Packages {
         self.before(offset).last().map(|one| one.name.as_str())
     }
 
-    /// Returns the packages that may be in force at `offset`, the last one first. They are those of
-    /// the forms that a reader may skip, and that of the last form before these that no reader
-    /// skips. Without such a form, `None` is in its place.
+    /// Returns the packages that may be in force at `offset`, the last one first: those of the last
+    /// guarded forms, and that of the last form before these that has no guard. If there is no such
+    /// form, the last element is `None`.
     pub(super) fn possible_at(&self, offset: usize) -> Vec<Option<&str>> {
         const MAX_PACKAGES: usize = 8;
         let mut found = Vec::new();

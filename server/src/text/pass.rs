@@ -26,7 +26,8 @@ pub(super) struct Reuse<'a> {
     pub(super) damage: Edited,
     /// The start of the part in the whole new text.
     pub(super) from: usize,
-    /// The index of the first old form from which on no `)` is superfluous and every string ends.
+    /// The first index in `old` from which on all forms are sound: they have no fault, or are only
+    /// not closed.
     sound_from: usize,
 }
 

@@ -61,8 +61,8 @@ pub struct Bound<'n> {
     rests: Vec<&'n [Node]>,
 }
 
-/// A function that returns true if a symbol with a package prefix in a pattern is a symbol of a
-/// text.
+/// A function that returns true if a pattern's symbol with a package prefix and a text's symbol are
+/// the same symbol.
 pub type SameSymbol<'a> = &'a dyn Fn(&names::Symbol, &names::Symbol) -> bool;
 
 impl Pattern {
@@ -247,8 +247,8 @@ fn has_prefixes(form: &Form, node: &Node, wanted: &str) -> bool {
     form.prefixes(node).chars().filter(|char| !char.is_whitespace()).eq(wanted.chars())
 }
 
-/// Returns true if a symbol matches one of the pattern. Without a prefix, the latter matches a
-/// symbol of any package, but no keyword.
+/// Returns true if `symbol` matches `wanted`, a symbol of the pattern. If `wanted` has no package
+/// prefix, it matches a symbol of any package, but no keyword.
 fn is_symbol(wanted: &names::Symbol, symbol: &names::Symbol, same: SameSymbol) -> bool {
     let keyword = |symbol: &names::Symbol| symbol.package.as_deref() == Some("");
     wanted.name == symbol.name
@@ -256,7 +256,7 @@ fn is_symbol(wanted: &names::Symbol, symbol: &names::Symbol, same: SameSymbol) -
         && (keyword(wanted) || wanted.package.is_none() || same(wanted, symbol))
 }
 
-/// Returns true if two forms are written alike, but for white space, comments and case.
+/// Returns true if two forms differ only in white space, comments and the case of symbols.
 fn is_same(form: &Form, one: &Node, other: &Node) -> bool {
     one.kind == other.kind
         && !one.guarded

@@ -154,7 +154,7 @@ impl<'a> Walk<'a> {
         let from = self.byte;
         let part = self.text.get(from..byte).unwrap_or_default();
         let last = part.bytes().enumerate().rev().find(|(at, one)| {
-            // Between `\r` and `\n` no line ends.
+            // No line ends between `\r` and `\n`.
             *one == b'\n' || *one == b'\r' && bytes.get(from + at + 1) != Some(&b'\n')
         });
         let rest = match last {

@@ -185,7 +185,7 @@ impl<'a> Scanner<'a> {
         Token { kind, start, end: self.position, unterminated: Unterminated::No }
     }
 
-    /// Returns the token that ends behind the byte at the position.
+    /// Returns the token that ends with the byte at the position.
     #[inline]
     fn one_byte_token(&mut self, kind: TokenKind, start: usize) -> Token {
         self.position += 1;
@@ -292,7 +292,8 @@ impl<'a> Scanner<'a> {
         self.token(TokenKind::LineComment, start)
     }
 
-    /// Scans a block comment from after its `#|`; pairs do not overlap (SBCL `sharp-vertical-bar`).
+    /// Scans a block comment after its `#|`. A `#` or `|` belongs to at most one `#|` or `|#` (SBCL
+    /// `sharp-vertical-bar`).
     fn block_comment(&mut self, start: usize) -> Token {
         let mut level = 1usize;
         loop {

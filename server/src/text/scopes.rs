@@ -1,5 +1,5 @@
-//! Local bindings of a top-level form, from its text alone: the bindings, their scopes, and the
-//! binding of each occurrence. Pure.
+//! The local bindings of a top-level form, their scopes, and the binding of each occurrence of a
+//! name, found from the form's text alone.
 //!
 //! Supports the standard's binding forms and common conventions: `(with-... (var ...) body)` and
 //! `(do-... (var ...) body)` bind. An unknown macro is treated as a function. Quoted data have no
@@ -119,7 +119,7 @@ pub struct Binding {
     pub span: Span,
     /// The kind of the binding.
     pub kind: BindingKind,
-    /// The form that binds it: `let`, `defun`, ...
+    /// The operator of the form that makes the binding: `let`, `defun`, ...
     pub by: String,
     /// The spans in which the binding is in force.
     pub scopes: Vec<Span>,
@@ -128,7 +128,7 @@ pub struct Binding {
     pub shared: Option<Arc<[Span]>>,
     /// The lambda list of a local function or macro.
     pub parameters: Option<Span>,
-    /// The other meaning of the name where it is bound.
+    /// The keyword or slot that the name also stands for, if any.
     pub shorthand: Shorthand,
 }
 
@@ -271,8 +271,9 @@ impl Scopes {
         differs.map(|((one, _), _)| one.name.as_str()).or(shapes.then_some("something"))
     }
 
-    /// Returns true if the name at `span` is called there by a form that is evaluated and is
-    /// none of the standard's own.
+    /// Returns true if evaluated code uses the name at `span` as that of a function or macro. Names
+    /// of the standard's operators that bind names or do not evaluate all of their arguments do not
+    /// count.
     pub fn is_called(&self, span: Span) -> bool {
         let from = self.uses_by_place.partition_point(|index| self.uses[*index].span < span);
         let here = self.uses_by_place[from..].iter().map(|index| &self.uses[*index]).take_while(|one| one.span == span);

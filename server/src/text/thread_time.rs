@@ -1,5 +1,5 @@
 //! Limits of computations, in processor time of their thread. The time that a thread waits for a
-//! processor on a busy machine is not part of it.
+//! processor does not count.
 
 use std::time::{Duration, Instant};
 

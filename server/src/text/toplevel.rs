@@ -5,7 +5,7 @@
 //!
 //! In a text that balances, the reader's rule alone decides. In another text, the form that would
 //! include the rest of the text is cut at the first line inside it that begins with `(`. The text
-//! behind the cut is scanned anew, so that one missing parenthesis breaks only one form. If a
+//! after the cut is scanned anew, so that one missing parenthesis breaks only one form. If a
 //! definition begins at the start of a line within a string (or `|...|`), the end of that string is
 //! taken to be missing.
 
@@ -25,8 +25,8 @@ pub struct Scan {
     forms: Arc<[TopForm]>,
 }
 
-/// Returns the source text of each top-level form. A text of which a form cannot be read is
-/// returned as one form, so that its errors are about all of it.
+/// Returns the source text of each top-level form. If a form cannot be read, returns the whole text
+/// as one form, so that its errors are about all of it.
 pub fn written_forms(text: &str) -> Vec<String> {
     placed_forms(text).into_iter().map(|(_, form)| form).collect()
 }
@@ -48,8 +48,8 @@ pub fn placed_forms(text: &str) -> Vec<(usize, String)> {
     scan.forms().iter().map(form).collect()
 }
 
-/// The number of bytes behind an edit that an update scans at first. If they do not decide all
-/// forms, it scans the rest of the text.
+/// The number of bytes after an edit that an update scans at first. If they do not decide all
+/// forms, the rest of the text is scanned.
 const SCAN_WINDOW_BYTES: usize = 16 * 1024;
 
 impl Scan {
@@ -95,15 +95,15 @@ impl Scan {
 
     /// Returns the number of forms before byte `start` that an update keeps, if [`equals_one_scan`]
     /// confirms them. The last form before `start` is not kept: it may be a prefix whose datum
-    /// follows. A form that was cut in a string or comment is not kept, and none behind it: only a
-    /// scan of the rest can confirm them.
+    /// follows. Neither a form that was cut in a string or comment nor any form after it is kept,
+    /// because only a scan of the rest can confirm them.
     fn kept_before(&self, start: usize) -> usize {
         let before = self.forms.partition_point(|form| form.bytes.end < start).saturating_sub(1);
         let first_lexical = self.forms[..before].iter().position(|form| form.fault.is_some_and(is_lexical));
         first_lexical.unwrap_or(before)
     }
 
-    /// Scans the new text behind the first `kept` forms, up to byte `until`, and returns all new
+    /// Scans the new text after the first `kept` forms, up to byte `until`, and returns all new
     /// forms. Returns `None` if the text up to `until` does not decide them.
     fn updated(&self, text: &Rope, bytes: Edited, chars: Edited, kept: usize, until: usize) -> Option<Vec<TopForm>> {
         let prefix = &self.forms[..kept];
@@ -137,10 +137,14 @@ fn is_lexical(fault: Unreadable) -> bool {
     matches!(fault, Unreadable::UnterminatedString | Unreadable::UnterminatedBar | Unreadable::UnterminatedComment)
 }
 
-/// Returns true if forms that were combined from an old and a new scan surely equal one scan of the
-/// whole text. Kept forms with an unclosed list must still be unclosed: no `)` behind them may
-/// close their lists. No string before an unterminated one may be the likelier cause. The number of
-/// cut forms must be below the limit of recoveries.
+/// Returns true if forms that were combined from an old and a new scan are certain to equal one
+/// scan of the whole text. This requires:
+///
+/// - The number of cut forms is below the limit of recoveries.
+/// - No form after a kept form with an unclosed list has a fault other than an unclosed list, so
+///   that no `)` after it can close that list.
+/// - No form before the last one with an unterminated string, `|` or comment has a string that
+///   seems unterminated.
 fn equals_one_scan(forms: &[TopForm], kept: usize) -> bool {
     let cut = |form: &&TopForm| form.fault.is_some_and(|fault| is_lexical(fault) || fault == Unreadable::UnclosedList);
     if forms.iter().filter(cut).count() >= MAX_RECOVERIES {

@@ -112,8 +112,8 @@ impl Within {
     }
 }
 
-/// Converts an offset or an index. Texts are far shorter than 4 GiB, because messages and files
-/// have limits.
+/// Converts an offset or an index to 32 bits. Texts are far shorter than 4 GiB, because messages
+/// and files have limits.
 fn number(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }

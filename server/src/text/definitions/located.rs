@@ -48,8 +48,8 @@ pub fn locate(document: &Document, hint: &Hint<'_>) -> Option<Place> {
 /// before.
 pub fn locate_in(document: &Document, hint: &Hint<'_>, form_at: impl FnOnce(Span) -> Arc<Form>) -> Option<Place> {
     let forms = document.scan().forms();
-    // SBCL's offset may be the place at which the reader began: behind the previous form, and
-    // before a form that `#+` skips.
+    // SBCL's offset may be the place at which the reader began: after the previous form, and before
+    // a form that `#+` skips.
     let given = |form: &&TopForm| hint.features.is_empty() || is_given(document, form, hint.features);
     let from = |offset: usize| forms.partition_point(|form| form.span.end <= offset);
     let by_offset = hint.offset.and_then(|offset| forms[from(offset)..].iter().find(given)).map(|form| form.span);
@@ -72,7 +72,7 @@ pub fn locate_in(document: &Document, hint: &Hint<'_>, form_at: impl FnOnce(Span
             return Some(found);
         }
     }
-    // If there are several, the nearest counts: alternatives by `#+` and `#-` have the same name.
+    // Alternatives by `#+` and `#-` have the same name, so the nearest definition counts.
     let others = named(document, &hint.key);
     let near = top.map_or(0, |span| span.start);
     let nearest = |wanted: &dyn Fn(&Defined) -> bool| {
@@ -97,8 +97,9 @@ pub fn locate_in(document: &Document, hint: &Hint<'_>, form_at: impl FnOnce(Span
         })
 }
 
-/// Returns the place of a function that another definition makes: the accessor, reader or writer of
-/// a slot in a `defclass` or `define-condition`, or a `:method` of a `defgeneric`.
+/// Returns the place of a function that the definition of something else makes: the accessor,
+/// reader or writer of a slot in a `defclass` or `define-condition`, or a `:method` of a
+/// `defgeneric`.
 fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
     let node = form.nodes.first()?;
     let operator = form.operator(node)?;

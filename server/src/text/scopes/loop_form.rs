@@ -11,10 +11,10 @@ use super::{BindingKind, Walk};
 /// Type names that may follow a variable without `of-type`.
 const TYPES: &str = "fixnum float t nil";
 
-/// A part of a `loop`, in order.
+/// A part of a `loop` form.
 enum Part<'a> {
-    /// An expression. It has the number of its group if it is evaluated before the group's
-    /// variables are bound.
+    /// An expression. If it is evaluated before the variables of a group are bound, the index of
+    /// that group.
     Code(&'a Node, Option<usize>),
     /// A variable of a group.
     Variable(&'a Node, usize),
@@ -75,7 +75,7 @@ impl<'a> Clauses<'a> {
         self.word().is_some_and(|word| is_in(&word, words))
     }
 
-    /// Records the expression at the current place, and moves behind it.
+    /// Records the expression at the current place, and moves to the place after it.
     fn code(&mut self, group: Option<usize>) {
         if let Some(node) = self.node() {
             self.parts.push(Part::Code(node, group));
@@ -89,9 +89,9 @@ impl<'a> Clauses<'a> {
     }
 
     fn read(&mut self) {
-        // True behind `with`, false behind `for` or `as`. An `and` continues with the same kind.
+        // True after `with`, false after `for` or `as`. An `and` continues with the same kind.
         let mut binding: Option<bool> = None;
-        // True behind a condition. The next clause can name its value `it`.
+        // True after a condition. The next clause can name its value `it`.
         let mut conditional = false;
         while self.node().is_some() {
             let Some(word) = self.word() else {
@@ -116,7 +116,7 @@ impl<'a> Clauses<'a> {
                     continue;
                 }
                 "repeat" => {
-                    // `repeat` counts in a variable of its own.
+                    // `repeat` counts in a variable of its own, which forms a group.
                     let group = self.last() + 1;
                     self.code(Some(group));
                     self.ends.push(self.rest.get(self.at - 1).map_or(0, |last| last.span.end));
@@ -131,7 +131,7 @@ impl<'a> Clauses<'a> {
                 _ if is_in(&word, TESTS) || is_in(&word, CONDITIONALS) => self.code(None),
                 _ if is_in(&word, ACCUMULATIONS) => self.collecting(conditional),
                 _ if is_in(&word, STATEMENTS) => {}
-                // Not a word of `loop`, so an expression.
+                // The word is not one of `loop`, so it is an expression.
                 _ => {
                     self.at -= 1;
                     self.code(None);
@@ -142,7 +142,7 @@ impl<'a> Clauses<'a> {
         }
     }
 
-    /// Records the variable behind `for` or `with`, and its values.
+    /// Records the variable after `for` or `with`, and its values.
     fn variable(&mut self, with: bool) {
         let group = self.last();
         let Some(name) = self.node() else { return };
@@ -161,7 +161,7 @@ impl<'a> Clauses<'a> {
             return;
         }
         loop {
-            // The expressions behind these words are evaluated before the variable is bound.
+            // The expressions after these words are evaluated before the variable is bound.
             if self.is(SEQUENCES) || self.is("of") {
                 self.at += 1;
                 self.code(Some(group));

@@ -10,8 +10,9 @@ use super::super::datum::{Form, Kind, Node, Prefix};
 use super::super::{cancellation, names};
 use super::{Binding, BindingKind, Namespace, Scopes, Shorthand, Use, lambda_list, loop_form};
 
-/// The operators of the standard that bind names, or do not evaluate all of their arguments. The
-/// other operators that are handled here belong to many packages.
+/// The operators of the standard that bind names, or do not evaluate all of their arguments. A
+/// symbol with one of these names in another package is not treated as such an operator. The other
+/// operators that [`Walk`] handles are recognized in any package.
 const STANDARD: [&str; 68] = [
     "quote",
     "in-package",
@@ -111,7 +112,7 @@ impl Walk<'_> {
         self.scopes.bindings.push(Binding { name, span: node.span, kind, by, scopes, shared, parameters, shorthand });
     }
 
-    /// Binds a name whose text also has another meaning at the same place.
+    /// Binds a name that may also stand for a keyword or a slot.
     pub(super) fn bind_shorthand(
         &mut self,
         node: &Node,
