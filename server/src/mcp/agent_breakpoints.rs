@@ -236,8 +236,8 @@ impl AgentBreakpoints {
 
     /// Takes over the breakpoints on record from an earlier connection, except those that the
     /// person's settings refuse now. Returns the notice for the agent, if there is one. The notice
-    /// also names breakpoints that were withdrawn since. If the future is dropped before its end,
-    /// the next call does the rest.
+    /// also names breakpoints that were withdrawn since. If the future is dropped before the
+    /// breakpoints are taken over, the next call takes them over.
     pub(crate) async fn take_over(self: &Arc<Self>, session: &Session, client: ClientId) -> Option<String> {
         let _taking_over = self.taking_over.lock().await;
         if self.lock().kept.is_empty() {

@@ -1,5 +1,5 @@
-//! The shortening of a tool's answer. Its size is limited, the rest can be read by a number, and
-//! long strings are not in both text and data.
+//! The shortening of a tool's answer to the size limits. The full text is kept under a number, by
+//! which the agent can read it. Long strings are not in both the text and the data.
 
 use std::sync::Mutex;
 
@@ -12,8 +12,8 @@ use crate::locked::lock;
 pub(crate) const TEXT: usize = 4_000;
 /// The maximum number of bytes of data beside the text, unless a tool sets another.
 pub(crate) const DATA: usize = 4_000;
-/// The maximum number of bytes of a string in the data that is also in the text. Of a longer one,
-/// only both ends are kept.
+/// The maximum number of bytes of a string in the data that is also in the text. If it is longer,
+/// only its two ends are kept.
 const STRING: usize = 400;
 /// The maximum numbers of items of each list in oversized data, in the order in which they are
 /// tried.
@@ -166,7 +166,7 @@ fn cut_long(value: &mut Value, most: usize) -> bool {
     }
 }
 
-/// Returns the data of an answer as an object, which is empty if the data is no object.
+/// Returns the data of an answer as it is if it is an object, and an empty object otherwise.
 pub(crate) fn object(facts: Value) -> Value {
     if facts.is_object() { facts } else { Value::Object(Map::new()) }
 }

@@ -1,6 +1,6 @@
-//! The record of the breakpoints that agents have set. From it, a host restores the breakpoints of
-//! a killed host, and a connection those of an earlier connection. An agent is identified by its
-//! bridge, which outlives hosts and connections.
+//! The record of the breakpoints that agents have set. After a host was killed, the next host
+//! restores them from the record. A new connection of an agent takes over those of its earlier
+//! connection. An agent is identified by its bridge, which outlives hosts and connections.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;

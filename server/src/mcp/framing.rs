@@ -343,7 +343,7 @@ fn id_value(id: Option<Id>) -> Value {
     }
 }
 
-/// Returns true for a notification that the next one supersedes. A cancellation is never lost.
+/// Returns true for a message that may be dropped: any notification except a cancellation.
 fn may_be_lost(item: &TxJsonRpcMessage<RoleServer>) -> bool {
     let TxJsonRpcMessage::<RoleServer>::Notification(notification) = item else { return false };
     !matches!(notification.notification, ServerNotification::CancelledNotification(_))

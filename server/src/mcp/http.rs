@@ -61,8 +61,8 @@ pub fn require_loopback(address: SocketAddr) -> Result<(), HttpError> {
     if address.ip().is_loopback() { Ok(()) } else { Err(HttpError::NotLoopback(address)) }
 }
 
-/// A bound address and the token of its clients: everything that can fail before requests are
-/// served.
+/// A bound address and the token of its clients. Everything that can fail before requests are
+/// served is done when the value is created.
 pub struct HttpEntrance {
     /// The address, with the actual port.
     address: SocketAddr,
@@ -71,7 +71,7 @@ pub struct HttpEntrance {
     token_file: PathBuf,
 }
 
-/// Without the token, which is a secret.
+/// Leaves out the token, which is a secret.
 impl fmt::Debug for HttpEntrance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpEntrance").field("address", &self.address).finish_non_exhaustive()
@@ -156,8 +156,8 @@ async fn require_token(State(token): State<Arc<str>>, request: Request, next: Ne
     (StatusCode::UNAUTHORIZED, challenge, why).into_response()
 }
 
-/// Returns the request with its whole body. If a body cannot be read, the transport would answer as
-/// if the error were the server's.
+/// Returns the request with its whole body. The body is read here, because the transport would
+/// report a body that cannot be read as an error of the server.
 async fn whole_body(request: Request) -> Result<Request, (StatusCode, String)> {
     let bad = |why: &str| (StatusCode::BAD_REQUEST, format!("Bad Request: {why}\n"));
     let (head, mut body) = request.into_parts();

@@ -1,5 +1,6 @@
 //! Lines of standard input that an agent's code reads. The person is asked for a line through the
-//! agent's client, by a form with one text. Clients without such forms get the end of the file.
+//! agent's client, by a form with one text field. The code of clients without such forms reads the
+//! end of the file.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -89,7 +90,7 @@ impl InputForms {
     }
 }
 
-/// Returns the question as a form with one text.
+/// Returns the question as a form with one text field.
 fn form(wanted: &InputWanted) -> ElicitRequestParams {
     let prompt = shown::line(&wanted.prompt);
     let asks = if prompt.trim().is_empty() { String::new() } else { format!(": {prompt}") };

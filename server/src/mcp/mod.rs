@@ -71,8 +71,8 @@ pub async fn serve_bridge(session: Session, stream: UnixStream, bridge: Option<(
     }
 }
 
-/// Resolves when the other end of a socket is closed for reading, too, which end of file alone does
-/// not show.
+/// Resolves when the other end of a socket no longer reads. The end of the input alone shows only
+/// that the other end no longer writes.
 async fn closed(socket: UnixStream) {
     loop {
         match socket.ready(Interest::WRITABLE).await {

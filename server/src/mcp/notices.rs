@@ -82,7 +82,7 @@ pub(super) fn with_notices(mut result: CallToolResult, notices: &Mutex<Notices>)
     let text =
         result.content.first().and_then(|block| block.as_text()).map(|text| text.text.clone()).unwrap_or_default();
     let facts = result.structured_content.as_mut().and_then(|facts| facts.as_object_mut());
-    // The contract of hot reload has the kind in `data`, in upper case.
+    // The errors of hot reload have their kind in `data`, in upper case.
     let kind = facts
         .as_ref()
         .and_then(|facts| facts.get("error"))

@@ -1,5 +1,5 @@
 //! The tools of the MCP server. Each has a file of its own and a line in [`TABLE`]. The function
-//! [`run`] makes a call of any tool.
+//! [`run::tool`] makes a call of any tool.
 
 mod apropos;
 mod call;

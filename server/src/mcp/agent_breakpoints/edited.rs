@@ -1,6 +1,7 @@
 //! The breakpoints of an agent that are refused, because they are in definitions that were edited
-//! since the image loaded them. To set a breakpoint compiles the definition's text anew, so that
-//! text must have run already. The person was asked about breakpoints, and not about other code.
+//! since the image loaded them. Setting a breakpoint compiles the text of its definition anew. The
+//! person approved a breakpoint and no other code, so this text must be the one that the image has
+//! loaded.
 
 use std::path::Path;
 

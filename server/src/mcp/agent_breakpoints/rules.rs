@@ -61,7 +61,7 @@ impl State {
 }
 
 impl AgentBreakpoints {
-    /// Sets the kept breakpoints for the agent again, as far as the rules permit. Returns the
+    /// Sets the kept breakpoints for the agent again, as far as the rules permit. Returns their
     /// files.
     pub(super) fn put_back(&self, workspace: &Path, rules: &Rules) -> Vec<PathBuf> {
         let kept = std::mem::take(&mut self.lock().kept);
@@ -94,7 +94,7 @@ impl AgentBreakpoints {
         files
     }
 
-    /// Removes the breakpoints that the rules refuse. Returns the files.
+    /// Removes the breakpoints that the rules refuse. Returns their files.
     fn take_out(&self, workspace: &Path, rules: &Rules) -> Vec<PathBuf> {
         let mut state = self.lock();
         let (mut files, mut refused) = (Vec::new(), Vec::new());

@@ -1,6 +1,6 @@
 //! `debug`: stopped programs and frozen failures. Queries about them need no approval. Actions at a
-//! stop need approval, since the stopped program is a person's. Actions at a frozen failure are
-//! tried and change nothing.
+//! stop need approval, since the stopped program is a person's. Actions at a frozen failure need
+//! none, since they are tried in a copy and change nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -276,7 +276,7 @@ async fn attempt(session: &Session, failure: u64, action: StopAction) -> Result<
                     let message = format!("The failure {failure} has no restart {restart}.");
                     return Err(ImageError::Refused { kind: ErrorKind::STALE, message });
                 }
-                None => None, // it is gone, which is reported below
+                None => None, // the failure is gone, which is reported below
             };
             let arguments = code.as_deref().map(written_forms).unwrap_or_default();
             let wanted = DebugRestart { stop, index: restart, name, arguments, input: None };

@@ -67,7 +67,7 @@ impl MinSeverity {
         let least = match self {
             MinSeverity::Error => Severity::Error,
             MinSeverity::Warning => Severity::Warning,
-            // Both severities have the same number in LSP.
+            // `StyleWarning` and `Information` have the same number in LSP.
             MinSeverity::StyleWarning => Severity::Information,
             MinSeverity::Note => Severity::Note,
         };

@@ -58,7 +58,8 @@ impl Tool for EditorContext {
 
     async fn call(call: Call, _: Input) -> Reply<Context> {
         let session = &call.session;
-        // Queried first: when the answer arrives, every disconnected editor has been removed.
+        // The documents are queried first, because every disconnected editor has been removed when
+        // they arrive.
         let documents = session.compared_documents().await;
         let place = |(client, place): (_, crate::session::editor_context::EditorContext)| Place {
             editor: session.name_of(client),

@@ -17,7 +17,7 @@ use crate::text::document::Document;
 use crate::text::forms::symbol_at;
 use crate::text::position::{LineColumn, from_line_column, line_column};
 
-/// The number of characters that are shown of a line with a place that is not sure to be the name.
+/// The maximum number of characters that are shown of a line with an unsure place.
 const MAX_LINE_CHARS: usize = 200;
 
 /// The tool `rename-symbol`.
@@ -159,7 +159,7 @@ fn lines(file: &FileChanges) -> String {
         let all: Vec<&Change> = file.changes[at..].iter().take_while(on_line).collect();
         at += all.len();
         let (start, old) = (text.line_to_char(line - 1), text.line(line - 1).to_string());
-        // Made in one pass, since a generated line may have as many changes as a file.
+        // The line is built in one pass, because a generated line may have very many changes.
         let (mut new, mut chars, mut next) = (String::with_capacity(old.len()), old.chars(), start);
         for change in &all {
             new.extend(chars.by_ref().take(change.span.start.saturating_sub(next)));

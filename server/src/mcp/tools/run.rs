@@ -53,7 +53,7 @@ async fn reply<T: Tool>(
     let aliases = rename_aliases::<T>(&mut arguments);
     let given = Value::Object(arguments.clone());
     let input = parse::<T>(accepts, arguments, &aliases)?;
-    // From before the file is read until it is written.
+    // The turn is held from before the file is read until it is written.
     let _turn = match T::edits(&input) {
         Some(path) => Some(call.session.edit_turn(path).await),
         None => None,
@@ -72,8 +72,8 @@ async fn reply<T: Tool>(
     Ok(logged::<T>(context, call, input).await)
 }
 
-/// Gives arguments under older names their names of today. Returns the pairs of the older name and
-/// the name.
+/// Renames arguments that the call gives under other accepted names ([`Tool::ALIASES`]). Returns
+/// pairs of the name in the call and the tool's own name.
 fn rename_aliases<T: Tool>(arguments: &mut JsonObject) -> Vec<(&'static str, &'static str)> {
     let mut renamed = Vec::new();
     for (other, name) in T::ALIASES {
