@@ -112,7 +112,7 @@ fn near(path: &Path) -> Option<PathBuf> {
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let like = names.filter_map(|name| {
         let distance = strsim::damerau_levenshtein(wanted, &name);
-        // A link to a file that does not exist is in the directory under the name itself.
+        // The distance 0 is left out: a link to a missing file has the wanted name itself.
         (1..=(wanted.chars().count() / 4).clamp(1, 3)).contains(&distance).then_some((distance, name))
     });
     like.min().map(|(_, name)| path.with_file_name(name))

@@ -149,7 +149,7 @@ fn answer_input(question: u64, mut connection: UnixStream) {
     });
 }
 
-/// The output streams, after the output so far.
+/// The state of the output streams after the output so far.
 #[derive(Default)]
 struct OutputState {
     stdout: Stream,
@@ -243,8 +243,8 @@ pub(super) struct Code<'a> {
 }
 
 /// Returns the errors in code that could not be read, rendered as `consort check` renders them.
-/// `near` names packages like one that does not exist. Returns `None` for an error of the
-/// evaluation.
+/// `near` returns a hint with the names of packages that are similar to one that does not exist.
+/// Returns `None` for an error of the evaluation.
 pub(super) fn reading_errors(
     code: &Code<'_>,
     error: &EvalError,
@@ -270,8 +270,9 @@ fn rendered(code: &Code<'_>, diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(|one| format!("{}\n", terminal.render(&source, one, None))).collect()
 }
 
-/// Returns the reader's error in code, rendered as `consort check` renders it. `near` names
-/// packages like one that does not exist. Returns `None` for any other error.
+/// Returns the reader's error in code, rendered as `consort check` renders it. `near` returns a
+/// hint with the names of packages that are similar to one that does not exist. Returns `None` for
+/// any other error.
 fn reader_error(source: &Code<'_>, error: &EvalError, near: impl Fn(&str) -> Option<String>) -> Option<String> {
     let span = token(&Rope::from_str(source.text), error.unread?);
     let message = error.message_without_stream();

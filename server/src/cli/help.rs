@@ -39,7 +39,7 @@ fn with_fixed_spaces(text: &str) -> String {
     text.split('\n').map(with_fixed_spaces_in_line).collect::<Vec<String>>().join("\n")
 }
 
-/// Returns a line of help in which the spaces are replaced at which it is not broken.
+/// Replaces the spaces of a help line at which the line must not be broken.
 fn with_fixed_spaces_in_line(text: &str) -> String {
     let space = FIXED_SPACE.to_string();
     let code = text.trim_start_matches(' ');

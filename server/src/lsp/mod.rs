@@ -61,9 +61,9 @@ where
     serve_process(session, read, write, None).await
 }
 
-/// Serves one editor, as [`serve`] does, whose process is known. `process` is a text with the
-/// editor's program and process id, for a person, and the process itself if the system reports when
-/// it started.
+/// Serves one editor as [`serve`] does. If the editor's process is known, `process` has a text with
+/// its program and process id, for a person, and the process itself if the system reports when it
+/// started.
 pub async fn serve_process<R, W>(
     session: Session,
     read: R,

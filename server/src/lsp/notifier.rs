@@ -1,4 +1,4 @@
-//! The sender of notifications, and of requests of the server.
+//! The sender of the server's notifications and requests.
 
 use serde_json::json;
 

@@ -217,7 +217,7 @@ async fn evaluate(
     }
 }
 
-/// The error of an evaluation, with the range of the code: a client marks the form that was meant.
+/// Returns the error of an evaluation, with the range of the code, so that the client can mark it.
 fn failure(connection: &Connection, selected: &Selected, error: &ImageError) -> Error {
     let mut failure = to_proto::error(error);
     if let Some(data) = &mut failure.data {
@@ -226,7 +226,8 @@ fn failure(connection: &Connection, selected: &Selected, error: &ImageError) -> 
     failure
 }
 
-/// The result that `consort.eval` has too, with the range of the code and the document's version.
+/// Returns the same result as `consort.eval`, with the range of the code and the document's
+/// version.
 fn result_of(connection: &Connection, selected: &Selected, outcome: &EvalOutcome) -> Value {
     let mut value = json!(outcome.facts());
     value["range"] = json!(to_proto::range(&selected.text, selected.span, connection.negotiated().encoding));
