@@ -1,10 +1,11 @@
-;;;; The kind of finding that a condition is: the stable codes of docs/diagnostics.md.
+;;;; The code of the finding that a condition causes. The codes are stable, and are documented in
+;;;; docs/diagnostics.md.
 ;;;;
-;;;; The kind is told by the condition's type where SBCL has one for it; else by the format control
-;;;; with which SBCL's own code signals it, which contains no name or text of the user's. A user's
-;;;; macro may use the same words: its format controls are not of the core, so it is not mistaken
-;;;; for the compiler. The printed text is looked at only for SBCL's own conditions that have
-;;;; neither.
+;;;; The condition's type determines the code, if SBCL has a type for it. Otherwise the format
+;;;; control with which SBCL's own code signals the condition does, which contains no name or text
+;;;; of the user's. A user's macro may use the same words, but its format controls are not part of
+;;;; the core, so it is not mistaken for the compiler. The printed text counts only for SBCL's own
+;;;; conditions that have neither.
 
 (in-package :consort)
 
@@ -14,8 +15,8 @@
     (duplicate-case-key-type "duplicate-case-key") (local-argument-mismatch-type "wrong-argument-count")
     (format-mismatch-type "format-arguments") (optional-and-key-type "optional-and-key")
     (argument-count-error-type "malformed-form") (lambda-list-error-type "malformed-form"))
-  "SBCL's types, as sbcl.lisp calls them, and their codes; the first that a condition is of is
-  taken.")
+  "SBCL's types, as sbcl.lisp names them, and their codes. The first type that fits a condition
+  counts.")
 
 (eval-when (:compile-toplevel :load-toplevel :execute)
 (defparameter *kinds*
@@ -50,10 +51,11 @@
     ("unknown-class" "Cannot find type for specializer")
     ("unknown-package" "does not designate any package")
     ("redefinition" "was previously defined as a"))
-  "Codes, and what is in the format control when it is that."))
+  "Codes, and words that the format control of a condition with this code contains."))
 
 (defun control-text (condition)
-  "The format control of CONDITION, a simple condition that SBCL itself signals; NIL for others."
+  "The format control of CONDITION if this is a simple condition that SBCL itself signals; otherwise
+  NIL."
   (let ((control (and (typep condition 'simple-condition) (simple-condition-format-control condition))))
     (and control
          (part-of-core-p control)
@@ -66,7 +68,7 @@
   (system-symbol-p (class-name (class-of condition))))
 
 (defun kind-of (condition message)
-  "The code for CONDITION, which says MESSAGE, or NIL."
+  "The code for CONDITION, whose text is MESSAGE, or NIL."
   (cond ((second (find-if (lambda (row) (typep-internal condition (first row))) *kinds-by-type*)))
         ((typep condition 'sb-ext:deprecation-condition) "deprecated")
         ((typep condition 'sb-ext:compiler-note) nil)
@@ -90,16 +92,16 @@
          t)))
 
 (defun condition-errno (condition)
-  "The errno of the failure that CONDITION reports; 0 where it has none."
+  "The errno of the failure that CONDITION reports; 0 if it has none."
   (let ((of-socket (let ((package (find-package "SB-BSD-SOCKETS"))) (and package (find-symbol "SOCKET-ERROR-ERRNO" package)))))
     (cond ((typep condition 'sb-posix:syscall-error) (sb-posix:syscall-errno condition))
           ((and of-socket (fboundp of-socket)) (or (ignore-errors (funcall of-socket condition)) 0))
           (t 0))))
 
 (defun confinement-errno (condition &optional (depth 3))
-  "Returns true if CONDITION is one that code gets when the system refuses it something: by its
-  errno; by the system's own message, or another such condition, among the arguments of its report;
-  by the words of it only where it has no arguments."
+  "Returns true if CONDITION reports that the system has refused something to the code. This is seen
+  in its errno, or in the arguments of its report: the system's own message, or another such
+  condition. The words of the report count only if it has no arguments."
   (let ((refusals (list sb-posix:eperm sb-posix:eacces)))
     (labels ((message-p (text)
                (and (stringp text) (some (lambda (errno) (string= text (system-message errno))) refusals)))

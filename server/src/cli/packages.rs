@@ -28,9 +28,9 @@ impl PromptKind {
     }
 }
 
-/// Returns a sentence that names the packages with names like one that the image does not have, or
-/// otherwise the workspace's systems with such names. Returns `None` if the image has the package
-/// or does not answer.
+/// Returns a sentence for a person who named the package `wanted`. It suggests packages with
+/// similar names or a system of the workspace with a similar name, or otherwise to load the
+/// package's system. Returns `None` if the image has the package or does not answer.
 pub(super) fn similar_names_hint(place: &Place, wanted: &str, asked: PromptKind) -> Option<String> {
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).ok()?;
     let code = "(format nil \"~{~A~^ ~}\" (loop for package in (list-all-packages) \

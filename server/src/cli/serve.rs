@@ -123,7 +123,8 @@ fn live(
     if let Some(untrusted) = &config.untrusted {
         tracing::warn!("{}", untrusted.notice());
     }
-    // Before the host is announced: no client meets a host that leaves at once.
+    // HTTP is opened before the host is announced, so that no client meets a host that leaves at
+    // once.
     let http = match args.http.map(|address| open_http(address, workspace)).transpose() {
         Ok(http) => http,
         Err(error) => {

@@ -1,19 +1,20 @@
-;;;; A checkpoint: a process that waits before a form and forks others there, for an edit of a form
-;;;; behind it, or to wait at a later one.
+;;;; A checkpoint: a process that waits before a form of the text. It forks processes that check an
+;;;; edit of a later form, or that wait before a later form.
 
 (in-package :consort)
 
 (declaim (ftype function before-form-of-edit after-form-of-edit before-form-of-mover after-form-of-mover))
 
 (defun await-fork (chain next)
-  "Waits as a checkpoint, and forks whenever that is asked. Returns only in a process that was
-  forked. NEXT: the process id of the next in the chain, NIL in the last."
+  "Waits as a checkpoint, and forks whenever the keeper requests it. Returns only in a process that
+  was forked. NEXT is the process id of the next process in the chain; NIL in the last."
   (let ((reader (chain-reader chain)))
     (loop
       (let ((message (next-message reader)))
         (cond ((null message) (exit-process 0))
               ((field message "quit")
-               ;; In order, so that each is reaped by its parent.
+               ;; The processes end from the last to the first, so that each is reaped by its
+               ;; parent.
                (when next (wait-for-copy next))
                (exit-process 0))
               ((field message "fork")
@@ -22,13 +23,14 @@
                        ((zerop pid) (return))
                        (t
                         (multiple-value-bind (code signal) (wait-for-copy pid)
-                          ;; The process that has ended took all that was read ahead.
+                          ;; The process that has ended has handled the input that was read ahead
+                          ;; before the fork.
                           (setf reader (make-line-reader (line-reader-fd reader))
                                 (chain-reader chain) reader)
                           (send-to-keeper chain "reaped" (or code signal -1))))))))))))
 
 (defun begin-work (chain)
-  "Waits, in a process that a checkpoint has forked, for the order that says what it is for."
+  "Waits, in a process that a checkpoint has forked, for the order that assigns its work."
   (let* ((message (next-message (chain-reader chain)))
          (edit (and message (field message "edit")))
          (target (and message (field message "move"))))
@@ -49,7 +51,7 @@
           (t (exit-process 0)))))
 
 (defun wait-as-checkpoint (chain next)
-  "Stays behind as a checkpoint, until the end. Returns only in a process that was forked for work."
+  "Waits as a checkpoint from now on. Returns only in a process that was forked for work."
   (setf (chain-role chain) :checkpoint
         *check-end* nil)
   (stop-alarms)
@@ -58,8 +60,8 @@
   (begin-work chain))
 
 (defun make-next-checkpoint (chain)
-  "Forks, if the system allows that: the parent stays behind as a checkpoint, the child goes on as
-  the runner. Returns true only in a process that the checkpoint forked for work."
+  "Forks, if the system allows that. The parent becomes a checkpoint, and the child continues as the
+  runner. Returns true only in a process that the checkpoint forked for work."
   (let ((pipe (new-pipe)) (parent (sb-posix:getpid)) (pid (chain-fork chain)))
     (cond ((null pid) nil)
           ((plusp pid)
@@ -71,11 +73,11 @@
            nil))))
 
 (defun checkpoint-due-p (chain start)
-  "Returns true if there is to be a checkpoint before the form that begins at START."
+  "Returns true if a checkpoint is to be made before the form that begins at START."
   (and (< start (length (check-text (chain-check chain))))
        (< (length (chain-checkpoints chain)) (chain-limit chain))
        (or (null (chain-checkpoints chain))
-           ;; The clock of this process began when the last one was left behind.
+           ;; The run time of this process is counted from the fork that made the last checkpoint.
            (>= (/ (get-internal-run-time) internal-time-units-per-second) (chain-spacing chain)))))
 
 (defun begin-form-record (chain)
@@ -83,7 +85,8 @@
   (begin-recording (chain-recorder chain)))
 
 (defun before-form-of-chain (chain start)
-  "The hook before each form, which begins to be read at START."
+  "The hook before each form. Reading the form begins at START. Returns the offset at which reading
+  the next form begins."
   (let ((start (ecase (chain-role chain)
                  (:runner
                   (if (and (checkpoint-due-p chain start)
@@ -96,7 +99,7 @@
     start))
 
 (defun begin-role (chain start)
-  "Begins the work of a process that was forked for it. Returns the offset at which reading the next
+  "Begins the work for which this process was forked. Returns the offset at which reading the next
   form begins."
   (ecase (chain-role chain)
     (:mover
@@ -105,8 +108,8 @@
     (:grandchild (begin-edit chain))))
 
 (defun after-form-of-chain (chain start end state)
-  "The hook after each form that was read from START to END as STATE says, and at the end of the
-  text."
+  "The hook after each form that was read from START to END, and at the end of the text. STATE says
+  whether the form could be read."
   (let ((recorder (chain-recorder chain)) (check (chain-check chain)))
     (cond ((eq state :end)
            (setf *form-recorder* nil)
@@ -129,7 +132,8 @@
 ;;; The checkpoint that follows the edits
 
 (defun before-form-of-mover (chain start)
-  "Goes on to the form where this process is to wait, and waits there."
+  "Waits as a checkpoint if the target form is next. Returns the offset at which reading the next
+  form begins."
   (loop while (and (eq (chain-role chain) :mover) (>= (chain-index chain) (chain-target chain)))
         do (setf (chain-reader chain) (make-line-reader (pipe-reader (chain-mover-pipe chain))))
            (send-to-keeper chain "parked" (chain-index chain))
@@ -141,7 +145,7 @@
 ;;; An edit
 
 (defun spliced (text cut old-end insert)
-  "TEXT with INSERT in place of what is between CUT and OLD-END."
+  "TEXT with the characters from CUT to OLD-END replaced by INSERT."
   (declare (type text text insert) (type fixnum cut old-end) (optimize speed))
   (let ((new (make-string (+ (- (length text) (- old-end cut)) (length insert)))))
     (replace new text :end2 cut)
@@ -150,8 +154,8 @@
     new))
 
 (defun begin-edit (chain)
-  "Puts the new text in place of the old one, and goes on reading where the form that was next
-  began. Returns the offset at which reading the next form begins."
+  "Replaces the old text by the new one, and continues to read where the next form began in the old
+  text. Returns the offset at which reading the next form begins."
   (let* ((edit (chain-edit chain)) (check (chain-check chain)) (reading *reading*)
          (text (check-text check)) (octets (chain-octets chain))
          (start (field edit "start")) (cut (field edit "cut")) (old-end (field edit "old_end"))
@@ -181,16 +185,16 @@
   (exit-process 0))
 
 (defun await-order (chain)
-  "Waits for what the keeper wants now: to go on to another place, or to stop."
+  "Waits for the next order of the keeper: to continue up to another place, or to stop."
   (let* ((message (next-message (chain-reader chain)))
          (go-on (and message (field message "go"))))
     (cond (go-on (setf (chain-edit chain) (list* :object "until" (field message "until" :null) (rest (chain-edit chain)))))
           (t (leave-edit chain)))))
 
 (defun before-form-of-edit (chain start)
-  "Called between two forms of an edited text, before the one that begins at START. Where the
-  keeper's order ends, asks the keeper whether to go on. Returns START."
-  ;; Between two forms, the only request is to stop.
+  "The hook between two forms of an edited text, before the one that begins at START. At the end of
+  the part that the keeper has ordered, asks the keeper whether to continue. Returns START."
+  ;; Between two forms, a message can only be the order to stop.
   (when (message-waiting-p (chain-reader chain)) (leave-edit chain))
   (loop for until = (field (chain-edit chain) "until" :null)
         while (or (>= start (length (check-text (chain-check chain))))
@@ -201,7 +205,7 @@
   start)
 
 (defun end-of-edited-text (chain start)
-  "Tells the keeper that the edited text has no form at or behind START, and leaves."
+  "Reports to the keeper that the edited text has no form at or after START, and ends the process."
   (send-to-keeper chain "boundary" start "end" :true)
   (next-message (chain-reader chain))
   (leave-edit chain))

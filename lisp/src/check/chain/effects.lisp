@@ -1,25 +1,25 @@
-;;;; Changes of the compiler's knowledge by one form, by name, and the names that it looks at. Every
-;;;; write to the database of names goes through one function of SBCL's, and an entry there is
-;;;; replaced and not changed: the old one is kept at the first write of a form, and compared when
-;;;; the form is done.
+;;;; The changes that a form makes to the compiler's knowledge, by name, and the names that the
+;;;; compiler looks up for the form. Every write to the database of names goes through one function
+;;;; of SBCL. An entry there is replaced, never changed. Therefore the old entry is kept at a form's
+;;;; first write, and compared after the form.
 
 (in-package :consort)
 
 (defstruct (form-recorder (:conc-name recording-))
-  "The unfinished record of the form that is being compiled, and what its record needs of those
-  before."
-  ;; Over all forms up to here.
-  ;; Symbol -> (main . assumed) after the last form that changed the symbol.
+  "The unfinished record of the form that is being compiled, and the data of earlier forms that the
+  record needs."
+  ;; Of all forms so far: symbol -> (main . assumed) after the last form that changed the symbol.
   (digests (make-hash-table :test 'eq) :read-only t)
-  ;; Symbol -> digest of the last form that gave the symbol something without a digest.
+  ;; Of all forms so far: symbol -> digest of the last form that stored a value without a digest for
+  ;; it.
   (tags (make-hash-table :test 'eq) :read-only t)
-  ;; For the form that is compiled.
+  ;; Of the form that is being compiled:
   (touched (make-hash-table :test 'eq)) ; symbol -> its entry before
-  (mentions (make-hash-table :test 'eq)) ; symbols that it was compiled from
-  (walked (make-hash-table :test 'eq))  ; conses that were walked
+  (mentions (make-hash-table :test 'eq)) ; symbols that occur in the form and its expansions
+  (walked (make-hash-table :test 'eq))  ; conses that were visited
   (defined '())                         ; (kind . name)
   (methods '())                         ; (generic-function qualifiers specializers lambda-list)
-  (opaque nil)                          ; code that is not SBCL's own ran when it was compiled
+  (opaque nil)                          ; code other than SBCL's own ran at compile time
   (findings '())
   (keyword-uses '()))
 
@@ -36,24 +36,25 @@
         *form-recorder* recorder))
 
 (defun root-symbol (name)
-  "The symbol that knowledge of NAME is kept with: a symbol, or a list like (setf f) or (method
-  (setf f) (t t)). NIL when it has none."
+  "The symbol in whose entry the knowledge of NAME is kept. NAME is a symbol, or a list like (setf
+  f) or (method (setf f) (t t)). NIL when there is none."
   (loop while (consp name) do (setf name (and (consp (cdr name)) (second name))))
   (and (symbolp name) name))
 
 ;;; Noting
 
 (defun note-finding (recorder finding)
-  "Adds FINDING to the record."
+  "Adds FINDING to the form's record."
   (push finding (recording-findings recorder)))
 
 (defun note-keywords (recorder use)
-  "Adds USE to the record: a list of a generic function, a keyword that no method of it takes so
-  far, and the finding that is reported if none ever does."
+  "Adds USE to the form's record. USE is a list of a generic function, a keyword that no method of
+  it accepts so far, and the finding that is reported if none ever does."
   (push use (recording-keyword-uses recorder)))
 
 (defun note-touched (symbol)
-  "Keeps SYMBOL's entry, which is about to be replaced, if it is the form's first write of it."
+  "Keeps the entry of SYMBOL, which is about to be replaced, unless the form has written to it
+  before."
   (let ((recorder *form-recorder*))
     (when recorder
       (let ((touched (recording-touched recorder)))
@@ -64,14 +65,14 @@
   '("%COMPILER-DEFUN" "%COMPILER-DEFVAR" "COMPILE-OR-LOAD-DEFGENERIC" "%COMPILER-DEFCLASS" "%COMPILER-DEFMACRO" "%DEFMACRO" "%PROCLAIM"
     "%DEFSETF" "%DEFINE-COMPILER-MACRO" "%DEFTYPE" "%DEFSTRUCT-PACKAGE-LOCKS" "%COMPILER-DEFSTRUCT" "%DEFSTRUCT"
     "%DEFINE-SYMBOL-MACRO" "%COMPILER-DEFINE-SYMBOL-MACRO")
-  "Operators that the standard's own definitions evaluate when compiled. Their effects are all in
-  the database of names. DEFPACKAGE, DEFCONSTANT and DEFINE-CONDITION are not among them: what a
-  package has, and the value of a constant, are kept elsewhere, and the class of a condition changes
-  those that inherit from it.")
+  "Operators that the standard's own definitions evaluate at compile time. All of their effects are
+  in the database of names. DEFPACKAGE, DEFCONSTANT and DEFINE-CONDITION are not among them: the
+  symbols of a package and the value of a constant are kept elsewhere, and the class of a condition
+  changes the classes that inherit from it.")
 
 (defun evaluation-of-definition-p (form)
-  "Returns true if FORM, which is evaluated while compiling, is part of a definition of the
-  standard's."
+  "Returns true if FORM, which is evaluated at compile time, is part of a definition of the
+  standard."
   (and (consp form)
        (case (car form)
          (progn (every #'evaluation-of-definition-p (cdr form)))
@@ -82,8 +83,8 @@
                  t)))))
 
 (defun hook-compiler ()
-  "Has changes of the compiler's knowledge noted from now on, where a form is recorded. Part of the
-  build, as HOOK is."
+  "Makes SBCL's compiler note changes of its knowledge from now on, while a form is recorded. This
+  is a part of the build, like HOOK."
   (encapsulate update-symbol-info-name 'consort-chain
                (lambda (original symbol update)
                  (declare (type function original))
@@ -106,14 +107,14 @@
   (hook-compiler))
 
 (defun system-owned-p (symbol)
-  "Returns true if SYMBOL is of a package of SBCL's own: what is known of it does not change. A lock
-  on its package does not tell."
+  "Returns true if SYMBOL belongs to a package of SBCL itself, so that the compiler's knowledge of
+  it does not change. A lock on the package is no sign of that."
   (let ((package (symbol-package symbol)))
     (and package (package-of-system-p package))))
 
 (defun note-mentions (recorder form)
-  "Notes the symbols in FORM, which is compiled now, and those in their inline expansions; and the
-  methods that it declares."
+  "Notes the symbols in FORM, which is being compiled, and those in their inline expansions. Also
+  notes the methods that FORM declares."
   (let ((mentions (recording-mentions recorder)) (walked (recording-walked recorder)))
     (labels ((walk (object)
                (typecase object
@@ -134,7 +135,7 @@
       (walk form))))
 
 (defun call-noting-mentions (recorder form function)
-  "Calls FUNCTION, which compiles FORM, noting what FORM and its expansions mention."
+  "Calls FUNCTION, which compiles FORM, and notes the names that FORM and its expansions mention."
   (note-mentions recorder form)
   (let* ((outer *macroexpand-hook*)
          (*macroexpand-hook* (lambda (expander form environment)
@@ -157,9 +158,9 @@
   "The numbers of the information that is assumed of undefined functions from their calls.")
 
 (defun map-infos (function infos symbol)
-  "Calls FUNCTION with the name, the number and the value of each piece of information in the entry
-  INFOS of SYMBOL, except *IGNORED-INFOS*. The name is NIL for SYMBOL itself, else the operator of a
-  list like (setf f)."
+  "Calls FUNCTION with the name, the number and the value of each piece of information in INFOS, the
+  entry of SYMBOL, except *IGNORED-INFOS*. The name is NIL for SYMBOL itself, otherwise the operator
+  of a list like (setf f)."
   (unless (member infos '(nil 0))
     (call-with-packed-infos (lambda (name number value)
                            (unless (member number *ignored-infos*)
@@ -167,7 +168,8 @@
                          infos symbol)))
 
 (defun digests-of-infos (recorder infos symbol)
-  "Two digests of the entry INFOS of SYMBOL: of all but what was assumed from calls, and of that."
+  "Two digests of INFOS, the entry of SYMBOL: of all information but the types that were assumed
+  from calls, and of these types. Returns a cons."
   (let ((main 1) (assumed 1))
     (map-infos (lambda (name number value)
                  (let ((digest (mix-digest (mix-digest (symbol-digest name) number)
@@ -179,7 +181,8 @@
     (cons main assumed)))
 
 (defun new-opaque-value-p (before after symbol)
-  "Returns true if the entry AFTER of SYMBOL has a value without digest that BEFORE has not."
+  "Returns true if the entry AFTER of SYMBOL has a value without a digest that BEFORE does not
+  have."
   (let ((old '()))
     (map-infos (lambda (name number value) (declare (ignore name number)) (push value old)) before symbol)
     (map-infos (lambda (name number value)
@@ -190,13 +193,13 @@
 
 (defun take-effects (recorder digest)
   "Returns the changes by the form with this DIGEST: a list of (symbol main-before assumed-before
-  main-after assumed-after opaque). OPAQUE: the name has a value that is represented by the form
-  that stored it."
+  main-after assumed-after opaque). OPAQUE is true if the entry has a value without a digest. Such a
+  value is represented by the digest of the form that stored it."
   (let ((digests (recording-digests recorder)) (tags (recording-tags recorder)) (effects '()))
     (maphash (lambda (symbol before)
                (let* ((after (symbol-infos symbol))
-                      ;; An assumed type is changed in place before it is stored: the entry before
-                      ;; no longer says what it was.
+                      ;; An assumed type is changed in place before it is stored, so the entry
+                      ;; before the form no longer has the earlier type.
                       (old (or (gethash symbol digests) (digests-of-infos recorder before symbol))))
                  (when (new-opaque-value-p before after symbol) (setf (gethash symbol tags) digest))
                  (let ((new (digests-of-infos recorder after symbol)))
@@ -207,6 +210,6 @@
     effects))
 
 (defun global-digest (check)
-  "A digest of what a form is compiled with that is not kept by name."
+  "A digest of the state that affects the compilation of a form and does not belong to a name."
   (object-digest (list (package-name *package*) (and (check-lost-package check) t) (policy-in-force) handled-conditions
                        disabled-package-locks *features* (readtable-case *readtable*))))

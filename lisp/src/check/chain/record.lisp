@@ -1,39 +1,39 @@
 ;;;; The record of a top-level form: its findings, its effects on the compiler's knowledge, and the
-;;;; names and knowledge that it was compiled with. Only the record is kept of a form, to decide
-;;;; whether an edit elsewhere changes its findings.
+;;;; names and the knowledge that its compilation used. Only the record of a form is kept. It shows
+;;;; whether an edit elsewhere changes the form's findings.
 ;;;;
-;;;; Names are keys: numbers that the keeper of the chain assigned to strings (`name-key`). Between
-;;;; processes the strings themselves are sent.
+;;;; In the records that the keeper of the chain has, names are keys: numbers that the keeper has
+;;;; assigned to strings (`name-key`). Between processes the strings themselves are sent.
 
 (in-package :consort)
 
 (defstruct (form-record (:conc-name record-))
-  (start 0 :type fixnum)                ; where reading began: after white space and comment lines
+  (start 0 :type fixnum)                ; where reading began: after white space and comments
   (end 0 :type fixnum)
-  (span '(0 . 0))                       ; of the form itself
-  ;; In the order in which they were found, without those that are reported at the end.
+  (span '(0 . 0))                       ; the span of the form itself
+  ;; In the order in which they were found, without those that are reported only at the end.
   (findings '())
   ;; ((kind name words finding) ...): names that were undefined at this form.
   (uses '())
-  ;; ((name keyword finding) ...): keywords that no method had accepted up to here.
+  ;; ((name keyword finding) ...): keywords that no method had accepted at this form.
   (keyword-uses '())
-  (methods '())                         ; ((name digest keywords) ...): KEYWORDS is T for all
+  (methods '())                         ; ((name digest keywords) ...): T for all keywords
   (defines '())                         ; ((kind name root) ...)
   ;; ((name main-before assumed-before main-after assumed-after opaque) ...)
   (effects '())
   (mentions '())                        ; names
-  (global 0)                            ; digest of the state that has no names, after the form
-  (opaque nil)                          ; code that is not SBCL's own ran when it was compiled
-  (read-eval nil)                       ; code may have run when it was read
+  (global 0)                            ; digest, after the form, of the state that has no names
+  (opaque nil)                          ; code other than SBCL's own ran at compile time
+  (read-eval nil)                       ; code may have run at read time
   (name nil)                            ; the defined name, printed
-  (digest 0)                            ; of the form as read
-  (unread-name nil)                     ; the name that the unreadable form would define
-  (compiled nil)                        ; whether it could be read
-  (in-package nil)                      ; whether it is an IN-PACKAGE
-  (lost nil))                           ; whether later names cannot be judged
+  (digest 0)                            ; digest of the form as read
+  (unread-name nil)                     ; the name that the form, which cannot be read, would define
+  (compiled nil)                        ; true if the form could be read
+  (in-package nil)                      ; true for an IN-PACKAGE form
+  (lost nil))                           ; true if later names cannot be judged
 
 (defun words-of-symbol (symbol)
-  "SYMBOL as its key has it."
+  "The string of the key of SYMBOL: its package's name, a colon, and its name."
   (let ((package (symbol-package symbol)))
     (concatenate 'string (if package (package-name package) "#") ":" (symbol-name symbol))))
 
@@ -46,24 +46,25 @@
           (prin1-to-string name)))))
 
 (defun words-of-definition (form)
-  "The name that FORM defines, printed; NIL when it defines none."
+  "The name that FORM defines, as a string; NIL when it defines none."
   (multiple-value-bind (name named) (ignore-errors (defined-name form))
     (and named (ignore-errors (words-of-name name)))))
 
 (defun method-keywords (lambda-list)
-  "The names of the keywords that a method with LAMBDA-LIST takes; T for any."
+  "The names of the keywords that a method with LAMBDA-LIST accepts; T if it accepts all."
   (if (member '&allow-other-keys lambda-list)
       t
       (mapcar #'symbol-name (keyword-parameters lambda-list))))
 
 (defun image-takes-keyword-p (name keyword)
-  "Returns true if a method in the image takes KEYWORD."
+  "Returns true if a method of NAME in the image accepts KEYWORD."
   (handler-case (method-takes-keyword-p name keyword)
     (error () nil)))
 
 (defun make-record (check recorder start end state uses-before)
-  "The record of the form from START to END that was compiled or could not be read, according to
-  STATE. USES-BEFORE are the earlier uses of undefined names. Names in the record are strings."
+  "The record of the form from START to END. STATE says whether it was compiled or could not be
+  read. USES-BEFORE are the uses of undefined names by earlier forms. Names in the record are
+  strings."
   (let* ((form (and (eq state :form) (check-form check)))
          (digest (if (eq state :form) (object-digest form) (string-digest (subseq (check-text check) start end)))))
     (setf *form-recorder* nil)
@@ -99,7 +100,7 @@
 ;;; Between processes
 
 (defun record-json (record)
-  "RECORD, whose names are strings, as JSON."
+  "RECORD, whose names are strings, as a value for JSON."
   (flet ((findings (list)
            (loop for finding in list
                  collect (append (finding-json finding) (and (finding-follows finding) (list "follows" :true))))))
@@ -119,13 +120,13 @@
             (bool (record-compiled record)) (bool (record-in-package record)) (bool (record-lost record)))))
 
 (defun json-value (value)
-  "VALUE as read, with NIL for null and false, and T for true."
+  "VALUE, a value read from JSON, with NIL for null and false, and T for true."
   (case value ((:null :false) nil) (:true t) (t value)))
 
 (defun json-list (value) (coerce value 'list))
 
 (defun finding-of-json (json)
-  "The finding of which FINDING-JSON made this JSON."
+  "The finding that FINDING-JSON has converted to this JSON."
   (flet ((span (value) (and (vectorp value) (cons (aref value 0) (aref value 1))))
          (of (name) (json-value (field json name :null))))
     (make-finding :start (aref (field json "span") 0) :end (aref (field json "span") 1)
@@ -142,7 +143,7 @@
                           (and (object-p data) (loop for (key value) on (rest data) by #'cddr collect key collect (json-value value)))))))
 
 (defun record-of-json (json)
-  "The record of which RECORD-JSON made this JSON."
+  "The record that RECORD-JSON has converted to this JSON."
   (destructuring-bind (places findings uses keyword-uses methods defines effects mentions global opaque read-eval name digest unread-name compiled in-package lost)
       (json-list json)
     (make-form-record
@@ -160,7 +161,7 @@
 ;;; Moving
 
 (defun moved-finding (finding edge distance)
-  "FINDING, with places at or after EDGE moved by DISTANCE."
+  "A copy of FINDING in which the places at or after EDGE are moved by DISTANCE."
   (flet ((move (position) (if (>= position edge) (+ position distance) position)))
     (let ((copy (copy-finding finding)) (toplevel (finding-toplevel finding)))
       (setf (finding-start copy) (move (finding-start finding))

@@ -33,7 +33,7 @@ pub(super) fn completed(line: &str, at: usize, answer: &Value) -> Completed {
     Completed { start, names }
 }
 
-/// Returns the byte offset behind the first `units` UTF-16 code units of a line.
+/// Returns the byte offset after the first `units` UTF-16 code units of a line.
 fn byte_of(line: &str, units: usize) -> usize {
     let mut before = 0;
     for (byte, char) in line.char_indices() {

@@ -154,8 +154,8 @@ impl Link {
         }
     }
 
-    /// Sends a request and waits for its answer. Other messages and interrupts are kept. For
-    /// requests that the host answers by itself.
+    /// Sends a request and waits for its answer. Other messages and interrupts are kept. The
+    /// request must be one that the host answers by itself.
     pub(super) fn ask(&mut self, command: &str, arguments: Value) -> Result<Result<Value, String>, HostEnded> {
         let number = self.send(command, arguments)?;
         let mut others = VecDeque::new();

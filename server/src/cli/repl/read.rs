@@ -58,7 +58,7 @@ impl Reader {
     pub(super) fn read(&mut self, prompt: &str, kind: Kind, frame: Option<u64>) -> io::Result<Entry> {
         match self {
             Reader::Editor(editor) => editor.read(prompt, kind, frame),
-            // A line for the program is typed behind the program's own output, without a prompt.
+            // A line for the program is typed after the program's own output, without a prompt.
             Reader::Lines => Ok(plain::read(Some(if kind == Kind::Line { "" } else { prompt }), kind)?.0),
             Reader::Pipe { lines, before } => {
                 let (entry, more) = plain::read(None, kind)?;

@@ -11,7 +11,7 @@ pub(super) const ERROR: &str = "31";
 /// The number of characters that are kept of an unfinished line.
 const MAX_LINE_CHARS: usize = 500;
 
-/// The two streams of the program.
+/// The output streams of the REPL.
 pub(super) struct Screen {
     out: Stream,
     err: Stream,
@@ -86,7 +86,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Writes lines of the program's own, which may contain text of the image.
+    /// Writes lines of the REPL itself, which may contain text of the image.
     pub(super) fn print(&mut self, text: &str) -> io::Result<()> {
         self.fresh_line()?;
         self.write(text, false)
