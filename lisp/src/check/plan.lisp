@@ -1,29 +1,31 @@
-;;;; The check of a whole system goes by ASDF's own plan of loading it: the compilation of each Lisp
-;;;; file is a check, and every other action is performed as ASDF does it.
+;;;; The check of a whole system follows ASDF's own plan for loading the system. The compilation of
+;;;; each Lisp file is a check, and every other action is performed as ASDF performs it.
 
 (in-package :consort)
 
 (defstruct system-check
-  "The check of one system. PROBLEM, STEP and MAKE-CHECK as in CHECK-SYSTEM."
+  "The check of one system. PROBLEM, STEP and MAKE-CHECK are as in CHECK-SYSTEM."
   definition                            ; the path of its .asd file
-  confined                              ; true if what its code does is confined
+  confined                              ; true if its code runs confined
   make-check problem step
-  ;; A predicate of a system's name: files of such a system are checked, others are loaded.
+  ;; A predicate of a system's name: true if the files of the system are checked, false if they are
+  ;; loaded.
   part-p
   ;; True if the system is loaded in this image: only components in WANTED are compiled again.
   loaded
-  wanted                                ; a predicate of a component: whether it is to be compiled
+  wanted                                ; a predicate of a component: true if it is to be compiled
   (checks '())                          ; newest first
-  (outcomes (make-hash-table))          ; component -> how its compilation went
-  ;; (component or :SYSTEM . dependency) that was reported as missing.
+  (outcomes (make-hash-table))          ; component -> the outcome of its compilation
+  ;; The missing dependencies that were reported: (COMPONENT . DEPENDENCY), with :SYSTEM as
+  ;; COMPONENT for a system.
   (unresolved (make-hash-table :test 'equal)))
 
 (defun report-system-problem (state path words code)
   (funcall (system-check-problem state) path words code))
 
 (defun report-failure (state path words code condition)
-  "Reports a failure with CONDITION, which may be NIL, as WORDS and CODE; where the system refused
-  what confined code tried, as what a check cannot load."
+  "Reports a failure as WORDS with CODE. CONDITION is its cause, or NIL. If the operating system has
+  refused an operation of confined code, the code is \"system-not-loaded\" instead."
   (if (and condition (system-check-confined state) (confinement-errno condition))
       (report-system-problem state path (confined-message words condition) "system-not-loaded")
       (report-system-problem state path words code)))
@@ -34,12 +36,13 @@
 ;;; Systems whose files are checked
 
 (defun part-of-definition-p (name)
-  "Returns a function that tells whether a system is defined with the system NAME (\"NAME/...\")."
+  "Returns a predicate of a system's name: true if the system is defined together with the system
+  NAME (\"NAME/...\")."
   (let ((primary (asdf:primary-system-name name)))
     (lambda (other) (string= primary (asdf:primary-system-name other)))))
 
 (defun workspace-part-p (asd-files)
-  "Returns a function that tells whether a system is defined in one of ASD-FILES."
+  "Returns a predicate of a system's name: true if the system is defined in one of ASD-FILES."
   (let ((known (make-hash-table :test 'equal)))
     (lambda (name)
       (let* ((system (asdf:registered-system name))
@@ -55,8 +58,8 @@
 
 ;;; Programs
 
-(defvar *run-no-programs* nil "True if the code that a system has for its operations may run no
-  programs, also where it is not confined.")
+(defvar *run-no-programs* nil "True if the code that a system has for its operations must not run
+  programs, even where it is not confined.")
 
 (hook 'sb-ext:run-program (original &rest arguments)
   (when *run-no-programs* (error "A check runs no programs."))
@@ -67,8 +70,8 @@
 (defvar *system-check* nil "The SYSTEM-CHECK whose plan is made or performed, in a copy.")
 
 (defclass check-plan (asdf/plan:sequential-plan) ()
-  (:documentation "All actions of loading a system that is checked, and those of other systems on
-  which these depend directly."))
+  (:documentation "The plan of all actions that load a checked system, and of the actions of other
+  systems on which these depend directly."))
 
 (defmethod asdf/plan:record-dependency ((plan check-plan) (operation asdf:operation) (component asdf:component))
   (unless (part-p *system-check* component)
@@ -83,8 +86,8 @@
         (funcall original component dependency))))
 
 (defun resolve-or-report (state component dependency resolve)
-  "Returns the value of RESOLVE for the DEPENDENCY of COMPONENT; NIL when it fails, which is
-  reported once."
+  "Calls RESOLVE, which resolves the DEPENDENCY of COMPONENT, and returns its value. A failure is
+  reported once, and NIL is returned."
   (let ((key (cons (if (typep component 'asdf:system) :system component) dependency)))
     (unless (gethash key (system-check-unresolved state))
       (call-silently resolve
@@ -101,16 +104,17 @@
   (format nil "~(~S~), which it depends on, cannot be loaded: ~A" dependency (if condition (condition-report condition) "loading was left")))
 
 (defun make-check-plan (state name)
-  "The plan of loading the system NAME, in which all actions of the parts that are checked are to be
-  done."
+  "The plan for loading the system NAME, in which all actions of the checked systems are to be
+  performed."
   (let ((part-p (system-check-part-p state)))
     (prog1 (asdf/plan:make-plan 'check-plan (asdf:make-operation 'asdf:load-op) (asdf:find-system name)
                                 :forcing (asdf/forcing:make-forcing :force part-p :force-not (complement part-p)))
       (forget-actions-not-done state))))
 
 (defun forget-actions-not-done (state)
-  "Forgets what planning noted of systems that are no parts: that an action of theirs is not forced
-  counts as done, and what the system's own code loads meanwhile would not be loaded."
+  "Removes ASDF's records of the actions of systems that are neither checked nor loaded. Planning
+  records an action that is not forced as done. ASDF would then not perform it when the checked
+  system's own code loads such a system."
   (let ((visited (asdf/session:visited-actions asdf/session:*asdf-session*)))
     (loop for action in (loop for action being the hash-keys of visited collect action)
           for component = (cdr action)
@@ -118,7 +122,7 @@
             do (remhash action visited))))
 
 (defun check-by-plan (state name)
-  "Performs the plan of loading the system NAME with each Lisp file checked. Returns the CHECKs in
+  "Performs the plan for loading the system NAME. Each Lisp file is checked. Returns the CHECKs in
   order."
   (keep-loaded-systems (system-check-part-p state))
   (let ((*system-check* state)
@@ -135,13 +139,14 @@
                 for (operation . component) = action
                 do (unless (shiftf (gethash action seen) t)
                      (perform-in-check state operation component)
-                     ;; As ASDF does it: what the system's own code has loaded knows what is done.
+                     ;; As ASDF does, so that loads by the system's own code take into account what
+                     ;; was done.
                      (when (asdf/action:component-operation-time operation component)
                        (asdf/plan:mark-as-done plan operation component))))))))
   (nreverse (system-check-checks state)))
 
 (defun perform-in-check (state operation component)
-  "Does what OPERATION is to do with COMPONENT where a system is checked."
+  "Performs OPERATION on COMPONENT as the check of a system requires."
   (cond ((typep operation 'asdf:define-op)) ; the definition has been read
         ((not (part-p state component))
          (unless (system-check-loaded state) (perform-elsewhere state operation component)))
@@ -155,8 +160,7 @@
         (t (perform-guarded state operation component))))
 
 (defun perform-elsewhere (state operation component)
-  "Performs OPERATION on COMPONENT, which the system that is checked depends on and is of another
-  one."
+  "Performs OPERATION on COMPONENT, a part of another system on which the checked system depends."
   (let* ((system (asdf:component-system component)) (name (asdf:component-name system)))
     (unless (and (typep operation '(or asdf:prepare-op asdf:compile-op asdf:load-op)) (asdf:component-loaded-p system))
       (funcall (system-check-step state) (format nil "loading ~A" name))
@@ -168,12 +172,13 @@
                              (asdf:operate operation component)))
                        (lambda (condition)
                          (report-failure state (system-check-definition state) (unloaded-dependency-words name condition) "system-failed" condition))))
-      ;; The system stays for systems that its own code loads and that depend on it.
+      ;; The loaded system is kept for systems that depend on it and that the checked system's own
+      ;; code loads.
       (keep-loaded-systems (system-check-part-p state)))))
 
 (defun perform-guarded (state operation component)
-  "Performs OPERATION on COMPONENT as ASDF does it, unless the person has the files that it makes.
-  The actions after one that fails lack its effects."
+  "Performs OPERATION on COMPONENT as ASDF does, unless the person has the files that it makes. A
+  failure is reported. The later actions then lack the effects of this one."
   (flet ((perform-it ()
            (asdf:perform-with-restarts operation component)))
     (call-silently (lambda ()
@@ -189,8 +194,8 @@
                    (lambda (condition) (report-action-problem state operation component condition)))))
 
 (defun call-with-the-persons-files (function)
-  "Calls FUNCTION where ASDF has the files that it makes as the person configured it, to read them."
-  (let ((asdf/session:*asdf-session* nil)) ; which keeps the names of files
+  "Calls FUNCTION while ASDF uses the output files of the person's own configuration, to read them."
+  (let ((asdf/session:*asdf-session* nil)) ; the session keeps the names of files
     (call-with-the-persons-fasls function)))
 
 (defun made-already-p (operation component)
@@ -208,7 +213,7 @@
 
 (defun report-action-problem (state operation component condition)
   "Reports that OPERATION on COMPONENT failed with CONDITION."
-  ;; The host takes findings of files that are checked, and of the definition.
+  ;; The host accepts findings only for the files that are checked and for the definition.
   (report-failure state (system-check-definition state)
                   (format nil "The operation ~A on ~A failed: ~A" (string-downcase (type-of operation)) (component-words component)
                           (words-of-failure condition))
@@ -223,15 +228,14 @@
 ;;; Lisp files
 
 (defun compile-in-check (state operation component)
-  "Checks the file of COMPONENT where OPERATION has it compiled."
+  "Checks the file of COMPONENT in place of its compilation by OPERATION, and notes the outcome."
   (setf (gethash component (system-check-outcomes state))
         (if (generated-p component)
             (compile-generated state operation component)
             (check-lisp-component state operation component))))
 
 (defun generate-in-check (state operation component)
-  "Performs OPERATION, which makes the Lisp text of COMPONENT, unless the person has the fasl of
-  it."
+  "Performs OPERATION, which makes the Lisp text of COMPONENT, unless the person has its fasl."
   (unless (persons-fasl component)
     (perform-without-programs state operation component)))
 
@@ -247,8 +251,8 @@
                    nil)))
 
 (defun compile-generated (state operation component)
-  "Loads what there is of COMPONENT, whose text is generated, or compiles what was made here; or
-  reports that there is nothing. Returns what there is to load, as CHECK-LISP-COMPONENT does."
+  "Loads the person's fasl of COMPONENT, whose text is generated, or compiles the text that was
+  generated here. Reports a problem if there is neither. Returns the same as CHECK-LISP-COMPONENT."
   (flet ((failure () (gethash component (system-check-outcomes state))))
     (cond ((persons-fasl component)
            (unless (load-generated component) (report-not-generated state component nil))
@@ -267,12 +271,12 @@
                          "system-not-loaded"))
 
 (defun check-lisp-component (state operation component)
-  "Checks the file of COMPONENT. Returns what there is to load of it: :NOTHING-TO-LOAD, :BY-ASDF, or
-  a fasl that is not where ASDF looks for it."
+  "Checks the file of COMPONENT. Returns what is to be loaded then: :NOTHING-TO-LOAD, :BY-ASDF for
+  ASDF's own output file, or a fasl that is not where ASDF looks for it."
   (let* ((path (asdf:component-pathname component))
          (check (funcall (system-check-make-check state) path)))
     (if (null check)
-        :nothing-to-load                ; which was reported
+        :nothing-to-load                ; the problem was reported
         (multiple-value-bind (fasl compiled why)
             (run-check-as-compiled component check :operation operation
                                                    :scratch (uiop:pathname-parent-directory-pathname (check-scratch check)))

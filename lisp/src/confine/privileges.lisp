@@ -7,8 +7,8 @@
 (progn
 
 (defun drop-capabilities ()
-  "Gives up every capability, which root has, irrevocably: no program is started that could restore
-  one. Returns true if this succeeded."
+  "Gives up all capabilities, which root has. This is irrevocable, because no program is started
+  that could restore one. Returns true if it succeeded."
   (let ((number (number-here '(capset 126 91))))
     ;; struct __user_cap_header_struct (version 3, this process), and twice 3 words of 32 bits.
     (with-octets (header (#x20080522))
@@ -25,9 +25,9 @@
       (sb-posix:close descriptor))))
 
 (defun enter-user-namespace (&optional (others 0))
-  "Moves into a user namespace of its own, from which the memory and the environment of processes
-  outside cannot be opened (/proc/PID/mem, environ), which only Landlock refuses otherwise; and into
-  the namespaces whose flags OTHERS are. Returns true if the system allows it."
+  "Moves this process into a new user namespace, and into new namespaces for the flags OTHERS. From
+  there the memory and the environment of processes outside (/proc/PID/mem, environ) cannot be
+  opened. Otherwise only Landlock prevents that. Returns true if the system allows it."
   (let ((user (sb-posix:geteuid)) (group (sb-posix:getegid)))
     (when (zerop (system-call (number-here '(unshare 272 97)) (logior +clone-newuser+ others)))
       ;; The numbers of user and group stay the same. The process works without the mapping too, but
@@ -55,7 +55,7 @@
 
 (defparameter *plain-endings*
   '("MONKEY" "DONKEY" "TURKEY" "HOCKEY" "WHISKEY" "JOCKEY" "HOTKEY" "COMPASS" "BYPASS")
-  "Words that, like their plurals, only look like secrets because of their ends.")
+  "Words that are no secrets, although they or their plurals end like one.")
 
 (defparameter *secret-variables*
   '("MASTER_SEED" "WALLET_SEED" "DATABASE_URL" "REDIS_URL" "MONGO_URL" "MONGODB_URI" "AMQP_URL" "PGPASSFILE" "NETRC" "SSH_AUTH_SOCK" "SSH_AGENT_PID" "GPG_AGENT_INFO"
@@ -77,7 +77,8 @@
     "pk.eyJ" "sk.eyJ" "tk.eyJ")
   "The prefixes of tokens of well-known services.")
 
-;;; Positions in a string instead of parts of it: no copy of a secret is left in the heap.
+;;; The following functions take positions in a string instead of parts of it, so that they make no
+;;; copies of secrets.
 
 (defun part-at-p (part string start end)
   "Returns true if PART is in STRING at START, in any case, and does not extend beyond END."
@@ -89,7 +90,8 @@
   (some (lambda (ending) (and (<= (length ending) (- end start)) (part-at-p ending string (- end (length ending)) end))) endings))
 
 (defun secret-word-p (string start end)
-  "Returns true if the word between START and END makes the name that of a secret."
+  "Returns true if the word of STRING between START and END shows that the name is that of a
+  secret."
   (or (some (lambda (word) (and (= (length word) (- end start)) (part-at-p word string start end))) *secret-words*)
       (loop for at from start below end
             thereis (some (lambda (stem)
@@ -137,8 +139,9 @@
                        (or url (let ((colon (position #\: value :start start :end at))) (and colon (< start colon))))))))
 
 (defun secret-field-p (value)
-  "Returns true if VALUE gives one of a secret's names a value: `NAME=`, `NAME: `, `\"NAME\":`, with
-  blanks before the sign or without. A colon alone is also between the names of directories."
+  "Returns true if VALUE contains the name of a secret with a value: `NAME=`, `NAME: ` or
+  `\"NAME\":`, with or without blanks before the sign. A colon alone does not count, since it is
+  also between the names of directories."
   (loop for sign = (position-if (lambda (char) (find char "=:")) value)
           then (position-if (lambda (char) (find char "=:")) value :start (1+ sign))
         while sign
@@ -214,7 +217,7 @@
   (sb-alien:deref (sb-alien:sap-alien (int-sap address) (* (sb-alien:unsigned 8)))))
 
 (defun entry-at (address)
-  "The string of the octets from ADDRESS to the first that is zero."
+  "The zero-terminated string at ADDRESS. Each octet is a character."
   (coerce (loop for octet = (octet-at address)
                 until (zerop octet)
                 collect (code-char octet)
@@ -241,7 +244,8 @@
 
 (defun forget-secrets ()
   "Removes the secrets from this process's environment, and erases them from the memory that
-  /proc/self/environ shows, including those that were unset before. Leaves no copy in the heap."
+  /proc/self/environ shows, including those that were unset before. The strings that are made
+  meanwhile are overwritten."
   (let ((names '()) (entries (sb-alien:extern-alien "environ" (* sb-alien:unsigned-long))))
     (unless (sb-alien:null-alien entries)
       (loop for i from 0

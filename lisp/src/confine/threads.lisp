@@ -1,5 +1,5 @@
-;;;; The looser profile for code under test, if the person's own settings ask for it
-;;;; (`eval.in_copy`): a copy's filter that also allows threads of its own and, in a network
+;;;; The looser confinement of a copy that runs code under test, if the person's own settings
+;;;; request it (`eval.in_copy`). The copy's filter also allows threads of its own and, in a network
 ;;;; namespace of its own, TCP and UDP. That namespace has only a loopback interface: the copy can
 ;;;; reach neither the machine's services nor the network. Files, programs, other processes and
 ;;;; memory are restricted as for every copy.
@@ -51,8 +51,8 @@
     t))
 
 (defun name-report-socket (descriptor)
-  "Gives the socket DESCRIPTOR, which is one of the namespace before, a name that the system
-  chooses, so that code cannot give it one there."
+  "Gives the socket DESCRIPTOR, which belongs to the previous network namespace, a name that the
+  system chooses, so that code cannot give it another one there."
   (with-octets (address (1))
     (system-call (number-here '(bind 49 200)) descriptor address 2)))
 
@@ -147,6 +147,6 @@
 #-linux
 (progn
   (defun confine-with-threads (directory readable report)
-    "There is nothing to confine with here."
+    "Acts as CONFINE: there is nothing more to confine with here."
     (declare (ignore report))
     (values-list (append (multiple-value-list (confine directory readable)) '("no namespaces")))))

@@ -81,16 +81,17 @@
                    "stdout" output))))
 
 (defun capture-output-of-thread (evaluation)
-  "Captures the output of this thread, whose EVALUATION this is, if a program started it. In the
-  image such output belongs to no client."
+  "Captures the output of this thread, whose evaluation is EVALUATION, if a program started the
+  thread. In the image, such output belongs to no client."
   (unless (evaluation-stdout evaluation)
     (setf (evaluation-stdout evaluation) (make-capture :kind 'stdout)
           (evaluation-stderr evaluation) (make-capture :kind 'stderr)
           *running* (list evaluation))))
 
 (defun set-alarm-of-attempt (attempt evaluation)
-  "Has ATTEMPT end after its time. Code that runs in a frame is answered with `timeout`. EVALUATION,
-  if it continued, ends as at its deadline. Otherwise the process ends without an answer."
+  "Sets an alarm that ends ATTEMPT at its time limit. Code that runs in a frame is answered with
+  `timeout`. EVALUATION, if it has continued, ends as at its deadline. Otherwise the process ends
+  without an answer."
   (sb-ext:schedule-timer
    (sb-ext:make-timer (lambda ()
                         (cond (*current-work* (throw *current-work* "timeout"))

@@ -60,7 +60,7 @@
   (if (stringp value) value (with-own-settings () (present value (user-package) :case :upcase))))
 
 (defun hit-function (text)
-  "The function of a number of hits that TEXT stands for: `5`, `= 5`, `> 5`, `>= 5`, `< 5`, `<= 5`,
+  "The predicate of a number of hits that TEXT describes: `5`, `= 5`, `> 5`, `>= 5`, `< 5`, `<= 5`,
   `!= 5`, `% 5`."
   (let* ((text (string-trim " " text))
          (digits (or (position-if #'digit-char-p text) (length text)))
@@ -126,7 +126,7 @@
     (or around behind)))
 
 (defun piece-at (pieces start)
-  "The first of PIECES that does not end before START."
+  "The first of PIECES that ends after START."
   (find-if (lambda (piece) (> (cdr piece) start)) pieces))
 
 (declaim (ftype function site-of-function))
@@ -155,7 +155,7 @@
                  (ensure-unit file text pieces piece))))
     (let ((site (site-of-span unit span)))
       (when (eq (unit-kind unit) :evaluated)
-        ;; For the next evaluation of the form.
+        ;; The breakpoint also waits for the next evaluation of the form.
         (await-evaluation owner file text piece span point)
         (refuse-replaced unit site))
       (values unit site))))
@@ -167,7 +167,8 @@
     (and text (string/= "" (string-trim " " text)) text)))
 
 (defun breakpoint-for (owner file point unit site known)
-  "The breakpoint that POINT wants at SITE of UNIT; one of KNOWN, with its hits, if it is the same."
+  "The breakpoint for POINT at SITE of UNIT. If KNOWN has the same one, that is returned, with its
+  hits."
   (let* ((id (param point "id" 'integer :default 0))
          (condition (wanted-text point "condition"))
          (log (wanted-text point "log"))
@@ -223,7 +224,7 @@
                       (t (format nil "~A: ~A" (condition-type condition) (condition-message condition))))))
 
 (defun settle-units-soon ()
-  "Has SETTLE-UNITS called in one of Consort's threads, once the lock is free."
+  "Calls SETTLE-UNITS in one of Consort's threads, as soon as the lock is free."
   (call-in-helper (lambda ()
                     (let ((*setting-breakpoints* t))
                       (sb-thread:with-mutex (*probes-lock*) (settle-units))))))
@@ -346,15 +347,15 @@
 ;;; Definitions that were made anew
 
 (defun report-changed (changed)
-  "Has the host set the breakpoints of CHANGED, a list of (OWNER . FILE), again."
+  "Asks the host to set the breakpoints of CHANGED, a list of (OWNER . FILE), again."
   (when changed
     (send-event "breakpoints-changed"
                 "changed" (map 'vector (lambda (entry) (object "owner" (car entry) "file" (cdr entry)))
                                (remove-duplicates changed :test #'equal)))))
 
 (defun note-changed-definitions ()
-  "Called after user code ran. Tells the host whose breakpoints are no longer in force, or may be
-  put in force now, so that it sets them again."
+  "Is called after user code has run. Reports to the host the owners and files whose breakpoints are
+  no longer in force, or may be put in force now. The host then sets them again."
   (unless (or *setting-breakpoints* *in-copy* (not (or *breakpoints* *unverified* *units*)))
     (let ((changed *unverified*))
       (dolist (breakpoint *breakpoints*)

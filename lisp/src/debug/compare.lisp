@@ -7,9 +7,10 @@
 (defconstant +compared-parts+ 1000 "The maximum number of parts of one value that are compared.")
 
 (defstruct (comparison (:constructor make-comparison ()))
-  "The DIFFERENCES found, newest first, each (PATH ONE OTHER): labels from the innermost outwards,
-  and (VALUE) or a string that says why there is none. LEFT is the number of pairs that may still be
-  compared, SEEN the pairs that were. PARTIAL is true if the values were not compared as a whole."
+  "The state of a comparison. DIFFERENCES has those found, newest first, each (PATH ONE OTHER). PATH
+  has the labels of parts, the innermost first. ONE and OTHER are each (VALUE), or a string that
+  says why there is no value. LEFT is the number of pairs that may still be compared. SEEN has the
+  pairs that were compared. PARTIAL is true if the values were not compared as a whole."
   (differences '() :type list)
   (left +compared-limit+ :type fixnum)
   (seen (make-hash-table :test #'eq) :type hash-table :read-only t)

@@ -30,7 +30,7 @@
   lists are matched in order; if the number of copies differs, none is matched."
   (multiple-value-bind (read tree) (lists-within form)
     (let ((read (remove-if-not (lambda (list) (gethash list places)) (rest read))))
-      (when (and tree read)           ; EQUAL ends with a tree
+      (when (and tree read)           ; EQUAL terminates for a tree
         (let* ((made (lists-within expansion))
                (left-out (set-difference read made :test #'eq))
                (by-likeness (make-hash-table :test #'equal)))
