@@ -49,7 +49,7 @@
           (lambda (one other) (or (< (first one) (first other)) (and (= (first one) (first other)) (> (second one) (second other))))))))
 
 (defun missed-lists (lists)
-  "The outermost of LISTS, as by SITE-LISTS, that did not run: a list of (START END)."
+  "The outermost of LISTS, a result of SITE-LISTS, that did not run: a list of (START END)."
   (loop with passed = 0
         for (start end ran) in lists
         unless (or ran (< start passed))

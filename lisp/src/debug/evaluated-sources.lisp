@@ -1,6 +1,7 @@
-;;;; The texts of forms that were evaluated from a file, by which frames and breakpoints know
-;;;; whether the file has them still. The newest are kept. Of older ones, a hash tells whether the
-;;;; file has them, and then their text is read there.
+;;;; The texts of forms that were evaluated from a file. By them, frames and breakpoints can tell
+;;;; whether the file still contains the form. The newest texts are kept. For older forms only a
+;;;; hash is kept. If it shows that the file still contains the form, the text is read from the
+;;;; file.
 
 (in-package :consort)
 
@@ -8,8 +9,8 @@
 (defconstant +hashed-sources+ 30000 "The maximum number of evaluated forms that are known, with their text or without.")
 
 (defstruct (evaluated-source (:conc-name evaluated-source-) (:constructor make-evaluated-source (text length hash serial)))
-  "The TEXT of an evaluated form, NIL once it is no longer kept, its LENGTH and HASH. SERIAL: how many
-  were noted before it."
+  "An evaluated form: its TEXT, NIL once it is no longer kept, its LENGTH and its HASH. SERIAL is
+  the number of forms that were noted before it."
   text (length 0 :type index :read-only t) (hash 0 :type unsigned-byte :read-only t) (serial 0 :type unsigned-byte :read-only t))
 
 (define-global *evaluated-sources* (make-hash-table :test #'equal :synchronized t)

@@ -1,9 +1,9 @@
-;;;; Breakpoints in top-level forms that are no definitions of their own kind: tests, the values of
-;;;; variables, definitions within PROGN or LET or made by the program's macros, plain calls. Such a
-;;;; form cannot be put in place of another unasked, for to evaluate it may do anything. So the
-;;;; breakpoints wait until the form is evaluated for debugging, and it is evaluated with probes
-;;;; then. It stops at once, and so does, later, all code that it made, until the form is evaluated
-;;;; anew.
+;;;; Breakpoints in top-level forms other than single definitions: tests, the values of variables,
+;;;; definitions within PROGN or LET or made by the program's macros, plain calls. Such a form
+;;;; cannot be replaced without a request, because its evaluation may do anything. Its breakpoints
+;;;; wait until the form is evaluated for debugging. The form is then evaluated with probes. This
+;;;; evaluation stops at the breakpoints, and so does later all code that the form has made, until
+;;;; the form is evaluated anew.
 
 (in-package :consort)
 
@@ -13,9 +13,9 @@
   reload holds *PROBES-LOCK* meanwhile.")
 
 (defstruct (waiting-point (:conc-name waiting-) (:constructor make-waiting-point (owner set-in file text place span point)))
-  "POINT, a breakpoint that OWNER wants in the form TEXT of FILE, once that is evaluated. PLACE:
-  where TEXT begins in FILE, a list of offset, line and column. SPAN: what SITE-OF-SPAN takes.
-  SET-IN: FILE, or the empty string for a breakpoint at a function."
+  "POINT, a breakpoint that OWNER wants in the form TEXT of FILE, once the form is evaluated. PLACE
+  is where TEXT begins in FILE: a list of offset, line and column. SPAN is as in SITE-OF-SPAN.
+  SET-IN is FILE, or the empty string for a breakpoint at a function."
   (owner "" :read-only t) (set-in "" :read-only t) (file "" :read-only t) (text "" :read-only t) (place nil :read-only t) (span nil :read-only t) (point nil :read-only t))
 
 (define-global *waiting-points* '() "The WAITING-POINTs. The list is replaced under *PROBES-LOCK*.")
@@ -30,8 +30,8 @@
                            *waiting-points*))))
 
 (defun await-evaluation (owner file text piece span point &optional (set-in file))
-  "Has POINT of OWNER, which is set in SET-IN, wait for the evaluation of the form at PIECE of TEXT,
-  the text of FILE."
+  "Makes POINT of OWNER, which is set in SET-IN, wait for the evaluation of the form at PIECE of
+  TEXT, the text of FILE."
   (let ((place (cons (car piece) (multiple-value-list (line-and-column text (car piece))))))
     (push (make-waiting-point owner set-in file (subseq text (car piece) (cdr piece)) place span point) *points-to-wait*)))
 
@@ -55,8 +55,8 @@
        (consp (rest form))))
 
 (defun probing-test (form)
-  "FORM, which defines a test of FiveAM, with probes in its body, which is compiled later, wherever
-  that is; while sites are found, that body as code."
+  "FORM, which defines a test of FiveAM, with probes in its body. The body is compiled later,
+  possibly elsewhere. While sites are found, a function with that body instead."
   (let* ((options-apart (eq (first form) (framework-symbol :fiveam "DEF-TEST")))
          (options (if options-apart (third form) (and (consp (second form)) (rest (second form)))))
          (head (subseq form 0 (min (if options-apart 3 2) (length form))))
@@ -92,7 +92,7 @@
     (t (if (framework-test-p form) (probing-test form) form))))
 
 (defun defines-p (form)
-  "Returns true if FORM is taken for a definition: nobody wants to stop at the form itself."
+  "Returns true if FORM counts as a definition, so that the program does not stop at FORM itself."
   (or (definer-p form) (framework-test-p form)))
 
 (defmacro top-probe (form &environment environment)
@@ -124,7 +124,7 @@
 ;;; Code that is replaced
 
 (defun keeps-value-p (form)
-  "Returns true if FORM leaves the value of its variable as it is now: it makes it only once."
+  "Returns true if FORM defines a variable that has a value already, and does not change the value."
   (and (consp form)
        (member (first form) '(defvar sb-ext:defglobal sb-ext:define-load-time-global))
        (consp (rest form))
@@ -132,7 +132,7 @@
        (boundp (second form))))
 
 (defun forget-units (units)
-  "Notes that the code of the evaluated UNITS may not be what runs."
+  "Notes that other code may now run in place of the code of the evaluated UNITS."
   (when units
     (dolist (unit units) (setf (unit-state unit) :lost))
     (sb-ext:atomic-update (symbol-value '*evaluated-units*) (lambda (known) (remove :lost known :key #'unit-state)))))
@@ -148,9 +148,9 @@
                       *evaluated-units*)))
 
 (defun call-replacing-form (file text function)
-  "Calls FUNCTION, which evaluates the form TEXT of FILE, a native namestring or NIL. When it
-  returns, code that was made of the form before is replaced. Where it does not, that code is taken
-  for what runs."
+  "Calls FUNCTION, which evaluates the form TEXT of FILE, a native namestring or NIL. When FUNCTION
+  returns, the code that earlier evaluations of the form have made counts as replaced. If FUNCTION
+  is left otherwise, that code still counts as the code that runs."
   (let ((units (units-of-form file text)))
     (multiple-value-prog1 (funcall (the function function))
       (forget-units units))))
@@ -160,7 +160,8 @@
   (without-end-blanks (subseq (evaluated-text known) (evaluated-start known) end)))
 
 (defun call-replacing-evaluated (known end function)
-  "CALL-REPLACING-FORM for the form of KNOWN that ends at END, which is evaluated without probes."
+  "Calls CALL-REPLACING-FORM for the form of KNOWN that ends at END, which is evaluated without
+  probes."
   (if (and *evaluated-units* (evaluated-origin known))
       (call-replacing-form (evaluated-file known) (text-of-form known end) function)
       (funcall (the function function))))
@@ -182,8 +183,9 @@
                           (some (lambda (type) (probe-file (make-pathname :type type :defaults file))) '("fasl" "lisp"))))))
 
 (defun units-of-file (file)
-  "The evaluated units whose code is replaced if FILE, which LOAD is given, is loaded. A fasl that
-  names no source that there is stands for the sources of its name in a directory of the same name."
+  "The evaluated units whose code is replaced if FILE, an argument of LOAD, is loaded. A fasl whose
+  source does not exist counts as compiled from a source of the same name in a directory of the same
+  name."
   (let ((path (and *evaluated-units* (file-to-load file))))
     (when (and path (pathname-name path))
       (let* ((source (ignore-errors (source-of-fasl path)))
@@ -204,8 +206,8 @@
     (error () nil)))
 
 (defun points-waiting-for (text file session)
-  "The WAITING-POINTs for the form TEXT, of FILE. Where FILE is NIL, as in a console, those that
-  SESSION, an agent's, has set itself."
+  "The WAITING-POINTs for the form TEXT of FILE. If FILE is NIL, as in a console, those that
+  SESSION, an agent's session, has set itself."
   (remove-if-not (lambda (waiting)
                    (and (string= (waiting-text waiting) text)
                         (if file
@@ -259,14 +261,14 @@
     t))
 
 (defun withdraw-unit (unit)
-  "UNIT was not evaluated to its end: its breakpoints are no longer in force."
+  "Removes the breakpoints of UNIT, whose evaluation has not reached its end."
   (forget-units (list unit))
   (sb-thread:with-mutex (*probes-lock* :timeout 2)
     (without-interrupts (setf *breakpoints* (remove unit *breakpoints* :key #'breakpoint-unit)))
     (flag-breakpoints unit)))
 
 (defun report-waiting (waiting)
-  "Has the host set the breakpoints of WAITING anew."
+  "Asks the host to set the breakpoints of WAITING anew."
   (report-changed (mapcar (lambda (each) (cons (waiting-owner each) (waiting-set-in each))) waiting)))
 
 (defun call-with-unit (unit waiting function)

@@ -189,8 +189,8 @@
 (defvar *signals-noted* t "True if conditions that are signalled here are the program's.")
 
 (defun note-signalled (condition)
-  "Records that CONDITION is signalled. Returns NIL always, so that nothing breaks: the type in
-  *BREAK-ON-SIGNALS* calls it."
+  "Records that CONDITION is signalled. Always returns NIL, because *BREAK-ON-SIGNALS* calls it to
+  decide whether to break."
   (let* ((log (open-log)) (activation (and log (event-log-current log))))
     (when (and activation *signals-noted* (not (event-log-outside log)) (or (null *evaluation*) (in-user-code-p))
                (not (typep condition 'sb-ext:compiler-note)))

@@ -1,6 +1,7 @@
-;;;; The frame of an evaluated form. Where the evaluator itself calls what fails, `(error "x")`, or
-;;;; a call in tail position has left nothing of the form's code, no function of the program's is on
-;;;; the stack; then the frame of CALL-WITH-FORM-FRAME (ops/eval.lisp) stands for the form.
+;;;; The frame of an evaluated form. No function of the program is on the stack if the evaluator
+;;;; itself calls the function that fails, as in `(error "x")`, or if a tail call has replaced the
+;;;; frames of the form's code. Then the frame of CALL-WITH-FORM-FRAME (ops/eval.lisp) stands for
+;;;; the form.
 
 (in-package :consort)
 
@@ -12,14 +13,14 @@
   (form-frame-named-p (frame-name frame)))
 
 (defun program-frame-p (name)
-  "Returns true if a frame called NAME is of code of the program's, and not of Lisp's or ours."
+  "Returns true if a frame called NAME belongs to the program, and not to Lisp or to Consort."
   (let ((symbol (frame-symbol (list name))))
     (not (or (internal-frame-p (list name))
              (and symbol (lisp-package-p (symbol-package symbol)))))))
 
 (defun forms-evaluated-at (frame)
-  "The forms that the evaluator is at within the call of FRAME, which stands for a form, innermost
-  first."
+  "The forms that the evaluator is evaluating within the call of FRAME, which stands for a form,
+  innermost first."
   (let ((forms '()))
     (loop for above = (frame-above frame) then (frame-above above)
           while above

@@ -83,7 +83,7 @@
 
 (defun package-of-name (frame)
   "Returns the package of the name of FRAME's function; NIL for functions without a name, and for
-  those of the standard and of ours."
+  those of the standard and of Consort."
   (let* ((name (frame-name frame))
          (symbol (or (frame-symbol (list name))
                      (and (consp name) (ignore-errors (list-length name))

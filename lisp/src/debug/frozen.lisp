@@ -1,25 +1,27 @@
-;;;; A frozen failure: a copy of the image, made in the thread that fails, in which the stack
-;;;; lives on while the evaluation reports its error and goes on, or the thread ends. It never
-;;;; runs code of the user's itself: it forks an attempt for each request of the host, and so
-;;;; stays as it was.
+;;;; A frozen failure: a copy of the image, made in the thread that fails. It keeps the stack while
+;;;; the evaluation in the image reports its error and continues, or the thread ends. It never runs
+;;;; code of the user's itself: it forks an attempt for each request of the host, and so stays as it
+;;;; was.
 
 (in-package :consort)
 
 ;;; In the image
 
-(defconstant +freeze-patience+ 1/20 "Seconds that a failing evaluation waits for the image to let itself be copied.")
+(defconstant +freeze-patience+ 1/20 "The time in seconds that a failing evaluation waits until the
+  image can be copied.")
 
 (define-global *greeting-time* 5 "Seconds that a frozen failure may take until it has connected.")
 
-(defconstant +thread-pause+ 1 "Seconds after an error of a thread was frozen in which no other is.")
+(defconstant +thread-pause+ 1 "The time in seconds after an error of a thread was frozen during
+  which no other is frozen.")
 
 (define-global *frozen* '()
-  "The frozen failures that there are, newest first: conses of the process and what failed, :EVALUATION,
-  :THREAD or :TEST.")
+  "The existing frozen failures, newest first: conses of the process id and the kind of what failed:
+  :EVALUATION, :THREAD or :TEST.")
 (define-global *frozen-lock* (sb-thread:make-mutex :name "consort frozen failures")
   "Held while *FROZEN* changes, or one of its processes is killed or reaped.")
 (define-global *last-frozen-thread* (list 0)
-  "A cons of when a thread's error was last frozen, in units of GET-INTERNAL-REAL-TIME.")
+  "A list of the time when a thread's error was last frozen, in units of GET-INTERNAL-REAL-TIME.")
 
 (defun freeze-param (params)
   "Returns the object `freeze` of PARAMS, which says how errors are frozen, or NIL."
@@ -50,18 +52,18 @@
       (setf *frozen* (remove one *frozen* :test #'eq)))))
 
 (defun kept-of-kind (kind keep)
-  "How many of KEEP frozen failures may be of KIND: evaluations are not to lose all of theirs to
-  threads or tests."
+  "The maximum number of frozen failures of KIND, if KEEP may exist in all. Threads and tests cannot
+  take the places of all evaluations."
   (if (eq kind :evaluation) keep (max 1 (floor keep 2))))
 
 (defun make-room-for (kind keep)
-  "Ends frozen failures, so that with one of KIND more there are no more than KEEP."
+  "Ends frozen failures, so that there are at most KEEP after another one of KIND is made."
   (end-frozen (1- (kept-of-kind kind keep)) kind)
   (end-frozen (1- keep)))
 
 (defun note-frozen (pid kind keep)
-  "Adds the frozen failure PID of KIND. Ends those beyond KEEP again: other threads may have made
-  room, and used it, at the same time."
+  "Adds the frozen failure PID of KIND. Then ends those beyond KEEP, because other threads may have
+  made room, and used it, at the same time."
   (with-lock (*frozen-lock*) (push (cons pid kind) *frozen*))
   (end-frozen (kept-of-kind kind keep) kind)
   (end-frozen keep))
@@ -123,8 +125,8 @@
          (freeze-failure evaluation condition freeze :thread))))
 
 (defun end-frozen-before-collections ()
-  "From now on, frozen failures are ended before the program has the old generations collected: the
-  collector would rewrite, and so copy, all that they share with the image."
+  "Makes frozen failures end, from now on, before the program has the old generations collected. The
+  collector would rewrite, and so copy, all memory that they share with the image."
   (encapsulate 'sb-ext:gc 'consort-frozen
                (lambda (function &rest arguments)
                  (when (or (getf arguments :full) (not (eql 0 (getf arguments :gen 0))))
@@ -133,15 +135,17 @@
 
 ;;; In the frozen failure
 
-(defconstant +frozen-run+ (* 256 1024 1024) "Octets that a frozen failure allocates before it collects, which would copy what it shares.")
+(defconstant +frozen-run+ (* 256 1024 1024) "The number of octets that a frozen failure allocates
+  before a collection. A collection would copy the memory that it shares.")
 
-(defconstant +life-grace+ 25 "Seconds beyond its time in which a frozen failure finishes the attempt that it is at.")
+(defconstant +life-grace+ 25 "The time in seconds beyond its limit in which a frozen failure
+  finishes its current attempt.")
 (define-global *life-timer* nil "The id of the POSIX timer that ends this process, once there is
   one.")
 
 (defun limit-life (seconds)
-  "Has the system end this process in SECONDS, wherever it stands then: a copy that needs a lock of
-  the C library that a lost thread holds waits for ever."
+  "Makes the system end this process in SECONDS, whatever it does then. It would wait for ever for a
+  lock of the C library that is held by a thread which the copy does not have."
   #+linux
   (progn
     (unless *life-timer*
@@ -199,7 +203,8 @@
                  (+ (now-ms) (* 1000 (field params "seconds"))))))
 
 (defun next-request (frozen)
-  "The host's next request. Leaves when its time is over or the host has let go of it."
+  "The host's next request. Ends the process when its time is over or the host has closed the
+  connection."
   (let ((reader (frozen-reader frozen)))
     (unless (or (message-waiting-p reader)
                 (wait-until-fd-usable (line-reader-fd reader) :input (max 0 (/ (- (frozen-until frozen) (now-ms)) 1000)) nil))
@@ -234,7 +239,7 @@
   (sb-posix:close (pipe-writer pipe)))
 
 (defun confine-frozen (frozen)
-  "Confines this process for good, and looks at the stack, once."
+  "Confines this process for good, and reads the stack. Does this only once."
   (unless (frozen-ready frozen)
     (setf (frozen-ready frozen) t)
     #+linux (set-limit +rlimit-core+ 0 0)
@@ -256,8 +261,8 @@
 (defconstant +attempt-grace+ 1 "Seconds beyond its time after which an attempt is ended.")
 
 (defun follow-attempt (frozen request pid descriptor)
-  "Waits for the attempt PID at REQUEST, whose answer comes from DESCRIPTOR, ends it, and tells the
-  host: a line that says how it ended, and its answer, if it has one, as it came."
+  "Waits for the attempt PID, which serves REQUEST and answers on DESCRIPTOR, and ends it. Sends the
+  host a line that says how it ended, and then its answer unchanged, if it has one."
   (let ((octets (make-array 65536 :element-type '(unsigned-byte 8)))
         (end 0)
         (newline nil)

@@ -34,12 +34,12 @@
         (values file text pieces piece)))))
 
 (defun unit-with (definition)
-  "The unit with whose code DEFINITION, a function or a method, is in place; NIL if there is none."
+  "The unit whose code is in place as DEFINITION, a function or a method; NIL if there is none."
   (find-if (lambda (unit) (and (eq (unit-state unit) :in-place) (eq (unit-new unit) definition))) *units*))
 
 (defun unit-of-loaded (definition)
-  "The unit of DEFINITION, a function or a method, in place: made of the text that it was loaded
-  from. *PROBES-LOCK* is held."
+  "The unit of DEFINITION, a function or a method. If none is in place, one is made from the text
+  that DEFINITION was loaded from. *PROBES-LOCK* is held."
   (or (unit-with definition)
       (let ((unit (multiple-value-call #'ensure-unit (piece-of-loaded definition))))
         (when (eq (unit-kind unit) :evaluated)
@@ -65,7 +65,7 @@
 
 (defun locate-function (owner point)
   "The unit and the site of the function that POINT of OWNER names. If the function was made by a
-  form that is not replaced unasked, POINT waits until that is evaluated."
+  form that is not replaced without a request, POINT waits until that form is evaluated."
   (let* ((name (function-named (param point "name" 'string)))
          (definition (or (and (symbolp name) (macro-function name)) (fdefinition name)))
          (span (list :function name))
@@ -78,7 +78,7 @@
                                        (signal-refusal 'not-yet-probed
                                                        "~S was made by ~A, which is no DEFUN, DEFMETHOD or DEFMACRO: evaluate that form in the editor. The breakpoint is in force from then on"
                                                        (list name (words-of-piece file text piece)))))))
-                         ;; For when it is evaluated anew.
+                         ;; The breakpoint also waits for the next evaluation of the form.
                          (when (eq (unit-kind unit) :evaluated) (await))
                          unit))))))
     (if (eq (unit-kind unit) :evaluated)

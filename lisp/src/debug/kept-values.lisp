@@ -1,31 +1,34 @@
-;;;; Kept values: copies of what a recorded program's values were at a moment. A copy is bounded,
-;;;; keeps no list, array or instance of the program's alive, and stays as it is when the program
+;;;; Kept values: copies of the values that a recorded program had at a moment. A copy is bounded,
+;;;; keeps no list, array or instance of the program alive, and does not change when the program
 ;;;; changes the original. Copying and showing run no code of the user's.
 ;;;;
-;;;; Numbers, characters, symbols and functions are kept as they are; lists, strings and vectors as
-;;;; lists, strings and vectors, so that a condition can look at them; anything else as an
-;;;; OBJECT-SNAPSHOT. Of structures and standard objects, a condition is given instances that are
-;;;; made from the snapshots.
+;;;; Numbers, characters, symbols and functions are kept as they are. Lists, strings and vectors are
+;;;; kept as lists, strings and vectors, so that the code of a condition can inspect them. All other
+;;;; objects are kept as OBJECT-SNAPSHOTs. For structures and standard objects, a condition gets
+;;;; instances that are made from the snapshots.
 
 (in-package :consort)
 
-(defconstant +kept-parts+ 40 "Parts of one value that are kept, at all depths together.")
-(defconstant +kept-depth+ 5 "How deep parts are kept.")
-(defconstant +kept-string+ 200 "Characters of a string that are kept.")
-(defconstant +kept-number-bits+ 2048 "Bits of an integer that is kept as it is.")
-(defconstant +kept-text+ 300 "Characters of a kept value that are shown.")
+(defconstant +kept-parts+ 40 "The maximum number of parts of one value that are kept, at all depths
+  together.")
+(defconstant +kept-depth+ 5 "The maximum depth at which parts are kept.")
+(defconstant +kept-string+ 200 "The maximum number of characters of a string that are kept.")
+(defconstant +kept-number-bits+ 2048 "The maximum number of bits of an integer that is kept as it
+  is.")
+(defconstant +kept-text+ 300 "The maximum number of characters of a kept value that are shown.")
 
 (defstruct (object-snapshot (:constructor make-object-snapshot (type labels parts note)))
   "An object as it was: the name of its TYPE, the LABELS of its PARTS, and a NOTE or NIL."
   (type nil :read-only t) (labels '() :type list :read-only t) (parts '() :type list :read-only t) (note nil :read-only t))
 
 (defstruct (omitted (:constructor make-omitted ()))
-  "Stands for what is not kept of a value.")
+  "Stands for the parts of a value that are not kept.")
 
 (define-global *omitted* (make-omitted) "The one OMITTED.")
 
-(define-global *parts-left* 0 "Parts of the value that is being kept that may still be.")
-(define-global *kept-octets* 0 "About the octets that kept values have taken so far.")
+(define-global *parts-left* 0 "The number of parts of the current value that may still be kept.")
+(define-global *kept-octets* 0 "The approximate number of octets that kept values have taken so
+  far.")
 
 (declaim (inline unchanging-p))
 (defun unchanging-p (object)
@@ -43,11 +46,11 @@
   (setf *kept-octets* (the fixnum (+ *kept-octets* octets))))
 
 (define-global *slots-of-classes* (make-hash-table :test #'eq)
-  "For each class whose instances were kept: all of its slots, as it has them, then the labels and
-  the slots that are kept.")
+  "For each class whose instances were kept: the list of all of its slots, then the labels and the
+  slots that are kept.")
 
 (defun slots-kept (class)
-  "The labels of the slots of CLASS that are kept, and the slots: a cons."
+  "A cons of the labels of the slots of CLASS that are kept, and these slots."
   (let ((slots (and (sb-mop:class-finalized-p class) (sb-mop:class-slots class)))
         (known (gethash class *slots-of-classes*)))
     (cdr (if (and known (eq (car known) slots)) ; the class was not redefined
@@ -127,7 +130,7 @@
 
 (declaim (inline keep))
 (defun keep (object)
-  "Returns what is kept of OBJECT as it is now."
+  "Returns the copy of OBJECT as it is now, or OBJECT itself if it cannot change."
   (cond ((unchanging-p object) object)
         (t (setf *parts-left* +kept-parts+)
            (keep-object object 0))))
@@ -145,7 +148,8 @@
           (t (return (same-kept-p list kept depth))))))
 
 (defun same-kept-p (object kept depth)
-  "Returns true if KEPT is what would be kept of OBJECT now. May return NIL where it is."
+  "Returns true if KEEP-PART would make an equal of KEPT for OBJECT now. May return NIL in this
+  case, too."
   (declare (type fixnum depth))
   (setf *parts-left* (the fixnum (1- *parts-left*)))
   (cond ((eql object kept) (or (unchanging-p object) (typep object '(or function package))))
@@ -160,15 +164,15 @@
            (t nil)))))
 
 (defun same-as-kept-p (object kept)
-  "SAME-KEPT-P of a whole value."
+  "SAME-KEPT-P for a whole value."
   (cond ((eq object kept) (or (unchanging-p object) (typep object '(or function package))))
         ((or (unchanging-p object) (unchanging-p kept)) (and (numberp object) (eql object kept)))
         (t (setf *parts-left* +kept-parts+)
            (same-kept-p object kept 0))))
 
 (defun keep-all (values old)
-  "Returns the list of what is kept of VALUES. Elements and tails that are the same as in OLD, the
-  list that was kept before, are shared with it; the lists are matched from their ends."
+  "Returns the list of the kept copies of VALUES. OLD is the list that was kept before. Elements and
+  tails that are the same are shared with OLD. The lists are matched from their ends."
   (labels ((keep-rest (values count old old-count)
              (declare (type fixnum count old-count))
              (cond ((null values) '())
@@ -188,9 +192,9 @@
 ;;; Instances again, for code that looks at a kept value
 
 (defun instance-of-snapshot (snapshot)
-  "An instance of the class of SNAPSHOT with the parts that were kept as its slots; NIL where that
-  would not be as the original was. Slots that were unbound, or are not kept, are unbound. Slots of
-  the class are its own."
+  "An instance of the class of SNAPSHOT with the kept parts as its slots; NIL if that would differ
+  from the original in other ways. Slots that were unbound, or are not kept, are unbound. Slots with
+  class allocation are not set."
   (let* ((type (object-snapshot-type snapshot))
          (class (and type (symbolp type) (null (object-snapshot-note snapshot)) (find-class type nil)))
          (structure (typep class 'structure-class))
@@ -212,7 +216,7 @@
 
 (defun with-instances (kept)
   "KEPT with instances of structures and standard classes in place of their snapshots, where that is
-  possible; what holds one is copied."
+  possible. Lists and vectors are copied."
   (typecase kept
     (object-snapshot (or (handler-case (instance-of-snapshot kept) (error () nil)) kept))
     (cons (let* ((first (list (with-instances (car kept)))) (last first))
@@ -255,5 +259,5 @@
     (t kept)))
 
 (defun kept-text (kept package)
-  "The text of KEPT, on one line and bounded."
+  "The text of KEPT, on one line and of bounded length."
   (bounded-text (present (revived kept package) package :length +kept-parts+ :depth +kept-depth+) +kept-text+))

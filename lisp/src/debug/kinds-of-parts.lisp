@@ -5,7 +5,7 @@
 (in-package :consort)
 
 (deftype opaque ()
-  "Values that have slots, and are compared and shown in tables as one."
+  "Values that have slots, but are compared, and shown in tables, as a whole."
   '(or package class method sb-mop:slot-definition sb-thread:thread sb-mop:funcallable-standard-object))
 
 (defun class-of-system-p (object)
@@ -167,7 +167,8 @@
 (defconstant +piece-length+ 100 "The maximum number of characters of a part of a string.")
 
 (defun map-pieces (function string)
-  "Calls FUNCTION with the start and the end of each piece of STRING: its lines, long ones cut up."
+  "Calls FUNCTION with the start and the end of each piece of STRING. The pieces are its lines; long
+  lines are divided."
   (loop with at = 0 and length = (length string)
         for newline = (or (position #\Newline string :start at) length)
         do (loop for end = (min newline (+ at +piece-length+))
@@ -178,7 +179,8 @@
         while (< at length)))
 
 (defun page-of-string (string start end)
-  "The number of the pieces of STRING, 0 if it is one, and those from START below END."
+  "The number of pieces of STRING, 0 if there is only one, and the pieces from START below END as
+  parts."
   (let ((count 0) (shown '()))
     (map-pieces (lambda (from to)
                   (when (and (<= start count) (< count end))

@@ -1,10 +1,10 @@
-;;;; Moments: where a thread is at a probe, with the values that were passed there.
+;;;; Moments: the place of a thread at a probe, with the values that were passed there.
 
 (in-package :consort)
 
 (defstruct (moment (:constructor make-moment (unit site after value values frame breakpoints)))
-  "The moment at which a thread stopped at a probe: at SITE of UNIT, AFTER it gave VALUE or before.
-  VALUES are of the site's variables, FRAME its function's frame pointer."
+  "The moment at which a thread stopped at a probe: at SITE of UNIT, before its form or AFTER it
+  gave VALUE. VALUES are those of the site's variables. FRAME is the frame pointer of the function."
   (unit nil :read-only t) (site nil :read-only t) (after nil :read-only t) (value nil :read-only t) (values '() :type list :read-only t)
   (frame 0 :type (unsigned-byte 62) :read-only t) (breakpoints '() :type list :read-only t))
 
@@ -18,8 +18,8 @@
 ;;; Code over the variables of a probe
 
 (defun compile-quietly (lambda-expression)
-  "Compiles code that a person gave about a place of a program, without the compiler's warnings and
-  notes, which nobody would read there."
+  "Compiles code that a person gave for a place of a program. The compiler's warnings and notes are
+  muffled, because nobody would read them there."
   (handler-bind ((warning #'muffle-warning) (sb-ext:compiler-note #'muffle-warning))
     (compile nil lambda-expression)))
 
@@ -58,12 +58,13 @@
                         ,(code-seeing names (mapcar (lambda (copy name) `(copied-value ,copy ,name)) copies names) forms)))))
 
 (defstruct (passed-variable (:conc-name passed-) (:constructor make-passed-variable (name moment frame)))
-  "The variable NAME of the program, as code at MOMENT has it while it runs. FRAME is that of its
-  function, or NIL."
+  "The variable NAME of the program, for code that runs at MOMENT. FRAME is the frame of the
+  function, or NIL. OPEN is true while the code runs."
   (name nil :read-only t) (moment nil :read-only t) (frame nil :read-only t) (open t))
 
 (defun passed-cell (passed)
-  "The cons whose car is the value of PASSED; refuses when the code that was given it is over."
+  "The cons whose car is the value of PASSED. Refuses when the code for which it was made has
+  ended."
   (unless (passed-open passed)
     (refuse-setting "~A was a variable of a stopped frame. It can be used only while the code in that frame runs: bind its value with LET for later"
                     (passed-name passed)))
@@ -79,8 +80,8 @@
     (setf (car cell) value)))
 
 (defun set-passed-variable (name old value frame)
-  "Sets the variable NAME of FRAME, which a probe passed with the value OLD, to VALUE; refuses where
-  it is not kept on the stack."
+  "Sets the variable NAME of FRAME, which a probe passed with the value OLD, to VALUE. Refuses if
+  the variable is not kept on the stack."
   (let ((found (and frame (remove name (frame-variables frame) :key #'first :test-not #'eq))))
     (unless (and (= 1 (length found))
                  (destructuring-bind ((name kept now)) found
@@ -92,8 +93,8 @@
     (funcall (cdr (assoc name (settable-variables frame))) value)))
 
 (defun values-at-moment (forms moment frame)
-  "The values of FORMS where MOMENT's variables are what they are, and are set in FRAME; * is the
-  value of the form that the program has just left."
+  "The values of FORMS, which can read MOMENT's variables, and set them in FRAME. * is the value of
+  the form that the program has just left."
   (let* ((names (site-variables (moment-site moment)))
          (passed (mapcar (lambda (name) (make-passed-variable name moment frame)) names))
          (function (compile-quietly `(lambda () ,(code-seeing names (mapcar (lambda (each) `(value-of-passed ,each)) passed) forms))))

@@ -1,22 +1,22 @@
-;;;; The next call of a function, whoever makes it, is recorded once where it is made: in the image
-;;;; itself, in the thread of its caller.
+;;;; Recording of the next call of a function, whoever makes it. It is recorded once, where it is
+;;;; made: in the image itself, in the thread of its caller.
 ;;;;
-;;;; Functions are not replaced: as with traced functions, callers get them through an
-;;;; encapsulation, which calls the recorded function in the thread that is recorded and the plain
-;;;; one everywhere else. A method has its recorded code beside the plain code. The thread that
-;;;; waits for the call puts all of it in place and takes it out, so the caller compiles nothing and
-;;;; waits for no lock.
+;;;; Functions are not replaced. As with traced functions, callers get them through an
+;;;; encapsulation. It calls the recorded function in the thread that is recorded, and the plain one
+;;;; everywhere else. A method has its recorded code beside the plain code. The thread that waits
+;;;; for the call puts all of it in place and removes it, so the caller compiles nothing and waits
+;;;; for no lock.
 
 (in-package :consort)
 
 (defstruct (awaited (:constructor make-awaited (name request)))
-  "The next call of NAME, which stands for DEFINITION, and METHODS if that is generic. PHASE is
-  :PREPARING; LOG while the call is waited for, so that none is recorded for which another log was
-  made; :RECORDING; :CLOSING while the results are added; :DONE, or :ENDED for the reason WHY.
-  Threads change it by COMPARE-AND-SWAP. PLACED are the units that callers get; UNITS those of the
-  log, LEFT-OUT the number of functions that were not looked at. THREAD, OUTCOME and RESULTS are of
-  the call: OUTCOME is :RETURNED, :LEFT, or :OPEN while it goes on. REQUEST is the EVALUATION by
-  which the wait is cancelled."
+  "The next call of NAME, whose function is DEFINITION, with METHODS if that is generic. PHASE is
+  :PREPARING; LOG while the call is waited for, so that no call is recorded for which another log
+  was made; :RECORDING; :CLOSING while the results are added; :DONE; or :ENDED for the reason WHY.
+  Threads change PHASE by COMPARE-AND-SWAP. PLACED are the units that callers get. UNITS are those
+  of the log. LEFT-OUT is the number of functions that were not examined. THREAD, OUTCOME and
+  RESULTS are those of the call. OUTCOME is :RETURNED, :LEFT, or :OPEN while the call is in
+  progress. REQUEST is the EVALUATION by which the wait is cancelled."
   (name nil :read-only t)
   (request nil :type evaluation :read-only t)
   (number 0 :type index)
@@ -29,26 +29,29 @@
   (wake (sb-thread:make-semaphore :name "consort recorded call") :type sb-thread:semaphore :read-only t))
 
 (defun awaited-state (awaited)
-  "The phase of AWAITED, :WAITING while the call is waited for."
+  "The phase of AWAITED, or :WAITING while its call is waited for."
   (let ((phase (awaited-phase awaited)))
     (if (event-log-p phase) :waiting phase)))
 
 (defun stop-waiting (awaited phase)
-  "Has AWAITED, if its call is waited for, wait no more and be in PHASE. Returns true if it was."
+  "If the call of AWAITED is waited for, ends the wait and sets the phase to PHASE. Returns true if
+  so."
   (let ((log (awaited-phase awaited)))
     (and (event-log-p log)
          (eq log (sb-ext:compare-and-swap (awaited-phase awaited) log phase)))))
 
 (define-global *awaited* nil "The call that is waited for, an AWAITED, or NIL.")
-(define-global *called* nil "The recorded call that no copy of the image keeps yet, an AWAITED that is :DONE, or NIL.")
+(define-global *called* nil "The recorded call that no copy of the image keeps yet: an AWAITED in
+  the phase :DONE, or NIL.")
 
-(defconstant +recorded-share+ 16 "The part of the heap that the values of a call may take, as a divisor.")
+(defconstant +recorded-share+ 16 "The divisor of the heap's size that gives the maximum size of the
+  values of a call.")
 
 ;;; The call
 
 (defun claim-call (awaited log)
-  "Returns true if the call that is about to be made is the one to record in LOG, for which the code
-  that asks was compiled."
+  "Returns true if the call that is about to be made is the one to record in LOG. The code that asks
+  was compiled for LOG."
   (and (eq (awaited-phase awaited) log)
        (not *in-copy*)
        (not *attempt*)
@@ -75,13 +78,13 @@
            (setf results (multiple-value-list (call-noting-signals (lambda () (record-call nil '() function))))
                  outcome :returned)
            (values-list results))
-      (without-interrupts ; what is :CLOSING is always :DONE soon
+      (without-interrupts ; :CLOSING is always followed by :DONE soon
         (when (eq :recording (sb-ext:compare-and-swap (awaited-phase awaited) :recording :closing))
           (unwind-protect
                (progn
                  (setf (awaited-outcome awaited) outcome)
                  (when (eq outcome :returned)
-                   (setf (event-log-failed log) nil ; the program went on
+                   (setf (event-log-failed log) nil ; the program continued
                          (awaited-results awaited) (keep-results results))))
             (setf (event-log-closed log) t
                   (event-log-signalled log) nil
@@ -91,7 +94,7 @@
 ;;; In place
 
 (defun place-function (awaited unit)
-  "Has callers of UNIT's function get it by way of the recorder."
+  "Makes callers of UNIT's function call it through the recorder."
   (compile-recorded unit)
   (let ((new (unit-new unit)) (old (unit-old unit)) (log (awaited-log awaited)) (entry (equal (unit-name unit) (awaited-name awaited))))
     (declare (type function new))
@@ -100,7 +103,7 @@
                  (lambda (plain &rest arguments)
                    (declare (type function plain))
                    (flet ((recorded () (record-call unit arguments (lambda () (apply new arguments)))))
-                     ;; The function was redefined, or has breakpoints.
+                     ;; The function was redefined, or has breakpoints, if PLAIN is another one.
                      (cond ((not (eq plain old)) (apply plain arguments))
                            ((recording-call-p) (recorded))
                            ((and entry (claim-call awaited log)) (record-awaited awaited #'recorded))
@@ -112,7 +115,7 @@
   (call-unless-replaced unit (lambda () (compile-recorded unit))))
 
 (defun place-recorded (awaited unit)
-  "Has callers get what UNIT defines by way of the recorder."
+  "Makes callers use the definition of UNIT through the recorder."
   (when (find (unit-old unit) *units* :key #'unit-new)
     (refuse-probe "~S has breakpoints" (unit-name unit)))
   (ecase (unit-kind unit)
@@ -120,7 +123,7 @@
     (:method (place-method awaited unit))))
 
 (defun place-generic (awaited)
-  "Has the generic function of AWAITED look for the call that is waited for. Its methods record
+  "Makes the generic function of AWAITED check for the call that is waited for. Its methods record
   themselves."
   (setf (awaited-generic awaited) t)
   (let ((log (awaited-log awaited)))
@@ -133,10 +136,10 @@
 
 (defun remove-recorder (name)
   (handler-case (unencapsulate name 'consort-record)
-    (error () nil)))                    ; it is no function any more
+    (error () nil)))                    ; it is no longer a function
 
 (defun take-out-recorded (unit)
-  "Has callers get the plain definition of UNIT."
+  "Makes callers get the plain definition of UNIT again."
   (ecase (unit-kind unit)
     (:function (remove-recorder (unit-name unit)))
     (:method
@@ -148,14 +151,14 @@
          (install-definition unit (unit-old unit)))))))
 
 (defun take-out-awaited (awaited)
-  "Takes out all that AWAITED has in place. *PROBES-LOCK* is held."
+  "Removes all that AWAITED has put in place. *PROBES-LOCK* is held."
   (when (shiftf (awaited-generic awaited) nil) (remove-recorder (awaited-name awaited)))
   (mapc #'take-out-recorded (shiftf (awaited-placed awaited) '()))
   (world-changed))
 
 (defun free-recorded-methods ()
-  "Puts plain methods in place before breakpoints are set in one: a method has one replacement at a
-  time. *PROBES-LOCK* is held."
+  "Puts plain methods in place before breakpoints are set in one, because a method can have only one
+  replacement at a time. *PROBES-LOCK* is held."
   (let ((awaited *awaited*))
     (when awaited
       (let ((methods (remove :method (awaited-placed awaited) :key #'unit-kind :test-not #'eq)))
@@ -177,18 +180,18 @@
   (and (typep definition 'generic-function) (sb-mop:generic-function-methods definition)))
 
 (defun awaited-stale-p (awaited)
-  "Returns true if the function was defined anew since it was made ready."
+  "Returns true if the function was redefined since it was prepared."
   (let ((definition (and (fboundp (awaited-name awaited)) (fdefinition (awaited-name awaited)))))
     (not (and (eq definition (awaited-definition awaited))
               (or (not (typep definition 'generic-function))
                   (subsetp (sb-mop:generic-function-methods definition) (awaited-methods awaited)))))))
 
 (defun prepare-awaited (awaited names directories seconds)
-  "Makes the function of AWAITED ready, and those that it calls below DIRECTORIES, or those of
-  NAMES. *PROBES-LOCK* is held."
+  "Prepares the function of AWAITED for recording, with the functions that it calls below
+  DIRECTORIES, or with those of NAMES. *PROBES-LOCK* is held."
   (let* ((name (awaited-name awaited)) (own (list* name names)))
     (unless (or (eq (awaited-phase awaited) :preparing) (stop-waiting awaited :preparing))
-      (return-from prepare-awaited nil)) ; it was called meanwhile
+      (return-from prepare-awaited nil)) ; the call was made meanwhile
     (take-out-awaited awaited)
     (unless (fboundp name) (refuse-probe "There is no function ~S any more" name))
     (clrhash *slots-of-classes*)
@@ -208,8 +211,8 @@
           (awaited-phase awaited) (awaited-log awaited))))
 
 (defun close-awaited (awaited)
-  "Ends the recording of a call that has not returned yet, and returns true. The thread goes on,
-  unrecorded."
+  "Ends the recording of a call that has not returned yet, and returns true. The thread continues
+  without being recorded."
   (when (eq :recording (sb-ext:compare-and-swap (awaited-phase awaited) :recording :done))
     (setf (event-log-closed (awaited-log awaited)) t)))
 
@@ -237,7 +240,7 @@
 (defun recording-of-call (awaited timeout)
   "The JSON of the Recording that AWAITED has."
   (let ((log (awaited-log awaited)))
-    ;; A thread that was not done may have been about to forget its oldest event.
+    ;; A thread that is still in the call may have been about to remove its oldest event.
     (when (and (eq (awaited-outcome awaited) :open)
                (= (- (event-log-count log) (event-log-first log)) (event-log-size log)))
       (incf (event-log-first log)))

@@ -19,7 +19,7 @@
              (when (eq slow tail) (return (values (conses-of-circle list tail) :circular))))))
 
 (defun conses-of-circle (list inside)
-  "Returns the number of conses of LIST, which is circular, and in whose circle the cons INSIDE is."
+  "Returns the number of conses of LIST, a circular list. INSIDE is a cons in its circle."
   (let ((around (loop for tail = (cdr inside) then (cdr tail) for count from 1
                       when (eq tail inside) return count)))
     (+ around (loop for before = list then (cdr before)
@@ -28,13 +28,13 @@
                     when (eq before ahead) return count))))
 
 (defun stored-slot (object slot)
-  "The value of SLOT of OBJECT as it is stored, and whether it is bound; second value :UNKNOWN where
-  neither the instance nor the class stores it."
+  "The value of SLOT of OBJECT as it is stored, and true if it is bound. The second value is
+  :UNKNOWN if neither the instance nor the class stores the slot."
   (let* ((name (sb-mop:slot-definition-name slot))
          (location (and (typep object 'standard-object) (sb-mop:slot-definition-location slot)))
          (value (cond ((typep object '(or condition structure-object))
                        (if (slot-boundp object name) (slot-value object name) (return-from stored-slot (values nil nil))))
-                      ((consp location) (cdr location)) ; of the class
+                      ((consp location) (cdr location)) ; class allocation
                       ((not (integerp location)) (return-from stored-slot (values nil :unknown)))
                       ((typep object 'sb-mop:funcallable-standard-object) (sb-mop:funcallable-standard-instance-access object location))
                       (t (sb-mop:standard-instance-access object location)))))

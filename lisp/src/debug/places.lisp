@@ -1,11 +1,11 @@
-;;;; The place of a frame: the exact form, in the text that was evaluated, or in the file as it was
-;;;; when it was loaded, as far as that text is known. The host looks where that form is now.
+;;;; The place of a frame: the exact form in the text that was evaluated, or in the file as it was
+;;;; loaded, as far as that text is known. The host finds the present place of that form.
 
 (in-package :consort)
 
 (defstruct (evaluated-text (:conc-name evaluated-) (:constructor make-evaluated-text (id text start origin)))
   "The TEXT of the evaluation ID from which a form was read at START. ORIGIN is the place in a file
-  where the text begins, or NIL. END: that of the form, once it was asked for."
+  where the text begins, or NIL. END is the end of the form, once it was requested."
   id (text "" :type simple-string) (start 0 :type index) origin (end nil :type (or null index)))
 
 (defconstant +loaded-form+ 10000 "The maximum length of a form that is sent with the places in it.")
@@ -13,15 +13,15 @@
 (defvar *loaded-forms* nil "The texts of top-level forms in which frames of one answer are: a vector, or NIL where they are not asked for.")
 
 (defun loaded-fields (text start end offset)
-  "The JSON fields of the top-level form from START to END of TEXT that code was made from. OFFSET
-  is where it begins in its file, as places count."
+  "The JSON fields of the top-level form from START to END of TEXT, from which code was made. OFFSET
+  is its start in the file, counted as in places."
   (when (and *loaded-forms* (<= (- end start) +loaded-form+))
     (let ((form (subseq text start end)))
       (list "loaded" (object "text" (or (position form *loaded-forms* :test #'string=) (vector-push-extend form *loaded-forms*))
                              "start" offset)))))
 
 (defun evaluated-file (known)
-  "The file that the text of KNOWN is of, or NIL."
+  "The file to which the text of KNOWN belongs, or NIL."
   (and (evaluated-origin known) (source-file (origin-source (evaluated-origin known)))))
 
 (defun evaluated-offset (known)
@@ -31,8 +31,8 @@
   (loop for index from start below end sum (if (> (char-code (char text index)) #xffff) 2 1)))
 
 (defun evaluated-position (known index)
-  "The line and the column of the character INDEX of the text of KNOWN in the file, as a list: from
-  1, columns in UTF-16 code units."
+  "A list of the line and the column, in the file, of the character INDEX of the text of KNOWN. Both
+  count from 1, columns in UTF-16 code units."
   (let* ((text (evaluated-text known))
          (line-start (position #\Newline text :end index :from-end t))
          (origin (evaluated-origin known)))
@@ -61,11 +61,12 @@
               (error () (length (evaluated-text known)))))))
 
 (defconstant +placed-conses+ 50000 "The maximum number of lists of one form whose places are kept.")
-(defconstant +recent-texts+ 100 "Forms from files that were evaluated for debugging and are remembered, the newest.")
+(defconstant +recent-texts+ 100 "The maximum number of forms from files that were evaluated for
+  debugging and are remembered, the newest.")
 
 (define-global *evaluated-lists* (make-hash-table :test #'eq :weakness :key :synchronized t)
-  "(EVALUATED-TEXT . PATH) of each list in a form that was evaluated for debugging, as long as code
-  made of it lives. PATH is the list of positions in the lists around it, innermost first.")
+  "(EVALUATED-TEXT . PATH) of each list in a form that was evaluated for debugging, as long as the
+  list is in use. PATH is the list of positions in the lists around it, innermost first.")
 (define-global *recent-texts* '() "EVALUATED-TEXT of forms that came from files, newest first.")
 
 (defun evaluated-text-from (text start origin)
@@ -73,8 +74,8 @@
   (make-evaluated-text (evaluation-id *evaluation*) (coerce text 'simple-string) start origin))
 
 (defun note-evaluated-form (form known)
-  "Remembers where FORM, which is about to be evaluated, was read, and each list in it. KNOWN is the
-  EVALUATED-TEXT of it."
+  "Remembers where FORM, which is about to be evaluated, and each list in it was read. KNOWN is its
+  EVALUATED-TEXT."
   (when (consp form)
     (let ((count 0))
       (when (evaluated-origin known)
@@ -93,8 +94,8 @@
   (if (and (internal-p 'comma-p) (comma-p part)) (comma-expression part) part))
 
 (defun lists-on-path (form number)
-  "The subform NUMBER of FORM as the compiler counts them, and the lists around it, innermost first;
-  NIL when there is no such subform."
+  "The lists around the subform NUMBER of FORM, as the compiler counts subforms, innermost first,
+  beginning with the subform itself if it is a list; NIL when there is no such subform."
   (let ((path (form-path form number)) (lists (list form)))
     (unless (eq path :none)
       (dolist (step path lists)
@@ -103,12 +104,12 @@
         (push form lists)))))
 
 (defun shape-input-of (known)
-  "The text of KNOWN, from where its form was read, to be read as shapes."
+  "A shape input of the text of KNOWN from where its form was read."
   (make-shape-input (evaluated-text known) (evaluated-start known) (length (evaluated-text known))))
 
 (defun path-span (known path)
-  "The span of the list at PATH, as in *EVALUATED-LISTS*, in the text of KNOWN, and its shape; NIL
-  when the text is not what its form was read from."
+  "The span and the shape of the list at PATH, as in *EVALUATED-LISTS*, in the text of KNOWN; NIL
+  when its form was not read from this text."
   (handler-case
       (let* ((input (shape-input-of known))
              (shape (read-shape input 0)))
@@ -118,8 +119,8 @@
     (error () nil)))
 
 (defun same-operator-p (form shape)
-  "Returns true if SHAPE may be what FORM was read from: they begin with the same name, or not with
-  a name at all."
+  "Returns true if SHAPE may be the shape of FORM: both begin with the same name, or FORM does not
+  begin with a name."
   (let ((operator (and (consp form) (car form))))
     (or (not (symbolp operator))
         (and (consp shape)
@@ -133,7 +134,7 @@
 
 (defun evaluated-place (frame)
   "The JSON fields of the place of FRAME in a text that was evaluated for debugging, or of its form
-  alone; NIL when its code came otherwise."
+  alone; NIL when its code is not from such a text."
   (let* ((form (frame-evaluated-form frame))
          (number (and form (frame-form-number frame)))
          (lists (and number (ignore-errors (lists-on-path form number)))))
@@ -147,17 +148,19 @@
                                  (evaluated-span-fields known (car span) (cdr span)))))))))
 
 (defun definition-source-of-frame (frame)
-  "SBCL's source of the definition that FRAME's function is of, or NIL."
+  "SBCL's source of the definition to which FRAME's function belongs, or NIL."
   (let ((function (frame-function frame)))
     (and function (ignore-errors (sb-introspect:find-definition-source function)))))
 
 (defun source-of-frame (frame)
-  "The place of the definition that FRAME's function is of, as SOURCE-PLACE gives it, as an object."
+  "The place of the definition to which FRAME's function belongs, as an object with the fields of
+  SOURCE-PLACE."
   (let ((source (definition-source-of-frame frame)))
     (cons :object (and source (ignore-errors (source-place source))))))
 
 (defun recent-text (source)
-  "The EVALUATED-TEXT that SOURCE is of, if a form that came from its file was evaluated there."
+  "The EVALUATED-TEXT of the form at the place SOURCE, if a form from that file was evaluated
+  there."
   (let ((file (field source "file")) (offset (field source "offset")))
     (and file offset
          (find-if (lambda (known) (and (string= (evaluated-file known) file)
@@ -165,18 +168,19 @@
                   *recent-texts*))))
 
 (defun text-of-source (source)
-  "The text of the file of SOURCE, if it is as it was when it was loaded; NIL otherwise."
+  "The text of the file of SOURCE, if it has not changed since it was loaded; NIL otherwise."
   (let ((file (field source "file")))
     (and file (values (text-of-file file (field source "written"))))))
 
 (defun start-of-source (source text)
-  "Where the form of SOURCE, or the white space before it, begins in TEXT; NIL when it is unknown."
+  "The offset in TEXT of the form of SOURCE, or of the white space before it; NIL when it is
+  unknown."
   (or (field source "offset")
       (and (field source "form") (form-start text (field source "form")))))
 
 (defun kept-form (source place)
-  "The text of the form at PLACE, the place of SOURCE, as it was when it was reloaded or evaluated;
-  second value: true if SOURCE is of such a form, whose text may not be known."
+  "The text of the form at PLACE, the place of SOURCE, as it was reloaded or evaluated. Second
+  value: true if SOURCE is of such a form, even if its text is not known."
   (let* ((plist (sb-introspect:definition-source-plist source))
          (text (or (getf plist :consort-text)
                    (and (getf plist :consort-position)
@@ -198,8 +202,8 @@
             (unless (and now (text-has-form-p now form offset)) (list "changed" :true)))))
 
 (defun place-in-text (text place number)
-  "The JSON fields of the subform NUMBER of the form of PLACE, a place in a file whose TEXT is as it
-  was when it was loaded."
+  "The JSON fields of the subform NUMBER of the form of PLACE, a place in a file with the text TEXT,
+  which has not changed since it was loaded."
   (let* ((start (start-of-source place text))
          (start (and start (skip-blanks text start)))
          (span (and start number (subform-span text start number)))
@@ -209,8 +213,9 @@
             (and form (loaded-fields text (car form) (cdr form) (car form))))))
 
 (defun file-place (frame)
-  "The JSON fields of the place of FRAME in a file; NIL when its function comes from none. CHANGED:
-  the file is not the one that was loaded, or has the form no longer at that place."
+  "The JSON fields of the place of FRAME in a file; NIL when its function does not come from a file.
+  The field `changed` is present if the file is not the one that was loaded, or no longer has the
+  form at that place."
   (let* ((source (definition-source-of-frame frame))
          (place (cons :object (and source (ignore-errors (source-place source)))))
          (file (field place "file"))
@@ -228,9 +233,9 @@
                         (t (list "changed" :true))))))))))
 
 (defun frame-place-fields (frame)
-  "The JSON of where FRAME is, or null: `file` or `evaluation` with `span`, as exact as it is
+  "The JSON of the place of FRAME, or null: `file` or `evaluation` with `span`, as exact as it is
   known."
   (let ((fields (or (form-frame-place frame) (probed-place frame) (evaluated-place frame)
-                    ;; SBCL takes code at a stop for a part of the form that is stopped.
+                    ;; SBCL treats code that runs at a stop as a part of the stopped form.
                     (and (not (form-at-stop-frame-p frame (frame-name frame))) (file-place frame)))))
     (if fields (cons :object fields) :null)))

@@ -6,7 +6,7 @@
 (defconstant +printed-parts+ 100 "The maximum number of parts that INSPECT prints.")
 
 (defun part-line (part)
-  "The line of PART, as of PARTS-OF."
+  "The line that shows PART, a part as in PARTS-OF."
   (destructuring-bind (label value &optional key) part
     (flet ((shown (value) (if (stringp value) value (present (first value) (user-package) :case :upcase))))
       (format nil "~A: ~:[~;~:*~A => ~]~A" label (and key (shown key)) (shown value)))))
@@ -24,6 +24,6 @@
         (format output "  ... ~D more: inspect a part of it, such as (subseq list 100)~%" (- total (length parts)))))))
 
 (defun print-parts-when-inspected ()
-  "From now on, INSPECT prints parts, unless a program sets an inspector of its own."
+  "Makes INSPECT print parts from now on, unless a program sets an inspector of its own."
   (when (internal-p 'inspector)
     (setf inspector 'print-parts)))

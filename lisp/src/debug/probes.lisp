@@ -1,9 +1,10 @@
 ;;;; Probes: calls around the subforms of a definition at which a running thread can stop.
 ;;;;
 ;;;; (PROBE FORM) is a macro that expands one level of FORM and wraps the subforms that are
-;;;; evaluated in PROBE again, so the compiler itself walks: every macro is expanded in its own
-;;;; lexical environment. A form has a probe if the reader made its cons: arguments that a macro
-;;;; keeps in its expansion have their exact place, forms that it makes have none.
+;;;; (PROBE FORM) is a macro that expands one level of FORM and wraps each evaluated subform in
+;;;; PROBE again. So the compiler itself walks the code: every macro is expanded in its own lexical
+;;;; environment. A form has a probe if the reader made its cons. Arguments that a macro keeps in
+;;;; its expansion have their exact place; forms that the macro makes have none.
 ;;;;
 ;;;; An idle probe is a test of one byte. Otherwise the variables in scope are passed as arguments:
 ;;;; they are always available, nothing is closed over, and the program's own policy applies. A form
@@ -30,15 +31,15 @@
   (breakpoints '() :type list))
 
 (defstruct (unit (:constructor make-unit (file package text form places)))
-  "A definition with probes, read in PACKAGE from TEXT, which is in FILE. PLACES: (START . END) of
-  each list that was read. START, LINE and COLUMN say where TEXT begins in the file as it was last
-  given. COPIES: what was read, by the copies that macros have made of it (copied-forms.lisp).
-  FUNCTIONS: (START . END) of the local functions that were read. EVALUATED is what the
-  compiler was given. NAMES: those of global functions that the code of an evaluated form may define;
-  MADE: those that it has defined (replaced-definitions.lisp). KNOWN is NIL, or the text of a form that is evaluated, with calls of STEP
-  (stepped-forms.lisp). KIND, NAME: what is defined, :EVALUATED for another top-level form
-  (evaluated-units.lisp); OLD and NEW are the definition without and with probes; STATE says whether
-  NEW is in place."
+  "A definition with probes, read in PACKAGE from TEXT, which is in FILE. PLACES maps each list that
+  was read to its (START . END). START, LINE and COLUMN say where TEXT begins in the file as it was
+  last given. COPIES maps the copies that macros have made of lists to the lists that were read
+  (copied-forms.lisp). FUNCTIONS has (START . END) of the local functions that were read. EVALUATED
+  is the form that the compiler was given. NAMES are those of global functions that the code of an
+  evaluated form may define. MADE are those that it has defined (replaced-definitions.lisp). KNOWN
+  is NIL, or the text of a form that is evaluated with calls of STEP (stepped-forms.lisp). KIND and
+  NAME say what is defined; KIND is :EVALUATED for another top-level form (evaluated-units.lisp).
+  OLD and NEW are the definition without and with probes. STATE says whether NEW is in place."
   (file "" :type string :read-only t)
   (package nil :read-only t)
   (text "" :type string :read-only t)
@@ -73,13 +74,13 @@
   "Operators of forms at which a stop is of no use.")
 
 (defun form-as-read (form)
-  "The form that was read and of which FORM is a copy; FORM itself if it is none."
+  "The form that was read if FORM is a copy of it, otherwise FORM itself."
   (let ((copies (unit-copies *unit*)))
     (if copies (values (gethash form copies form)) form)))
 
 (defun expanded-once (form environment)
-  "MACROEXPAND-1 of FORM. Copies that the macro has made of forms as they were read get the places
-  of these; macros of the standard make no copies."
+  "MACROEXPAND-1 of FORM. Copies that the macro has made of forms get the places of the forms that
+  were read. Macros of the standard make no copies."
   (let ((expansion (macroexpand-1 form environment)) (unit *unit*))
     (when (and unit (symbol-package (car form)) (not (lisp-package-p (symbol-package (car form)))))
       (loop for (copy . list) in (copies-of form expansion (unit-places unit))
@@ -106,14 +107,14 @@
 
 (defun probe-code (unit number call)
   "The code of the probe NUMBER of UNIT, which is CALL unless the probe is idle."
-  ;; The compiler would take a literal vector for a constant, and fold the test away.
+  ;; The compiler would treat a literal vector as a constant, and fold the test away.
   `(unless (zerop (aref (the flags (load-time-value (unit-flags ,unit))) ,number))
      (locally (declare (sb-ext:muffle-conditions warning sb-ext:compiler-note)) ,call)))
 
 (defmacro probe (form tail &environment environment)
-  "FORM with probes. TAIL is true if FORM is in tail position, :ALL if all of its values count; a
-  plain probe, which passes one value on, is not put after it then. No probe is put around FORM if
-  TAIL is :STACK: its value is on the stack."
+  "FORM with probes. TAIL is true if FORM is in tail position, :ALL if all of its values are used,
+  and :STACK if its value is on the stack. If TAIL is true, there is no probe after FORM, because
+  such a probe passes on only one value. If TAIL is :STACK, there is no probe around FORM."
   (let ((inside (if *unit* (with-probes-inside form environment tail) form)))
     (note-same-place form inside)
     (if (or (eq tail :stack) (not (probed-p form)))
@@ -132,15 +133,15 @@
                                ,value)))))))))
 
 (defmacro entry-probe (&environment environment)
-  "The probe at the entry of the definition that is compiled."
+  "The probe at the entry of the definition that is being compiled."
   (let* ((unit *unit*)
          (variables (variables-in-scope environment))
          (number (site-number (unit-form unit) variables)))
     `(progn ,(probe-code unit number `(before-form ,unit ,number ,@variables)) nil)))
 
 (defun may-have-probe-p (form)
-  "Returns true if FORM, which was read, has a probe, or has one of its evaluated subforms as its
-  value that has one."
+  "Returns true if FORM, which was read, has a probe, or if its value is that of an evaluated
+  subform that has one."
   (cond ((and (internal-p 'comma-p) (comma-p form)) (may-have-probe-p (comma-expression form)))
         ((atom form) nil)
         ((and (symbolp (car form)) (string= (car form) "QUASIQUOTE")) (comma-with-probe-p (cdr form)))
@@ -159,7 +160,8 @@
 (defvar *entry-probes* t "True if definitions whose bodies have no probe get one at their entries.")
 
 (defun body-with-entry (body)
-  "BODY of the definition that is compiled; with a probe at its beginning if no form of it has one."
+  "BODY of the definition that is being compiled, with a probe at its beginning if no form of it has
+  one."
   (multiple-value-bind (forms preamble) (split-body body t)
     (if (or (not *entry-probes*) (some #'may-have-probe-p forms))
         body
@@ -202,7 +204,7 @@
         finally (return (append items tail))))
 
 (defun function-around (unit site)
-  "(START . END) of the innermost local function of UNIT that SITE is in, or NIL."
+  "(START . END) of the innermost local function of UNIT that contains SITE, or NIL."
   (loop with found = nil
         for function in (unit-functions unit)
         when (and (<= (car function) (site-start site)) (<= (site-end site) (cdr function))
@@ -211,16 +213,16 @@
         finally (return found)))
 
 (defun probing-function (lambda-list-and-body &optional (definition nil))
-  "(LAMBDA-LIST . BODY) with probes. It belongs to a local function if DEFINITION, as it was read,
-  is given."
+  "(LAMBDA-LIST . BODY) with probes. If DEFINITION is given, it is the form, as read, of a local
+  function to which this belongs."
   (let ((place (gethash definition (unit-places *unit*))))
     (when place (pushnew place (unit-functions *unit*) :test #'equal)))
   (destructuring-bind (lambda-list &rest body) lambda-list-and-body
     (cons (probing-lambda-list lambda-list) (probing-body body t :docstring t))))
 
 (defun on-stack-names (specifiers)
-  "The variables whose values the declaration SPECIFIERS put on the stack. With a probe around it,
-  such a value would escape."
+  "The variables whose values the declaration SPECIFIERS put on the stack. A probe around such a
+  value would let it escape."
   (loop for (name . variables) in specifiers
         when (and (symbolp name) (member name '("DYNAMIC-EXTENT" "TRULY-DYNAMIC-EXTENT") :test #'string=))
           append variables))
@@ -246,7 +248,7 @@
   (and (consp parts) (proper-list-p parts) (listp (first parts))))
 
 (defun well-formed-p (operator arguments &aux (count (length arguments)) (first (first arguments)))
-  "Returns true if the special OPERATOR, if it is one, may have ARGUMENTS."
+  "Returns true if the special operator OPERATOR may have ARGUMENTS, or if OPERATOR is another one."
   (case operator
     (throw (= count 2))
     (if (<= 2 count 3))
@@ -264,9 +266,9 @@
 
 (declaim (ftype function note-names-defined))
 (defun with-probes-inside (form environment tail)
-  "FORM with the subforms that it evaluates in PROBE, one level deep. Forms of special operators
-  that are not known here, and malformed forms, are left as they are, so that the compiler's
-  messages about them stay the same."
+  "FORM with each evaluated subform in PROBE, one level deep. Forms of special operators that are
+  not known here, and malformed forms, are unchanged, so that the compiler's messages about them
+  stay the same."
   (if (not (and (consp form) (proper-list-p form) (well-formed-p (first form) (rest form))))
       form
       (destructuring-bind (operator &rest arguments) form
