@@ -27,10 +27,11 @@
 
 (defvar *recorded-units* (make-recorded-units) "The units of the recording in this process, a copy
   of the image, or of the recording that is being prepared.")
-(defconstant +site-bits+ 12 "Bits of the number of a unit's probe; the number of the unit is above.")
+(defconstant +site-bits+ 12 "The number of low bits for the number of a unit's probe. The bits above
+  have the number of the unit.")
 
 (defun site-of-number (number)
-  "The unit and the site of the probe NUMBER, as recorded code has it."
+  "The unit and the site of the probe NUMBER, a number that recorded code contains."
   (let ((unit (aref *recorded-units* (ash number (- +site-bits+)))))
     (values unit (aref (unit-sites unit) (ldb (byte +site-bits+ 0) number)))))
 
@@ -123,7 +124,8 @@
       (definer-p form)))
 
 (defun unit-of-form (text start end form places file line column)
-  "The unit of FORM, which was read with PLACES from TEXT, that begins at LINE and COLUMN of FILE."
+  "The unit of FORM, which was read with PLACES from START to END of TEXT. TEXT begins at LINE and
+  COLUMN of FILE."
   (let ((unit (make-unit file *package* (subseq text start end) form
                          (let ((table (make-hash-table :test #'eq)))
                            (dolist (place places table)
@@ -189,10 +191,10 @@
     (error () nil)))
 
 (defun record-definitions (names directories &key (limit +recorded-definitions+) (until nil) (follow t) (anywhere '()) (install #'compile-recording))
-  "Has the functions NAMES recorded and, if FOLLOW, those that they call, the nearest first, if
-  their texts are below DIRECTORIES or they are named in ANYWHERE. Ends at LIMIT definitions, or at
-  UNTIL, a time of NOW-MS. INSTALL installs a unit. Returns the units, and the number of names that
-  were not examined."
+  "Compiles the functions NAMES so that they are recorded. If FOLLOW, does the same with the
+  functions that they call, the nearest first. The text of a function must be below DIRECTORIES,
+  unless ANYWHERE names the function. Ends at LIMIT definitions, or at UNTIL, a time of NOW-MS.
+  INSTALL installs a unit. Returns the units, and the number of names that were not examined."
   (let ((units '()) (seen (make-hash-table :test #'equal)) (queue (copy-list names)))
     (dolist (name queue) (setf (gethash name seen) t))
     (loop while (and queue (< (length units) limit) (or (null until) (< (now-ms) until)))

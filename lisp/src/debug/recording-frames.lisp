@@ -171,8 +171,8 @@
 ;;; Expressions
 
 (defun evaluate-over (text names values package)
-  "The values of TEXT, evaluated with copies of VALUES, as they are kept, as the values of the
-  variables NAMES."
+  "The kept values of TEXT, evaluated with copies of the kept VALUES as the values of the variables
+  NAMES."
   (multiple-value-bind (form used) (read-over-variables "expression" text names package)
     (let ((function (compile-quietly `(lambda ,used (declare (ignorable ,@used)) ,form))))
       (call-with-alarm

@@ -1,14 +1,15 @@
-;;;; Questions to a recording. Every answer is rows: what a row is about, where that is, and its
-;;;; value as text; at most a page of them.
+;;;; Questions to a recording. An answer consists of rows, at most one page of them. A row has its
+;;;; subject, the place of the subject, and its value as text.
 
 (in-package :consort)
 
 (defconstant +recording-rows+ 200 "The maximum number of rows of an answer.")
-(defconstant +recorded-form-text+ 80 "Characters that are shown of a form.")
-(defconstant +condition-seconds+ 5 "Seconds that the condition of a question may take in all.")
+(defconstant +recorded-form-text+ 80 "The maximum number of characters that are shown of a form.")
+(defconstant +condition-seconds+ 5 "The maximum time in seconds for all evaluations of a question's
+  condition.")
 
 (define-condition unanswerable (refusal) ()
-  (:documentation "A question that a recording has no answer to."))
+  (:documentation "Signalled for a question that a recording cannot answer."))
 
 (defun refuse-question (control &rest arguments)
   (signal-refusal 'unanswerable control arguments))
@@ -89,7 +90,7 @@
           (t (site-of-number at)))))
 
 (defun paged (rows params &rest fields)
-  "The JSON of an answer of ROWS from `start` on, `count` of them; FIELDS are further ones."
+  "The JSON of an answer: `count` of ROWS from `start` on. FIELDS are further fields."
   (let* ((start (param params "start" '(integer 0) :default 0))
          (count (min +recording-rows+ (param params "count" '(integer 1) :default 50)))
          (total (length rows))
@@ -121,8 +122,8 @@
   (format nil "~{~A~^ ~}" (remove "" (uiop:split-string text :separator '(#\Space #\Newline #\Tab)) :test #'string=)))
 
 (defun sites-meant (params)
-  "The sites that PARAMS mean, which name a `text`, or a `line` and perhaps `file` and `column`, as
-  the keys of a table."
+  "A table whose keys are the sites that PARAMS name by a `text`, or by a `line` and perhaps `file`
+  and `column`."
   (let* ((text (param params "text" 'string :default nil))
          (file (param params "file" 'string :default nil))
          (line (param params "line" '(integer 1) :default nil))
@@ -212,7 +213,8 @@
     names))
 
 (defun package-of-question (function)
-  "The package that a condition is read in: of the definition of FUNCTION, or of the first one."
+  "The package in which a condition is read: that of the definition of FUNCTION, or of the first
+  definition."
   (let ((unit (or (find-if (lambda (unit) (and (not (eq (unit-kind unit) :form)) (wanted-unit-p unit function))) *recorded-units*)
                   (find :form *recorded-units* :key #'unit-kind))))
     (if unit (unit-package unit) (user-package))))
@@ -224,9 +226,10 @@
     (values form used)))
 
 (defun read-over-variables (what text variables package)
-  "Returns the one form of TEXT, read in PACKAGE, and those of VARIABLES that it has. A symbol
-  stands for the variable of its name, whatever package that is of, if there is one; standard
-  symbols and keywords do not. Refusals call the form WHAT."
+  "Returns the only form of TEXT, read in PACKAGE, and those of VARIABLES that occur in it. A symbol
+  stands for a variable of the same name, even one of another package. A symbol of the standard or a
+  keyword stands only for a variable that is this symbol. WHAT is the word for the form in
+  refusals."
   (let* ((forms (handler-case (forms-of-text text package)
                   (error (condition) (refuse-question "The ~A cannot be read: ~A" what condition)))))
     (unless (= (length forms) 1) (refuse-question "The ~A must be one form, ~S has ~D" what text (length forms)))

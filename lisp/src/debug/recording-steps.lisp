@@ -54,7 +54,7 @@
         when (and (shown-event-p other) (funcall wanted-p other)) return other))
 
 (defun end-of-call (log event)
-  "The end of EVENT's call, or, at that, the next event of a call around it."
+  "The event of the end of EVENT's call. If EVENT is that end, the next event of a call around it."
   (if (member (event-kind event) '(:return :exit))
       (event-after log event (outer-calls-p event))
       (event-after log event (lambda (other)
@@ -72,7 +72,7 @@
   (passes (make-hash-table :test #'eq) :read-only t))
 
 (defun outermost-spans (sites)
-  "A table: by the span of each of SITES, that of the outermost of them around it."
+  "A table from the span of each of SITES to the span of the outermost of SITES around it."
   (let ((table (make-hash-table :test #'equal)))
     (loop for site across sites
           do (setf (gethash (site-span site) table)
@@ -135,9 +135,9 @@
   (<= (car outer) (car span) (cdr span) (cdr outer)))
 
 (defun comes-to-p (point event unit site)
-  "Returns true if the program comes to POINT with EVENT, at SITE of UNIT: it is the first form of
-  the line to have a value, or the form that was the first has one again. Must be called with every
-  event, in their order."
+  "Returns true if the program comes to POINT with EVENT, at SITE of UNIT. It does if SITE's form is
+  the first of the line that has a value, or if the form that was the first has a value again. Must
+  be called for every event, in order."
   (let ((activation (event-activation event)))
     (cond ((null (recorded-point-site point))
            (and (eq (event-kind event) :call) (eq (activation-unit activation) (recorded-point-unit point))))
@@ -153,7 +153,8 @@
              hit)))))
 
 (defun event-at-point (log points event direction)
-  "The next event at one of POINTS after EVENT, or the last one before it, and the ids of those."
+  "The next event at one of POINTS after EVENT, or the last one before it, and the ids of the
+  breakpoints there."
   (let ((found nil) (ids '()) (limit (event-number event)))
     (do-events (other log)
       (when (and (eq direction :back) (>= (event-number other) limit)) (return))

@@ -1,13 +1,13 @@
-;;;; References: numbers by which a host names values of the image. They keep nothing alive, but for
-;;;; what a stop shows while it lasts.
+;;;; References: numbers by which a host names values of the image. A reference keeps its value
+;;;; alive only if the value was shown for a stop, and only while the stop lasts.
 
 (in-package :consort)
 
 (defconstant +references-limit+ 5000 "The maximum number of references; the oldest are forgotten.")
 
 (defstruct (reference (:constructor make-reference (number weak strong stop)))
-  "WEAK points to the value. STRONG is a list of it for what belongs to STOP, whose stack may hold
-  it: it is forgotten when that is left."
+  "WEAK points to the value. If the value belongs to STOP, whose stack may contain it, STRONG is a
+  list of it instead. Such a reference is removed when the stop is left."
   (number 0 :type fixnum) weak (strong '() :type list) stop)
 
 (define-global *references* (make-hash-table) "The REFERENCE of each number.")
@@ -38,7 +38,7 @@
       (sb-ext:weak-pointer-value (reference-weak reference))))
 
 (defun drop-references (stop)
-  "Forgets what belongs to STOP."
+  "Removes the references that belong to STOP."
   (with-lock (*references-lock*)
     (loop for number being the hash-keys of *references* using (hash-value reference)
           when (eq (reference-stop reference) stop)

@@ -1,12 +1,12 @@
-;;;; Global definitions that an evaluated form with breakpoints has made, and which others have
-;;;; replaced since: a breakpoint in their code is not in force then.
+;;;; Global definitions that an evaluated form with breakpoints has made, and that other definitions
+;;;; have replaced since. A breakpoint in their code is then no longer in force.
 
 (in-package :consort)
 
 (defstruct (made-definition (:conc-name made-) (:constructor make-made-definition (name current object span)))
-  "What the form of a unit has defined as NAME: OBJECT, a function, macro function or method.
-  CURRENT, a function, returns what is defined so now. SPAN: (START . END) of the list in the unit's
-  text that defines it; NIL if that is not known."
+  "A definition of NAME that the form of a unit has made: OBJECT, a function, macro function or
+  method. CURRENT is a function that returns the present definition. SPAN is (START . END) of the
+  list in the unit's text that makes the definition; NIL if that is not known."
   (name nil :read-only t) (current nil :type function :read-only t) (object nil :read-only t) (span nil :read-only t))
 
 (defun note-name-defined (name)
@@ -34,8 +34,8 @@
           (equal (mapcar (lambda (parameter) (parameter-specializer parameter :evaluate nil)) required) (sb-mop:method-specializers method))))))
 
 (defun span-of-definition (unit name object)
-  "(START . END) of the list in the form of UNIT that defines OBJECT as NAME: the largest that is
-  headed by an operator and NAME, of a method its DEFMETHOD; NIL if there is none."
+  "(START . END) of the list in the form of UNIT that defines OBJECT as NAME: the longest list whose
+  second element is NAME. For a method this is its DEFMETHOD. NIL if there is none."
   (let ((best nil))
     (loop for list being the hash-keys of (unit-places unit) using (hash-value span)
           when (and (consp list) (consp (cdr list)) (equal name (second list))
@@ -49,8 +49,8 @@
     (and (typep generic 'generic-function) (sb-mop:generic-function-methods generic))))
 
 (defun definitions-named (name)
-  "The functions, macro functions and methods that NAME has now: a list of (OBJECT CODE CURRENT),
-  CODE the function to look into, and CURRENT as in MADE-DEFINITION."
+  "The functions, macro functions and methods that NAME has now: a list of (OBJECT CODE CURRENT).
+  CODE is the function whose constants show its unit. CURRENT is as in MADE-DEFINITION."
   (flet ((plain () (and (fboundp name) (not (and (symbolp name) (or (macro-function name) (special-operator-p name)))) (fdefinition name)))
          (macro () (and (symbolp name) (macro-function name))))
     (let ((function (plain)))

@@ -1,5 +1,5 @@
 ;;;; Functions in variables, initial forms of classes and tests of frameworks that an evaluated form
-;;;; with breakpoints has made, and in whose place others have put another since.
+;;;; with breakpoints has made, and that others have replaced since.
 
 (in-package :consort)
 
@@ -10,9 +10,9 @@
   (and (functionp value) (member unit (function-constants value) :test #'eq) t))
 
 (defun holds-code-p (value unit if-many)
-  "Returns true if VALUE is a function with the code of UNIT, or has one among its parts; IF-MANY if
-  that cannot be told: there are too many parts, or some cannot be looked into. Runs no code of the
-  user's, and takes no lock of it."
+  "Returns true if VALUE is a function with the code of UNIT, or has one among its parts. Returns
+  IF-MANY if that is unknown, because there are too many parts or some cannot be examined. Runs no
+  code of the user's, and takes no lock of the parts."
   (let ((seen (make-hash-table :test #'eq)) (looked 0) (unsure nil))
     (labels ((new-p (part)
                (and (null (gethash part seen)) (setf (gethash part seen) t)))
@@ -39,8 +39,8 @@
       (and unsure if-many))))
 
 (defun variable-set (list)
-  "The variable that LIST, a form, defines or sets; NIL for other forms. Not one that it adds to:
-  what is taken out of a queue is used elsewhere."
+  "The variable that LIST, a form, defines or sets; NIL for other forms, also for those that add to
+  the value of a variable. A function that is removed from a queue may still be used."
   (let ((name (and (or (definer-p list) (eq (first list) 'setf)) (second list))))
     (and name (symbolp name) (not (keywordp name)) name)))
 
@@ -51,7 +51,7 @@
          (value (and name (ignore-errors (global-value name))))
          (queue (and (consp value) (sb-ext:make-weak-pointer value))))
     (flet ((taken-from-p (now)
-             ;; What is taken out of a list is used elsewhere.
+             ;; A function that was removed from a list may still be used.
              (and queue
                   (let ((list (sb-ext:weak-pointer-value queue)))
                     (or (null list) (and (proper-list-p list) (tailp now list)))))))

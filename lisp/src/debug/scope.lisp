@@ -1,11 +1,11 @@
-;;;; The variables in whose scope a frame is, as its text has them: those that the compiler removed
-;;;; are told by their names.
+;;;; The variables in whose scope a frame is, found in the text of its code. The text also names
+;;;; variables that the compiler has removed.
 
 (in-package :consort)
 
 (defun frame-shape (frame)
-  "The top-level form of FRAME's function: as it was compiled, or its shape in the file that is as
-  it was then; NIL where neither is known."
+  "The top-level form of FRAME's function as it was compiled, or its shape in the file, if the file
+  has not changed since. NIL if neither is known."
   (let ((unit (frame-unit frame)))
     (or (if unit (unit-evaluated unit) (frame-evaluated-form frame))
         (let* ((source (source-of-frame frame))
@@ -17,8 +17,8 @@
                  (error () nil)))))))
 
 (defun forms-around (frame)
-  "The forms around the one that FRAME is at, outermost first: a list of (FORM . POSITION), POSITION
-  that of the next form in FORM."
+  "The forms around the form at which FRAME is, outermost first: a list of (FORM . POSITION).
+  POSITION is that of the next form in FORM."
   (let* ((number (frame-form-number frame))
          (form (and number (frame-shape frame)))
          (path (if (consp form) (ignore-errors (form-path form number)) :none)))
@@ -51,20 +51,21 @@
                             (and (proper-list-p item) (cddr item) (list (third item)))))))
 
 (defun names-of-loop (form)
-  "The variables of the clauses before the first one that does something."
+  "The variables of the clauses of FORM, a LOOP, before the first clause with code or an
+  accumulation."
   (loop for (word name) on (rest form)
         until (named-p word '("DO" "DOING" "COLLECT" "COLLECTING" "APPEND" "APPENDING" "NCONC" "NCONCING" "SUM" "SUMMING" "COUNT" "COUNTING"
                               "MAXIMIZE" "MAXIMIZING" "MINIMIZE" "MINIMIZING" "WHEN" "IF" "UNLESS" "RETURN" "ALWAYS" "NEVER" "THEREIS"))
         when (and (named-p word '("FOR" "AS" "WITH" "AND")) (or (stringp name) (symbolp name))) collect name))
 
 (defun names-of-function (definition position &optional inner)
-  "The parameters of DEFINITION, (NAME LAMBDA-LIST . BODY), that are bound around what is at POSITION
-  in it. INNER: the positions in what is there."
+  "The parameters of DEFINITION, (NAME LAMBDA-LIST . BODY), that are bound at POSITION in it. INNER
+  has the positions within the element there."
   (names-bound (list* "named-lambda" definition) (1+ position) inner))
 
 (defun names-bound (form position &optional inner)
-  "The variables that FORM binds around what is at POSITION in it, as its text has them. INNER: the
-  positions in what is there."
+  "The variables that FORM binds at POSITION in it, by its text. INNER has the positions within the
+  element there."
   (let ((second (second form)))
     (labels ((operator-p (names) (named-p (first form) names))
              (behind (at names) (and (> position at) names))
@@ -94,7 +95,7 @@
             ((operator-p '("LOOP")) (names-of-loop form))))))
 
 (defun names-in-scope (frame &optional (around (forms-around frame)))
-  "The variables in whose scope FRAME is, as its text has them. AROUND: the FORMS-AROUND it."
+  "The variables in whose scope FRAME is, by its text. AROUND are the FORMS-AROUND it."
   (when (form-frame-p frame) (return-from names-in-scope '()))
   (let ((names '()) (functions 0))
     (loop for ((form . position) . inner) on around
@@ -153,7 +154,7 @@
                         form)))
 
 (defun names-bound-within (form)
-  "The variables that known operators bind in FORM, as its text has them."
+  "The variables that known operators bind in FORM, by its text."
   (let ((names '()))
     (call-with-parts (lambda (part)
                        (when (and (consp part) (proper-list-p part))
@@ -166,9 +167,9 @@
     names))
 
 (defun unbound-variables (frame)
-  "The symbols of the variables that the compiler has named for the function of FRAME, and in whose
-  scope FRAME is not: it has not begun, or has ended, or is that of a local function. Only those of
-  which the text shows it."
+  "The symbols of the variables that the compiler has named for the function of FRAME, but in whose
+  scope FRAME is not: the scope has not begun, has ended, or is in a local function. Includes only
+  variables for which the text shows this."
   (handler-case
       (let* ((candidates (unkept-variables frame))
              (around (and candidates (forms-around frame)))
@@ -210,7 +211,7 @@
 
 (defun unkept-variables (frame)
   "The symbols of the variables of FRAME that the compiler has named and whose values it has not
-  kept. SBCL takes such a name in code for another variable."
+  kept. In code, SBCL treats such a name as another variable."
   (handler-case
       (let* ((variables (variables-of-frame frame))
              (kept (loop for variable in variables

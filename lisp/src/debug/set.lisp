@@ -1,4 +1,4 @@
-;;;; Setting: a variable of a frame, a part of a value.
+;;;; The setting of a frame's variable, and of a part of a value.
 
 (in-package :consort)
 
