@@ -6,7 +6,8 @@
 (define-condition request-error (error)
   ((kind :initarg :kind :reader request-error-kind)
    (message :initarg :message :reader request-error-message))
-  (:documentation "The request cannot be served; KIND is an `error.kind` of docs/wire.md.")
+  (:documentation "Signalled when the request cannot be served. KIND is an `error.kind` of
+  docs/wire.md.")
   (:report (lambda (condition stream) (write-string (request-error-message condition) stream))))
 
 (defun refuse (kind control &rest arguments)
@@ -16,8 +17,8 @@
 ;;; Parameters
 
 (defun param (params name type &key (default nil default-p))
-  "The value of NAME in PARAMS, an object. It must be of TYPE, or absent when there is a DEFAULT.
-  Booleans come as T and NIL."
+  "The value of NAME in PARAMS, an object. It must be of TYPE, or may be absent if there is a
+  DEFAULT. Booleans are returned as T and NIL."
   (let ((value (field params name)))
     (cond ((null value)
            (if default-p default (refuse "bad-params" "The parameter ~S is missing" name)))
@@ -40,24 +41,24 @@
   image is built.")
 
 (defmacro define-operation (name where (id params) &body body)
-  "Defines the operation NAME. ID is that of the request, PARAMS its object. BODY returns the
-  result. WHERE is its thread:
-  :dispatcher  the dispatcher; NIL as the result when another thread will answer;
-  :query       a thread that queries share; BODY runs no user code and cannot be interrupted;
-  :helper      as :query, and the locks that listing packages takes are not waited for;
-  :thread      a thread of its own; BODY sees to what an interruption does;
-  :interruptible  a thread of its own, in which BODY is left when the request is interrupted."
+  "Defines the operation NAME. ID is that of the request, and PARAMS is its object. BODY returns the
+  result. WHERE specifies the thread:
+  - :DISPATCHER: the dispatcher; BODY returns NIL if another thread will answer.
+  - :QUERY: a thread that queries share; BODY runs no user code and cannot be interrupted.
+  - :HELPER: as :QUERY, but it does not wait for the locks that listing packages takes.
+  - :THREAD: a thread of its own; BODY determines the effect of an interruption.
+  - :INTERRUPTIBLE: a thread of its own, in which BODY is left when the request is interrupted."
   (let ((documentation (when (stringp (first body)) (list (pop body)))))
     `(setf (gethash ,name *operations*)
            (make-operation ,name ,where (lambda (,id ,params) ,@documentation (declare (ignorable ,id ,params)) ,@body)))))
 
 (defun call-answering (id answer answer-error function &aux (answer-error (coerce answer-error 'function)))
-  "Calls FUNCTION, and ANSWER with the request ID and what it returns, unless that is NIL. An error
-  goes to ANSWER-ERROR."
+  "Calls FUNCTION. If its result is not NIL, calls ANSWER with the answer to the request ID. If
+  there is an error, calls ANSWER-ERROR."
   (block answering
     (handler-bind ((serious-condition
                      (lambda (condition)
-                       (unless (in-user-code-p) ; what user code signals is its own affair
+                       (unless (in-user-code-p) ; user code may signal any condition
                          (return-from answering
                            (multiple-value-call answer-error id (error-answer condition)))))))
       (let ((result (funcall function)))
@@ -65,14 +66,14 @@
           (funcall answer (object "id" id "result" result)))))))
 
 (defun error-answer (condition)
-  "Kind and message of the answer when CONDITION ended a request."
+  "Two values: the kind and message of the answer to a request that CONDITION ended."
   (if (typep condition 'request-error)
       (values (request-error-kind condition) (request-error-message condition))
       (values "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition)))))
 
 (defun call-sending (id note function)
-  "CALL-ANSWERING, with the answer sent to the host. NOTE is called when it was sent: nobody ends
-  this thread in between."
+  "Like CALL-ANSWERING, with the answer sent to the host. NOTE is called after the answer was sent.
+  The thread cannot be ended in between."
   (flet ((noting (answer)
            (lambda (&rest arguments)
              (without-interrupts
@@ -81,7 +82,7 @@
     (call-answering id (noting #'send-frame) (noting #'send-error) function)))
 
 (defun answer-at-once (id operation params)
-  "Answers a request in this thread, also when somebody ends the thread."
+  "Answers a request in this thread, even if something ends the thread."
   (let ((ended t))
     (unwind-protect
          (progn
@@ -91,8 +92,8 @@
         (send-error id "internal" "The thread that worked on this was ended")))))
 
 (defun answer-query (id operation params)
-  "Answers a query, or says who holds the lock that it needs. A query cannot be interrupted, so it
-  must not wait for ever."
+  "Answers a query, or names the holder of the lock that it needs. A query cannot be interrupted, so
+  it must not wait without limit."
   (handler-case (await-package-locks)
     (request-error (refusal)
       (send-error id (request-error-kind refusal) (request-error-message refusal))
@@ -108,18 +109,18 @@
   (flet ((result () (funcall (operation-function operation) id params)))
     (if (eq (operation-where operation) :interruptible) (call-interruptible #'result) (result))))
 
-(defvar *asks* nil "In the dispatcher: the field `input` of the request, which says whom it may ask
-  for input, or NIL.")
+(defvar *asks* nil "In the dispatcher: the field `input` of the request, which names the client that
+  may be asked for input, or NIL.")
 
 (defun report-busy (id obstacle)
-  "Answers the request ID, for which no thread can be made because of OBSTACLE. Called in the thread
-  that makes threads, which may wait for the host."
+  "Answers the request ID, for which no thread can be made because of OBSTACLE. Must be called in
+  the thread that makes threads, which may wait for the host."
   (send-error id "busy" (format nil "No work can begin now: ~A. If that thread does not finish, interrupt what it runs, end it, or restart the image."
                                 obstacle)))
 
 (defun start-answering (id operation params)
-  "Starts a thread that answers a request. From now on the request can be interrupted. When somebody
-  keeps threads from being made, the answer says who."
+  "Starts a thread that answers a request. From now on the request can be interrupted. If something
+  prevents the creation of threads, the answer says so."
   (let ((evaluation (make-evaluation id nil)))
     (setf (evaluation-asks evaluation) *asks*)
     (with-lock (*running-lock*)
@@ -161,7 +162,7 @@
       (post-error :null "internal" (concatenate 'string (condition-type condition) ": " (condition-message condition))))))
 
 (defun serve (fd)
-  "Reads requests until the link ends; then leaves, whatever else runs."
+  "Reads requests until the link ends. Then the process ends, whatever else runs."
   (let ((reader (make-line-reader fd)))
     (loop
       (multiple-value-bind (octets start end) (next-line reader)
@@ -172,20 +173,23 @@
 
 ;;; The start
 
-(define-global *image-id* "" "The image's own name, new at each start.")
+(define-global *image-id* "The id of this image, new at each
+  start." "The image's own name, new at each start.")
 
 (defun image-id ()
-  "Returns the id of this image, new at each start: the same over all front ends is the same image."
+  "Returns the id of this image, new at each start. Front ends that see the same id share one
+  image."
   *image-id*)
-(define-global *started* 0 "When this image began to serve, in units of GET-INTERNAL-REAL-TIME.")
+(define-global *started* 0 "The time when this image began to serve, in units of
+  GET-INTERNAL-REAL-TIME.")
 (define-global *features-of-image* '() "The features that DEFINE-FEATURE collected, newest first.")
 
 (defmacro define-feature (name () &body body)
-  "Tells the host the value of BODY as feature NAME (docs/wire.md, `ready`), a JSON value."
+  "Reports the value of BODY to the host as the feature NAME (docs/wire.md, `ready`), a JSON value."
   `(push (cons ,name (lambda () ,@body)) *features-of-image*))
 
 (defun image-features ()
-  "The JSON of the features; one that fails is false."
+  "The JSON of the features. A feature that fails has a default that means absent."
   (flet ((value (name default)
            (let ((probe (cdr (assoc name *features-of-image* :test #'string=))))
              (if probe
@@ -205,8 +209,8 @@
     (with-standard-io-syntax (format nil "~(~{~2,'0X~}~)" (coerce octets 'list)))))
 
 (defun take-link ()
-  "The descriptor that CONSORT_FD names. It is not handed on to programs that the image runs, nor is
-  the variable."
+  "The descriptor that CONSORT_FD names. Programs that the image runs inherit neither the descriptor
+  nor the variable."
   (let* ((text (sb-ext:posix-getenv "CONSORT_FD"))
          (fd (and text (ignore-errors (parse-integer text)))))
     (unless fd
@@ -221,7 +225,8 @@
     (sb-posix:unsetenv "CONSORT_FD")
     fd))
 
-(define-global *work-directory* nil "The host's own directory, removed with it; NIL when it named none.")
+(define-global *work-directory* nil "The host's own directory, which is removed with the host; NIL
+  if it named none.")
 
 (defun take-work-directory ()
   "Returns the value of CONSORT_WORK, and removes it from the environment of programs that the image
@@ -230,12 +235,13 @@
     (sb-posix:unsetenv "CONSORT_WORK")
     (and text (plusp (length text)) (string-right-trim "/" text))))
 
-(define-global *functions-replaced* nil "True once REPLACE-FUNCTIONS has run, here or before the core was saved.")
+(define-global *functions-replaced* nil "True once REPLACE-FUNCTIONS has run, here or before the
+  core was saved.")
 
 (defun replace-functions ()
-  "Has functions of SBCL call ours from now on. Part of the build of a core: the first encapsulation
-  of a function takes some ten milliseconds, and far longer on some machines
-  (sbcl/encapsulation.lisp)."
+  "Makes functions of SBCL call Consort's functions from now on. Part of the build of a core,
+  because the first encapsulation of a function takes some ten milliseconds, and far longer on some
+  machines (sbcl/encapsulation.lisp)."
   (unless *functions-replaced*
     (publish-what-is-loaded)
     (spare-files-of-debugging)
@@ -253,7 +259,7 @@
     (setf *functions-replaced* t)))
 
 (defun prepare-image ()
-  "Makes the global state what user code may expect, in threads of its own too."
+  "Sets the global state to what user code may expect, including code in threads of its own."
   (setf *package* (user-package))
   (let ((out (instance-of 'shared-output :kind 'stdout))
         (err (instance-of 'shared-output :kind 'stderr)))
@@ -266,7 +272,7 @@
           *debug-io* *null-io*
           sb-ext:*invoke-debugger-hook* 'evaluation-debugger
           sb-ext:*default-external-format* :utf-8))
-  ;; Finds this user's cache again, and sets UIOP's variables for the streams above.
+  ;; This finds the cache of this user, and sets UIOP's variables for the streams above.
   (uiop:call-image-restore-hook)
   (take-image-settings)
   (replace-functions)
@@ -279,20 +285,20 @@
   (note-locks-of-process))
 
 (defun rehearse (texts &rest keys)
-  "Evaluates each of TEXTS with the settings of a new session and writes its outcome as JSON, for
-  what SBCL makes on the way. KEYS are EVALUATE's."
+  "Evaluates each of TEXTS with the settings of a new session and writes its outcome as JSON, so
+  that SBCL already makes what it makes at the first use. KEYS are EVALUATE's."
   (dolist (text texts)
     (let ((*user-settings* (copy-of-settings)))
       (json-line (apply #'evaluate (make-evaluation 0 "rehearsal") text :package (user-package) keys)))))
 
 (defun rehearse-evaluation ()
-  "Evaluates a value and an error. SBCL finds out again what it forgot about generic functions when
-  the core was saved. That takes the compiler's lock, which user code may hold from the first
+  "Evaluates a value and an error. SBCL computes again what it discarded about generic functions
+  when the core was saved. That takes the compiler's lock, which user code may hold from the first
   evaluation on."
   (rehearse '("1" "(error \"rehearsal\")")))
 
 (defun main ()
-  "Serves the host over CONSORT_FD until it closes the link. Never returns."
+  "Serves the host over CONSORT_FD until the host closes the link. Never returns."
   (look-up-foreign-addresses)
   (setf *link* (take-link)
         *work-directory* (take-work-directory)
@@ -303,6 +309,6 @@
   (send-event "ready" "protocol" +protocol+ "pid" (sb-posix:getpid) "image" *image-id* "lisp" (lisp-version)
                       "features" (image-features))
   (start-thread "consort starter" #'start-all)
-  (start-helper) ; for when none can be made
+  (start-helper) ; for when no thread can be made
   (start-thread "consort poster" #'post-all)
   (with-own-settings () (serve *link*)))

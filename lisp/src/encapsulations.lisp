@@ -1,18 +1,19 @@
 ;;;; Encapsulations that the user's code makes of functions of the system (SB-INT:ENCAPSULATE,
-;;;; TRACE). They hold for the user's code and not for the work of Consort, which reads, compiles,
-;;;; evaluates and prints for every session. One that an evaluation makes holds in its session
-;;;; alone; one of a loaded file, and a traced function, in all of the user's code.
+;;;; TRACE). They apply to the user's code and not to the work of Consort, which reads, compiles,
+;;;; evaluates and prints for every session. One that an evaluation makes applies only in its
+;;;; session. One of a loaded file, and a trace, apply in all of the user's code.
 
 (in-package :consort)
 
 (defun named-as-own-p (thread)
-  "Returns true if THREAD has a name as Consort gives its threads: also where it begins and ends,
-  outside of its bindings."
+  "Returns true if THREAD has a name as Consort gives its threads. This also works where the thread
+  begins and ends, outside its bindings."
   (let ((name (sb-thread:thread-name thread)))
     (and (stringp name) (eql 0 (search "consort " name)))))
 
 (defun holds-for-users-code-p (session)
-  "Returns true if an encapsulation that SESSION made, NIL for all, holds for the caller."
+  "Returns true if an encapsulation that SESSION made applies to the caller. SESSION is NIL for one
+  that applies in all sessions."
   (and *users-code*
        ;; The functions that are called here may be encapsulated too.
        (let ((*users-code* nil) (evaluation *evaluation*))
@@ -21,7 +22,7 @@
              (not (or *own-thread* (sb-thread:main-thread-p) (named-as-own-p sb-thread:*current-thread*)))))))
 
 (defun function-of-system-p (name)
-  "Returns true if NAME is a function that came with the system, and none of Consort's."
+  "Returns true if NAME is a function that came with the system and is none of Consort's."
   (let ((symbol (if (consp name) (second name) name)))
     (and (symbolp symbol)
          (fboundp name)
@@ -30,30 +31,31 @@
 
 (defun synchronizes-p (name)
   "Returns true if NAME is a function of mutexes, semaphores or condition variables. The runtime
-  calls them in all threads, with its locks held."
+  calls these in all threads, with its locks held."
   (and (symbolp name)
        (eq (symbol-package name) (load-time-value (find-package "SB-THREAD")))
        (some (lambda (word) (search word (symbol-name name))) '("MUTEX" "SEMAPHORE" "LOCK" "CONDITION" "WAITQUEUE" "FUTEX"))))
 
 (defun encapsulating-session (type)
-  "The session in which an encapsulation of TYPE holds that is made now; NIL for all."
+  "The session in which an encapsulation of TYPE that is made now applies; NIL for all sessions."
   (and (not (eq type 'trace))
        (null *load-truename*)
        *evaluation*
        (or (evaluation-session *evaluation*) (evaluation-starter *evaluation*))))
 
 (defun warn-of-encapsulation (name session)
-  "Warns that the encapsulation of NAME, which SESSION makes, does not hold for Consort."
+  "Warns that the encapsulation of NAME, which SESSION makes, does not apply to Consort."
   (warn "The encapsulation of ~S applies only to the code of this session: Consort and other sessions bypass it." name)
   session)
 
 (defun installed-by-user-p (function)
-  "Returns true if the user's code, which may be a macro or what the reader calls, installs FUNCTION."
+  "Returns true if the user's code, which may be a macro or a function that the reader calls,
+  installs FUNCTION."
   (and *serves-host* (or *users-code* (in-user-code-p)) (functionp function) (not (part-of-core-p function))))
 
 (defun limit-encapsulations ()
-  "From now on, what the user's code encapsulates of the system's holds for the user's code. The
-  compiler, when it is called to evaluate, is Consort's."
+  "From now on, encapsulations that the user's code makes of the system's functions apply only to
+  the user's code. The compiler, when it is called to evaluate, counts as Consort's."
   (when (internal-p 'encapsulate-name)
     (encapsulate encapsulate-name 'consort
                  (lambda (encapsulate name type function &rest more)

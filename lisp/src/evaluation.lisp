@@ -1,9 +1,9 @@
-;;;; Evaluations: user code in a thread of ours, captured, watched and stopped.
+;;;; Evaluations: user code in a thread of Consort's, captured, watched and stopped.
 
 (in-package :consort)
 
 (defstruct (evaluation (:constructor make-evaluation (id session)))
-  "User code that runs for request ID in SESSION."
+  "User code that runs for the request ID in SESSION."
   (id nil :read-only t)
   (session nil :type (or null string) :read-only t)
   ;; The thread in which the code runs; NIL before it does.
@@ -29,7 +29,7 @@
   (stop nil)
   ;; The restart that ends the evaluation.
   (abort nil)
-  ;; The timer of the evaluation's time.
+  ;; The timer of the evaluation's time limit.
   (deadline nil)
   ;; The step that the code is in (debug/steps.lisp).
   (stepper nil)
@@ -45,25 +45,27 @@
   (threads nil)
   ;; The way in which an error that ends such a thread is frozen, or NIL.
   (freeze-threads nil)
-  ;; In the evaluation of such a thread, the name of the session whose code started it all
-  ;; (debug/threads.lisp).
+  ;; In the evaluation of such a thread, the name of the session whose code started the first of
+  ;; these threads (debug/threads.lisp).
   (starter nil :type (or null string)))
 
 (defvar *evaluation* nil "The evaluation that this thread runs.")
-(define-global *attempt* nil "In a process that tries something at a frozen failure: the request (debug/attempt.lisp).")
+(define-global *attempt* nil "In a process that tries code at a frozen failure: the request
+  (debug/attempt.lisp).")
 (defvar *user-settings* nil "The SETTINGS of the user code that this thread runs.")
 
-(define-global *running* '() "The evaluations that run. The list is replaced under its lock, never changed, so reading needs none.")
+(define-global *running* '() "The evaluations that run. The list is replaced under its lock, never
+  changed, so that reading needs no lock.")
 (define-global *running-lock* (sb-thread:make-mutex :name "consort running")
   "Held while *RUNNING* is replaced.")
 
 (define-global *world* (list 0)
-  "Counts what may have changed the image: user code that began and that ended, and collections,
-  after which finalizers and hooks run. A cons of the number.")
+  "A list of a number that counts the events that may have changed the image: the beginnings and
+  ends of user code, and collections, after which finalizers and hooks run.")
 
 (defun world-changed ()
-  "Notes that the image may have changed. Evaluations call this for user code; everything else that
-  changes the image must call it too."
+  "Notes that the image may have changed. Evaluations call this for user code. All other code that
+  changes the image must also call it."
   (sb-ext:atomic-incf (car *world*)))
 
 (defun in-user-code-p ()
@@ -72,7 +74,7 @@
     (and evaluation (eq (evaluation-state evaluation) :running))))
 
 (defun sole-capture (kind)
-  "The capture, STDOUT or STDERR, of the one evaluation that runs; NIL when none or several do."
+  "The capture, STDOUT or STDERR, of the only evaluation that runs; NIL if none or several run."
   (let ((running *running*))
     (when (and running (null (rest running)))
       (let ((evaluation (first running)))
@@ -81,14 +83,15 @@
           (stderr (evaluation-stderr evaluation)))))))
 
 (defun stop-here (evaluation)
-  "Leaves EVALUATION, if this thread is in it: no condition is signalled, so none can be swallowed."
+  "Leaves EVALUATION if this thread is in it. No condition is signalled, so that no handler can
+  decline to leave."
   (when (and (eq (evaluation-state evaluation) :running)
              (eq (evaluation-thread evaluation) sb-thread:*current-thread*))
     (throw evaluation :stopped)))
 
 (defun interrupt-evaluation (evaluation reason)
-  "Asks the thread of EVALUATION to leave it, for REASON; when it does not run yet, it will see so.
-  Takes no lock under which anything is allocated while interrupts may come, and waits for
+  "Requests the thread of EVALUATION to leave it, for REASON. If it does not run yet, it will find
+  the reason. Takes no lock under which memory is allocated while interrupts may come, and waits for
   nothing."
   (unless (eq (evaluation-state evaluation) :ended)
     (unless (evaluation-reason evaluation)
@@ -100,23 +103,23 @@
         (unless (let ((before (evaluation-interruption evaluation))) (and before (interruption-under-way-p before)))
           (setf (evaluation-interruption evaluation)
                 (interrupt-outside-foreign-code thread (lambda () (stop-here evaluation))))))
-      (when stop ; where interruptions wait
+      (when stop ; a stop defers interruptions
         (wake-stop stop))
-      (when question ; where they may be off
+      (when question ; interruptions may be off there
         (wake-question question)))))
 
 (defun stop-evaluation (evaluation reason)
-  "Stops EVALUATION, for REASON. Clean-up forms that go on for half a second are stopped too."
+  "Stops EVALUATION, for REASON. Clean-up forms that run for half a second are stopped too."
   (interrupt-evaluation evaluation reason)
   (unless (eq (evaluation-state evaluation) :ended)
     (schedule *deadlines* 0.5d0 (lambda () (stop-evaluation evaluation reason)))))
 
-(defconstant +warnings-limit+ 200 "Warnings that an evaluation reports.")
+(defconstant +warnings-limit+ 200 "The maximum number of warnings that an evaluation reports.")
 
 (defun note-warning (warning)
   "Records and muffles WARNING, unless it was only signalled, or the user has muffled its type.
-  While a file is compiled it is not muffled: COMPILE-FILE would not count it, and return that all
-  went well."
+  While a file is compiled it is not muffled: COMPILE-FILE would not count it, and would return
+  success."
   (let ((restart (find-restart 'muffle-warning warning))
         (evaluation *evaluation*))
     (when (and restart evaluation (not (typep warning sb-ext:*muffled-warnings*)))
@@ -127,19 +130,20 @@
       (unless *compile-file-truename*
         (invoke-restart restart)))))
 
-(defvar *code-stream* nil "The stream that the code of an evaluation is read from, while a form is read from it.")
+(defvar *code-stream* nil "The stream from which the code of an evaluation is read, while a form is
+  read from it.")
 
 (defun unread-code-p (condition)
-  "Returns true if CONDITION says that the code of the evaluation cannot be read."
+  "Returns true if CONDITION means that the code of the evaluation cannot be read."
   (and *code-stream*
        (typep condition 'stream-error)
        (eq *code-stream* (ignore-errors (stream-error-stream condition)))))
 
 (defun note-error (evaluation condition)
-  "Remembers CONDITION as the error that ends EVALUATION. When the stack is full it is printed
-  later, when there is room again; when the heap is, now, since only now it knows its sizes, but
-  briefly."
-  (unless (evaluation-error evaluation) ; an error of remembering the first
+  "Records CONDITION as the error that ends EVALUATION. If the stack is full, the condition is
+  printed later, when there is room again. If the heap is full, it is printed now, but briefly,
+  since it knows its sizes only now."
+  (unless (evaluation-error evaluation) ; a second one would be an error of recording the first
     (when (typep condition 'storage-condition)
       (setf (evaluation-error evaluation) (cons condition (current-frame-names))))
     (unless (typep condition stack-exhausted)
@@ -149,7 +153,7 @@
                          (list "unread" (or (ignore-errors (file-position *code-stream*)) 0))))))))
 
 (defun user-debugger-hook (condition)
-  "Gives the user's own *DEBUGGER-HOOK* its chance, as the debugger would."
+  "Calls the user's own *DEBUGGER-HOOK*, if there is one, as the debugger would."
   (let ((hook *debugger-hook*))
     (when hook
       (let ((*debugger-hook* nil)
@@ -162,9 +166,9 @@
   (eq (evaluation-debug evaluation) t))
 
 (defun evaluation-debugger (condition hook)
-  "Called instead of the debugger. Stops if the evaluation is to; else freezes the failure if it is
-  to, reports CONDITION and leaves the evaluation; or, in a thread that programs started, freezes
-  and reports it and ends the thread."
+  "Called instead of the debugger. Stops if the evaluation is to stop. Otherwise freezes the failure
+  if that was requested, reports CONDITION and leaves the evaluation. In a thread that programs
+  started, freezes and reports the failure and ends the thread."
   (declare (ignore hook))
   (let* ((*users-code* nil)
          (evaluation *evaluation*)
@@ -187,8 +191,8 @@
     (throw evaluation :error)))
 
 (defun report-thread-error (condition frozen)
-  "Tells the host of CONDITION, which ends this thread. FROZEN is the JSON of its frozen failure, or
-  NIL."
+  "Reports CONDITION, which ends this thread, to the host. FROZEN is the JSON of its frozen failure,
+  or NIL."
   (handler-case
       (send-event "thread-error" "thread" (thread-title sb-thread:*current-thread*)
                                  "frozen" (or-null frozen)
@@ -205,7 +209,7 @@
 
 (defun refuse-exit (name &rest arguments)
   "Refuses a call of NAME, a function that ends the process. A process that the user's code has
-  forked ends, but saves no core: it has none of the threads that it knows of."
+  forked ends, but saves no core, because the image's other threads do not exist in it."
   (leave-if-forked (cond ((eq name 'sb-ext:save-lisp-and-die) 70)
                          ((find-if #'integerp arguments)) ; the code, whatever its keyword
                          (t 0)))
@@ -236,13 +240,14 @@
      ,@body))
 
 (defun call-user-code (function)
-  "Calls FUNCTION as user code is called: its name marks where the user's frames end."
+  "Calls FUNCTION as user code is called. The name of this function marks where the user's frames
+  end."
   (multiple-value-prog1 (let ((*users-code* t)) (funcall (the function function)))
     (touch-frame)))
 
 (defun call-keeping-signal-mask (function)
-  "Calls FUNCTION, and gives this thread the signal mask back that it had: with the collector's
-  signal blocked, every thread would wait for this one at the next collection."
+  "Calls FUNCTION, and restores this thread's signal mask afterwards. If the collector's signal
+  stayed blocked, every thread would wait for this one at the next collection."
   (declare (function function))
   #+linux
   (let ((mask (make-array 16 :element-type '(unsigned-byte 64) :initial-element 0))) ; a sigset_t
@@ -265,8 +270,8 @@
   nil)
 
 (defun begin-evaluation (evaluation stream timeout)
-  "Puts EVALUATION among those that run. STREAM: send its output as events. TIMEOUT in seconds, NIL
-  for none."
+  "Adds EVALUATION to those that run. If STREAM, its output is sent as events. TIMEOUT is in
+  seconds, or NIL for no limit."
   (flet ((sink (name)
            (let ((id (evaluation-id evaluation)))
              (lambda (text) (send-event "output" "id" id "stream" name "text" text)))))
@@ -281,19 +286,19 @@
     (set-deadline evaluation timeout)))
 
 (defun set-deadline (evaluation seconds)
-  "Has EVALUATION stopped when it has run for SECONDS more."
+  "Makes EVALUATION stop when it has run for SECONDS more."
   (setf (evaluation-deadline evaluation)
         (schedule *deadlines* seconds (lambda () (stop-evaluation evaluation :timeout)))))
 
 (defun warn-of-restored (evaluation control names)
-  "Adds a warning to EVALUATION that changes of NAMES were taken back, if there are any."
+  "Adds a warning to EVALUATION that changes of NAMES were reverted, if there are any NAMES."
   (when names
     (incf (evaluation-warnings-count evaluation))
     (push (object "type" "WARNING" "message" (with-terse-printing () (let ((*print-length* 20)) (format nil control names))))
           (evaluation-warnings evaluation))))
 
 (defun take-back-redefinitions (evaluation)
-  "Restores the definitions that every session uses and EVALUATION changed, with warnings."
+  "Restores those definitions that every session uses and that EVALUATION changed, with warnings."
   (warn-of-restored evaluation "The redefinition of ~{~A~^, ~} was taken back: every session of the image uses the standard's operators and classes. ~
                                 Shadow the symbol in a package of your own instead."
                     (append (restore-classes) (restore-operators)))
@@ -302,9 +307,10 @@
                     (restore-shared-methods)))
 
 (define-global *asdf-actions* (list 0)
-  "Counts what may have loaded a system, or made one the workspace's (ops/load-system.lisp). A cons
-  of the number.")
-(define-global *asdf-actions-seen* 0 "The number when an evaluation was last warned of foreign systems.")
+  "A list of a number that counts the actions that may have loaded a system, or may have made one a
+  system of the workspace (ops/load-system.lisp).")
+(define-global *asdf-actions-seen* 0 "The number when an evaluation was last warned of foreign
+  systems.")
 
 (declaim (ftype function foreign-system-warnings))
 
@@ -331,17 +337,18 @@
   (end-capture (evaluation-stderr evaluation)))
 
 (defun call-with-user-settings (package function)
-  "Calls FUNCTION with *USER-SETTINGS* in force and, unless it is NIL, PACKAGE as the current
-  package, which the settings do not keep."
+  "Calls FUNCTION with *USER-SETTINGS* in force. PACKAGE, unless it is NIL, is the current package,
+  which is not part of the settings."
   (call-with-settings *user-settings*
                       (if package
                           (lambda () (let ((*package* package)) (funcall function)))
                           function)))
 
 (defun call-evaluating (function evaluation &key stream timeout package)
-  "Calls FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. Returns how it ended,
-  :OK, :ERROR, :STOPPED, or :ABORTED by the ABORT restart, and, when it returned, its value. No
-  other exit passes this call, except the end of the thread. PACKAGE as in CALL-WITH-USER-SETTINGS."
+  "Calls FUNCTION, which runs user code, as EVALUATION, with *USER-SETTINGS*. Returns how it ended
+  and, if it returned, its value. It ends with :OK, :ERROR, :STOPPED, or :ABORTED for the ABORT
+  restart. Only the end of the thread leaves this call in another way. PACKAGE is as in
+  CALL-WITH-USER-SETTINGS."
   (begin-evaluation evaluation stream timeout)
   (let ((*evaluation* evaluation)
         (value nil))
@@ -382,11 +389,11 @@
 ;;; Outcomes
 
 (defun characters-written (evaluation)
-  "How many characters EVALUATION has written, for OUTPUT-FIELDS."
+  "The numbers of characters that EVALUATION has written, for OUTPUT-FIELDS."
   (list (capture-total (evaluation-stdout evaluation)) (capture-total (evaluation-stderr evaluation))))
 
 (defun output-fields (evaluation written)
-  "The JSON fields of what EVALUATION has printed after WRITTEN."
+  "The JSON fields of the output that EVALUATION has printed after WRITTEN."
   (list "stdout" (captured-since (evaluation-stdout evaluation) (first written))
         "stderr" (captured-since (evaluation-stderr evaluation) (second written))))
 
@@ -394,7 +401,7 @@
   (with-standard-io-syntax (format nil "~,1,,,'0F s" seconds)))
 
 (defun stop-facts (evaluation timeout)
-  "Status and error of an evaluation that was stopped."
+  "The status and error of an evaluation that was stopped."
   (ecase (evaluation-reason evaluation)
     (:timeout
      (values "timeout"
@@ -406,7 +413,7 @@
      (values "error" (heap-error (evaluation-usage evaluation))))))
 
 (defun outcome (evaluation how &key values timing package timeout)
-  "The JSON of EvalOutcome, as an object that more fields may be added to."
+  "The JSON of EvalOutcome, as an object to which more fields may be added."
   (multiple-value-bind (status error)
       (ecase how
         (:ok (values "ok" nil))
@@ -434,33 +441,35 @@
         (append warnings (list (object "type" "WARNING" "message" (format nil "~D more warnings were left out" more))))
         warnings)))
 
-;;; Little heap left. When a collection finds no room to copy to, the process dies; so evaluations
-;;; are stopped before.
+;;; Little free heap. When a collection finds no room to copy to, the process dies, so evaluations
+;;; are stopped before that.
 
 (defun heap-nearly-full-p ()
-  "Returns true if a collection may soon fail: three quarters are in use, or what may have to be
-  copied at the next is more than what is free."
+  "Returns true if a collection may soon fail: three quarters of the heap are in use, or the next
+  collection may have to copy more than is free."
   (let* ((size (sb-ext:dynamic-space-size))
          (usage (dynamic-usage)))
     (declare (type (unsigned-byte 62) size usage))
     (or (> (* 4 usage) (* 3 size))
         (and (> (* 3 usage) size)
-             ;; Until the next collection BYTES-CONSED-BETWEEN-GCS are allocated: room for these,
-             ;; for their copies, and as much a third time for what is wasted.
+             ;; Until the next collection BYTES-CONSED-BETWEEN-GCS are allocated. Three times that
+             ;; is reserved: for these bytes, for their copies, and for waste.
              (> (+ (movable-bytes) (* 3 (sb-ext:bytes-consed-between-gcs))) (- size usage))))))
 
-(defvar *makes-room* nil "True while this thread collects to have room for a copy, which stops nothing.")
+(defvar *makes-room* nil "True while this thread collects to have room for a copy. Such a collection
+  stops nothing.")
 
 (defun guard-heap ()
-  "Called after each collection, in the thread that collected: stops evaluations when little heap is
-  left. Conses next to nothing, and takes no lock under which anything is allocated while interrupts
+  "Called after each collection, in the thread that collected. Stops evaluations when little heap is
+  free. Conses next to nothing, and takes no lock under which memory is allocated while interrupts
   may come."
   (world-changed)
   (handler-case
       (when (and *running* (not *in-copy*) (not *makes-room*) (heap-nearly-full-p))
         ;; Evaluations that wait allocate nothing.
         (let ((all (not (find-if-not #'evaluation-waiting-p *running*))))
-          ;; With interrupts off this thread leaves its own evaluation when all others are told.
+          ;; With interrupts off, this thread leaves its own evaluation only after all others are
+          ;; told.
           (dolist (evaluation *running*)
             (when (or all (not (evaluation-waiting-p evaluation)))
               (setf (evaluation-usage evaluation) (dynamic-usage))
@@ -469,8 +478,8 @@
     (serious-condition (condition) (report-own-error "Looking after the heap failed" condition))))
 
 (defun make-room-again (evaluation)
-  "Called when GUARD-HEAP has stopped EVALUATION. Collects the garbage that it left, for which there
-  is room just now, and tells the host."
+  "Called when GUARD-HEAP has stopped EVALUATION. Collects its garbage, for which there is still
+  room, and reports that to the host."
   (sb-ext:gc :gen 2)
   (send-event "heap" "usage" (evaluation-usage evaluation) "size" (sb-ext:dynamic-space-size) "stopped" (list (evaluation-id evaluation))))
 

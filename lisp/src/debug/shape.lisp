@@ -1,14 +1,15 @@
-;;;; The shape of a form in a text: its lists and where they are. Nothing is interned, no reader
-;;;; macro of the user's and no #. runs, so any file may be read so at any time. Only the syntax
-;;;; that the numbering of subforms depends on is told apart; any other object is read as its text.
+;;;; The shape of a form in a text: its lists and their places. Nothing is interned, and neither
+;;;; reader macros of the user's nor #. are run, so any file may be read at any time. Only the
+;;;; syntax on which the numbering of subforms depends is distinguished. Any other object is read as
+;;;; its text.
 
 (in-package :consort)
 
-(defconstant +shape-depth+ 500 "How deep lists may nest.")
-(defconstant +shape-length+ 200000 "Characters of a form that may be read.")
+(defconstant +shape-depth+ 500 "The maximum depth of lists.")
+(defconstant +shape-length+ 200000 "The maximum number of characters of a form that is read.")
 
 (define-condition no-shape (error) ()
-  (:documentation "The text has syntax that this reader does not know."))
+  (:documentation "Signalled for text with syntax that this reader does not know."))
 
 (defstruct (shape-input (:conc-name shape-) (:constructor make-shape-input (text at end)))
   "TEXT is read from AT to END. PLACES has (START . END) of each list that was read, by EQ."
@@ -22,7 +23,7 @@
     (and (< at (shape-end input)) (schar (shape-text input) at))))
 
 (defun skip-shape-comment (input)
-  "Passes a #| comment, whose first two characters are next."
+  "Skips a #| comment, whose first two characters are next."
   (let ((depth 0))
     (loop
       (let ((char (shape-peek input)) (next (shape-peek input 1)))
@@ -44,7 +45,7 @@
             (t (return))))))
 
 (defun skip-shape-quoted (input mark)
-  "Passes what ends with MARK, which is next."
+  "Skips a text that begins and ends with MARK. The first MARK is next."
   (incf (shape-at input))
   (loop
     (let ((char (or (shape-peek input) (error 'no-shape))))
@@ -52,7 +53,7 @@
       (when (char= char mark) (return)))))
 
 (defun read-shape-token (input)
-  "The text of the token that is next. A token of the name QUOTE is that symbol."
+  "The text of the token that is next; the symbol QUOTE for a token of that name."
   (let ((start (shape-at input)))
     (loop for char = (shape-peek input)
           while (and char (not (find char '(#\Space #\Newline #\Tab #\Return #\Page #\( #\) #\" #\' #\; #\` #\,))))
@@ -76,8 +77,8 @@
         (t (error 'no-shape))))
 
 (defun read-shape-sharp (input depth)
-  "Reads the object that the next # begins; second value: true if it is nothing, as #+ of a feature
-  that is not there."
+  "Reads the object that begins with the # that is next. Second value: true if there is no object,
+  as after #+ with a feature that is absent."
   (let ((start (shape-at input)))
     (incf (shape-at input))
     (loop while (and (shape-peek input) (digit-char-p (shape-peek input))) do (incf (shape-at input)))
@@ -100,7 +101,7 @@
           (t (error 'no-shape)))))))
 
 (defun read-shape (input depth)
-  "The shape of the object that is next; second value: whether there is none before a closing
+  "The shape of the object that is next. Second value: true if there is none before a closing
   parenthesis or the end."
   (when (> depth +shape-depth+) (error 'no-shape))
   (loop
@@ -130,7 +131,7 @@
           (t (return (read-shape-token input))))))))
 
 (defun read-shape-list (input depth)
-  "The rest of a list, whose parenthesis was passed."
+  "The rest of a list whose opening parenthesis was read."
   (let ((items '()))
     (loop
       (multiple-value-bind (shape none) (read-shape input depth)
@@ -158,9 +159,8 @@
     (values best (gethash best places))))
 
 (defun subform-span (text start number)
-  "The span, (START . END), in TEXT of the subform NUMBER of the form that begins at START or after
-  blanks behind it, as the compiler counts subforms, and the shape of it; NIL when that cannot be
-  told."
+  "The span (START . END) in TEXT, and the shape, of the subform NUMBER, as the compiler counts
+  subforms, of the form that begins at START or after white space there. NIL when that is unknown."
   (handler-case
       (let* ((input (make-shape-input (coerce text 'simple-string) start (min (length text) (+ start +shape-length+))))
              (shape (read-shape input 0))

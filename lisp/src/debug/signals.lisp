@@ -1,9 +1,10 @@
-;;;; Stops where a condition of a chosen type is signalled, before its handlers see it: what a
-;;;; debugger's exception filters ask for. Only evaluations that stop at errors make such stops.
+;;;; Stops where a condition of a chosen type is signalled, before its handlers are called, as a
+;;;; debugger's exception filters request. Only evaluations that stop at errors make such stops.
 
 (in-package :consort)
 
-(define-global *signals-watched* '() "(OWNER . TYPES) of each debugger that asks for any. Replaced under *PROBES-LOCK*.")
+(define-global *signals-watched* '() "A list of (OWNER . TYPES) for each debugger that requests such
+  stops. Replaced under *PROBES-LOCK*.")
 
 (defun watched-type (text)
   "The type that TEXT names, as people write it."
@@ -14,8 +15,8 @@
     type))
 
 (defun watch-signals (owner texts)
-  "Makes the types of TEXTS those at which OWNER asks for stops, in place of all earlier ones.
-  Returns a vector of the JSON of each."
+  "Makes the types that TEXTS name those at which OWNER requests stops, in place of all earlier
+  ones. Returns a vector with the JSON of each."
   (let* ((types '())
          (answers (map 'vector (lambda (text)
                                  (handler-case (progn (push (watched-type text) types)
@@ -28,14 +29,14 @@
     answers))
 
 (defun watched-p (condition)
-  "Returns true if a debugger asks for stops at CONDITION."
+  "Returns true if a debugger requests stops at CONDITION."
   (and (not (typep condition 'sb-ext:compiler-note))
        (loop for (nil . types) in *signals-watched*
                thereis (some (lambda (type) (ignore-errors (typep condition type))) types))))
 
 (defun stop-at-signal-p (condition)
-  "Stops if CONDITION, which is about to be signalled, is asked for. Returns NIL always, so that
-  nothing breaks: the type in *BREAK-ON-SIGNALS* calls it."
+  "Stops if a debugger requests stops at CONDITION, which is about to be signalled. Always returns
+  NIL, because *BREAK-ON-SIGNALS* calls it to decide whether to break."
   (let ((evaluation *evaluation*))
     (when (and evaluation (in-user-code-p) (not *in-copy*) (not *at-probe*) (stops-at-errors-p evaluation)
                (or (null *current-work*) (work-nests *current-work*))
@@ -46,9 +47,9 @@
   nil)
 
 (defun call-watching-signals (function)
-  "Calls FUNCTION, which evaluates, so that it stops at the conditions that are asked for. A value
-  that the code gives to *BREAK-ON-SIGNALS* stays; if the variable had a value before, there are no
-  such stops."
+  "Calls FUNCTION, which evaluates code, so that it stops at the conditions that debuggers request.
+  A value that the code assigns to *BREAK-ON-SIGNALS* is kept. If the variable has a value before,
+  there are no such stops."
   (if (or (null *signals-watched*) *break-on-signals*)
       (funcall (the function function))
       (let* ((ours '(satisfies stop-at-signal-p)) (after ours))

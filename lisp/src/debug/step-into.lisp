@@ -1,12 +1,12 @@
-;;;; Step into: the functions that a form is about to call get probes before the call, where their
-;;;; files still have the texts that they were loaded from.
+;;;; Step into: before a call, the functions that a form is about to call get probes, if their files
+;;;; still have the texts from which they were loaded.
 
 (in-package :consort)
 
 (defconstant +callees-limit+ 10 "The maximum number of definitions to which a step gives probes.")
 
 (defun callable-name-p (name)
-  "Returns true if NAME is of a function of the program's, and of no macro."
+  "Returns true if NAME is the name of a function of the program, and not of a macro."
   (let ((symbol (if (consp name) (second name) name)))
     (and symbol (symbolp symbol)
          (or (symbolp name) (and (eq (first name) 'setf) (null (cddr name))))
@@ -28,7 +28,7 @@
                                     collect (second argument)))))))
 
 (defun site-around (unit site)
-  "The site of UNIT that is next around SITE, or NIL."
+  "The innermost site of UNIT around SITE, or NIL."
   (let ((best nil))
     (loop for other across (unit-sites unit)
           when (and (<= (site-start other) (site-start site)) (>= (site-end other) (site-end site))
@@ -38,8 +38,8 @@
     best))
 
 (defun names-called-from (moment)
-  "The names of the functions that may be called next after MOMENT: by its form, or with the value
-  of that, by the form around it."
+  "The names of the functions that may be called next after MOMENT: by its form, or by the form
+  around that, which uses its value."
   (let* ((site (moment-site moment))
          (around (site-around (moment-unit moment) site)))
     (remove-duplicates (append (and (not (moment-after moment)) (names-called-by (site-form site)))
@@ -47,13 +47,14 @@
                        :test #'equal)))
 
 (defun definitions-called (name)
-  "Returns the functions behind NAME: itself, or the methods of a generic function."
+  "Returns a list of the function called NAME, or of the methods of a generic function of that
+  name."
   (let ((function (fdefinition name)))
     (if (typep function 'generic-function) (sb-mop:generic-function-methods function) (list function))))
 
 (defun probe-functions (names)
-  "Gives probes to the functions NAMES. Those that cannot have any are stepped over. Returns true if
-  there are any, and each of them has probes."
+  "Gives probes to the functions NAMES. A step does not enter those that can have none. Returns true
+  if there are functions, and all of them have probes."
   (let* ((*setting-breakpoints* t)
          (*for-agent* (and *evaluation* (session-of-agent-p (evaluation-session *evaluation*))))
          (definitions (mapcan (lambda (name) (copy-list (definitions-called name))) names))

@@ -1,8 +1,8 @@
 ;;;; (STEP FORM) in text that is evaluated for debugging: the evaluation stops in the function that
-;;;; FORM calls, or else at FORM, and goes on by the steps of any stop. While the text is evaluated,
-;;;; each call of STEP that is expanded becomes FORM with probes, whether the text has the call or a
-;;;; macro makes it. Any other STEP is SBCL's: code of files and of sessions that do not stop is
-;;;; compiled as ever.
+;;;; FORM calls, or otherwise at FORM, and continues by the same steps as from any stop. While the
+;;;; text is evaluated, each call of STEP that is expanded becomes FORM with probes, whether the
+;;;; text has the call or a macro makes it. Any other STEP is SBCL's: code of files, and of sessions
+;;;; that do not stop, is compiled as usual.
 
 (in-package :consort)
 
@@ -10,8 +10,8 @@
 (defvar *steps-stop* nil "The stop that this thread serves while it evaluates that form, or NIL.")
 
 (defun places-in-form (form known)
-  "(START . END) of each list in FORM in the text of KNOWN, which it was read from; NIL when that
-  text does not tell."
+  "(START . END) of each list in FORM in the text of KNOWN, from which FORM was read; NIL when the
+  text does not show the places."
   (handler-case
       (let* ((input (shape-input-of known))
              (top (read-shape input 0))
@@ -39,14 +39,14 @@
     places))
 
 (defun stepping (form unit known)
-  "The code for FORM, a call of STEP in the text of KNOWN or in what a macro made of it. UNIT is that
-  of the text's form. NIL where the text does not tell any place."
+  "The code for FORM, a call of STEP in the text of KNOWN or in a macro's expansion of it. UNIT is
+  that of the text's form. NIL if the text shows no place."
   (let* ((places (places-of-steps unit known))
          (stepped (second form))
          (place (cond ((probed-p stepped) stepped)
                       (t (find-if (lambda (list) (and (consp list) (gethash list places))) (list stepped form (unit-form unit)))))))
     (cond ((not (eq *current-stop* *steps-stop*))
-           ;; Code at a stop within that evaluation, whose text is not known.
+           ;; Code at a stop within that evaluation. Its text is not known.
            `(let ()
               (step-from-form ',stepped nil)
               (multiple-value-prog1 ,stepped (touch-frame))))
@@ -76,19 +76,19 @@
       (flet ((expand (form environment)
                (let ((*in-outer-hook* nil)) (funcall (the function expander) form environment))))
         (if (or *in-outer-hook* (eq *outer-hook* 'funcall)
-                ;; Ours have lists in them that are known by their identity.
+                ;; Consort's macro calls contain lists that are known by their identity.
                 (and (consp form) (member (car form) '(probe probe-at top-probe))))
             (expand form environment)
             (let ((*in-outer-hook* t)) (funcall *outer-hook* #'expand form environment))))))
 
 (defun leave-sbcls-stepper ()
-  "From now on, SBCL's STEP only evaluates its form, unless a program sets a hook of its own: SBCL's
-  stepper asks for commands at a terminal, and an evaluation has none."
+  "Makes SBCL's STEP only evaluate its form from now on, unless a program sets a hook of its own.
+  SBCL's stepper reads commands from a terminal, and an evaluation has none."
   (setf sb-ext:*stepper-hook* nil))
 
 (defun call-with-steps (function form known)
   "Calls FUNCTION, which evaluates FORM, read from the text of KNOWN, so that its calls of STEP
-  stop. A value that the code gives to *MACROEXPAND-HOOK* stays."
+  stop. A value that the code assigns to *MACROEXPAND-HOOK* is kept."
   (let ((unit (make-unit "" (live-package *package*) (evaluated-text known) form (make-hash-table :test #'eq)))
         (outer *macroexpand-hook*)
         (after 'expand-steps))
@@ -106,13 +106,13 @@
 (defun probe-functions-called-by (form)
   "Gives probes to the functions that FORM calls itself. Returns true if there are any, and each of
   them has probes."
-  ;; Whoever gives a function probes waits for the compiler's lock.
+  ;; A thread that gives probes to a function waits for the compiler's lock.
   (and (null (locks-held))
        (call-with-time-limit +stop-work-time+ (lambda () (probe-functions (names-called-by form))) (constantly nil))))
 
 (defun step-from-form (form place)
-  "Has this thread stop in one of the functions that FORM calls itself, if they can have probes,
-  else at the probe of PLACE before FORM. Does nothing in code that does not stop."
+  "Makes this thread stop in one of the functions that FORM calls itself, if they can have probes,
+  or otherwise at the probe of PLACE before FORM. Does nothing in code that does not stop."
   (let ((evaluation *evaluation*))
     (when (and evaluation (stops-at-errors-p evaluation) (in-user-code-p) (not *in-copy*) (not *at-probe*)
                (or (null *current-work*) (work-nests *current-work*)))

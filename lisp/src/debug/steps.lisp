@@ -1,12 +1,13 @@
-;;;; Steps: while an evaluation steps, every probe looks whether the step ends there.
+;;;; Steps: while an evaluation steps, every probe checks whether the step ends there.
 
 (in-package :consort)
 
 (defstruct (stepper (:constructor make-stepper (mode frame unit site within &optional passed)))
-  "A step of an evaluation that was at a probe of UNIT, at SITE, whose function's frame pointer was
-  FRAME; NIL when it was elsewhere. WITHIN: the stop that the stepping code serves, or NIL. ENTERED:
-  places of local functions that were called meanwhile, with the same frame. PASSED: a form at which
-  the step does not end when it comes there first, or NIL."
+  "A step of an evaluation that was at a probe of UNIT, at SITE. FRAME is the frame pointer of the
+  function there. These are NIL when the evaluation was elsewhere. WITHIN is the stop that the
+  stepping code serves, or NIL. ENTERED has the places of local functions that were called meanwhile
+  and have the same frame. PASSED is a form at which the step does not end when the program comes
+  there first, or NIL."
   (mode :into :type (member :into :over :out) :read-only t)
   (frame nil :type (or null (unsigned-byte 62)) :read-only t)
   (unit nil :read-only t)
@@ -30,50 +31,50 @@
     (when *stepping* (set-step-flags unit t))))
 
 (defun announce-step (evaluation)
-  "EVALUATION is about to step: units that nobody else uses stay in place from now on."
+  "Notes that EVALUATION is about to step. From now on, units that nothing else uses stay in place."
   (with-lock (*stepping-lock*)
     (setf *stepping* (adjoin evaluation *stepping* :test #'eq))))
 
 (defun forget-step (evaluation)
-  "Takes EVALUATION from those that step, or are about to."
+  "Removes EVALUATION from the evaluations that step, or are about to."
   (with-lock (*stepping-lock*)
     (setf *stepping* (remove evaluation *stepping* :test #'eq))
     (unless *stepping*
       (dolist (unit *units*) (set-step-flags unit nil)))))
 
 (defun end-step (evaluation)
-  "EVALUATION does not step any more, and is not about to. Returns true if it did, or was."
+  "Ends the step that EVALUATION makes or is about to make. Returns true if there was one."
   (when (or (shiftf (evaluation-stepper evaluation) nil)
             (member evaluation *stepping* :test #'eq))
     (forget-step evaluation)
     t))
 
 (defun end-step-within (stop)
-  "Ends a step that was begun in code which STOP serves, and which is over."
+  "Ends a step that was begun in code that STOP serves and that has ended."
   (let ((stepper (evaluation-stepper (stopped-evaluation stop))))
     (when (and stepper (eq (stepper-within stepper) stop))
       (end-step (stopped-evaluation stop)))))
 
 (defun begin-step (stop mode)
-  "Has the evaluation that waits in STOP stop again after a step, once it goes on. MODE is as in
+  "Makes the evaluation that waits in STOP stop again after a step, once it continues. MODE is as in
   STEPPER."
   (let ((moment (stopped-moment stop)))
     (begin-step-at (stopped-evaluation stop)
                    (make-stepper (if moment mode :into) (and moment (moment-frame moment)) (and moment (moment-unit moment)) (and moment (moment-site moment)) (stopped-parent stop)))))
 
 (defun begin-step-at (evaluation stepper)
-  "Has EVALUATION stop after the step STEPPER."
+  "Makes EVALUATION stop after the step STEPPER."
   (setf (evaluation-stepper evaluation) stepper)
   (with-lock (*stepping-lock*)
     (setf *stepping* (adjoin evaluation *stepping* :test #'eq))
     (dolist (unit *units*) (set-step-flags unit t))))
 
 (defun where-in-unit (stepper unit site after)
-  "Tells in which function the probe of UNIT at SITE, before or AFTER the form, is, as seen from
-  STEPPER, which was at a probe of UNIT with the same frame: :SAME for the function of that probe,
-  :CALLED for one that called it, NIL for another. The compiler merges a local function into the
-  only one that calls it, and both have one frame then. Such a caller is around it, or goes on after
-  the call; one that is called begins with a probe before a form."
+  "The function that contains the probe of UNIT at SITE, before or AFTER the form, relative to the
+  probe where STEPPER was, in the same unit and frame: :SAME for the same function, :CALLED for a
+  function that called it, NIL for another one. The compiler merges a local function into its only
+  caller, and then both have one frame. Such a caller contains the function, or continues after the
+  call. A function that is called begins with a probe before a form."
   (let ((now (function-around unit site)) (begun (function-around unit (stepper-site stepper))))
     (cond ((equal now begun) :same)
           ((or (null now) (and begun (<= (car now) (car begun)) (<= (cdr begun) (cdr now)))) :called)

@@ -11,15 +11,15 @@
 (defstruct (stop (:conc-name stopped-) (:constructor make-stop (id thread evaluation parent reason condition restarts frames more moment
                                                                &optional back
                                                                &aux (restart-names (mapcar #'restart-name restarts)))))
-  "A thread that waits in EVALUATION. PARENT is the stop around it on the same stack, BACK the
-  restart that goes back to it, or NIL. STATE is
-  :STARTING, :WAITING exactly while the thread waits and runs nothing of the user's, :BUSY while it
-  serves a request, :LEFT. FRAMES are the user's, innermost first; MORE: there were more. HOW is
-  what left it. READING is held by others while they read the stack. MOMENT tells of the probe that
-  it is at. DESCRIBING are the evaluations that describe values of it, each (EVALUATION . MUTEX),
-  the mutex being held as long; LEAVING is true once it is to be left. PACKAGE is the one that was
-  current. RESTARTS are on the thread's stack: no other thread may look into them, since the stop
-  may be left meanwhile. RESTART-NAMES are theirs."
+  "A thread that waits in EVALUATION. PARENT is the stop around it on the same stack. BACK is the
+  restart that goes back to that stop, or NIL. STATE is :STARTING; :WAITING exactly while the thread
+  waits and runs nothing of the user's; :BUSY while it serves a request; or :LEFT. FRAMES are the
+  user's, innermost first. MORE is true if there were more. HOW says how the stop was left. READING
+  is held by other threads while they read the stack. MOMENT describes the probe at which the thread
+  is. DESCRIBING has the evaluations that describe values of the stop, each (EVALUATION . MUTEX);
+  the mutex is held as long as that takes. LEAVING is true once the stop is to be left. PACKAGE is
+  the package that was current. RESTARTS are on the thread's stack: no other thread may access them,
+  since the stop may be left meanwhile. RESTART-NAMES are their names."
   (id 0 :type fixnum :read-only t)
   (thread nil :read-only t)
   (evaluation nil :read-only t)
@@ -46,11 +46,11 @@
 
 (defstruct (stop-work (:conc-name work-) (:constructor make-work (id function)))
   "The request ID to a stop. FUNCTION, called with this object in the stopped thread, answers by
-  ANSWER-WORK or ANSWER-WORK-ERROR. NESTS: an error in FUNCTION is a stop of its own. This object is
-  the tag of the THROW that ends it. LEAVES: the request was to leave the stop. BACK is the restart
-  by which code that nests goes back to the stop, or NIL. ENDED: the request is to end, and each
-  stop in FUNCTION goes back at once. BEGIN-TIME, if it is not NIL, is called after each such stop:
-  the request gets its time anew."
+  ANSWER-WORK or ANSWER-WORK-ERROR. If NESTS, an error in FUNCTION is a stop of its own. This object
+  is the tag of the THROW that ends the work. LEAVES is true if the request was to leave the stop.
+  BACK is the restart by which nested code goes back to the stop, or NIL. ENDED is true if the
+  request is to end; each stop in FUNCTION then goes back at once. BEGIN-TIME, if not NIL, is called
+  after each such stop and starts the request's time limit anew."
   (id nil :read-only t)
   (function nil :type function :read-only t)
   (answered nil)
@@ -62,18 +62,20 @@
 
 (defconstant +stops-limit+ 8 "The maximum number of stops of evaluations, and likewise of threads; a
   further error is reported.")
-(defconstant +stop-work-time+ 10 "Seconds that code for a stop may run when its request does not say.")
-(define-global *stops* '() "The stops that there are, newest first. The list is replaced under its lock, never changed.")
+(defconstant +stop-work-time+ 10 "The time in seconds that code for a stop may take if its request
+  does not specify one.")
+(define-global *stops* '() "The existing stops, newest first. The list is replaced under its lock,
+  never changed.")
 (define-global *stops-lock* (sb-thread:make-mutex :name "consort stops") "Held while *STOPS* is replaced.")
-(define-global *next-stop* (list 1) "A cons of the id that is given next; the first is 1.")
+(define-global *next-stop* (list 1) "A list of the id that is given next; the first is 1.")
 
 (defvar *current-stop* nil "The innermost stop of this thread.")
 (defvar *current-work* nil "The request that this thread serves in a stop.")
 (defvar *reading-code* nil "True while the code of a request to a stop is read: an error there is no stop of its own.")
 
 (defun thread-waiting-p (thread)
-  "Returns true if THREAD waits in a stop. Conses nothing and takes no lock: it is asked with the
-  world stopped."
+  "Returns true if THREAD waits in a stop. Conses nothing and takes no lock, because it is called
+  with the world stopped."
   (dolist (stop *stops* nil)
     (when (and (eq (stopped-thread stop) thread) (eq (stopped-state stop) :waiting))
       (return t))))
@@ -84,7 +86,7 @@
     (and stop (eq (stopped-state stop) :waiting))))
 
 (defun stop-level (stop)
-  "Returns how many stops are nested on the stack of STOP, itself included."
+  "Returns the number of stops that are nested on the stack of STOP, itself included."
   (if (stopped-parent stop) (1+ (stop-level (stopped-parent stop))) 1))
 
 (defun innermost-stop (stop)
@@ -94,8 +96,8 @@
 ;;; Requests to a stop
 
 (defun answer-work-by (work send &rest arguments)
-  "Calls SEND, which answers the request of WORK, with its id and ARGUMENTS, once. What would end
-  WORK in between, when nobody would answer, waits."
+  "Calls SEND, which answers the request of WORK, with the request's id and ARGUMENTS, but only
+  once. Interrupts that would end WORK meanwhile, so that nobody would answer, are deferred."
   (without-interrupts
     (unless (sb-ext:compare-and-swap (work-answered work) nil t)
       (with-own-settings () (apply (the function send) (work-id work) arguments)))))
@@ -111,8 +113,8 @@
   (format nil "The stop ~D was left (~A): its frames and values are gone. List the present stops" (stopped-id stop) (stopped-how stop)))
 
 (defun give-work (stop id function &key nests)
-  "Has FUNCTION serve request ID in the thread of STOP. Refuses when the stop was left, or another
-  is on its stack. Waits for nobody."
+  "Makes FUNCTION serve the request ID in the thread of STOP. Refuses when the stop was left, or
+  when another stop is on its stack. Waits for no thread."
   (let ((inner (innermost-stop stop))
         (work (make-work id function)))
     (unless (eq inner stop)
@@ -129,18 +131,18 @@
     nil))
 
 (defun wake-stop (stop)
-  "Has the thread of STOP look whether its evaluation is to end."
+  "Makes the thread of STOP check whether its evaluation is to end."
   (sb-thread:signal-semaphore (stopped-wake stop)))
 
 (defun take-work (stop)
-  "Takes the next request to STOP, which it serves from now on; NIL when there is none. Whoever
-  interrupts the request finds it in the list or as the current one."
+  "Takes the next request to STOP, which is then its current one; NIL when there is none. A thread
+  that interrupts the request finds it in the list or as the current one."
   (with-lock ((stopped-lock stop))
     (setf (stopped-current stop) (pop (stopped-work stop)))))
 
 (defun leave-stop (stop how work)
-  "Answers WORK, which leaves STOP. HOW is the event's reason. An error of WORK from now on is a new
-  stop."
+  "Answers WORK, which leaves STOP. HOW is the reason in the event. From now on, an error of WORK is
+  a new stop."
   (setf (stopped-how stop) how
         (work-nests work) t
         (work-leaves work) t)
@@ -158,14 +160,15 @@
       (cond (waiting (answer-work-by waiting (lambda (id) (post-frame (object "id" id "result" (object "status" "interrupted")))))
                      (return t))
             ((and current (equal (work-id current) id))
-             ;; The lock: a stop within that is listed after it finds what is set before.
+             ;; With the lock held, so that a stop within this one that is listed later sees the
+             ;; value.
              (with-lock (*stops-lock*) (setf (work-ended current) t))
              (abort-stops-within stop)
              (end-work stop current "interrupted")
              (return t))))))
 
 (defun abort-stops-within (stop)
-  "Has the stops in code that STOP serves go back to STOP, each when it is the innermost."
+  "Makes the stops in code that STOP serves go back to STOP, each when it is the innermost."
   (dolist (inner *stops*)
     (unless (eq inner stop)
       (when (loop for around = (stopped-parent inner) then (stopped-parent around)
@@ -174,20 +177,20 @@
                (work (make-work nil (lambda (work)
                                       (leave-stop inner "abort" work)
                                       (throw inner :abort)))))
-          (setf (work-answered work) t) ; nobody asked
+          (setf (work-answered work) t) ; no request waits for an answer
           (with-lock ((stopped-lock inner))
             (setf (stopped-work inner) (append (stopped-work inner) (list work))))
           (wake-stop inner))))))
 
 (defun back-at-once-p (stop)
-  "Returns true if STOP, which is listed, is in code whose end was asked for before that."
+  "Returns true if STOP, which is listed, is in code whose end was requested before it was listed."
   (loop for around = (stopped-parent stop) then (stopped-parent around)
         while around
           thereis (let ((work (stopped-current around))) (and work (work-ended work)))))
 
 (defun end-work (stop work status &optional (over-p (constantly nil)))
-  "Has the thread of STOP end WORK and answer STATUS, if it still does it, no other stop is in it,
-  and what was to be ended is not over. The stop stays."
+  "Makes the thread of STOP end WORK and answer STATUS. Does nothing if the thread no longer does
+  WORK, if another stop is in it, or if OVER-P returns true. The stop stays."
   (interrupt-outside-foreign-code
    (stopped-thread stop)
    (lambda ()
@@ -199,9 +202,9 @@
 
 (declaim (ftype function call-unrecorded form-frame-p end-step-within))
 (defun serve-work (stop work call)
-  "With interrupts off: serves WORK, the current request, in the thread of STOP. CALL calls a
-  function with interrupts on. WORK that was to leave and came back throws :AGAIN to STOP: a
-  restart's function may return."
+  "Must be called with interrupts off. Serves WORK, the current request, in the thread of STOP. CALL
+  calls a function with interrupts on. If WORK was to leave the stop and has returned, as the
+  function of a restart may, throws :AGAIN to STOP."
   (setf (stopped-state stop) :busy)
   (world-changed)
   (let ((status "left"))
@@ -218,8 +221,8 @@
     (when (work-leaves work) (throw stop :again))))
 
 (defun wait-in-stop (stop call)
-  "With interrupts off: waits and serves requests until something throws to STOP, or unwinds
-  further. Returns the thrown value."
+  "Must be called with interrupts off. Waits and serves requests until something throws to STOP, or
+  unwinds further. Returns the thrown value."
   (flet ((end-if-asked ()
            (let ((evaluation (stopped-evaluation stop)))
              (when (evaluation-reason evaluation)
@@ -227,7 +230,7 @@
                      (stopped-how stop) "stopped")
                (stop-here evaluation)))))
     (catch stop
-      (end-if-asked)                    ; whoever asked before the stop was known woke nobody
+      (end-if-asked)                    ; requests before the stop was known woke no thread
       (loop
         (setf (stopped-state stop) :waiting)
         (with-internals ((deadline nil)) ; the user's own would end the wait
@@ -235,7 +238,8 @@
         (end-if-asked)
         ;; Interrupts that were sent to this thread while it waited must not run now: a WITH-TIMEOUT
         ;; of the user's would unwind the stack that people look at. They are put aside before the
-        ;; request is taken: one that ends the request may come as soon as it is.
+        ;; request is taken, because an interrupt that ends the request may come as soon as it is
+        ;; taken.
         (let ((late (take-interruptions)))
           (unwind-protect
                (let ((work (take-work stop)))
@@ -256,48 +260,51 @@
     (set-deadline evaluation (/ left (float internal-time-units-per-second 1d0)))))
 
 (defun may-stop-p (condition)
-  "Returns true if this thread may wait here. Not where the collector is off, which would wait for
-  it, nor with a full stack or heap, nor when somebody interrupts the thread to end it."
+  "Returns true if this thread may wait here. It may not while the collector is off, since the
+  collector would wait for it, nor with a full stack or heap, nor when it is interrupted in order to
+  end."
   (and (can-stop-p)
-       (not (forked-p)) ; nobody can look
+       (not (forked-p)) ; no client can inspect it
        (not (typep condition 'storage-condition))
        (not (and (internal-p 'interactive-interrupt) (typep condition interactive-interrupt)))
        (not (collecting-off-p))
        (room-for-stop-p *evaluation*)))
 
 (defun of-thread-p (stop)
-  "Returns true if STOP is of a thread that a program started."
+  "Returns true if STOP belongs to a thread that a program started."
   (and (evaluation-starter (stopped-evaluation stop)) t))
 
 (defun room-for-stop-p (evaluation)
-  "Returns true if EVALUATION may have another stop: those of threads take none of an evaluation's."
+  "Returns true if EVALUATION may have another stop. Stops of threads and of evaluations are counted
+  separately."
   (< (count (and (evaluation-starter evaluation) t) *stops* :key #'of-thread-p) +stops-limit+))
 
 (defun list-stop (stop)
-  "Adds STOP to *STOPS*. Returns NIL when there are too many, which is decided with the lock held:
-  several threads may fail at once."
+  "Adds STOP to *STOPS*. Returns NIL when there are too many. This is decided with the lock held,
+  because several threads may fail at once."
   (with-lock (*stops-lock*)
     (when (room-for-stop-p (stopped-evaluation stop))
       (push stop *stops*))))
 
 (defun own-restarts (evaluation restarts)
-  "RESTARTS down to the one that ends EVALUATION; those beyond would end the thread."
+  "RESTARTS down to the one that ends EVALUATION. Those beyond it would end the thread."
   (let ((last (member (evaluation-abort evaluation) restarts :test #'eq)))
     (if last (ldiff restarts (rest last)) restarts)))
 
 (defun reading-stack (stop function)
-  "Calls FUNCTION, which reads the stack of STOP in a thread of ours; refuses when the stop was
+  "Calls FUNCTION, which reads the stack of STOP in a thread of Consort. Refuses when the stop was
   left."
   (sb-thread:with-mutex ((stopped-reading stop))
     (when (eq (stopped-state stop) :left) (refuse "stale" "~A" (stale-message stop)))
     (funcall function)))
 
-(define-global *description-time* 2 "Seconds for which a stop that is to be left waits for a description of a value of it.")
+(define-global *description-time* 2 "The time in seconds for which a stop that is to be left waits
+  for the description of one of its values.")
 
 (defun call-describing (stop function)
-  "Calls FUNCTION, which runs user code on a value of STOP as *OWN-EVALUATION*; refuses when the
-  stop was left, which it is not meanwhile. That code is stopped *DESCRIPTION-TIME* seconds after
-  the stop is to be left: it may wait for something that the stopped thread holds."
+  "Calls FUNCTION, which runs user code on a value of STOP as *OWN-EVALUATION*. Refuses when the
+  stop was left. The stop is not left meanwhile, but *DESCRIPTION-TIME* seconds after it is to be
+  left that code is stopped, because it may wait for something that the stopped thread holds."
   (let ((entry (cons *own-evaluation* (sb-thread:make-mutex :name "consort stop's value"))))
     (unwind-protect
          (sb-thread:with-mutex ((cdr entry))
@@ -310,8 +317,8 @@
         (setf (stopped-describing stop) (remove entry (stopped-describing stop) :test #'eq))))))
 
 (defun await-descriptions (stop)
-  "Lets no further description of a value of STOP begin, and waits for those that run, which are
-  stopped in *DESCRIPTION-TIME* seconds."
+  "Lets no further description of a value of STOP begin, and waits for those that run. They are
+  stopped after *DESCRIPTION-TIME* seconds."
   (let ((entries (with-lock ((stopped-lock stop))
                    (setf (stopped-leaving stop) t)
                    (stopped-describing stop))))
@@ -322,9 +329,10 @@
           do (sb-thread:with-mutex (mutex)))))
 
 (defun forget-stop (stop)
-  "Marks STOP as left, tells the host, and answers the requests that still wait for the stop."
+  "Marks STOP as left, reports that to the host, and answers the requests that still wait for the
+  stop."
   (await-descriptions stop)
-  (sb-thread:with-mutex ((stopped-reading stop)) ; whoever reads the stack finishes first
+  (sb-thread:with-mutex ((stopped-reading stop)) ; threads that read the stack finish first
     (with-lock ((stopped-lock stop)) (setf (stopped-state stop) :left)))
   (with-lock (*stops-lock*) (setf *stops* (remove stop *stops* :test #'eq)))
   (drop-references stop)
@@ -340,15 +348,16 @@
 
 (defun wait-at (condition reason &key stack moment)
   "Stops here for REASON until a request leaves the stop. Returns :ABORT if the evaluation is to end
-  as if it had not stopped, NIL at once if the thread may not wait. STACK is the USER-STACK when the
-  caller has read it, MOMENT the probe that the thread is at. When a restart that was to leave
-  returns, the program is still here: that is another stop, which is reported as any."
+  as if it had not stopped, or NIL at once if the thread may not wait. STACK is the USER-STACK if
+  the caller has read it. MOMENT describes the probe at which the thread is. If a restart that was
+  to leave the stop returns, the program is still here. This is then another stop, which is reported
+  like any other."
   (loop for outcome = (wait-once condition reason stack moment)
         while (eq outcome :again)
         finally (return outcome)))
 
 (defun wait-once (condition reason stack moment)
-  "One stop of WAIT-AT: what left it, or :AGAIN."
+  "Makes one stop of WAIT-AT. Returns the value that left it, or :AGAIN."
   (when (may-stop-p condition)
     (destructuring-bind (frames more) (or stack (user-stack))
       (let* ((evaluation *evaluation*)
@@ -362,7 +371,7 @@
              (left nil))
         (end-step evaluation)
         (setf (stopped-facts stop) (with-own-settings () (stop-fixed-facts stop (locks-held))))
-        (unless (of-thread-p stop) ; what was printed before the stop is shown before it
+        (unless (of-thread-p stop) ; earlier output is shown before the stop
           (pass-on (evaluation-stdout evaluation))
           (pass-on (evaluation-stderr evaluation)))
         (without-interrupts
@@ -389,35 +398,37 @@
 ;;; The reasons why a thread stops
 
 (defun end-request-of-stop (condition)
-  "Ends the request to a stop that this thread serves, if it does, with CONDITION as its error,
-  unless it is to stop there."
+  "Ends the request to a stop that this thread serves, if there is one, with CONDITION as its error,
+  unless CONDITION makes a stop of its own."
   (let ((work *current-work*))
     (when (and work (not (and (work-nests work) (not *reading-code*) (may-stop-p condition))))
       (throw work (with-own-settings () (describe-error condition))))))
 
 (defun stop-at-condition (condition)
-  "Stops where CONDITION was signalled and nobody handled it. Returns when it is to be reported as
-  in an evaluation that does not stop: true if it has stopped, and was aborted."
+  "Stops where CONDITION was signalled and not handled. Returns when CONDITION is to be reported as
+  in an evaluation that does not stop. The value is true if the thread has stopped, and was
+  aborted."
   (let ((work *current-work*))
     (prog1 (wait-at condition (if (typep condition 'serious-condition) "error" "break"))
       (when work ; back to the stop around this one
         (throw work (with-own-settings () (describe-error condition)))))))
 
 (defun end-aborted (evaluation)
-  "Ends what stopped where nothing failed, and was aborted: the code that a stop around serves, else
-  EVALUATION."
+  "Ends the code that has stopped without a failure, and was aborted: the code that a stop around it
+  serves, or otherwise EVALUATION."
   (when *current-work*
     (throw *current-work* "interrupted"))
   (setf (evaluation-reason evaluation) :cancel)
   (stop-here evaluation))
 
-(defconstant +pause-tries+ 20 "How often a pause looks for frames of the program before it stops without them.")
+(defconstant +pause-tries+ 20 "The maximum number of times that a pause looks for frames of the
+  program before it stops without them.")
 
 (defun pause-here (evaluation tries)
   "Stops where this thread is, if it is in EVALUATION. To be called as an interruption. Before the
-  program runs, and while a stop is being left, the thread goes on, and is interrupted again in a
-  moment; likewise between two instructions of a call, where the stack cannot be read, up to TRIES
-  times."
+  program runs, and while a stop is being left, the thread continues and is interrupted again a
+  moment later. The same happens, up to TRIES times, between two instructions of a call, where the
+  stack cannot be read."
   (flet ((again (tries)
            (schedule *deadlines* 0.01d0 (lambda () (pause-evaluation evaluation tries)))))
     (when (eq (evaluation-thread evaluation) sb-thread:*current-thread*)

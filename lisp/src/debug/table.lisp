@@ -43,8 +43,8 @@
   (loop for (label value) in (nth-value 2 (parts-of object 0 +table-columns+)) collect (list label value)))
 
 (defun table-rows (object start end)
-  "The rows of OBJECT from START below END, each (LABEL . CELLS); second how many there are, or NIL
-  where it is no table."
+  "The rows of OBJECT from START below END, each (LABEL . CELLS). Second value: the number of all
+  rows, or NIL if OBJECT is no table."
   (flet ((of-elements (total parts)
            (values (loop for (label value key) in parts
                          collect (let* ((element (if (stringp value) value (first value)))
@@ -67,8 +67,8 @@
           (t (values '() nil)))))
 
 (defun table-json (object start end stop)
-  "The JSON of the rows of OBJECT, of STOP's stack if there is one, from START below END as a table;
-  refuses what is none."
+  "The JSON of the rows of OBJECT from START below END as a table. STOP is the stop to whose stack
+  OBJECT belongs, if any. Refuses an OBJECT that is no table."
   (multiple-value-bind (rows total) (table-rows object start end)
     (unless total
       (refuse "no-table" "A table is shown of a list, a vector, a hash table, or an array of two dimensions"))

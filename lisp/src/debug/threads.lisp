@@ -8,14 +8,14 @@
 
 (defconstant +first-thread-id+ 1000000000 "Added to a thread's number to get an id that no request
   has.")
-(define-global *last-started-thread* (list 0) "A cons of the number that was given last.")
+(define-global *last-started-thread* (list 0) "A list of the number that was given last.")
 (define-global *started-threads* '()
-  "The evaluations of such threads that may stop, from before the thread is made. The list is
-  replaced under *RUNNING-LOCK*, never changed.")
+  "The evaluations of started threads that may stop. Each is added before its thread is made. The
+  list is replaced under *RUNNING-LOCK*, never changed.")
 
 (defun threads-stop-p (evaluation)
-  "Returns true if threads that are started now by EVALUATION, which this thread is in, are to stop
-  as it does: not where it is being ended, nor where code for a stop runs that does not itself
+  "Returns true if threads that EVALUATION, which this thread is in, starts now are to stop as it
+  does. They do not if EVALUATION is being ended, or if code for a stop runs that does not itself
   stop."
   (and (evaluation-debug evaluation)
        (evaluation-threads evaluation)
@@ -47,9 +47,9 @@
         (evaluation-abort evaluation) (find-restart 'abort)))
 
 (defun note-started-thread (evaluation starter)
-  "Adds EVALUATION, of a thread that may stop and that STARTER is about to make, to
-  *STARTED-THREADS*. The session may be closed at any time: that finds EVALUATION in the list, or
-  has told STARTER to end or not to stop, which is looked at afterwards."
+  "Adds EVALUATION to *STARTED-THREADS*. It belongs to a thread that may stop and that STARTER is
+  about to make. The session may be closed at any time. This then finds EVALUATION in the list, or
+  has already told STARTER to end or not to stop, which is checked after the addition."
   (when (evaluation-debug evaluation)
     (with-lock (*running-lock*)
       (push evaluation *started-threads*))
@@ -67,7 +67,8 @@
     (settle-after-thread evaluation)))
 
 (defun settle-after-thread (evaluation)
-  "Has probes that a stop of the thread of EVALUATION needed taken out, unless it steps on."
+  "Removes the probes that a stop of the thread of EVALUATION needed, unless the thread continues to
+  step."
   (unless (evaluation-stepper evaluation)
     (with-own-settings () (note-changed-definitions))))
 
@@ -97,8 +98,8 @@
   (values-list values))
 
 (defun make-thread-that-stops (make-thread function &rest arguments)
-  "In place of MAKE-THREAD: a thread that an evaluation's code starts stops as that does, or leaves
-  a frozen failure."
+  "The replacement of MAKE-THREAD: a thread that an evaluation's code starts stops as the evaluation
+  does, or leaves a frozen failure."
   (let ((starter (starting-evaluation)))
     (if starter
         (let ((evaluation (evaluation-of-new-thread starter))
@@ -116,8 +117,8 @@
         (apply make-thread function arguments))))
 
 (defun terminate-thread-that-stops (terminate-thread thread)
-  "In place of TERMINATE-THREAD, which interrupts: a thread that waits in a stop takes no
-  interruption."
+  "The replacement of TERMINATE-THREAD, which interrupts the thread. A thread that waits in a stop
+  takes no interruption, so it is woken."
   (let ((evaluation (find thread *started-threads* :key #'evaluation-thread :test #'eq)))
     (when (and evaluation (null (evaluation-reason evaluation)))
       (setf (evaluation-reason evaluation) :cancel))
@@ -126,14 +127,14 @@
         (when stop (wake-stop stop))))))
 
 (defun have-threads-stop ()
-  "From now on, threads that evaluations' code starts stop if these evaluations do."
+  "Makes threads that evaluations' code starts stop, from now on, if these evaluations do."
   (encapsulate 'sb-thread:make-thread 'consort-stops #'make-thread-that-stops)
   (encapsulate 'sb-thread:terminate-thread 'consort-stops #'terminate-thread-that-stops))
 
 (defun have-threads-report (session)
-  "From now on, threads that the code of SESSION started do not stop at errors, which are reported:
-  no client is there to look. Existing stops stay."
-  ;; A thread that was not told yet may have started another meanwhile.
+  "Makes the threads that the code of SESSION started report errors from now on, and not stop at
+  them, because no client is there to inspect them. Existing stops stay."
+  ;; A thread that was not changed yet may have started another one meanwhile.
   (loop for told = nil
         do (dolist (evaluation *started-threads*)
              (when (and (evaluation-debug evaluation) (equal (evaluation-starter evaluation) session))

@@ -4,13 +4,14 @@
 (in-package :consort)
 
 (defconstant +default-breakpoint-seconds+ 30
-  "Seconds that breakpoints in one definition may take, when the request does not say.")
+  "The time in seconds that breakpoints in one definition may take if the request does not specify
+  one.")
 
 (defstruct (time-limit (:conc-name limit-) (:constructor make-time-limit (thread)))
   "A limit on the time of THREAD. This object is the tag of the THROW by which THREAD leaves its
-  work. OVER is true once its function was left, by return or by throw; the limit does nothing then.
-  HOLDER says who held the compiler's lock when the time was up, NIL for nobody. INTERRUPTION is what
-  was last sent."
+  work. OVER is true once the function was left, by return or by throw; the limit then has no
+  effect. HOLDER describes the holder of the compiler's lock when the time was up; NIL if there was
+  none. INTERRUPTION is the interruption that was sent last."
   (thread nil :read-only t)
   (over nil)
   (holder nil)
@@ -24,7 +25,8 @@
     (and owner (not (eq owner thread)) (holding-words world-lock))))
 
 (defun enforce-limit (limit)
-  "Makes the thread of LIMIT throw to it, and again every half second while clean-up forms keep it."
+  "Makes the thread of LIMIT throw to it. Repeats this every half second while clean-up forms delay
+  it."
   (unless (limit-over limit)
     (unless (limit-interruption limit)
       (setf (limit-holder limit) (compiler-held-elsewhere (limit-thread limit))))
@@ -36,8 +38,8 @@
     (schedule *deadlines* 0.5d0 (lambda () (enforce-limit limit)))))
 
 (defun call-with-time-limit (seconds function on-timeout)
-  "Returns the value of FUNCTION. After SECONDS FUNCTION is left, and ON-TIMEOUT is called with a
-  description of the holder of the compiler's lock, or NIL, and gives the value."
+  "Returns the value of FUNCTION. After SECONDS, FUNCTION is left, and the value is that of
+  ON-TIMEOUT, which is called with a description of the holder of the compiler's lock, or NIL."
   (let* ((limit (make-time-limit sb-thread:*current-thread*))
          (timer (schedule *deadlines* seconds (lambda () (enforce-limit limit))))
          (value (unwind-protect
@@ -59,7 +61,8 @@
   *PROBES-LOCK*.")
 
 (defun timeout-message (what seconds holder)
-  "Returns the message of a breakpoint that was not set in time. WHAT: the definition, in words. HOLDER: who held the compiler's lock, in words, or NIL."
+  "Returns the message of a breakpoint that was not set in time. WHAT is the definition, in words.
+  HOLDER is the holder of the compiler's lock, in words, or NIL."
   (if holder
       (format nil "Not set: putting breakpoints into ~A was given up after ~A, because ~A. Set it again when that has ended" what (seconds-text seconds) holder)
       (format nil "Not set: putting breakpoints into ~A took longer than ~A and was stopped. A macro or reader macro in it, or the breakpoint's condition ~
@@ -78,7 +81,7 @@
   (if (consp key) (first key) key))
 
 (defun retain-timed-out-definitions (owner file keys)
-  "Retains, of the definitions in FILE that timed out for OWNER, those of KEYS."
+  "Keeps only those of KEYS among the definitions in FILE that timed out for OWNER."
   (with-lock (*timed-out-lock*)
     (setf *timed-out-definitions*
           (remove-if (lambda (entry)
@@ -86,7 +89,7 @@
                      *timed-out-definitions*))))
 
 (defun forget-timed-out-definition (text)
-  "TEXT was evaluated: breakpoints in it may be tried again."
+  "Notes that TEXT was evaluated, so that breakpoints in it may be tried again."
   (when *timed-out-definitions*
     (with-lock (*timed-out-lock*)
       (setf *timed-out-definitions* (remove text *timed-out-definitions* :key (lambda (entry) (definition-of-key (third entry))) :test #'equal)))))

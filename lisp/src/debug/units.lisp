@@ -1,8 +1,7 @@
-;;;; Units, definitions with probes: a definition is found in a file's text, compiled with probes,
-;;;; and installed in place of the plain one, which is installed again later.
-;;;;
-;;;; The plain definition is kept and comes back as the same object. A unit is made from a text only
-;;;; if the definition in the image was compiled from exactly that text.
+;;;; Units, which are definitions with probes: a definition is found in a file's text, compiled with
+;;;; probes, and installed in place of the plain one. The plain definition is kept, and the same
+;;;; object is installed again later. A unit is made from a text only if the definition in the image
+;;;; was compiled from exactly that text.
 
 (in-package :consort)
 
@@ -11,8 +10,8 @@
   "Held while units are made, installed and removed.")
 
 (defvar *for-agent* nil
-  "True while a text is read for an agent, which may have written it: reading runs none of its code,
-  and only what is known to have been loaded is compiled.")
+  "True while a text is read for an agent. The agent may have written the text, so reading runs none
+  of its code, and only text that is known to have been loaded is compiled.")
 
 ;;; The text from which a definition was compiled
 
@@ -38,8 +37,8 @@
          (number (let ((number (field place "form"))) (and (integerp number) number)))
          (written (let ((written (field place "written"))) (and (integerp written) written))))
     (cond ((null file) nil)
-          ;; Compiled by a reload. The text is part of the definition's source, so that it is right
-          ;; also when an undo has restored the definition.
+          ;; Compiled by a reload. The text is part of the definition's source, so it is also right
+          ;; after an undo has restored the definition.
           ((getf (sb-introspect:definition-source-plist source) :consort-text)
            (values file (getf (sb-introspect:definition-source-plist source) :consort-text)))
           ((getf (sb-introspect:definition-source-plist source) :consort-position)
@@ -85,9 +84,9 @@
                                  "It runs while code that uses it is compiled"))))))
 
 (defun unit-definition (form)
-  "Three values of the definition FORM: its kind (:FUNCTION, :MACRO or :METHOD), its name, and the
-  function or method that it is in the image now. Signals a refusal for other forms, and if there is
-  no such definition in the image."
+  "Three values about the definition FORM: its kind (:FUNCTION, :MACRO or :METHOD), its name, and
+  the current function or method in the image. Signals a refusal for other forms, and if there is no
+  such definition in the image."
   (flet ((defined (kind name object)
            (values kind name
                    (or object
@@ -107,8 +106,9 @@
         (t (refuse-before-evaluation form))))))
 
 (defun current-definition (unit)
-  "The function or method that the definition of UNIT is in the image now; NIL if there is none."
-  (when (eq (unit-kind unit) :evaluated) ; which is never replaced unasked
+  "The current function or method in the image that the definition of UNIT makes; NIL if there is
+  none."
+  (when (eq (unit-kind unit) :evaluated) ; a unit that is never replaced unasked
     (return-from current-definition nil))
   (handler-case (nth-value 2 (unit-definition (unit-form unit)))
     (error () nil)))
@@ -133,7 +133,7 @@
          `(function (lambda ,@(probing-function (rest (sb-cltl2:parse-macro name lambda-list (body-with-entry body)))))))))))
 
 (defun compile-unit (unit)
-  "Compiles the definition of UNIT with probes. A method is installed by that already. Warnings are
+  "Compiles the definition of UNIT with probes. For a method, this also installs it. Warnings are
   muffled, since the plain definition had the same."
   (let ((*unit* unit) (*package* (unit-package unit)))
     (setf (unit-evaluated unit) (evaluated-form unit))
@@ -147,7 +147,7 @@
                   (eval-in-source (unit-evaluated unit) (unit-start unit) (make-source (sb-ext:parse-native-namestring (unit-file unit))))))))))))
 
 (defun install-definition (unit definition)
-  "Makes DEFINITION, the plain one of UNIT or that with probes, the one that is called."
+  "Makes DEFINITION, the plain one of UNIT or the one with probes, the one that is called."
   (ecase (unit-kind unit)
     (:function (exchange-function (unit-name unit) definition))
     (:macro (setf (macro-function (unit-name unit)) definition))
@@ -156,19 +156,19 @@
        (call-replacing-in-place (lambda () (add-method (fdefinition (unit-name unit)) definition)))))))
 
 (defun check-not-replaced (unit)
-  "Signals a refusal unless the definition in the image is the one that UNIT was made for: another
+  "Signals a refusal unless the definition in the image is the one that UNIT was made for. Another
   thread may have defined it anew while UNIT was compiled."
   (unless (eq (current-definition unit) (unit-old unit))
     (refuse-probe "~S was defined anew meanwhile. Try again" (unit-name unit))))
 
 (defun call-unless-replaced (unit function)
-  "Calls FUNCTION, which installs another method in place of UNIT's; refuses just before that if
-  there is a new one already."
+  "Calls FUNCTION, which installs another method in place of UNIT's. Refuses just before that if
+  there is a new method already."
   (let ((*before-replacement* (lambda () (check-not-replaced unit))))
     (funcall (the function function))))
 
 (defun note-in-place (unit)
-  "Notes that UNIT's definition with probes is installed. Called with interrupts off."
+  "Notes that UNIT's definition with probes is installed. Must be called with interrupts off."
   (setf (unit-state unit) :in-place)
   (unless (member unit *units* :test #'eq) (setf *units* (cons unit *units*)))
   (flag-for-steps unit)
@@ -184,8 +184,8 @@
         (note-in-place unit)))))
 
 (defun put-in-place (unit)
-  "Installs UNIT's definition with probes. Called with *PROBES-LOCK* held. After an interruption
-  either the plain definition is installed, or UNIT is noted as in place."
+  "Installs UNIT's definition with probes. Must be called with *PROBES-LOCK* held. After an
+  interruption, either the plain definition is installed, or UNIT is noted as in place."
   (unless (eq (unit-state unit) :in-place)
     (let ((method (eq (unit-kind unit) :method)))
       (unwind-protect
@@ -223,8 +223,8 @@
 
 (declaim (ftype function end-awaited free-recorded-methods))
 (defun call-without-probes (function)
-  "Installs all plain definitions again and calls FUNCTION, with which a hot reload looks at
-  definitions. Nobody installs probes meanwhile."
+  "Installs all plain definitions again and calls FUNCTION, by which a hot reload examines
+  definitions. No probes are installed meanwhile."
   (sb-thread:with-recursive-lock (*probes-lock*)
     (end-awaited "code was reloaded")
     (forget-timed-out-definitions)
@@ -232,8 +232,8 @@
     (funcall function)))
 
 (defun call-without-probes-in-time (function)
-  "CALL-WITHOUT-PROBES, for a thread that cannot be interrupted: when others install probes for
-  longer than two seconds, FUNCTION is called all the same."
+  "Like CALL-WITHOUT-PROBES, for a thread that cannot be interrupted. If other threads hold
+  *PROBES-LOCK* for longer than two seconds, FUNCTION is called nevertheless."
   (let ((in-time (sb-thread:with-mutex (*probes-lock* :timeout 2)
                    (list (call-without-probes function)))))
     (if in-time (first in-time) (funcall function))))
@@ -245,15 +245,15 @@
 ;;; Finding the definition in a text
 
 (defun toplevel-pieces (text)
-  "The places of the top-level forms of TEXT, a list of (START . END), without trailing white space.
-  Such a place is called a piece."
+  "The places of the top-level forms of TEXT without trailing white space, as a list of (START .
+  END). Such a place is called a piece."
   (loop for (start . end) in (split-forms text)
         for last = (position-if-not (lambda (char) (member char '(#\Space #\Newline #\Tab #\Return #\Page))) text :start start :end end :from-end t)
         when last collect (cons start (1+ last))))
 
 (defun shape-name (token)
-  "The name in TOKEN, a symbol or string as a shape has it, without its package; as given between
-  bars or quotes, else upper-cased. NIL for what is neither."
+  "The name in TOKEN, a symbol or string as it is in a shape, without its package. A name between
+  bars or quotes is kept as it is, and any other is upper-cased. NIL for any other token."
   (flet ((inside (start) (remove #\\ (subseq token start (1- (length token))))))
     (let ((end (1- (length token))))
       (cond ((minusp end) nil)
@@ -288,7 +288,8 @@
 (define-global *selections* (cons "" '()) "A text, and its SELECTIONS-OF-PACKAGES: of the text that was asked about last.")
 
 (defun known-selections (text)
-  "SELECTIONS-OF-PACKAGES of TEXT, which is asked about once for each of its definitions."
+  "SELECTIONS-OF-PACKAGES of TEXT. The last result is kept, since this is called once for each
+  definition of a text."
   (let ((known *selections*))
     (cdr (if (eq text (car known)) known (setf *selections* (cons text (selections-of-packages text)))))))
 
@@ -308,8 +309,8 @@
     package))
 
 (defun line-and-column (text offset &optional (start 0) (line 1) (column 1))
-  "Two values: the line and the column of the character at OFFSET of TEXT, both from 1, the column
-  in UTF-16 code units. Counting begins at START, which is at LINE and COLUMN."
+  "Two values: the line and the column of the character at OFFSET of TEXT. Both count from 1, the
+  column in UTF-16 code units. Counting begins at START, which is at LINE and COLUMN."
   (loop for index from start below offset
         for char = (char text index)
         do (cond ((char= char #\Newline) (incf line) (setf column 1))
@@ -322,12 +323,13 @@
     (setf (unit-start unit) start (unit-line unit) line (unit-column unit) column)))
 
 (defun session-of-agent-p (session)
-  "Returns true if SESSION, the name of a session or of an owner of breakpoints, is an agent's."
+  "Returns true if SESSION, the name of a session or of an owner of breakpoints, belongs to an
+  agent."
   (and session (eql 0 (search "mcp-" session))))
 
 (defun make-unit-of (file text piece package &key (loaded t))
-  "A new unit of the definition at PIECE of TEXT. With LOADED, signals a refusal unless the
-  definition in the image was compiled from exactly that text."
+  "A new unit of the definition at PIECE of TEXT. If LOADED, signals a refusal unless the definition
+  in the image was compiled from exactly that text."
   (let ((own (subseq text (car piece) (cdr piece))))
     (multiple-value-bind (form end places) (let ((*package* package) (*read-eval* (and *read-eval* (not *for-agent*))))
                                             (read-placing own 0))
@@ -343,8 +345,8 @@
 
 (declaim (ftype function evaluated-unit))
 (defun ensure-unit (file text pieces piece)
-  "The unit of the definition at PIECE of TEXT, the text of FILE; it is put in place. Called with
-  *PROBES-LOCK* held. Signals a refusal if the definition can have no probes."
+  "The unit of the definition at PIECE of TEXT, the text of FILE. The unit is put in place. Must be
+  called with *PROBES-LOCK* held. Signals a refusal if the definition can have no probes."
   (unless (can-probe-p)
     (refuse-probe "This SBCL lacks internals that breakpoints need"))
   (free-recorded-methods)
@@ -376,7 +378,7 @@
                (span-fields (+ (unit-start unit) start) (+ (unit-start unit) end)))))))
 
 (defun unit-loaded-fields (unit)
-  "The JSON fields of the form of UNIT, where its text has a place in a file."
+  "The JSON fields of the form of UNIT, if its text has a place in a file."
   (unless (unit-known unit)
     (loaded-fields (unit-text unit) 0 (length (unit-text unit)) (unit-start unit))))
 
@@ -385,11 +387,11 @@
   (cons (site-start site) (site-end site)))
 
 (defun frame-unit (frame)
-  "The unit that the function of FRAME was compiled with, or NIL."
+  "The unit with which the function of FRAME was compiled, or NIL."
   (and *units* (find-if (lambda (constant) (and (unit-p constant) (not (unit-known constant)) (not (eq (unit-kind constant) :evaluated)))) (function-constants (frame-function frame)))))
 
 (defun probed-place (frame)
-  "The JSON fields of the place of FRAME, whose function has probes; NIL otherwise."
+  "The JSON fields of the place of FRAME, if its function has probes; otherwise NIL."
   (let* ((unit (frame-unit frame))
          (number (and unit (frame-form-number frame)))
          (lists (and number (ignore-errors (lists-on-path (unit-evaluated unit) number))))
