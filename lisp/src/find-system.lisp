@@ -1,19 +1,24 @@
-;;;; The definition of a system that no file is called after, among the workspace's: the files whose
-;;;; text has its name first, then all others. A definition that fails, or does not end, is another
-;;;; system's affair.
+;;;; Finds the definition of a system whose name no file has, among the files of the workspace.
+;;;; Files whose text has the name are loaded first, then all others. A definition of another system
+;;;; that fails, or does not end, is skipped.
 
 (in-package :consort)
 
-(defconstant +likely-definition-time+ 60 "Seconds that a file may take to be loaded that has the name of the system in it.")
-(defconstant +other-definition-time+ 5 "Seconds that another file may take.")
-(defconstant +late-definitions+ 2 "Files that may take too long before no other is loaded.")
-(defconstant +definition-octets+ 1000000 "The octets of a definition that are searched for a name.")
+(defconstant +likely-definition-time+ 60 "The time in seconds that the load of a file may take if
+  the file has the name of the system in it.")
+(defconstant +other-definition-time+ 5 "The time in seconds that the load of any other file may
+  take.")
+(defconstant +late-definitions+ 2 "The number of files that take too long after which no other file
+  is loaded.")
+(defconstant +definition-octets+ 1000000 "The number of octets of a definition in which a name is
+  searched.")
 (defconstant +max-failures+ 5 "The maximum number of failures in a message.")
 
 (define-condition system-not-found (asdf:missing-component)
   ((name :initarg :name :reader name-not-found)
    (failures :initarg :failures :reader failures-of-definitions))
-  (:documentation "No definition of the system NAME was found. FAILURES: (FILE . WORDS) of those that could not be loaded."))
+  (:documentation "Signalled when no definition of the system NAME was found. FAILURES is a list of
+  (FILE . WORDS) of the files that could not be loaded."))
 
 ;; ASDF's condition has a method and no report.
 (defmethod print-object ((condition system-not-found) stream)
@@ -26,14 +31,14 @@
             (and (nthcdr +max-failures+ failures) (- (length failures) +max-failures+)))))
 
 (defun text-of-definition (file)
-  "The text of FILE, a regular file, as far as it is searched."
+  "The part of the text of FILE, a regular file, that is searched."
   (ensure-regular file)
   (with-open-file (in file :external-format :latin-1)
     (let ((text (make-string (min +definition-octets+ (file-length in)))))
       (subseq text 0 (read-sequence text in)))))
 
 (defun defines-by-text-p (text name)
-  "Returns true if TEXT has DEFSYSTEM with NAME behind it. Nothing of it is read as Lisp."
+  "Returns true if TEXT has DEFSYSTEM followed by NAME. Nothing of it is read as Lisp."
   (flet ((before-name-p (char)
            (find char '(#\Space #\Tab #\Newline #\Return #\Page #\" #\# #\:)))
          (delimiter-p (end)
@@ -49,8 +54,8 @@
 (declaim (ftype function call-with-time-limit))
 
 (defun failure-of-definition (file seconds)
-  "Has ASDF load the definitions in FILE. Returns NIL, or why that failed, in words, and true if it
-  was left after SECONDS."
+  "Makes ASDF load the definitions in FILE. Two values: NIL, or the reason of the failure, in words;
+  and true if it was left after SECONDS."
   (let ((late nil))
     (values (call-with-time-limit seconds
                                   (lambda ()
@@ -62,8 +67,8 @@
             late)))
 
 (defun find-among-definitions (system files tell)
-  "The system called SYSTEM, whose definition is looked for in FILES. TELL is called with each file
-  before it is loaded. Signals an ASDF:MISSING-COMPONENT when there is none."
+  "The system called SYSTEM, whose definition is searched in FILES. TELL is called with each file
+  before it is loaded. Signals an ASDF:MISSING-COMPONENT if there is none."
   (let* ((likely (remove-if-not (lambda (file) (let ((text (ignore-errors (text-of-definition file)))) (and text (defines-by-text-p text system)))) files))
          (failures '())
          (late 0))

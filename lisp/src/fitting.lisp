@@ -1,18 +1,19 @@
-;;;; JSON cut to fit a line of limited length: the longest texts lose their middle, the longest
-;;;; lists their end.
+;;;; Cuts JSON so that it fits a line of limited length: the longest texts lose their middle, and
+;;;; the longest lists lose their end.
 
 (in-package :consort)
 
 (defun cut-text (text limit)
-  "TEXT with its middle left out when it has more than LIMIT characters; and how many were."
+  "Two values: TEXT with its middle left out if it has more than LIMIT characters; and the number of
+  omitted characters."
   (let ((omitted (- (length text) limit)) (half (ash limit -1)))
     (if (plusp omitted)
         (values (concatenate 'string (subseq text 0 half) (omission omitted) (subseq text (- (length text) (- limit half)))) omitted)
         (values text 0))))
 
 (defun cut-list (values limit)
-  "The first LIMIT of VALUES, and, where they are texts or have one, a last one that tells how many
-  were left out."
+  "The first LIMIT of VALUES. If these are texts, or have texts, a last element tells how many were
+  left out."
   (let* ((omitted (- (length values) limit))
          (kept (subseq (coerce values 'list) 0 (min limit (length values))))
          (words (and (plusp omitted) (format nil "...[~D more left out]..." omitted))))
@@ -22,8 +23,8 @@
                   ((every (lambda (value) (and (object-p value) (field value "omitted"))) kept) (list (clipped words 0)))))))
 
 (defun cut-json (value limit)
-  "VALUE, JSON to be written, with no text of more than LIMIT characters and no list of more than
-  LIMIT elements in it."
+  "VALUE, JSON to be written, in which each text of more than LIMIT characters and each list of more
+  than LIMIT elements is cut."
   (cond ((stringp value) (values (cut-text value limit)))
         ((and (object-p value) (stringp (field value "text")) (integerp (field value "omitted")))
          (multiple-value-bind (text omitted) (cut-text (field value "text") limit)
@@ -39,7 +40,7 @@
         (t value)))
 
 (defun fitting-line (value octets)
-  "JSON-LINE of VALUE, which is cut shorter and shorter while the line has more than OCTETS."
+  "JSON-LINE of VALUE, which is cut further and further while the line has more than OCTETS."
   (loop for limit = 50000 then (ash limit -1)
         for fitting = value then (cut-json value limit)
         do (multiple-value-bind (line end) (json-line fitting)

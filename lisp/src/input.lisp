@@ -1,26 +1,26 @@
-;;;; Standard input of an evaluation whose asker can be asked: each line is asked for through the
-;;;; host, from whoever started the evaluation.
+;;;; The standard input of an evaluation whose client can be asked for input. The host asks whoever
+;;;; started the evaluation for each line.
 
 (in-package :consort)
 
 (defstruct (question (:constructor make-question (id)))
-  "A line that is asked for. ANSWERED is set last, by the dispatcher. TEXT is NIL for end of file,
-  and WHY then says the cause."
+  "A request for a line. ANSWERED is set last, by the dispatcher. TEXT is NIL for end of file, and
+  WHY is then the cause."
   (id 0 :type fixnum :read-only t)
   (text nil :type (or null string))
   (why "" :type string)
   (answered nil)
   (wake (sb-thread:make-semaphore :name "consort input") :type sb-thread:semaphore :read-only t))
 
-(define-global *last-question* (list 0) "A cons of the id that was given last.")
+(define-global *last-question* (list 0) "A list of the id that was given last.")
 
 (defun wake-question (question)
-  "Has the thread that waits for the answer to QUESTION look whether its evaluation is to end."
+  "Makes the thread that waits for the answer to QUESTION check whether its evaluation is to end."
   (sb-thread:signal-semaphore (question-wake question)))
 
 (defun answer-question (id text why)
-  "Gives TEXT, or end of file and WHY, as the answer to the question ID. Returns true if it is
-  asked."
+  "Gives TEXT, or end of file and WHY, as the answer to the question ID. Returns true if there is
+  such a question."
   (let ((question (loop for evaluation in *running*
                         for question = (evaluation-question evaluation)
                         when (and question (= (question-id question) id)) return question)))
@@ -32,15 +32,15 @@
       t)))
 
 (defun await-answer (evaluation question)
-  "Waits until QUESTION is answered, or leaves EVALUATION when it is to end."
+  "Waits until QUESTION is answered, or leaves EVALUATION if it is to end."
   (loop until (question-answered question)
         ;; Checked here because interruptions may be off.
         do (when (evaluation-reason evaluation) (stop-here evaluation))
            (sb-thread:wait-on-semaphore (question-wake question))))
 
 (defun ask-for-line (evaluation)
-  "Asks the person who started EVALUATION for a line, in its thread. Returns the answered question.
-  The time that the person takes does not count as the evaluation's."
+  "Asks the person who started EVALUATION for a line, in the evaluation's thread. Returns the
+  answered question. The time that the person takes does not count as the evaluation's."
   (let ((question (make-question (sb-ext:atomic-incf (car *last-question*))))
         (target (evaluation-asks evaluation))
         (left nil))
@@ -63,11 +63,11 @@
                                    "answered" (bool (question-answered question))))))
     question))
 
-(defconstant +prompt-limit+ 500 "Characters of output that a prompt shows.")
+(defconstant +prompt-limit+ 500 "The maximum number of output characters in a prompt.")
 
 (defun prompt-of (capture)
-  "The last line of what CAPTURE has kept, or the last one that is not blank: that is what the
-  person is asked."
+  "The last line that CAPTURE has kept, without newlines after it. It is shown to the person as the
+  prompt."
   (let* ((text (string-right-trim '(#\Newline #\Return) (last-characters capture +prompt-limit+)))
          (newline (position #\Newline text :from-end t)))
     (if newline (subseq text (1+ newline)) text)))
@@ -78,10 +78,11 @@
   ((evaluation :initarg :evaluation :reader asked-evaluation)
    (line :initform "" :accessor asked-line :type string)
    (at :initform 0 :accessor asked-at :type index)
-   (why :initform nil :accessor asked-why :documentation "The cause of the end of file that was met last."))
-  (:documentation "*STANDARD-INPUT* and the bidirectional streams of an evaluation. Output to it
-  goes to the evaluation's standard output. LINE from AT on was typed and is not read yet. Only the
-  evaluation's own thread asks; for others the stream is at its end."))
+   (why :initform nil :accessor asked-why :documentation "The cause of the last end of file."))
+  (:documentation "The stream that is *STANDARD-INPUT* and the bidirectional streams of an
+  evaluation. Output to it goes to the evaluation's standard output. LINE from AT on was typed and
+  is not read yet. Only the evaluation's own thread asks for lines. For other threads the stream is
+  at its end."))
 
 (defmethod print-object ((stream asked-input) output)
   (format output "#<standard input~@[: ~A~]>" (asked-why stream)))
@@ -90,7 +91,7 @@
   (evaluation-stdout (asked-evaluation stream)))
 
 (defun fill-asked-input (stream)
-  "Asks for a line; NIL at end of file."
+  "Asks for a line. Returns NIL at end of file."
   (let ((evaluation (asked-evaluation stream)))
     (unless (and (eq evaluation *evaluation*) (in-user-code-p))
       (setf (asked-why stream) "only the thread of the evaluation can ask for input")

@@ -285,7 +285,8 @@
       (when (and (char-equal #\i (schar text index)) (string-equal "in-package" text :start2 index :end2 (+ index 10)))
         (push index places)))))
 
-(define-global *selections* (cons "" '()) "A text, and its SELECTIONS-OF-PACKAGES: of the text that was asked about last.")
+(define-global *selections* (cons "" '())
+  "The last text that KNOWN-SELECTIONS was called with, and its SELECTIONS-OF-PACKAGES.")
 
 (defun known-selections (text)
   "SELECTIONS-OF-PACKAGES of TEXT. The last result is kept, since this is called once for each

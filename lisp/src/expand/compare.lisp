@@ -1,20 +1,21 @@
-;;;; `compare-expansions`: whether two texts of a form mean the same but for the names of local
-;;;; bindings, blocks and tags. Both are expanded in full, and the expansions, in which only special
-;;;; operators and calls are left, are compared side by side. So a renaming is proved, whatever
-;;;; macros stand around it.
+;;;; `compare-expansions`: determines whether two texts of a form mean the same except for the names
+;;;; of local bindings, blocks and tags. Both texts are expanded in full. The expansions, which
+;;;; contain only special operators and calls, are compared side by side. This proves a renaming
+;;;; whatever macros are around it.
 
 (in-package :consort)
 
 (defvar *old-name* nil "The symbol that is renamed.")
-(defvar *new-name* nil "The symbol that it becomes.")
-(defvar *data-differ* nil "True if constants differ, by the renaming alone.")
-(defvar *free-pairs* nil "An EQ table of symbols of no package that nothing binds, old to new.")
+(defvar *new-name* nil "The new name of that symbol.")
+(defvar *data-differ* nil "True if constants differ, but only by the renaming.")
+(defvar *free-pairs* nil "An EQ table from symbols of no package that nothing binds in the old text
+  to those in the new one.")
 
 (defun differ (reason &rest arguments)
-  "Leaves the comparison: the expansions differ, for REASON."
+  "Leaves the comparison, because the expansions differ for REASON."
   (throw 'different (apply #'format nil reason arguments)))
 
-;;; Bindings: lists (KIND OLD NEW), the innermost first. KIND is :VARIABLE, :FUNCTION, :BLOCK or
+;;; Bindings are lists (KIND OLD NEW), innermost first. KIND is :VARIABLE, :FUNCTION, :BLOCK or
 ;;; :TAG.
 
 (defun name-words (name)
@@ -22,8 +23,8 @@
     (if (symbolp name) (string-downcase (symbol-name name)) (prin1-to-string name))))
 
 (defun compare-names (old new kind bindings)
-  "Leaves the comparison unless OLD and NEW mean the same binding of KIND, or are the same name
-  where nothing binds it."
+  "Leaves the comparison unless OLD and NEW mean the same binding of KIND, or are the same name and
+  nothing binds it."
   (flet ((binding (name part)
            (find-if (lambda (binding) (and (eq (first binding) kind) (equal (funcall part binding) name))) bindings)))
     (let ((one (binding old #'second)) (other (binding new #'third)))
@@ -39,13 +40,13 @@
             (t (differ "~A would become ~A where nothing binds it" (name-words old) (name-words new)))))))
 
 (defun global-variable-p (name)
-  "Returns true if binding the symbol NAME is no lexical binding."
+  "Returns true if binding the symbol NAME does not make a lexical binding."
   (and (symbolp name) (symbol-package name)
        (member (sb-cltl2:variable-information name) '(:special :constant :global :symbol-macro))
        t))
 
 (defun bind-compared (old new kind bindings &optional specials)
-  "BINDINGS with OLD, and NEW in the other text, bound."
+  "BINDINGS and the binding of OLD, which is NEW in the other text."
   (cond ((and (eq kind :variable)
               (or (global-variable-p old) (global-variable-p new) (member old specials) (member new specials)))
          (unless (eq old new)
@@ -67,8 +68,8 @@
 ;;; Constants
 
 (defun compare-data (old new harmless)
-  "Leaves the comparison unless constants OLD and NEW are alike but for the renaming. HARMLESS: SBCL
-  keeps them to show them only."
+  "Leaves the comparison unless the constants OLD and NEW are equal except for the renaming.
+  HARMLESS is true if SBCL keeps them only to show them."
   (cond ((eql old new))
         ((and harmless (consp old) (consp new)))
         ((and (symbolp old) (symbolp new))
@@ -85,15 +86,15 @@
         ((and (simple-vector-p old) (simple-vector-p new) (= (length old) (length new)))
          (map nil (lambda (one other) (compare-data one other harmless)) old new))
         ((equalp old new))
-        ;; Objects that macros made: of the same type, they were made the same way.
+        ;; Objects that macros made. If the types are equal, they count as made in the same way.
         ((and (not (typep old '(or number character list symbol array))) (equal (type-of old) (type-of new))))
         (t (differ "constants differ"))))
 
 ;;; Code
 
 (defun harmless-operator-p (operator)
-  "Returns true if a function keeps names only to show them: one of SBCL's own, which is not for
-  users."
+  "Returns true if OPERATOR is one of SBCL's own, which is not for users. Such a function keeps
+  names only to show them."
   (let ((package (and (symbolp operator) (symbol-package operator))))
     (and package
          (not (eq package (load-time-value (find-package "COMMON-LISP"))))
@@ -106,7 +107,7 @@
 
 (defun compare-declared (old new bindings)
   "Leaves the comparison unless each name in the declarations OLD and NEW means the same binding, or
-  is the same."
+  is the same name."
   (cond ((and (consp old) (consp new))
          (loop (compare-declared (pop old) (pop new) bindings)
                (unless (and (consp old) (consp new))
@@ -120,8 +121,8 @@
         (t (differ "declarations differ"))))
 
 (defun compare-specifiers (old new bindings)
-  "Compares the specifiers of two DECLAREs, without those of SBCL's own, which show how the code was
-  written."
+  "Compares the specifiers of two DECLAREs. Those of SBCL's own, which show how the code was
+  written, are skipped."
   (unless (and (proper-list-p old) (proper-list-p new) (= (length old) (length new))) (differ "declarations differ"))
   (loop for one in old for other in new
         do (unless (and (consp one) (consp other) (eq (first one) (first other)) (harmless-operator-p (first one)))
@@ -136,7 +137,7 @@
       (compare-all old-forms new-forms bindings))))
 
 (defun specials-of (body &optional docstring)
-  "The names that the declarations of BODY say are special."
+  "The names that the declarations of BODY make special."
   (loop for specifier in (nth-value 2 (split-body body docstring))
         when (and (eq (first specifier) 'special) (proper-list-p specifier))
           append (rest specifier)))
@@ -152,8 +153,8 @@
         (compare-body old-body new-body inside)))))
 
 (defun parameter-parts (parameter)
-  "The name that a PARAMETER of a lambda list binds, its keyword, its default and the other name,
-  each NIL if there is none."
+  "Four values of PARAMETER in a lambda list: the name that it binds, its keyword, its default, and
+  the name of its supplied-p parameter. Each is NIL if there is none."
   (if (consp parameter)
       (destructuring-bind (name &optional default supplied &rest more) parameter
         (declare (ignore more))
@@ -163,7 +164,7 @@
       (values parameter nil nil nil)))
 
 (defun compare-lambda-lists (old new bindings specials)
-  "Compares two lambda lists. Returns the bindings in force behind them."
+  "Compares two lambda lists. Returns the bindings that are in force after them."
   (unless (and (proper-list-p old) (proper-list-p new) (= (length old) (length new))) (differ "lambda lists differ"))
   (let ((keys nil) (place nil))
     (loop for one in old for other in new
@@ -183,14 +184,15 @@
     bindings))
 
 (defun compare-definitions (old new bindings &optional (block-name nil block-p) new-block-name)
-  "Compares two (LAMBDA-LIST . BODY), with the names of the blocks around their bodies, if any."
+  "Compares two (LAMBDA-LIST . BODY). The block names are those of the blocks around the bodies, if
+  any."
   (let ((inside (compare-lambda-lists (first old) (first new) bindings (append (specials-of (rest old) t) (specials-of (rest new) t)))))
     (compare-body (rest old) (rest new)
                   (if block-p (bind-compared block-name new-block-name :block inside) inside)
                   t)))
 
 (defun block-name-of (name)
-  "The name of the block of the local function NAME."
+  "The name of the block that the local function NAME has."
   (if (consp name) (second name) name))
 
 (defun compare-functions (old new bindings recursive)
@@ -223,7 +225,7 @@
 
 (defun compare-code (old new bindings)
   "Leaves the comparison unless OLD and NEW, expanded and evaluated where BINDINGS are in force, are
-  alike."
+  equal."
   (cond ((and (symbolp old) (symbolp new))
          (unless (and (eq old new) (or (null old) (keywordp old)))
            (compare-names old new :variable bindings)))
@@ -261,8 +263,8 @@
                                 (compare-data (first rest) (first new-rest) t)
                                 (compare-definitions (rest rest) (rest new-rest) bindings))
                                ((member operator (list truly-the the* with-source-form))
-                                ;; The type, and in what SBCL's macros make also the form as it was
-                                ;; written, come first and are not evaluated.
+                                ;; The type, and in the expansions of SBCL's macros also the form as
+                                ;; it was written, come first and are not evaluated.
                                 (compare-all (rest rest) (rest new-rest) bindings))
                                ((special-operator-p operator)
                                 (if (equal rest new-rest) (compare-all rest new-rest bindings) (compare-special rest new-rest bindings)))
@@ -271,8 +273,8 @@
         (t (compare-data old new nil))))
 
 (defun compare-special (old new bindings)
-  "Compares the arguments, data or forms, of an operator that is not known here: each that differs
-  is compared as a form."
+  "Compares the arguments of an operator that is not known here. They are data or forms. Each that
+  differs is compared as a form."
   (unless (= (length old) (length new)) (differ "the expansions are of different shapes"))
   (loop for one in old for other in new
         do (unless (equal one other) (compare-code one other bindings))))
@@ -290,7 +292,7 @@
 ;;; The operation
 
 (defun expanded-text (text)
-  "The first form of TEXT with every macro expanded."
+  "The first form of TEXT with all macros in it expanded."
   (let ((*gensym-counter* 1) (*expansions* 0))
     (walk (read-from-string text) nil)))
 
@@ -306,7 +308,7 @@
     (object "same" (bool (null why)) "why" (or-null why) "data" (bool (and (null why) *data-differ*)))))
 
 (defun compare-as-asked (evaluation params package timeout)
-  "The JSON of the answer to PARAMS: for each of `variants` whether it means what `code` means."
+  "The JSON of the answer to PARAMS: whether each of `variants` means what `code` means."
   (declare (ignore evaluation timeout))
   (let* ((*package* (or package (find-package "COMMON-LISP-USER")))
          (*readtable* (copy-readtable *readtable*))

@@ -1,21 +1,21 @@
-;;;; Lexical environments, as far as macro expansion can tell: what a walk over code knows of the
-;;;; names around a form.
+;;;; Lexical environments, as far as they matter for macro expansion: what a walk over code knows
+;;;; about the names around a form.
 
 (in-package :consort)
 
 (defun augmented (environment &rest names)
-  "ENVIRONMENT with NAMES, arguments of SB-CLTL2:AUGMENT-ENVIRONMENT; as it is when SBCL finds fault
-  with them: its compiler will say so better."
+  "ENVIRONMENT with NAMES, which are arguments of SB-CLTL2:AUGMENT-ENVIRONMENT. If SBCL refuses
+  them, ENVIRONMENT itself, since the compiler will report the error better."
   (handler-case (apply #'sb-cltl2:augment-environment environment names)
     (error () environment)))
 
 (defun proper-list-p (object)
-  "Returns true if OBJECT is a list that ends, in NIL."
+  "Returns true if OBJECT is a list that ends with NIL."
   (and (listp object) (ignore-errors (list-length object)) t))
 
 (defun split-body (body &optional docstring)
-  "Three lists of BODY: its forms; what precedes them, declarations and, if DOCSTRING, one string,
-  as written; and the declarations' specifiers."
+  "Three lists of BODY: its forms; the declarations and, if DOCSTRING, the string before them, as
+  written; and the declarations' specifiers."
   (loop with preamble = '() and specifiers = '()
         for (form . more) on body
         for rest = body then (rest rest)
@@ -29,8 +29,8 @@
         finally (return (values '() (nreverse preamble) specifiers))))
 
 (defun bind-variables (environment names &optional specifiers)
-  "ENVIRONMENT with the variables NAMES bound, those special that SPECIFIERS, of declarations, say
-  are."
+  "ENVIRONMENT with the variables NAMES bound. SPECIFIERS are those of declarations, and the names
+  that they declare special are special."
   (let* ((names (remove-if-not #'symbolp names))
          (specials (loop for specifier in specifiers
                          when (and (eq (first specifier) 'special) (proper-list-p specifier))
@@ -40,12 +40,13 @@
         (augmented environment :variable names :declare (and specials `((special ,@specials)))))))
 
 (defun declare-policy (environment specifiers)
-  "ENVIRONMENT with the OPTIMIZE declarations of SPECIFIERS: macros of SBCL's look at the policy."
+  "ENVIRONMENT with the OPTIMIZE declarations of SPECIFIERS, because macros of SBCL read the
+  policy."
   (let ((policy (remove 'optimize specifiers :key #'first :test-not #'eq)))
     (if policy (augmented environment :declare policy) environment)))
 
 (defun bind-functions (environment names)
-  "ENVIRONMENT with local functions NAMES, which hide the macros of those names."
+  "ENVIRONMENT with the local functions NAMES, which hide the macros of those names."
   (let ((names (remove-if-not (lambda (name) (or (symbolp name) (consp name))) names)))
     (if names (augmented environment :function names) environment)))
 

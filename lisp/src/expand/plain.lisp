@@ -1,19 +1,18 @@
-;;;; Expansions that need no copy: of macros of the standard, over names that mean nothing to
-;;;; anybody. A copy costs some milliseconds; most of what is asked for is LOOP, SETF,
-;;;; WITH-OPEN-FILE.
+;;;; Expansions that need no copy: those of standard macros over names that have no meaning. A copy
+;;;; costs some milliseconds, and most requests are for LOOP, SETF and WITH-OPEN-FILE.
 ;;;;
-;;;; Why this runs no code of the user's and leaves no trace:
-;;;;  1. The text is read by the reader below, which knows lists, integers, strings, quotes and
-;;;;     symbols, and gives up at anything else; and only while the readtable in force reads each of
-;;;;     its characters as the standard's does. It interns nothing: a name that the package has no
-;;;;     symbol of is made a symbol of no package, which is printed as it was written.
-;;;;  2. A symbol that exists must be of the standard, or inert: neither macro, symbol macro, type
-;;;;     nor class, without a way to be set. So the standard's expanders, which may ask for any of
-;;;;     these, find nothing of the user's.
-;;;;  3. Only macros in *PLAIN-MACROS* are expanded, whose expanders change nothing, and those of
-;;;;     SBCL's own that they expand to; SBCL locks both, and of the first it is seen that they are
-;;;;     still SBCL's. A MACROLET, which would have to be compiled, is left to a copy, and so is all
-;;;;     else while there is a *MACROEXPAND-HOOK*.
+;;;; Reasons why this runs no code of the user's and changes nothing in the image:
+;;;; 1. The text is read by the reader below. It knows lists, integers, strings, quotes and symbols,
+;;;;   and gives up at any other syntax. It is used only if the readtable in force reads each
+;;;;   character of the text as the standard's does. It interns nothing: for a name of which the
+;;;;   package has no symbol, it makes a symbol of no package, which is printed as it was written.
+;;;; 2. An existing symbol must be of the standard, or inert: it is no macro, symbol macro, type or
+;;;;   class, and has no way to be set. The standard's expanders may look up all of these, and then
+;;;;   find nothing of the user's.
+;;;; 3. Only macros in *PLAIN-MACROS* are expanded, whose expanders change nothing, and those macros
+;;;;   of SBCL's own that they expand to. SBCL locks both, and the former are checked to be still
+;;;;   SBCL's. A MACROLET would have to be compiled, so it is left to a copy, as is every request
+;;;;   while there is a *MACROEXPAND-HOOK*.
 
 (in-package :consort)
 
@@ -22,10 +21,10 @@
             '(and case ccase cond decf defun destructuring-bind do do* dolist dotimes ecase handler-bind handler-case ignore-errors incf lambda loop
               multiple-value-bind multiple-value-list multiple-value-setq nth-value or pop prog prog* prog1 prog2 psetf psetq push pushnew return
               rotatef setf shiftf unless when with-input-from-string with-open-file with-open-stream with-output-to-string with-slots))
-  "Macros of the standard whose expansion reads and changes nothing, with what they are where nobody
-  redefined them.")
+  "Macros of the standard whose expansion reads and changes nothing, each with its original macro
+  function.")
 
-(defvar *homeless* '() "Symbols of no package that stand for names that nobody has used.")
+(defvar *homeless* '() "Symbols of no package for names that do not exist yet.")
 
 (defun homeless-p (object)
   (and (symbolp object) (member object *homeless* :test #'eq) t))
@@ -43,19 +42,19 @@
 
 (defun standard-syntax-p (text)
   "Returns true if each character of TEXT is read as in standard syntax, as far as the reader below
-  has it."
+  supports that."
   (let ((standard (load-time-value (copy-readtable nil))))
     (and (eq (readtable-case *readtable*) :upcase)
          (= *read-base* 10)
          (loop for char across (remove-duplicates text)
                always (and (eq (get-macro-character char) (get-macro-character char standard))
                            (or (member char '(#\Space #\Newline #\( #\) #\' #\"))
-                               ;; A character that white space was made of would end the token.
+                               ;; A character that became white space would end the token.
                                (= 3 (nth-value 1 (let ((*read-suppress* t))
                                                    (read-from-string (coerce (list #\x char #\x) 'string)))))))))))
 
 (defun inert-p (symbol)
-  "Returns true if SYMBOL means nothing to an expander."
+  "Returns true if SYMBOL has no meaning for an expander."
   (not (or (macro-function symbol)
            (special-operator-p symbol)
            (info :type :kind symbol)    ; VALID-TYPE-SPECIFIER-P would run its expander
@@ -67,7 +66,7 @@
            (info :function :inlining-data symbol))))
 
 (defun plain-symbol (name package)
-  "The symbol that NAME, upper-case, is in PACKAGE, or a homeless symbol."
+  "The symbol with the upper-case NAME in PACKAGE, or a homeless symbol."
   (multiple-value-bind (symbol status) (find-symbol name package)
     (cond ((null status)
            (or (find name *homeless* :key #'symbol-name :test #'string=)
@@ -79,7 +78,7 @@
           (t (give-up)))))
 
 (defun plain-token (token package)
-  "Reads TOKEN."
+  "The object that TOKEN is read as."
   (cond ((and (every #'digit-char-p token) (< (length token) 100)) (parse-integer token))
         ((member token '("+" "-" "*" "/" "1+" "1-") :test #'string=) (plain-symbol token package))
         ;; A token that may be a number, or a name with a package.
@@ -125,14 +124,14 @@
              (eql 0 (search "SB-" (package-name package)))))))
 
 (defun check-plain (form environment)
-  "Gives up where expanding FORM would be more than expanding a plain macro."
+  "Gives up where the expansion of FORM would require more than expanding a plain macro."
   (let ((operator (and (consp form) (first form))))
     (when (or (eq operator 'macrolet)
               (and operator (symbolp operator) (macro-function operator environment) (not (plain-macro-p operator))))
       (give-up))))
 
 (defun plain-expansion (params)
-  "The JSON of the answer, as EXPANSION-FACTS gives it, made here; NIL when it takes a copy."
+  "The JSON of the answer, as from EXPANSION-FACTS, made without a copy; NIL if it needs one."
   (let* ((text (field params "text"))
          (package (find-package-named (field params "package" "COMMON-LISP-USER")))
          (full (equal (field params "how") "full"))
@@ -165,7 +164,7 @@
                           "writable" (bool t)
                           "span" (span-json 0 (length text))
                           "more" (bool nil))))))
-        ;; A copy reports the error, in the words it always has.
+        ;; A copy reports the error with its usual message.
         (error () nil)))))
 
 (define-operation "macroexpand-plain" :query (id params)

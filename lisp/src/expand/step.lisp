@@ -1,5 +1,5 @@
-;;;; Steps of a macro expansion in a text: which macro call a place of it means, all the macro calls
-;;;; in it, and names by which an expansion can stand in it and be read back.
+;;;; Steps of a macro expansion in a text: the macro call that a place in it means, all macro calls
+;;;; in it, and names with which an expansion can replace the call and be read back.
 
 (in-package :consort)
 
@@ -13,8 +13,9 @@
        (eq (symbol-package (first form)) (load-time-value (find-package "COMMON-LISP")))))
 
 (defun macro-call-around (form places offset)
-  "The macro call that is meant at OFFSET of what was read as FORM, its environment and its place:
-  the form there, else the nearest around it of PLACES that is no definition. NIL if there is none."
+  "Three values: the macro call that is meant at OFFSET of the text from which FORM was read, its
+  environment and its place. The call is the form there, or otherwise the nearest of PLACES around
+  it that is no definition. NIL if there is none."
   (let* ((candidates (lists-at places offset))
          (environments (environments-in (mapcar #'place-list candidates) form nil))
          (inside nil))
@@ -27,7 +28,8 @@
             (setf inside t)))))))
 
 (defun macro-call-spans (form places)
-  "The spans of the macro calls in what was read as FORM with PLACES, as JSON, from the first on."
+  "The spans of the macro calls in the text from which FORM was read with PLACES, as JSON, in the
+  order of the text."
   (let ((environments (environments-in (mapcar #'place-list places) form nil)))
     (flet ((call-p (place)
              (multiple-value-bind (environment evaluated) (gethash (place-list place) environments)
@@ -36,10 +38,10 @@
            (sort (remove-if-not #'call-p places) #'< :key #'place-start)))))
 
 (defun distinctly-named (expansion form)
-  "EXPANSION, which is not circular, with other names for its symbols of no package that are named
-  as others in it or in FORM: printed and read, they are still different."
+  "EXPANSION, which is not circular, with other names for those symbols of no package whose names
+  other symbols in it or in FORM have. After it is printed and read, the symbols still differ."
   (let ((taken (make-hash-table :test #'equal)) (names (make-hash-table :test #'eq))
-        (numbers (make-hash-table :test #'equal))) ; the last of each base
+        (numbers (make-hash-table :test #'equal))) ; the last number of each base
     (flet ((name (symbol)
              (or (gethash symbol names)
                  (let ((base (string-right-trim "0123456789" (symbol-name symbol))))

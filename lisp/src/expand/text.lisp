@@ -1,4 +1,4 @@
-;;;; Between forms and text: reading with the place of every list, and printing what was expanded.
+;;;; Between forms and text: reads with the place of every list, and prints expansions.
 
 (in-package :consort)
 
@@ -9,7 +9,7 @@
   (start 0 :type fixnum) (end 0 :type fixnum) list)
 
 (defun read-unreadable (stream char count)
-  "Reads what was printed as #<...> as a symbol of no package, so that the rest can be read."
+  "Reads text that was printed as #<...> as a symbol of no package, so that the rest can be read."
   (declare (ignore char count))
   (loop with depth = 1
         for next = (read-char stream t nil t)
@@ -18,9 +18,9 @@
   (make-symbol "UNREADABLE"))
 
 (defun read-placing (text start &key printed)
-  "Reads the first form of TEXT from START on. Returns the form, where it ends, and the PLACEs of
-  the lists in it. PRINTED: the text was printed by us, so uninterned symbols of one name are the
-  same symbol, and #<...> is no error."
+  "Reads the first form of TEXT from START on. Returns the form, its end, and the PLACEs of the
+  lists in it. PRINTED is true for text that Consort printed. Uninterned symbols of one name are
+  then the same symbol, and #<...> is no error."
   (let* ((in (make-string-input-stream text start))
          (*readtable* (copy-readtable *readtable*))
          (places '())
@@ -45,16 +45,16 @@
       (values form (+ start (file-position in)) places))))
 
 (defun lists-at (places offset)
-  "Returns those of PLACES that have or touch OFFSET, the one that is meant first: one that begins
-  there, else the innermost."
+  "Returns those of PLACES that contain or touch OFFSET. The one that is meant is first: one that
+  begins there, or otherwise the innermost."
   (let ((around (remove-if-not (lambda (place) (<= (place-start place) offset (place-end place))) places)))
     (flet ((size (place) (- (place-end place) (place-start place))))
       (stable-sort (sort around #'< :key #'size)
                    (lambda (a b) (and (= (place-start a) offset) (/= (place-start b) offset)))))))
 
 (defun counterpart (list whole other)
-  "Returns the part of OTHER where LIST is in WHOLE, which OTHER was read back from or printed as;
-  NIL when they differ on the way. Both may be circular."
+  "Returns the part of OTHER at the place that LIST has in WHOLE. OTHER is what WHOLE was read back
+  as or printed from. NIL if the two differ on the way. Both may be circular."
   (let ((visited (make-hash-table :test #'eq)))
     (labels ((look (part there)
                (when (eq part list) (return-from counterpart there))
@@ -66,8 +66,8 @@
       nil)))
 
 (defun replaced (old new tree)
-  "TREE, which may be circular, with the very list OLD replaced by NEW; what does not hold it is
-  shared."
+  "TREE, which may be circular, with the list OLD itself replaced by NEW. Parts that do not contain
+  it are shared."
   (let ((visited (make-hash-table :test #'eq)))
     (labels ((change (part)
                (if (eq part old)
@@ -84,8 +84,8 @@
 ;;; Printing
 
 (defun circular-p (object)
-  "Returns true if printing OBJECT, code, would never end: it is in itself, perhaps in a vector or
-  behind a comma."
+  "Returns true if printing OBJECT, code, would never end because OBJECT contains itself, perhaps in
+  a vector or after a comma."
   (let ((open (make-hash-table :test #'eq)) (done (make-hash-table :test #'eq)))
     (labels ((visit (part)
                (let ((chain '()))
@@ -103,8 +103,8 @@
       nil)))
 
 (defun map-leaves (function tree &key once)
-  "Calls FUNCTION with each atom of TREE, also those in vectors and behind commas. ONCE: no part is
-  visited again, and TREE may be circular."
+  "Calls FUNCTION with each atom of TREE, including those in vectors and after commas. If ONCE, no
+  part is visited twice, and TREE may be circular."
   (let ((visited (and once (make-hash-table :test #'eq))))
     (labels ((new-p (part)
                (cond ((null visited) t)
@@ -130,7 +130,7 @@
 
 (defun with-symbols (tree function)
   "TREE, which is not circular, with each symbol that MAP-LEAVES finds in it replaced by FUNCTION's
-  value for it; parts that do not change are shared."
+  value for it. Unchanged parts are shared."
   (labels ((change-list (list)
              (let ((copy (list nil)) (same t))
                (flet ((changed (part)
@@ -155,11 +155,11 @@
     (change tree)))
 
 (defun named-apart (form)
-  "FORM with each symbol of no package that it has more than once replaced by one of *PACKAGE* that
-  is new there: written down and read, they are the same again. Second value: an object in it that
-  no text stands for, in a list, or NIL."
+  "FORM with each symbol of no package that occurs in it more than once replaced by a new symbol of
+  *PACKAGE*, so that the occurrences are still the same symbol after they are printed and read.
+  Second value: a list of an object in FORM that cannot be written as text, or NIL."
   (let ((counts (make-hash-table :test #'eq)) (names (make-hash-table :test #'eq))
-        (numbers (make-hash-table :test #'equal)) ; the last of each base
+        (numbers (make-hash-table :test #'equal)) ; the last number of each base
         (unreadable nil))
     (map-leaves (lambda (leaf)
                   (cond ((uninterned-p leaf) (incf (gethash leaf counts 0)))
@@ -180,9 +180,9 @@
 (defconstant +right-margin+ 80 "The right margin of printed code, in columns.")
 
 (defun code-text (form &key (column 0) (limit +text-limit+) dispatch)
-  "FORM as a person writes it, pretty and in lower case, as *PACKAGE* sees it, to stand at COLUMN,
-  0-based; and how many characters were left out. DISPATCH: instead of the standard's pprint
-  dispatch table."
+  "FORM as a person writes it, pretty, in lower case and as seen from *PACKAGE*, for insertion at
+  COLUMN, 0-based. Second value: the number of omitted characters. DISPATCH, if given, is used
+  instead of the standard's pprint dispatch table."
   (let* ((readtable *readtable*)
          (package *package*)
          (clipped (with-standard-io-syntax

@@ -1,26 +1,28 @@
 ;;;; A walk over code that expands every macro call and symbol macro in a place that is evaluated,
-;;;; and nothing that is data. It knows the special operators of the standard and those few of
-;;;; SBCL's own that its macros expand to; any other special operator is left as it stands.
-;;;; SB-WALKER, which SBCL has for its own CLOS, is internal and cannot tell in which environment it
-;;;; found a form.
+;;;; and no data. It knows the special operators of the standard and those few of SBCL's own that
+;;;; its macros expand to. A form of any other special operator is left unchanged. SB-WALKER, which
+;;;; SBCL has for its own CLOS, is internal and cannot tell in which environment it found a form.
 
 (in-package :consort)
 
-(defvar *expansions* 0 "How many macro calls this walk has expanded.")
-(defvar *sought* nil "NIL, or an EQ table whose keys are the forms whose environments are wanted. Walks for their sake are not ended by a macro that fails.")
-(defvar *most-sought* nil "The form of *SOUGHT* that ends the walk, or NIL.")
-(defvar *found* nil "Where there is *SOUGHT*: an EQ table from those that the walk met to the environments it met them in.")
+(defvar *expansions* 0 "The number of macro calls that this walk has expanded.")
+(defvar *sought* nil "NIL, or an EQ table whose keys are the forms whose environments are to be
+  found. Such a walk continues after a macro that fails.")
+(defvar *most-sought* nil "The form of *SOUGHT* at which the walk ends, or NIL.")
+(defvar *found* nil "If there is *SOUGHT*: an EQ table from the sought forms that the walk has met
+  to their environments.")
 
 (defun sought (forms)
-  "FORMS as *SOUGHT* has them; NIL when there are none."
+  "A table of FORMS for *SOUGHT*; NIL if there are none."
   (when forms
     (let ((table (make-hash-table :test #'eq)))
       (dolist (form forms table) (setf (gethash form table) t)))))
 
-(defvar *before-expansion* nil "A function that is called with each form whose macro is about to be expanded, and its environment; it may throw.")
+(defvar *before-expansion* nil "A function that is called with each form whose macro is about to be
+  expanded, and its environment. It may throw.")
 
 (defun expand-once (form environment)
-  "MACROEXPAND-1, with the expansion counted in *EXPANSIONS*."
+  "Like MACROEXPAND-1. The expansion is counted in *EXPANSIONS*."
   (when *before-expansion* (funcall (the function *before-expansion*) form environment))
   (multiple-value-bind (expansion expanded)
       (if *sought*
@@ -31,16 +33,17 @@
     (values expansion expanded)))
 
 (defun note-found (form environment)
-  "Remembers ENVIRONMENT if FORM is sought; leaves the walk when FORM is *MOST-SOUGHT*."
+  "Notes ENVIRONMENT if FORM is sought. Leaves the walk if FORM is *MOST-SOUGHT*."
   (when (and (gethash form *sought*) (not (nth-value 1 (gethash form *found*))))
     (setf (gethash form *found*) environment)
     (when (eq form *most-sought*)
       (throw 'found t))))
 
-(define-global *walkers* (make-hash-table :test #'eq) "From special operators to functions of a form and its environment, which return the form walked.")
+(define-global *walkers* (make-hash-table :test #'eq) "Maps special operators to functions of a form
+  and its environment that return the walked form.")
 
 (defmacro define-walker (operators (arguments environment) &body body)
-  "Defines how forms of the special OPERATORS are walked: BODY returns the walked ARGUMENTS."
+  "Defines how forms of the special OPERATORS are walked. BODY returns the walked ARGUMENTS."
   (let ((form (gensym "FORM")) (operator (gensym "OPERATOR")))
     `(dolist (,operator (list ,@(loop for operator in operators
                                       collect (if (member (symbol-package operator) (list (find-package "CONSORT"))) operator `',operator))))
@@ -50,7 +53,7 @@
                (cons (first ,form) (progn ,@body)))))))
 
 (defun walk (form environment)
-  "FORM, which stands in ENVIRONMENT where it is evaluated, with every macro in it expanded."
+  "FORM, which is evaluated in ENVIRONMENT, with all macros in it expanded."
   (cond ((consp form)
          (when *sought* (note-found form environment))
          (if (proper-list-p form) (walk-compound form environment) form))
@@ -83,7 +86,8 @@
 ;;; Functions
 
 (defun walk-parameter (parameter environment)
-  "PARAMETER of a lambda list, as written, with its default form walked; and the names it binds."
+  "Two values: PARAMETER of a lambda list, as written, with its default form walked; and the names
+  that it binds."
   (if (and (consp parameter) (proper-list-p parameter))
       (destructuring-bind (name &optional (default nil default-p) (supplied nil supplied-p) &rest more) parameter
         (values `(,name ,@(and default-p (list (walk default environment))) ,@(and supplied-p (list supplied)) ,@more)
@@ -93,8 +97,8 @@
       (values parameter (list parameter))))
 
 (defun walk-lambda-list (lambda-list environment specifiers)
-  "LAMBDA-LIST with its forms walked, each where the names before it are bound; and the environment
-  of the body."
+  "Two values: LAMBDA-LIST with its forms walked, each where the names before it are bound; and the
+  environment of the body."
   (if (not (proper-list-p lambda-list))
       (values lambda-list environment)
       (values (loop for parameter in lambda-list
@@ -149,7 +153,8 @@
     (walk-body forms preamble (declare-policy environment specifiers))))
 
 (defun walk-bindings (bindings environment sequential specifiers)
-  "BINDINGS of LET, or of LET* if SEQUENTIAL, walked; and the environment of the body."
+  "Two values: the BINDINGS of LET, or of LET* if SEQUENTIAL, walked; and the environment of the
+  body."
   (let ((inside environment))
     (values (loop for binding in bindings
                   for name = (if (consp binding) (first binding) binding)
@@ -170,7 +175,7 @@
 (define-walker (let*) (arguments environment) (walk-let arguments environment t))
 
 (defun walk-functions (arguments environment recursive)
-  "ARGUMENTS of FLET, or of LABELS if RECURSIVE."
+  "The ARGUMENTS of FLET, or of LABELS if RECURSIVE, walked."
   (if (and (proper-list-p (first arguments)) (every #'definition-p (first arguments)))
       (multiple-value-bind (forms preamble specifiers) (split-body (rest arguments))
         (let ((inside (bind-functions environment (mapcar #'first (first arguments)))))
@@ -183,8 +188,8 @@
 (define-walker (labels) (arguments environment) (walk-functions arguments environment t))
 
 (defun walk-locally (body environment)
-  "The BODY of a MACROLET or SYMBOL-MACROLET whose macros ENVIRONMENT has, as one form: they are not
-  needed any more."
+  "The walked BODY of a MACROLET or SYMBOL-MACROLET, as one form. The macros are in ENVIRONMENT and
+  are no longer needed after the walk."
   (multiple-value-bind (forms preamble specifiers) (split-body body)
     (let ((forms (walk-all forms (declare-policy environment specifiers))))
       (cond (preamble `(locally ,@preamble ,@forms))
@@ -216,7 +221,7 @@
         form)))
 
 (defun walk-setq (form environment)
-  "The SETQ FORM walked; assignments of symbol macros become SETFs."
+  "The walked SETQ FORM. Assignments to symbol macros become SETFs."
   (if (evenp (length (rest form)))
       (let ((plain '()) (groups '()))
         (flet ((finish ()
@@ -239,25 +244,26 @@
       (gethash 'setq *walkers*) #'walk-setq)
 
 (defun expanded (form environment full)
-  "FORM, in ENVIRONMENT, with every macro in it expanded, or the outermost, once."
+  "FORM, in ENVIRONMENT, with all macros in it expanded if FULL, and otherwise with its outermost
+  macro expanded once."
   (if full (walk form environment) (values (expand-once form environment))))
 
-;;; A form inside another
+;;; Forms inside another one
 
 (defun environments-in (sought form environment &optional most)
   "An EQ table from those of SOUGHT, forms inside FORM, that are evaluated when FORM is evaluated in
-  ENVIRONMENT, to the environments that they are in. The walk ends at MOST, if there is that."
+  ENVIRONMENT, to their environments. The walk ends at MOST, if that is not NIL."
   (let ((*sought* (sought sought)) (*most-sought* most)
         (*found* (make-hash-table :test #'eq)) (*expansions* 0))
-    ;; A form that cannot be walked to its end has perhaps shown what was sought.
+    ;; If the walk fails, it may have met the sought forms before.
     (catch 'found
       (handler-case (walk form environment)
         (error () nil)))
     *found*))
 
 (defun environments-of (sought form environment)
-  "The first of SOUGHT, forms inside FORM, that is evaluated when FORM is evaluated in ENVIRONMENT;
-  and the environment that it is in. NIL when none is."
+  "Two values: the first of SOUGHT, forms inside FORM, that is evaluated when FORM is evaluated in
+  ENVIRONMENT; and its environment. NIL if there is none."
   (let ((environments (environments-in sought form environment (first sought))))
     (loop for candidate in sought
           do (multiple-value-bind (found there) (gethash candidate environments)
