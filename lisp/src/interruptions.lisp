@@ -1,21 +1,24 @@
 ;;;; Interruptions that unwind the stack of another thread. One that came in foreign code would
-;;;; leave what that code was doing half done: a thread that is thrown out of the C library's malloc
-;;;; leaves a lock held, and the next one to allocate waits for ever. SBCL itself allocates with
-;;;; malloc, when it reads its own debug information.
+;;;; leave the work of that code half done. For example, a thread that is thrown out of the C
+;;;; library's malloc leaves a lock held, and the next thread that allocates waits for ever. SBCL
+;;;; itself allocates with malloc when it reads its own debug information.
 
 (in-package :consort)
 
-(defvar *interrupts-any-thread* nil "True where Consort itself interrupts or ends threads, which may be its own (own-threads.lisp).")
+(defvar *interrupts-any-thread* nil "True while Consort itself interrupts or ends threads, which may
+  be its own (own-threads.lisp).")
 
-(defconstant +foreign-pause+ 0.002d0 "Seconds until an interruption that came in foreign code is sent again.")
-(defconstant +foreign-time+ 2 "Seconds for which that is done while foreign code computes; then the code is left all the same.")
+(defconstant +foreign-pause+ 0.002d0 "The time in seconds after which an interruption that came in
+  foreign code is sent again.")
+(defconstant +foreign-time+ 2 "The time in seconds for which it is sent again while foreign code
+  computes. After that, the code is left in any case.")
 (defconstant +wait-tries+ 4
-  "How many times in succession that is done while foreign code waits in a system call, which may
-  last for ever.")
+  "The maximum number of times in succession that it is sent again while foreign code waits in a
+  system call, which may last for ever.")
 
 (defstruct (interruption (:constructor make-interruption (thread function)))
-  "THREAD is to call FUNCTION. STATE is :SENT until it has come, :LATE when it has not come in time,
-  :FOREIGN when it is to be sent again, :OVER in the end."
+  "The request that THREAD call FUNCTION. STATE is :SENT until it has come, :LATE if it has not come
+  in time, :FOREIGN if it is to be sent again, and :OVER in the end."
   (thread nil :type sb-thread:thread :read-only t)
   (function nil :type function :read-only t)
   (began (get-internal-real-time) :type (unsigned-byte 62) :read-only t)
@@ -27,13 +30,13 @@
   (/ (- (get-internal-real-time) (interruption-began interruption)) internal-time-units-per-second))
 
 (defun interruption-under-way-p (interruption)
-  "Returns true if INTERRUPTION is still to be received, and is not so old that it may be lost: a
-  thread that serves people in a stop drops what comes meanwhile."
+  "Returns true if INTERRUPTION is not received yet, and is not so old that it may be lost: a thread
+  that serves requests in a stop drops interruptions that come meanwhile."
   (and (not (eq (interruption-state interruption) :over))
        (< (interruption-age interruption) (* 2 +foreign-time+))))
 
 (defun send-interruption (interruption)
-  "Sends INTERRUPTION to its thread; NIL when that has ended."
+  "Sends INTERRUPTION to its thread. Returns NIL if the thread has ended."
   (setf (interruption-state interruption) :sent)
   (restore-interruption-handler)
   (handler-case
@@ -44,9 +47,10 @@
     (sb-thread:interrupt-thread-error () nil)))
 
 (defun receive-interruption (interruption)
-  "Called in the thread of INTERRUPTION: calls its function, or has it sent again. As a rule the
-  timers' thread does that, and not this thread, which may be preempted for the one that it wakes:
-  the next interruption would come before this one has returned, and SBCL allows eight at once."
+  "Must be called in the thread of INTERRUPTION. Calls its function, or lets it be sent again.
+  Mostly the timers' thread sends it, and not this thread, which may be preempted by the thread that
+  it wakes: the next interruption would come before this one has returned, and SBCL allows eight at
+  once."
   (let ((place (interrupted-place)))
     (cond ((or (eq place :lisp)
                (>= (interruption-age interruption) +foreign-time+)
@@ -60,18 +64,19 @@
              (look-again-at interruption))))))
 
 (defun look-again-at (interruption)
-  "Looks after INTERRUPTION in a moment."
+  "Schedules the next LOOK-AFTER-INTERRUPTION of INTERRUPTION."
   (schedule *deadlines* +foreign-pause+ (lambda () (look-after-interruption interruption))))
 
 (defun look-after-interruption (interruption)
-  "Sends INTERRUPTION again if it came in foreign code. One that has not come yet is left to its
-  thread."
+  "Sends INTERRUPTION again if it came in foreign code. If it has not come yet, its thread will send
+  it again when it comes there."
   (when (eq :foreign (sb-ext:compare-and-swap (interruption-state interruption) :sent :late))
     (send-interruption interruption)))
 
 (defun interrupt-outside-foreign-code (thread function)
-  "Has THREAD call FUNCTION, which may unwind its stack, as soon as it is not in foreign code, or
-  when that does not end. Waits for nothing. Returns the interruption; NIL when THREAD has ended."
+  "Makes THREAD call FUNCTION, which may unwind its stack, as soon as it is not in foreign code, or
+  when the foreign code does not end. Waits for nothing. Returns the interruption; NIL if THREAD has
+  ended."
   (start-timers *deadlines*) ; to start its thread is no work for an interruption in foreign code
   (let ((interruption (make-interruption thread function)))
     (and (send-interruption interruption) interruption)))

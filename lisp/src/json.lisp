@@ -1,23 +1,27 @@
-;;;; JSON: a reader over UTF-8 octets and a writer to them. Nothing is interned, depth is limited,
-;;;; and bad input is a JSON-ERROR.
-;;;;
-;;;; object -> (:object "key" value ...)    array -> simple vector (written: also a list)
-;;;; true, false, null -> :true :false :null
-;;;; string -> string    integer -> integer    other numbers -> double-float
+;;;; JSON: a reader of UTF-8 octets and a writer of them. Nothing is interned, depth is limited, and
+;;;; invalid input is a JSON-ERROR. The representation of each kind of value:
+;;;; - object: (:object \"key\" value ...)
+;;;; - array: a simple vector; a list is also written as an array
+;;;; - true, false, null: :true, :false, :null
+;;;; - string: a string
+;;;; - integer: an integer
+;;;; - other numbers: a double-float
 
 (in-package :consort)
 
 (deftype octets () '(simple-array (unsigned-byte 8) (*)))
 (deftype index () `(integer 0 ,(1- array-dimension-limit)))
 
-(defconstant +depth-limit+ 200 "How deep arrays and objects may nest in what is read.")
-(defconstant +digits-limit+ 2000 "How many digits a number may have in what is read: more would take quadratic time.")
-(defconstant +replacement+ #xFFFD "The replacement for a code point that UTF-8 cannot carry.")
+(defconstant +depth-limit+ 200 "The maximum depth of arrays and objects in input.")
+(defconstant +digits-limit+ 2000 "The maximum number of digits of a number in input. More would take
+  quadratic time.")
+(defconstant +replacement+ #xFFFD "The replacement for a code point that UTF-8 cannot encode.")
 
 (define-condition json-error (error)
   ((message :initarg :message :reader json-error-message)
    (position :initarg :position :reader json-error-position))
-  (:documentation "The octets are not JSON, or pass a limit. POSITION counts octets from 0.")
+  (:documentation "Signalled for octets that are not JSON or that exceed a limit. POSITION counts
+  octets from 0.")
   (:report (lambda (condition stream)
              (format stream "~A at byte ~D" (json-error-message condition) (json-error-position condition)))))
 
@@ -25,7 +29,7 @@
 
 (declaim (inline object))
 (defun object (&rest keys-and-values)
-  "A JSON object, to be written: (object \"id\" 7 \"result\" ...)."
+  "A JSON object for writing: (object \"id\" 7 \"result\" ...)."
   (cons :object keys-and-values))
 
 (defun object-p (value)
@@ -33,7 +37,7 @@
   (and (consp value) (eq (car value) :object)))
 
 (defun field (object key &optional default)
-  "The value of KEY, a string, in OBJECT, which was read; DEFAULT when there is none or it is null."
+  "The value of KEY, a string, in OBJECT, which was read; DEFAULT if it is absent or null."
   (loop for (name value) on (cdr object) by #'cddr
         when (string= (the simple-string name) (the simple-string key))
           return (if (eq value :null) default value)
@@ -41,7 +45,7 @@
 
 (declaim (inline bool))
 (defun bool (generalized-boolean)
-  "A boolean, to be written."
+  "The JSON of a boolean, for writing."
   (if generalized-boolean :true :false))
 
 (declaim (inline or-null))
@@ -58,8 +62,8 @@
   (depth 0 :type fixnum))
 
 (defun parse-json (octets &optional (start 0) (end (length octets)))
-  "The one JSON value in OCTETS from START to END. JSON-ERROR when it is not one, or nests deeper
-  than +DEPTH-LIMIT+."
+  "The single JSON value in OCTETS from START to END. Signals a JSON-ERROR if there is no such
+  value, or if it is nested deeper than +DEPTH-LIMIT+."
   (let* ((input (make-json-input octets start end))
          (value (parse-value input)))
     (when (peek-octet input)
@@ -71,12 +75,12 @@
 
 (declaim (inline next-octet))
 (defun next-octet (input)
-  "The octet at the position, NIL at the end."
+  "The octet at the position, or NIL at the end."
   (when (< (json-input-position input) (json-input-end input))
     (aref (json-input-octets input) (json-input-position input))))
 
 (defun peek-octet (input)
-  "Skips white space; the octet then at the position, NIL at the end."
+  "Skips white space. Returns the octet that is then at the position, or NIL at the end."
   (declare (optimize speed) (type json-input input))
   (loop for octet = (next-octet input)
         while (and octet (or (= octet 32) (<= 9 octet 10) (= octet 13)))
@@ -113,7 +117,7 @@
   value)
 
 (defun parse-separator (input close)
-  "After an element: true when CLOSE was passed, false when a comma was."
+  "Reads what follows an element. Returns true after CLOSE, and false after a comma."
   (let ((octet (peek-octet input)))
     (cond ((eql octet close) (incf (json-input-position input)) t)
           ((eql octet (char-code #\,)) (incf (json-input-position input)) nil)
@@ -143,7 +147,7 @@
                        until (parse-separator input (char-code #\})))))))
 
 (defun parse-digits (input)
-  "The integer in the digits at the position, and how many digits there were: at least one."
+  "Two values: the integer in the digits at the position, and their number, which is at least one."
   (let ((value 0) (count 0))
     (declare (type fixnum count))
     (loop for octet = (next-octet input)
@@ -183,7 +187,8 @@
         (if float (decimal-to-double input signed exponent) signed)))))
 
 (defun decimal-to-double (input value exponent)
-  "VALUE times ten to the EXPONENT. Too small is zero, too large is a JSON-ERROR."
+  "VALUE times ten to the power EXPONENT. The result is zero for a number that is too small. Signals
+  a JSON-ERROR for one that is too large."
   (let ((magnitude (+ exponent (* (integer-length value) (log 2d0 10)))))
     (cond ((or (zerop value) (< magnitude -330)) 0d0)
           ((> magnitude 309) (json-fail input "A number that is too large"))
@@ -191,8 +196,8 @@
                (arithmetic-error () (if (minusp exponent) 0d0 (json-fail input "A number that is too large"))))))))
 
 (defun string-end (input start)
-  "Returns the position of the string's closing quote, and true if only ASCII without escapes is
-  before it."
+  "Two values: the position of the string's closing quote, and true if there is only ASCII without
+  escapes before it."
   (declare (optimize speed (safety 0)) (type json-input input) (type index start))
   (let ((octets (json-input-octets input))
         (end (json-input-end input))
@@ -227,8 +232,7 @@
         string))))
 
 (defun decode-string (input end string)
-  "Fills STRING with the characters from the position to END, escapes and UTF-8 undone; their
-  number."
+  "Fills STRING with the decoded characters from the position to END. Returns their number."
   (declare (optimize speed) (type json-input input) (type index end) (type (simple-array character (*)) string))
   (let ((octets (json-input-octets input))
         (fill 0))
@@ -245,7 +249,7 @@
     fill))
 
 (defun decode-utf-8 (input end first)
-  "The code point of the sequence that begins with FIRST."
+  "The code point of the UTF-8 sequence that begins with FIRST."
   (declare (type (unsigned-byte 8) first) (type index end))
   (let* ((octets (json-input-octets input))
          (start (json-input-position input))
@@ -264,8 +268,8 @@
     code))
 
 (defun hex-escape (input end)
-  "The code unit of the \\uXXXX at the position, which is passed; NIL, and nothing passed, when
-  there is none."
+  "Reads the \\uXXXX at the position and returns its code unit. If there is none, returns NIL and
+  the position stays."
   (let ((octets (json-input-octets input))
         (start (json-input-position input)))
     (when (and (<= (+ start 6) end)
@@ -281,7 +285,8 @@
         unit))))
 
 (defun decode-escape (input end)
-  "The code point of the escape at the position. A surrogate without its other half stays as it is."
+  "The code point of the escape at the position. A surrogate without its other half stays
+  unchanged."
   (let ((unit (hex-escape input end)))
     (cond ((null unit)
            (let* ((at (1+ (json-input-position input)))
@@ -308,7 +313,7 @@
   (fill 0 :type index))
 
 (defun reserve (output count)
-  "Makes room for COUNT octets; the array."
+  "Makes room for COUNT octets. Returns the array."
   (declare (type json-output output) (type index count))
   (let* ((octets (json-output-octets output))
          (needed (+ (json-output-fill output) count)))
@@ -325,12 +330,12 @@
   (incf (json-output-fill output)))
 
 (defun put-ascii (output string)
-  "Writes STRING, which is ASCII, as it is."
+  "Writes STRING, which is ASCII, without escapes."
   (declare (type simple-string string))
   (loop for char across string do (put-octet output (char-code char))))
 
 (defun put-code (output code)
-  "Writes the character with that CODE, inside a string."
+  "Writes the character with that CODE as part of a string."
   (declare (optimize speed (safety 0)) (type json-output output) (type (mod #.char-code-limit) code))
   (flet ((escape (char)
            (put-octet output 92)
@@ -359,7 +364,7 @@
            (put-octet output (logior #x80 (ldb (byte 6 6) code)))
            (put-octet output (logior #x80 (ldb (byte 6 0) code)))))))
 
-(defconstant +piece+ 4096 "Characters of a string for which room is made at once.")
+(defconstant +piece+ 4096 "The number of characters of a string for which room is made at once.")
 
 (defun put-string (output string)
   "Writes STRING as a JSON string."
@@ -375,7 +380,7 @@
                                     (octets (reserve output (- end start)))
                                     (fill (json-output-fill output)))
                                (declare (type octets octets) (type index end fill))
-                               ;; Most characters are written as they are.
+                               ;; Most characters are written unchanged.
                                (setf start (loop for at of-type index from start below end
                                                  do (let ((code (char-code (schar string at))))
                                                       (unless (and (<= 32 code 126) (/= code 34) (/= code 92))
@@ -410,7 +415,7 @@
       (put-ascii output (with-standard-io-syntax (princ-to-string (abs integer))))))
 
 (defun put-float (output float)
-  "Writes FLOAT; what JSON has no number for as null."
+  "Writes FLOAT. One that JSON cannot represent is written as null."
   (put-ascii output
              (if (or (sb-ext:float-infinity-p float) (sb-ext:float-nan-p float))
                  "null"
@@ -439,7 +444,7 @@
   (put-octet output 125))
 
 (defun put-json (output value)
-  "Writes VALUE to the JSON-OUTPUT. NIL is the empty array."
+  "Writes VALUE to OUTPUT, a JSON-OUTPUT. NIL is the empty array."
   (etypecase value
     (string (put-string output value))
     (integer (put-integer output value))
@@ -453,13 +458,13 @@
      (put-sequence output #\[ #\] value (lambda (element) (put-json output element))))))
 
 (defun json-octets (value)
-  "VALUE as JSON: octets, and how many of them count."
+  "VALUE as JSON. Two values: an array of octets, and the number of its octets that are used."
   (let ((output (make-json-output)))
     (put-json output value)
     (values (json-output-octets output) (json-output-fill output))))
 
 (defun json-line (value)
-  "VALUE as one line of JSON: octets, and how many of them count."
+  "VALUE as one line of JSON. Two values as from JSON-OCTETS."
   (let ((output (make-json-output)))
     (put-json output value)
     (put-octet output 10)

@@ -12,8 +12,8 @@
   (param params "timeout" '(real (0)) :default +default-breakpoint-seconds+))
 
 (defun answer-setting (id function)
-  "Calls FUNCTION, which reads and compiles the user's code and returns a vector, as an evaluation;
-  the JSON of the answer to request ID."
+  "Calls FUNCTION, which reads and compiles the user's code and returns a vector, as an evaluation.
+  Returns the JSON of the answer to the request ID."
   (let ((answers nil) (refused nil))
     (multiple-value-bind (how outcome)
         (let ((*setting-breakpoints* t))

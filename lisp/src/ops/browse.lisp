@@ -3,11 +3,11 @@
 
 (in-package :consort)
 
-;;; Packages. Nothing here interns a symbol or runs user code.
+;;; Packages. No code here interns a symbol or runs user code.
 
 (defun program-package-p (package)
-  "Returns true if PACKAGE is a program's, and not of the Lisp, of ASDF, of its contribs or of
-  Consort."
+  "Returns true if PACKAGE is a program's, and does not belong to the Lisp, to its contribs, to ASDF
+  or to Consort."
   (let ((name (package-name package)))
     (not (or (sb-ext:package-locked-p package)
              (member name '("KEYWORD" "CONSORT") :test #'string=)
@@ -25,8 +25,8 @@
     (object "packages" (mapcar #'facts (sort (remove-if-not #'package-name (list-all-packages)) #'string< :key #'package-name)))))
 
 (defun home-symbols (package)
-  "The symbols at home in PACKAGE that it exports or that name something, sorted; each with whether
-  it is exported."
+  "The symbols at home in PACKAGE that it exports or that name something, sorted, each in a pair
+  with true if it is exported."
   (let ((found '()))
     (with-package-iterator (next package :internal :external)
       (loop
@@ -49,12 +49,14 @@
 
 ;;; Threads
 
-(define-global *thread-numbers* '() "(NUMBER . THREAD) of the threads that were listed and live.")
+(define-global *thread-numbers* '() "A list of (NUMBER . THREAD) for the threads that were listed
+  and still lived.")
 (define-global *last-thread-number* 0 "The number that was given last.")
-(define-global *thread-numbers-lock* (sb-thread:make-mutex :name "consort thread numbers") "Guards both.")
+(define-global *thread-numbers-lock* (sb-thread:make-mutex :name "Guards the two variables
+  above.") "Guards both.")
 
 (defun number-threads (threads)
-  "(NUMBER . THREAD) of THREADS; each keeps its number as long as it lives."
+  "A list of (NUMBER . THREAD) for THREADS. Each thread keeps its number as long as it lives."
   (with-lock (*thread-numbers-lock*)
     (setf *thread-numbers* (remove-if-not #'sb-thread:thread-alive-p *thread-numbers* :key #'cdr))
     (loop for thread in threads
@@ -62,7 +64,7 @@
                       (first (push (cons (incf *last-thread-number*) thread) *thread-numbers*))))))
 
 (defun evaluation-in (thread)
-  "The evaluation that runs in THREAD, one of ours."
+  "The evaluation that runs in THREAD, one of Consort's."
   (find-if (lambda (evaluation) (eq (evaluation-thread evaluation) thread)) *running*))
 
 (define-operation "threads" :thread (id params)
@@ -77,8 +79,8 @@
     (object "threads" (mapcar #'facts (number-threads (reverse (remove sb-thread:*current-thread* (remove-if #'ephemeral-thread-p (sb-thread:list-all-threads)))))))))
 
 (defun stop-thread (number how)
-  "Has the thread of that NUMBER call HOW; what evaluates there is stopped instead, and what is not
-  the user's is refused."
+  "Makes the thread of that NUMBER call HOW. If an evaluation runs there, it is stopped instead. A
+  thread that is not the user's is refused."
   (let* ((thread (cdr (assoc number *thread-numbers*)))
          (evaluation (and thread (evaluation-in thread))))
     (cond ((or (null thread) (not (sb-thread:thread-alive-p thread)))

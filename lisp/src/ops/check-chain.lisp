@@ -1,11 +1,11 @@
-;;;; `check` with `chain`: a check that leaves a chain of processes behind, which answers edits of
-;;;; the text (docs/wire.md, "A chain").
+;;;; `check` with `chain`: a check that leaves a chain of processes, which then answers edits of the
+;;;; text (docs/wire.md, \"A chain\").
 
 (in-package :consort)
 
 (defun chain-possible-p (params)
-  "Returns true if the check that PARAMS ask for may leave a chain: of a file that is confined as it
-  should be, on a system and an SBCL that have what it takes."
+  "Returns true if the check that PARAMS request may leave a chain: it is of a file, it is confined,
+  and the system and SBCL have the features that a chain needs."
   (and (chain-internals-p)
        (confined-p params)
        (not (equal (field params "mode") "form"))
@@ -13,7 +13,7 @@
        (plusp (landlock-abi))))
 
 (defun chain-of-params (params check report)
-  "Makes a CHAIN for CHECK, and sets the hooks of CHECK to it."
+  "Makes a CHAIN for CHECK, and sets the hooks of CHECK to those of the chain."
   (let* ((wanted (field params "chain"))
          (chain (make-chain :check check :report report
                             :octets (coerce (sb-ext:string-to-octets (check-text check) :external-format :utf-8) 'octets)
@@ -39,7 +39,7 @@
          (check (check-of-params params report (field params "path") (field params "text")))
          (text (check-text check)))
     (put-source check)
-    ;; Each of the many processes would copy a whole large page.
+    ;; Each of the many processes would otherwise copy a whole large page.
     #+linux (advise-memory (sap-integer (free-pointer)) +free-run+ +madv-nohugepage+)
     (discard-fasls (scratch-directory params))
     (let ((chain (chain-of-params params check report)))

@@ -1,48 +1,48 @@
 ;;;; `check-system`: the diagnostics of every file of a system, made in a confined copy of the
-;;;; image. The host is told of each file before it is read.
+;;;; image. Each file is reported to the host before it is read.
 
 (in-package :consort)
 
 (defstruct (system-run (:constructor make-system-run (params report reader only texts asd changed)) (:conc-name run-))
-  "The check of a system in a copy: its parameters, and its state."
+  "The parameters and the state of the check of a system in a copy."
   (params nil :read-only t)
   (report nil :read-only t)
   ;; A reader of the host's answers to BEGIN-FILE; NIL if it does not answer.
   (reader nil :read-only t)
-  ;; The files to report on; NIL: all.
+  ;; The files whose findings are reported; NIL for all.
   (only '() :read-only t)
   ;; Texts that differ from those on disk, by the files' pathnames.
   (texts '() :read-only t)
   ;; The native name of the system's definition, or NIL.
   (asd nil :read-only t)
-  ;; A list of one element, the changed files of a loaded system, of which only these and ONLY are
-  ;; checked; NIL: all of the system is checked.
+  ;; A list of one element, the list of the changed files of a loaded system. Only these files and
+  ;; ONLY are checked. NIL if all of the system is checked.
   (changed '() :read-only t)
-  ;; The paths of files that a check was made for.
+  ;; The paths of the files for which a check was made.
   (met '())
-  ;; True if something could not be loaded: names that later files lack may be in it.
+  ;; True if something could not be loaded: it may define names that later files lack.
   (incomplete nil)
-  ;; True if a problem around the files was reported.
+  ;; True if a problem with a file as a whole was reported.
   (told nil)
-  ;; Words and code about a file that nobody asked about and that could not be loaded, for the files
-  ;; after it; or NIL.
+  ;; NIL, or a list of words and code about a file that nobody requested and that could not be
+  ;; loaded. It is reported in the files after that one.
   (unloaded nil)
   ;; The lambda lists at the start, if files are checked together.
   (before nil)
-  ;; For each of these files a list: path, withheld spans, findings about calls; newest first.
+  ;; A list for each of these files, newest first: path, withheld spans, findings about calls.
   (calls '())
-  ;; The number of scratch directories so far.
+  ;; The number of scratch directories made so far.
   (numbers 0))
 
 (defun native-paths (names)
   (map 'list #'sb-ext:parse-native-namestring names))
 
 (defun silent-file-p (run path)
-  "Returns true if nothing is reported on the file PATH."
+  "Returns true if nothing is to be reported about the file PATH."
   (and (run-only run) (not (member path (run-only run) :test #'same-file-p))))
 
 (defun begin-file (run name silent)
-  "Tells the host of the file NAME; returns the spans that it withholds."
+  "Reports the file NAME to the host. Returns the spans of it that the host withholds."
   (send-line (run-report run) (if silent (object "file" name "silent" :true) (object "file" name)) :flush t)
   (withheld-answer (run-reader run)))
 
@@ -54,12 +54,12 @@
     (send-finding-in run (if (pathnamep path) (sb-ext:native-namestring path) path) (definition-problem path words code))))
 
 (defun note-problem (run path words &optional (code "system-failed"))
-  "Reports WORDS about PATH, or keeps them for the files after it, if nobody asked about PATH."
+  "Reports WORDS about PATH, or keeps them for the files after it if nobody requested PATH."
   (let ((failed (string= code "load-failed")))
     (setf (run-incomplete run) t)
-    (cond ((and failed (run-told run)))  ; perhaps for lack of what was reported
+    (cond ((and failed (run-told run)))  ; perhaps because of what was reported before
           ((and path (string/= code "system-failed") (silent-file-p run path) (member path (run-met run) :test #'equal))
-           ;; Into a loaded system a file may fail to load that loads by itself.
+           ;; A file that loads by itself may fail to load into a loaded system.
            (unless (or (run-unloaded run) (run-changed run))
              (setf (run-told run) t
                    (run-unloaded run) (list (format nil "~A is loaded before this file. ~A" (file-namestring path) words)
@@ -68,26 +68,26 @@
              (send-problem run path words code)))))
 
 (defun report-unloaded (run name text)
-  "Reports in the file NAME that one before it could not be loaded."
+  "Reports in the file NAME that a file before it could not be loaded."
   (destructuring-bind (words code) (run-unloaded run)
     (let ((start (skip-comments text 0)))
       (send-finding-in run name (definition-problem name words code (cons start (end-of-line text start)))))))
 
 (defun emitter-in (run entry lacking)
-  "Returns the function that takes the findings in the file of ENTRY, one of the CALLS. LACKING: names
-  that the file lacks may be in what could not be loaded."
+  "Returns the function that takes the findings in the file of ENTRY, one of the CALLS. LACKING is
+  true if code that could not be loaded may define names that the file lacks."
   (lambda (finding)
     (cond ((and lacking (or (name-finding-p finding) (doubtful-finding-p finding) (consequence-p finding))))
           ((and (run-before run) (call-finding-p finding)) (push finding (third entry)))
           (t (send-finding-in run (sb-ext:native-namestring (first entry)) finding)))))
 
 (defun emitter-of-calls (run name)
-  "Returns the function that takes the findings of a second check: those about calls are sent."
+  "Returns the function that takes the findings of a second check. It sends those about calls."
   (lambda (finding) (when (call-finding-p finding) (send-finding-in run name finding))))
 
 (defun make-check-in (run path &optional again)
-  "Returns the CHECK of the file PATH; NIL if it cannot be read. AGAIN: the entry of CALLS of a file
-  that was checked before."
+  "Returns the CHECK of the file PATH; NIL if it cannot be read. AGAIN, if not NIL, is the entry in
+  CALLS of a file that was checked before."
   (let* ((name (sb-ext:native-namestring path))
          (silent (silent-file-p run path))
          (withheld (if again (second again) (begin-file run name silent)))
@@ -96,7 +96,8 @@
     (ensure-directories-exist scratch)
     (push path (run-met run))
     (handler-case
-        ;; A system that is not loaded is no excuse here: it is being loaded.
+        ;; The `asd_files` are empty, so that findings are not excused by a system that is not
+        ;; loaded: it is being loaded.
         (let ((check (check-of-params (list* :object "asd_files" #() "withheld" withheld (rest (run-params run))) (run-report run) name
                                       (or (cdr (assoc path (run-texts run) :test #'same-file-p)) (read-source-file path))
                                       :scratch scratch
@@ -110,8 +111,8 @@
       (file-error (condition) (note-problem run path (condition-report condition)) nil))))
 
 (defun settle-calls (run)
-  "Checks the calls again in files that mention functions with other lambda lists than BEFORE, and
-  reports the findings about calls in the other files."
+  "Checks the calls again in files that mention functions whose lambda lists differ from those in
+  BEFORE, and reports the findings about calls in the other files."
   (let ((words (if (run-incomplete run) '() (words-of-changed-functions (run-before run)))))
     (dolist (entry (reverse (run-calls run)))
       (destructuring-bind (path withheld findings) entry
@@ -123,7 +124,7 @@
                 (send-finding-in run (sb-ext:native-namestring path) finding))))))))
 
 (defun check-files-in (run asd-files)
-  "Checks the files of the system in order; returns the CHECKs."
+  "Checks the files of the system in order. Returns the CHECKs."
   (let ((params (run-params run)) (asd (run-asd run)))
     (apply #'check-system (and asd (sb-ext:parse-native-namestring asd)) (field params "system") asd-files
            :confined (confined-p params)
@@ -139,8 +140,8 @@
                                    (member path (first (run-changed run)) :test #'same-file-p)))))))))
 
 (defun run-of-params (params report)
-  "The SYSTEM-RUN that PARAMS ask for."
-  (let ((changed (field params "changed"))) ; null: all of the system
+  "The SYSTEM-RUN that PARAMS request."
+  (let ((changed (field params "changed"))) ; null for all of the system
     (make-system-run params report
                      (and (eq (field params "withhold") :true) (make-line-reader (report-descriptor report)))
                      (native-paths (field params "only" #()))
@@ -150,8 +151,8 @@
                      (and (vectorp changed) (list (native-paths changed))))))
 
 (defun check-system-in-copy (params)
-  "Does the check of a system in the copy. The host is told of each file before it is read, and
-  answers if it said it would; each diagnostic has its file too."
+  "Makes the check of a system in the copy. Each file is reported to the host before it is read, and
+  the host answers if it said that it would. Each diagnostic names its file."
   (let* ((report (begin-in-copy params))
          (run (run-of-params params report))
          (asd-files (native-paths (field params "asd_files" #()))))

@@ -1,5 +1,5 @@
 ;;;; `check`: the diagnostics of a text, made in a confined copy of the image that streams them to
-;;;; the host and leaves.
+;;;; the host and ends.
 
 (in-package :consort)
 
@@ -8,7 +8,7 @@
   (map 'list (lambda (span) (cons (aref span 0) (aref span 1))) spans))
 
 (defun check-of-params (params report path text &key (emit (finding-sender report)) (at (place-sender report)) (scratch (scratch-directory params)))
-  "The CHECK of TEXT, from PATH, that PARAMS ask for; it sends what it finds through REPORT."
+  "The CHECK of TEXT, from PATH, that PARAMS request. It sends its findings through REPORT."
   (make-check :text (coerce text 'text)
               :path (and path (sb-ext:parse-native-namestring path))
               :mode (if (equal (field params "mode") "form") :form :file)
@@ -37,17 +37,18 @@
     (sb-ext:parse-native-namestring (string-right-trim "/" name) nil *default-pathname-defaults* :as-directory t)))
 
 (defun warm-p (params)
-  "Returns true if the copy is made before there is a text."
+  "Returns true if the copy is made before the text is known."
   (eq (field params "warm") :true))
 
 (defun threads-p (params)
-  "Returns true if the person lets this copy have threads and a network of its own."
+  "Returns true if the person allows this copy to have threads and a network of its own."
   (eq (field params "threads") :true))
 
-(defconstant +processors+ 16 "The number of processors whose time a copy with threads may use up.")
+(defconstant +processors+ 16 "The factor by which a copy with threads may use more processor time
+  than its deadline.")
 
 (defun begin-deadline (params)
-  "From now on the time that the check may take counts."
+  "Starts the time limit of the check."
   (limit-copy (* (field params "deadline" 10) (if (threads-p params) +processors+ 1)))
   (set-check-end (field params "deadline" 10)))
 
@@ -64,11 +65,13 @@
     (setf *checking* t)
     report))
 
-(define-global *no-network* nil "In a copy that may have threads: why it has no network of its own, or NIL.")
+(define-global *no-network* nil "In a copy that may have threads: the reason why it has no network
+  of its own, or NIL.")
 
 (defun confine-copy (params report &rest confine-calls)
-  "Confines this process for good, if PARAMS ask for it; CONFINE-CALLS as CONFINE takes it. Returns
-  true if the text may be checked now; NIL and why, where the process could not be confined."
+  "Confines this process for good if PARAMS request that. CONFINE-CALLS is passed to CONFINE.
+  Returns true if the text may be checked now. If the process could not be confined, returns NIL and
+  the reason."
   (let ((scratch (scratch-directory params)) (landlock 0) (seccomp nil) (why nil))
     (when (confined-p params)
       (when (zerop (landlock-abi)) (discard-fasls scratch))
@@ -80,12 +83,12 @@
     (values (or seccomp (not (confined-p params))) why)))
 
 (defun cannot-confine (why)
-  "The finding that stands for all others where code cannot be confined, and WHY."
+  "The finding that replaces all others if code cannot be confined. WHY is the reason."
   (make-finding :start 0 :end 1 :severity :error :code "cannot-confine"
                 :message (format nil "This system cannot confine what code does while it is checked (~A), so it was not compiled. To check it without confinement, set confine = false under [check] in your own config.toml." why)))
 
 (defun check-in-copy (params)
-  "Does the check in the copy: everything after the fork."
+  "Makes the check in the copy: everything after the fork."
   (if (warm-p params)
       (check-on-request params)
       (let* ((report (begin-in-copy params))
@@ -96,7 +99,8 @@
 (defun check-on-request (params)
   "Does the work of a warm copy."
   (let ((report (begin-in-copy params)))
-    ;; There is nothing to win if it cannot be confined, or not while files can still be opened.
+    ;; A warm copy has no use if it cannot be confined, or if it cannot be confined before files are
+    ;; opened.
     (unless (or (not (confined-p params)) (plusp (landlock-abi))) (exit-process 0))
     (unless (confine-copy params report) (exit-process 0))
     (send-line report (object "warm" (world-json (field params "world"))) :flush t)
@@ -105,14 +109,15 @@
       (finish-check (check-of-params params report (field params "path") (field params "text")) report t))))
 
 (defun report-done (report checks &optional unloaded-system)
-  "Tells the host that CHECKS are all done. UNLOADED-SYSTEM: the name of the system to load before
-  its file can be checked well."
+  "Reports to the host that all CHECKS are done. UNLOADED-SYSTEM is the name of the system that must
+  be loaded before its file can be checked well."
   (send-line report (object "done" (object "forms" (reduce #'+ checks :key #'check-forms) "read" (reduce #'+ checks :key #'check-met)
                                            "unloaded_system" (or-null unloaded-system)))
              :flush t))
 
 (defun finish-check (check report confined &optional why)
-  "Runs CHECK, if code is CONFINED as it should be, or tells WHY it is not; and tells the end."
+  "Runs CHECK if code is CONFINED as it should be, and otherwise reports WHY it is not. Then reports
+  the end."
   (cond (confined
          (with-checks () (run-check-of-file check))
          (settle-names check))
@@ -120,7 +125,8 @@
   (report-done report (list check) (check-unloaded-system check)))
 
 (defun withheld-answer (reader)
-  "The spans that the host withholds of the file it was just told of. Leaves when the host is gone."
+  "The spans that the host withholds of the file that was just reported. Ends the process if the
+  host is gone."
   (if reader
       (multiple-value-bind (octets start end) (next-line reader)
         (if (typep octets 'octets)
@@ -129,7 +135,7 @@
       #()))
 
 (defun check-check-params (params)
-  "Refuses PARAMS that a copy could not work with."
+  "Refuses PARAMS with which a copy could not work."
   (dolist (name '("socket" "token" "scratch"))
     (param params name 'string))
   (param params "withheld" 'vector :default #())
@@ -139,13 +145,13 @@
     (when package (find-package-named package))))
 
 (defun answer-from-copy (id params runner &optional (wait 'wait-for-copy))
-  "Has RUNNER, called with PARAMS, work in a copy of this image. Tells the host the copy's process
-  id, waits for it and reaps it. Returns the answer. With `in_place` this process is a second one,
-  which becomes the copy: returns NIL, and no answer is sent."
+  "Makes RUNNER, called with PARAMS, work in a copy of this image. Reports the copy's process id to
+  the host, waits for the copy and reaps it. Returns the answer. With `in_place` this process is
+  already a second one, and becomes the copy: returns NIL, and no answer is sent."
   (when (eq (field params "in_place") :true)
     (return-from answer-from-copy (become-copy id params runner)))
-  ;; The copy is still inside the request that forked it, whose handlers would take every error of
-  ;; the code under check for its own.
+  ;; The copy is still inside the request that forked it. The handlers of the request would treat
+  ;; every error of the code under check as an error of the request, so they are removed.
   (let ((pid (handler-case (call-in-copy (lambda ()
                                            (with-internals ((handler-clusters initial-handler-clusters))
                                              (funcall runner params))))

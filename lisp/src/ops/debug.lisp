@@ -1,17 +1,17 @@
-;;;; `debug-*`: what a host asks about stopped programs, and what it has them do.
+;;;; `debug-*`: the operations by which a host inspects stopped programs and controls them.
 
 (in-package :consort)
 
 ;;; Stops as data
 
 (defun takes-arguments-p (restart)
-  "Returns true if the function of RESTART has parameters. RESTART-CASE makes one parameter of those
-  of a clause that has several, or optional ones."
+  "Returns true if the function of RESTART has parameters. If a clause of RESTART-CASE has several
+  parameters, or optional ones, its function has one parameter."
   (and (internal-p 'restart-function-of)
        (ignore-errors (sb-introspect:function-lambda-list (restart-function-of restart)))))
 
 (defun wants-arguments-p (restart)
-  "Returns true if RESTART is meant to be given values."
+  "Returns true if RESTART is meant to receive values."
   (or (member (restart-name restart) '(use-value store-value))
       (and (internal-p 'restart-interactive-function) (restart-interactive-function restart))
       (takes-arguments-p restart)))
@@ -22,15 +22,15 @@
           "arguments" (bool (wants-arguments-p restart))))
 
 (defun locks-held ()
-  "The names of the runtime's locks that this thread holds: what others wait for while it is
-  stopped."
+  "The names of the runtime's locks that this thread holds. Other threads may wait for them while it
+  is stopped."
   (loop for lock across (the simple-vector *runtime-locks*)
         when (eq (sb-thread:mutex-owner lock) sb-thread:*current-thread*)
           collect (if (eq lock world-lock) "the compiler's lock" (princ-to-string (sb-thread:mutex-name lock)))))
 
 (defun stop-fixed-facts (stop holds)
-  "The JSON fields of STOP that stay as they are. To be called in its thread, for restarts may name
-  the thread that prints them."
+  "The JSON fields of STOP that do not change. Must be called in its thread, because restarts may
+  name the thread that prints them."
   (let ((condition (stopped-condition stop))
         (evaluation (stopped-evaluation stop)))
     (list "stop" (stopped-id stop)
@@ -55,7 +55,7 @@
                  (stopped-facts stop)))
 
 (defun stop-of (params)
-  "The stop that PARAMS name; refuses when it was left."
+  "The stop that PARAMS name. Refuses if it was left."
   (let ((id (param params "stop" 'integer)))
     (or (find id *stops* :key #'stopped-id)
         (refuse "stale" "There is no stop ~D (any more). List the present stops" id))))
@@ -67,15 +67,15 @@
                 (refuse "bad-params" "The stop ~D has ~D frames; there is no frame ~D" (stopped-id stop) (length (stopped-frames stop)) number))
             number)))
 
-;;; Looking
+;;; Inspection
 
 (define-operation "debug-stops" :dispatcher (id params)
   (object "stops" (map 'vector #'stop-json (reverse *stops*))
           "asking" (map 'vector #'evaluation-id (remove-if-not #'evaluation-question *running*))))
 
 (defun definition-of-frame (frame)
-  "The JSON of the definition that the code of FRAME is of: its kind and its name, by which it is
-  found in a text; null where there is none."
+  "The JSON of the definition to which the code of FRAME belongs: its kind and its name, by which it
+  is found in a text. Null if there is none."
   (let ((name (frame-name frame)))
     (multiple-value-bind (of method) (named-function name)
       (flet ((text (part) (present part (user-package))))
@@ -127,7 +127,7 @@
                                "frames" (coerce frames 'vector)))))))
 
 (defun moment-json (moment)
-  "The JSON of where a stop at a probe is, with what the form gave, if the stop is after it."
+  "The JSON of the place of a stop at a probe, with the value of the form if the stop is after it."
   (list* :object "after" (bool (moment-after moment))
                  "value" (if (moment-after moment) (present (moment-value moment) (user-package) :case :upcase) :null)
                  "breakpoints" (map 'vector (lambda (breakpoint)
@@ -136,16 +136,18 @@
                  (unit-span-fields (moment-unit moment) (site-span (moment-site moment)))))
 
 (defun written-variable-p (variable)
-  "Returns true if a person may have written VARIABLE, and not a macro of the system's."
+  "Returns true if VARIABLE may come from a person's code, and not from a macro of the system's."
   (let ((package (symbol-package (first variable))))
     (and package (not (member package *internal-packages*)) (not (sbcl-package-p package)))))
 
 (defun moment-of (stop params)
-  "The probe that the frame of PARAMS is at: that of STOP, for its innermost frame."
+  "The probe at which the frame of PARAMS is: that of STOP for its innermost frame, and otherwise
+  NIL."
   (and (eql 0 (param params "frame" '(integer 0) :default 0)) (stopped-moment stop)))
 
 (defun union-of-variables (passed found)
-  "Returns PASSED, the variables of a probe, with the variables FOUND on the stack that it lacks."
+  "Returns PASSED, the variables of a probe, and those variables FOUND on the stack that are not in
+  it."
   (append passed (remove-if (lambda (variable) (or (not (second variable)) (find (first variable) passed :key #'first))) found)))
 
 (defun variable-label (name)
@@ -192,8 +194,8 @@
           until (eq form in) collect form)))
 
 (defun eval-text-in-frame (text frame &optional moment)
-  "Returns the values of TEXT where the variables of FRAME are visible; at MOMENT, those that its
-  probe passed."
+  "Returns the values of TEXT, evaluated where the variables of FRAME are visible; at MOMENT, those
+  that its probe passed."
   (let* ((package (if moment (unit-package (moment-unit moment)) (package-of-frame frame)))
          (forms (forms-of-text text package)))
     (let ((*package* package))
@@ -201,17 +203,18 @@
       (multiple-value-list (eval-in-frame (if (and forms (null (rest forms))) (first forms) `(progn ,@forms)) frame)))))
 
 (defun eval-text-at-stop (text frame &optional moment)
-  "The values of TEXT in FRAME; where a stop has none, as when nothing but the failed call is left
-  of the code, in the package that is current."
+  "The values of TEXT in FRAME. A stop has no frame if nothing but the failed call is left of the
+  code. TEXT is then evaluated in the current package."
   (if frame
       (eval-text-in-frame text frame moment)
       (multiple-value-list (eval `(progn ,@(forms-of-text text (live-package *package*)))))))
 
-(defvar *tell-warnings* nil "True while warnings of code at a stop are printed: not those of watches, which are evaluated unasked.")
+(defvar *tell-warnings* nil "True while warnings of code at a stop are printed. Those of watches,
+  which are evaluated unasked, are not.")
 
 (defun tell-warning (warning)
-  "Muffles WARNING, of a person's code at a stop, unless it was only signalled; prints it before that
-  if *TELL-WARNINGS*."
+  "Muffles WARNING, of a person's code at a stop, unless it was only signalled. Prints it before
+  that if *TELL-WARNINGS*."
   (let ((restart (find-restart 'muffle-warning warning)))
     (when restart
       (when (and *tell-warnings* (not (typep warning sb-ext:*muffled-warnings*)))
@@ -221,16 +224,17 @@
         (invoke-restart restart)))))
 
 (defun call-past-handlers (function)
-  "Calls FUNCTION, code at a stop. Its errors are not for the handlers of the program that is
-  stopped, which would unwind it, nor are its warnings, which the report of the program's evaluation
-  would have."
+  "Calls FUNCTION, code at a stop. Handlers of the stopped program do not receive its errors, since
+  they would unwind the program, nor its warnings, since the report of the program's evaluation
+  would contain them."
   (handler-bind ((warning #'tell-warning)
                  (serious-condition #'invoke-debugger))
     (funcall function)))
 
 (defun call-for-work (stop work seconds function &optional (tells (and (work-back work) t)))
-  "Calls FUNCTION in the thread of STOP for WORK, for SECONDS at most, which begin anew whenever a
-  stop in FUNCTION was left. They do not count while it waits in one. TELLS: its warnings are printed."
+  "Calls FUNCTION in the thread of STOP for WORK, for SECONDS at most. The time begins anew whenever
+  a stop in FUNCTION was left, and does not count while FUNCTION waits in one. If TELLS, its
+  warnings are printed."
   (let ((timer nil))
     (labels ((end () (when timer (cancel *deadlines* (shiftf timer nil))))
              (begin ()
@@ -248,8 +252,8 @@
         (end)))))
 
 (defun call-going-back (stop work function)
-  "Calls FUNCTION for WORK, whose errors are stops of their own, with a restart by which these go
-  back to STOP, which serves WORK."
+  "Calls FUNCTION for WORK, whose errors are stops of their own. A restart goes back from these to
+  STOP, which serves WORK."
   (restart-case (progn
                   (setf (work-back work) (find-restart 'abort))
                   (funcall function))
@@ -263,7 +267,7 @@
                         (first-values values) (with-own-settings () (values-facts (first-values values))))))
 
 (defun values-and-output-json (stop function)
-  "The JSON of the values of FUNCTION and of what it prints, which is sent before, too. A thread
+  "The JSON of the values of FUNCTION and of its output. The output is also sent before. A thread
   that a program started has no output of its own."
   (if (of-thread-p stop)
       (values-json (funcall function))
@@ -275,7 +279,8 @@
         (append (values-json values) (output-fields evaluation written)))))
 
 (defun code-at-stop (params)
-  "The stop of PARAMS, and a function that returns the values of their code in their frame."
+  "Two values: the stop of PARAMS, and a function that returns the values of their code in their
+  frame."
   (let* ((stop (stop-of params))
          (frame (and (or (stopped-frames stop) (plusp (param params "frame" '(integer 0) :default 0)))
                      (frame-of stop params)))
@@ -298,8 +303,8 @@
                  :nests nests))))
 
 (defun inspect-value-of-code (stop code path start count)
-  "The JSON of COUNT parts from START of the first value of the function CODE, or of the part of it
-  along PATH, with what CODE prints."
+  "The JSON of COUNT parts from START of the first value of the function CODE, or of the part of
+  that value along PATH, with the output of CODE."
   (let* ((inspected :null)
          (json (values-and-output-json stop
                                        (lambda ()
@@ -325,7 +330,7 @@
                                         (:no-error (json) (answer-work work json)))))))))))
 
 (defun moment-variable-p (name moment)
-  "Returns true if NAME is in the list of what the probe of MOMENT passed."
+  "Returns true if NAME is among the variables that the probe of MOMENT passed."
   (find name (moment-variables moment) :key (lambda (variable) (variable-label (first variable))) :test #'string=))
 
 (define-operation "debug-set" :dispatcher (id params)
@@ -348,7 +353,8 @@
                                         (answer-work work (values-json (list value))))))))))))
 
 (defun restart-of (stop params)
-  "The restart of STOP that PARAMS name by index and name; refuses when these are not of one."
+  "The restart of STOP that PARAMS name by index and name. Refuses if the two do not match a
+  restart."
   (let* ((index (param params "index" '(integer 0)))
          (name (param params "name" 'string :default nil))
          (restart (nth index (stopped-restarts stop)))
@@ -358,12 +364,12 @@
     restart))
 
 (defun argument-values (texts frame)
-  "The values of TEXTS, each a form, where the variables of FRAME are visible; NIL for none."
+  "The first value of each of TEXTS, which are forms, where the variables of FRAME are visible."
   (loop for text in texts
         collect (first (eval-text-at-stop text frame))))
 
 (defun answering-questions (text function)
-  "Calls FUNCTION; what it reads from *QUERY-IO* comes from TEXT."
+  "Calls FUNCTION, which reads TEXT from *QUERY-IO*."
   (let ((*query-io* (make-two-way-stream (make-string-input-stream text) (make-broadcast-stream))))
     (funcall function)))
 
@@ -400,8 +406,8 @@
                    (unwind-to-frame frame (lambda () (values-list values))))))))
 
 (defun method-called-p (generic name arguments)
-  "Returns true if the method of a frame's NAME, (:METHOD GENERIC QUALIFIER... SPECIALIZERS), is the
-  one that GENERIC calls first for ARGUMENTS."
+  "Returns true if GENERIC first calls for ARGUMENTS the method of a frame's NAME, (:METHOD GENERIC
+  QUALIFIER... SPECIALIZERS)."
   (let ((first (first (compute-applicable-methods generic arguments))))
     (and first
          (equal (butlast (cddr name)) (method-qualifiers first))
@@ -409,8 +415,8 @@
                 (mapcar #'princ-to-string (unparse-specializers generic (sb-mop:method-specializers first)))))))
 
 (defun frame-again (frame)
-  "A function that calls the function of FRAME, as it is defined now, with the arguments of FRAME as
-  they are now; a string that says why there is none."
+  "A function that calls the function of FRAME, in its current definition, with the current
+  arguments of FRAME. If there is none, a string with the reason."
   (multiple-value-bind (name arguments complete) (frame-call frame)
     (flet ((callable (name) (and (or (symbolp name) (and (consp name) (eq (first name) 'setf))) (fboundp name)
                                  (not (and (symbolp name) (or (macro-function name) (special-operator-p name))))))
@@ -425,8 +431,9 @@
             (t "it is not of a function with a name: restart the frame that called it")))))
 
 (defun frame-again-in-time (frame seconds)
-  "FRAME-AGAIN, which runs the user's code where a generic function is of a class of the user's, or
-  a specializer is printed; a string too when that takes longer than SECONDS."
+  "FRAME-AGAIN with a time limit. It runs the user's code if a generic function has a class of the
+  user's, or if a specializer is printed. If that takes longer than SECONDS, the value is also a
+  string."
   (call-with-time-limit seconds
                (lambda () (call-past-handlers (lambda () (frame-again frame))))
                (lambda (holder)
@@ -453,7 +460,7 @@
   (throw stop :abort))
 
 (defun own-continue (stop)
-  "The restart CONTINUE of STOP, not one of the stops around it; NIL if it has none."
+  "The restart CONTINUE of STOP itself, not of a stop around it; NIL if it has none."
   (loop for restart in (stopped-restarts stop)
         for name in (stopped-restart-names stop)
         until (eq restart (stopped-back stop))
