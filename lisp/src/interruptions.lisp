@@ -77,6 +77,7 @@
   "Makes THREAD call FUNCTION, which may unwind its stack, as soon as it is not in foreign code, or
   when the foreign code does not end. Waits for nothing. Returns the interruption; NIL if THREAD has
   ended."
-  (start-timers *deadlines*) ; to start its thread is no work for an interruption in foreign code
+  ;; An interruption in foreign code must not start the thread of the timers.
+  (start-timers *deadlines*)
   (let ((interruption (make-interruption thread function)))
     (and (send-interruption interruption) interruption)))

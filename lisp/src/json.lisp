@@ -1,6 +1,6 @@
 ;;;; JSON: a reader of UTF-8 octets and a writer of them. Nothing is interned, depth is limited, and
 ;;;; invalid input is a JSON-ERROR. The representation of each kind of value:
-;;;; - object: (:object \"key\" value ...)
+;;;; - object: (:object "key" value ...)
 ;;;; - array: a simple vector; a list is also written as an array
 ;;;; - true, false, null: :true, :false, :null
 ;;;; - string: a string

@@ -1,5 +1,5 @@
 ;;;; `check` with `chain`: a check that leaves a chain of processes, which then answers edits of the
-;;;; text (docs/wire.md, \"A chain\").
+;;;; text (docs/wire.md, "A chain").
 
 (in-package :consort)
 

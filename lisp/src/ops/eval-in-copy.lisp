@@ -1,18 +1,18 @@
-;;;; `eval-in-copy`: forms evaluated in a confined copy of the image, which sends the outcome to the
-;;;; host and leaves. The copy has everything that is loaded and the REPL variables of the session;
-;;;; nothing that the forms do is kept.
+;;;; `eval-in-copy`: evaluates forms in a confined copy of the image, which sends the outcome to the
+;;;; host and ends. The copy has everything that is loaded and the REPL variables of the session. No
+;;;; effect of the forms is kept.
 
 (in-package :consort)
 
 (defun settings-of-session (name)
-  "The settings of the session NAME, as they were after its last evaluation; those of a new one
-  where it has none."
+  "The settings of the session NAME after its last evaluation; those of a new session if it has
+  none."
   (let ((session (gethash name *sessions*)))
     (or (and session (session-settings session))
         (copy-of-settings))))
 
 (defun refusal-words (condition params)
-  "Why the system refused what CONDITION tells of, in the copy of PARAMS."
+  "A text about the refusal that CONDITION reports in the copy of PARAMS. CONDITION may be NIL."
   (format nil "(It was evaluated in a copy of the image, which is confined: it cannot write files~:[, start programs or threads, or use the network~*~; outside ~
 its temporary directory, start programs, or ~:[reach any network but a loopback interface of its own~;~:*use sockets (~A)~]~]~@[, ~
 and ~A is none of the files that it can read, which are the workspace's, Lisp's own and those that check.read names in the person's config.toml~].)"
@@ -20,12 +20,12 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
           (and condition (unread-file condition))))
 
 (defun with-field (object name value)
-  "OBJECT, JSON to be written, with VALUE for its field NAME."
+  "OBJECT, JSON to be written, in which the value of the existing field NAME is replaced by VALUE."
   (apply #'object (loop for (key old) on (rest object) by #'cddr
                         collect key collect (if (string= key name) value old))))
 
 (defun add-to-message (error words)
-  "ERROR, JSON with a message, with WORDS after that."
+  "ERROR, JSON with a message, with WORDS appended to the message."
   (with-field error "message" (format nil "~A ~A" (field error "message") words)))
 
 (defparameter *works-in-copy*
@@ -34,11 +34,11 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
     ("profile" settings-of-session profile-as-asked)
     ("run-tests" settings-for-tests test-as-asked)
     ("compare-expansions" settings-of-session compare-as-asked))
-  "The work that a copy can be asked to do: its name, the function that makes its settings of the
-  session's name, and the one that does it.")
+  "The kinds of work that a copy can do. Each is a list of its name, the function that makes the
+  copy's settings from the session's name, and the function that does the work.")
 
 (defun settings-for-tests (session)
-  "Settings in which systems are loaded, whatever the SESSION."
+  "The settings in which systems are loaded, for any SESSION."
   (declare (ignore session))
   (copy-of-settings :tables nil))
 
@@ -48,8 +48,8 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
 
 (defun profile-as-asked (evaluation params package timeout)
   "The JSON of ProfileOutcome for the code of PARAMS."
-  (declare (ignore timeout)) ; the alarm's
-  (setf *profiling* nil)     ; one that runs in the image does not run here
+  (declare (ignore timeout)) ; the alarm has it
+  (setf *profiling* nil)     ; a profile that runs in the image does not run here
   (evaluate-profiled evaluation (field params "code") (profile-of-params params) package nil))
 
 (defun test-as-asked (evaluation params package timeout)
@@ -59,8 +59,9 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
     (with-field outcome "tests" (mapcar (lambda (test) (report-refusals test params)) (field outcome "tests" '())))))
 
 (defun report-refusals (test params)
-  "The JSON of TestOutcome TEST in the copy of PARAMS; failures that a refusal seems to have caused
-  say so. A refusal is told by the message, because the frameworks do not pass the condition on."
+  "The JSON of TestOutcome TEST in the copy of PARAMS. If a refusal seems to have caused a failure,
+  its message says so. A refusal is recognized by the message, because the test frameworks do not
+  pass on the condition."
   (flet ((refused-p (failure)
            (some (lambda (words) (search words (field failure "message")))
                  (list (system-message sb-posix:eperm) (system-message sb-posix:eacces) "Could not create new OS thread"))))
@@ -72,15 +73,15 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
   "Calls FUNCTION, which runs EVALUATION in a copy. After SECONDS the evaluation is left."
   (call-with-alarm seconds
                    (lambda ()
-                     (unless (eq (evaluation-state evaluation) :ended) ; its outcome is being told
+                     (unless (eq (evaluation-state evaluation) :ended) ; its outcome is being sent
                        (setf (evaluation-reason evaluation) :timeout)
                        (stop-here evaluation)))
                    function))
 
 (defun outcome-in-copy (params settings function)
-  "Calls FUNCTION with a new evaluation and its time in seconds, under the settings that the
-  function SETTINGS returns for the session's name. Returns the JSON that FUNCTION returns, and the
-  words about what was refused, or NIL."
+  "Calls FUNCTION with a new evaluation and its time limit in seconds, under the settings that the
+  function SETTINGS returns for the session's name. Two values: the JSON that FUNCTION returns, and
+  a text about a refusal, or NIL."
   (let* ((session (field params "session"))
          (evaluation (make-evaluation 0 session))
          (timeout (field params "timeout"))
@@ -99,14 +100,16 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
             refused)))
 
 (defun work-in-copy (params)
-  "The JSON of the outcome of what PARAMS ask for, in a copy that is confined as it should be."
+  "The JSON of the outcome of the work that PARAMS request, in a copy that is confined as it should
+  be."
   (destructuring-bind (settings function) (rest (assoc (field params "work" "evaluate") *works-in-copy* :test #'string=))
     (let* ((name (field params "package"))
            (package (and name (package-called name))))
       (values (outcome-in-copy params settings (lambda (evaluation timeout) (funcall function evaluation params package timeout)))))))
 
 (defun unconfined-outcome (why)
-  "The JSON of EvalOutcome where code cannot be confined, for WHY: nothing was evaluated."
+  "The JSON of EvalOutcome if code cannot be confined, for the reason WHY, and nothing was
+  evaluated."
   (let ((evaluation (make-evaluation 0 nil)))
     (setf (evaluation-error evaluation)
           (error-facts "CANNOT-CONFINE"
@@ -116,7 +119,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
 (defun eval-in-copy (params)
   "Does the work of the copy: everything after the fork."
   (let ((report (begin-in-copy params)))
-    (setf *checking* nil)               ; the compiler prints what it always does
+    (setf *checking* nil)               ; the compiler prints its usual output
     (multiple-value-bind (confined why) (confine-copy params report)
       (send-line report (object "answer" (if confined (work-in-copy params) (unconfined-outcome why))) :flush t))
     (report-done report '())))

@@ -1,13 +1,14 @@
-;;;; `eval`: read and evaluate, form by form, in a session's thread.
+;;;; `eval`: reads and evaluates code, form by form, in a session's thread.
 
 (in-package :consort)
 
 ;;; Reading
 
 (defun package-called (name &optional (from (load-time-value (find-package "COMMON-LISP-USER"))))
-  "The package that a person means by NAME, seen from the package FROM; NIL when there is none. The
-  one rule for names of packages: as given, or upper-cased; a leading colon or #: is not part of
-  it, nor are quotes, and what stands between bars is taken as it is."
+  "The package that a person means by NAME, seen from the package FROM; NIL if there is none. All
+  names of packages follow the same rule: the package is found by the name as given, or upper-cased.
+  A leading colon or #: is not part of the name, nor are quotes. Text between bars is not
+  upper-cased."
   (let* ((*package* from)
          (trimmed (string-trim '(#\Space #\Tab #\Newline) name))
          (bare (string-trim "\"" (string-left-trim "#:" trimmed)))
@@ -19,21 +20,21 @@
             (find-package (string-upcase bare))))))
 
 (defun find-package-named (name)
-  "PACKAGE-CALLED; refuses when there is none."
+  "Like PACKAGE-CALLED, but refuses if there is no such package."
   (or (package-called name)
       (refuse "package-not-found" "Package ~A not found" name)))
 
 (defstruct (origin (:constructor make-origin (source offset line column)))
-  "The origin of a text: a SOURCE, and the OFFSET of its first character in the file, 0-based; its
-  LINE and COLUMN, 1-based, as the editor has them, whose text need not be the file's."
+  "The origin of a text: a SOURCE, the OFFSET of its first character in the file, 0-based, and its
+  LINE and COLUMN in the editor, 1-based. The editor's text may differ from the file's."
   (source nil :read-only t)
   (offset 0 :type index :read-only t)
   (line 1 :type (integer 1) :read-only t)
   (column 1 :type (integer 1) :read-only t))
 
 (defun line-offset (pathname line)
-  "Returns the number of characters of the file that precede LINE, 1-based; NIL when it has not so
-  many lines or cannot be read."
+  "Returns the number of characters of the file that precede LINE, 1-based; NIL if the file has
+  fewer lines or cannot be read."
   (ignore-errors
    (with-open-file (in pathname :external-format '(:utf-8 :replacement #\?))
      (loop with offset = 0
@@ -64,16 +65,16 @@
 (declaim (notinline call-with-form-frame))
 (defun call-with-form-frame (function form known)
   "Calls FUNCTION, which evaluates FORM, read from the EVALUATED-TEXT KNOWN. The frame of this call
-  stands for FORM where no function of the program's is on the stack (debug/form-frames.lisp): it
-  can be returned from and restarted."
+  represents FORM on a stack that has no function of the program's (debug/form-frames.lisp). It can
+  be returned from and restarted."
   (declare (optimize (debug 3)))
   (multiple-value-prog1 (funcall (the function function))
     (touch-frame function form known)))
 
 (defun evaluate-form (form position end origin text)
-  "Evaluates FORM, read from POSITION of TEXT up to END. Returns the list of its values. REPL variables are
-  set as a REPL does. When the evaluation stops at errors, places and variables are kept for the
-  debugger."
+  "Evaluates FORM, read from POSITION of TEXT up to END. Returns the list of its values. Sets the
+  REPL variables as a REPL does. If the evaluation stops at errors, places and variables are kept
+  for the debugger."
   (setf - form)
   (let* ((known (evaluated-text-from text position origin))
          (values (flet ((work (&optional (evaluated form))
@@ -93,9 +94,9 @@
     values))
 
 (defun evaluate-text (text origin)
-  "Reads and evaluates the forms of TEXT one at a time. Returns the list of the last one's values,
-  empty without a form."
-  ;; The stream of WITH-INPUT-FROM-STRING would appear in messages under a name that readers do not
+  "Reads and evaluates the forms of TEXT one at a time. Returns the list of the last form's values,
+  or NIL if there is no form."
+  ;; The stream of WITH-INPUT-FROM-STRING would appear in messages under a name that people do not
   ;; know.
   (let* ((in (make-string-input-stream text))
          (values '()))
@@ -111,11 +112,12 @@
 
 ;;; Text that is evaluated for debugging
 
-(defvar *policy-of-files* nil "While a form is evaluated for debugging: the policy that files are compiled with all the same.")
+(defvar *policy-of-files* nil "While a form is evaluated for debugging: the policy with which files
+  are still compiled.")
 
 (defun call-keeping-variables (function)
-  "Calls FUNCTION, which evaluates a form, with a policy that keeps variables; what the form itself
-  declaims is kept, but not in files that it compiles."
+  "Calls FUNCTION, which evaluates a form, with a policy that keeps variables. Qualities that the
+  form itself declaims stay in force, but the policy does not apply to files that it compiles."
   (if (not (and (internal-p 'process-optimize) (internal-p 'policy-qualities) policy-name))
       (funcall function)
       (let* ((before (symbol-value policy-name))
@@ -132,8 +134,8 @@
 
 (declaim (ftype function call-noting-compilation call-noting-load))
 (defun spare-files-of-debugging ()
-  "From now on, files are loaded and compiled with the session's own policy, whatever the form that
-  does so is evaluated with; and their contents are recorded."
+  "From now on, files are loaded and compiled with the session's own policy, even by a form that is
+  evaluated with another one, and their contents are recorded."
   (flet ((call (function arguments)
            (if *policy-of-files*
                (progv (list policy-name) (list *policy-of-files*)
@@ -151,13 +153,15 @@
 
 ;;; Values
 
-(defconstant +values-limit+ 100 "Values that are shown.")
+(defconstant +values-limit+ 100 "The maximum number of values that are shown.")
 
-(defconstant +whole-limit+ 4000000 "Characters kept of all values that are printed whole.")
-(defvar *whole-limit* nil "The characters kept of each value, if values are printed whole: for a program, each on a line.")
+(defconstant +whole-limit+ 4000000 "The maximum number of characters of all values that are printed
+  whole.")
+(defvar *whole-limit* nil "The maximum number of characters of each value if values are printed
+  whole, each on a line, for a program; otherwise NIL.")
 
 (defun value-facts (value)
-  "The JSON of VALUE as printed under the contract's limits, or whole."
+  "The JSON of VALUE, printed under the contract's limits, or whole."
   (let ((*print-length* (if *whole-limit* nil 100))
         (*print-level* (if *whole-limit* nil 10))
         (*print-right-margin* (if *whole-limit* +whole-limit+ *print-right-margin*))
@@ -182,7 +186,7 @@
   (loop for value in values repeat +values-limit+ collect value))
 
 (defun values-facts (values)
-  "The JSON of VALUES; of very many, the first."
+  "The JSON of VALUES. If there are too many, only the first are contained."
   (let ((more (nthcdr +values-limit+ values)))
     (append (mapcar #'value-facts (if more (subseq values 0 +values-limit+) values))
             (when more
@@ -191,12 +195,13 @@
 ;;; Time
 
 (defun now-ms ()
-  "Wall clock in milliseconds, to the microsecond; GET-INTERNAL-REAL-TIME may step by four."
+  "The wall clock time in milliseconds, with a resolution of microseconds. GET-INTERNAL-REAL-TIME
+  may advance in steps of four milliseconds."
   (multiple-value-bind (seconds microseconds) (sb-ext:get-time-of-day)
     (+ (* 1000d0 seconds) (/ microseconds 1000d0))))
 
 (defun call-timing (function)
-  "Calls FUNCTION; its value, and the JSON of Timing."
+  "Calls FUNCTION. Two values: the value of FUNCTION, and the JSON of Timing."
   (let ((real (now-ms))
         (run (get-internal-run-time))
         (gc sb-ext:*gc-run-time*)
@@ -212,9 +217,10 @@
 ;;; The operation
 
 (defun evaluate (evaluation text &key package origin timing timeout (deadline timeout) stream refer whole instead)
-  "Evaluates TEXT as EVALUATION. Returns the JSON of EvalOutcome. DEADLINE: the timeout that the
-  outcome names, where the caller enforces it. REFER: the values get references. WHOLE: they are
-  printed whole. INSTEAD of reading TEXT, this function is called, which returns a list of values."
+  "Evaluates TEXT as EVALUATION. Returns the JSON of EvalOutcome. DEADLINE is the timeout that the
+  outcome names; it is given if the caller enforces it. If REFER, the values get references. If
+  WHOLE, they are printed whole. INSTEAD, if given, is a function that is called in place of reading
+  TEXT and returns a list of values."
   (let ((time nil)
         (values '())
         (references nil))
@@ -239,13 +245,14 @@
                 (and (evaluation-frozen evaluation) (list "frozen" (evaluation-frozen evaluation))))))))
 
 (defun interrupted-outcome (evaluation)
-  "The JSON of EVALUATION, which was interrupted before it began."
+  "The JSON of the outcome of EVALUATION, which was interrupted before it began."
   (setf (evaluation-reason evaluation) :cancel)
   (outcome evaluation :stopped :package "COMMON-LISP-USER"))
 
 (defun enqueue-evaluation (id params function)
-  "Answers the request ID by FUNCTION, called with an evaluation and the package of PARAMS or NIL,
-  in the thread of the session of PARAMS, in its turn."
+  "Answers the request ID by FUNCTION, called with an evaluation and the package of PARAMS or NIL.
+  The call is made in the thread of the session of PARAMS, after the earlier requests of the
+  session."
   (let* ((name (param params "session" 'string))
          (package (param params "package" 'string :default nil))
          (evaluation (make-evaluation id name))
@@ -264,7 +271,8 @@
     nil))
 
 (defun test-to-debug (params)
-  "Returns a function that runs the test that PARAMS name in place of their code, or NIL."
+  "Returns a function that runs the test that PARAMS name, for use in place of their code; NIL if
+  they name none."
   (let ((test (param params "test" '(satisfies object-p) :default nil)))
     (when test
       (let ((name (param test "name" 'string))
@@ -299,8 +307,9 @@
                                                        :refer refer :whole whole :instead instead)))))))
 
 (defun warm-up ()
-  "Evaluates a little of everything, so that what CLOS makes on first use is in the core: neither
-  the first user nor an evaluation that comes while another holds the compiler's lock waits for it."
+  "Evaluates some code of each kind, so that the objects that CLOS makes on first use are in the
+  core. Otherwise the first user would wait for that, and so would an evaluation that comes while
+  another one holds the compiler's lock."
   (note-methods)
   (users-methods #'print-object #'system-class-p)
   (rehearse '("(values 1 '(:a :b) \"c\")" "(print 1) (format *error-output* \"~A~%\" 2)" "(warn \"w\")" "(error \"e\")" "(read-line)" "(car" "(abort)")

@@ -1,5 +1,5 @@
-;;;; `find-name`: what a name means in its package, and which packages have a symbol of that name
-;;;; that means something. Interns nothing and runs no code of the user's.
+;;;; `find-name`: the meanings of a name in its package, and the packages that have a symbol of that
+;;;; name with a meaning. Interns nothing and runs no code of the user's.
 
 (in-package :consort)
 
@@ -13,12 +13,12 @@
           (when (find-class symbol nil) '("class"))))
 
 (defun excluded-package-p (package)
-  "Returns true if no user would take a name from PACKAGE."
+  "Returns true if no user would use a name from PACKAGE."
   (or (member package (list (find-package "CONSORT") (find-package "KEYWORD")))))
 
 (defun offers-of (name)
-  "The packages that have a symbol called NAME that means something: lists of the package, the
-  symbol, and whether the package exports it. Internal symbols of locked packages are left out."
+  "The packages that have a symbol called NAME with a meaning. Each is a list of the package, the
+  symbol, and true if the package exports it. Internal symbols of locked packages are left out."
   (let ((offers '()))
     (dolist (package (list-all-packages))
       (multiple-value-bind (symbol status) (find-symbol name package)

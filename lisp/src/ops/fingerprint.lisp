@@ -1,14 +1,14 @@
 ;;;; `fingerprint`: a digest, by part, of everything that a check could have changed. Two digests of
-;;;; an image in which nothing was defined are equal; what moves by itself (times, counters, caches)
-;;;; is left out.
+;;;; an image in which nothing was defined are equal. Values that change by themselves (times,
+;;;; counters, caches) are left out.
 
 (in-package :consort)
 
-;;; A digest of a multiset of facts: the sum of their hashes, so that no order is needed.
+;;; The digest of a multiset of facts is the sum of their hashes, so that no order is needed.
 
 (declaim (inline hash-string mix))
 (defun hash-string (string)
-  "FNV-1a of STRING, 64 bits."
+  "The 64-bit FNV-1a hash of STRING."
   (let ((hash #xCBF29CE484222325))
     (declare (type (unsigned-byte 64) hash) (optimize speed (safety 0)))
     (macrolet ((all (type)
@@ -22,20 +22,20 @@
     hash))
 
 (defun mix (a b)
-  "A hash of two hashes, in their order."
+  "A hash of the two hashes A and B, which depends on their order."
   (declare (type (unsigned-byte 64) a b))
   (let ((x (ldb (byte 64 0) (+ (* a #x9E3779B97F4A7C15) b))))
     (declare (type (unsigned-byte 64) x))
     (logxor x (ash x -29))))
 
-;;; Identities: an object that is replaced by an equal one has changed. Each is given a number when
-;;; it is first seen, for as long as it lives.
+;;; Identities: an object that is replaced by an equal one has changed. Each object gets a number
+;;; when it is first seen, and keeps it as long as it lives.
 
 (define-global *identities* (make-hash-table :test #'eq :weakness :key :synchronized t) "The number of each object that a fingerprint has seen.")
-(define-global *identities-given* 0 "How many numbers were given.")
+(define-global *identities-given* 0 "The count of the numbers that were given.")
 
 (defun identity-hash (object)
-  "A hash that OBJECT alone has, as long as it lives."
+  "A hash that only OBJECT has, as long as it lives."
   (typecase object
     (fixnum (ldb (byte 64 0) (* object #x9E3779B97F4A7C15)))
     (character (+ #x1000000 (char-code object)))
@@ -45,17 +45,17 @@
                    (setf (gethash object *identities*) (incf *identities-given*))))))))
 
 (defvar *inside-p* nil
-  "True if the contents of hash tables, structures and instances count: in a copy, where no other
-  thread changes them.")
-(defconstant +objects-looked-into+ 100000 "The maximum number of objects looked into for one
-  variable.")
-(defvar *objects-left* 0 "The number of objects that may still be looked into for one variable,
-  where *INSIDE-P*.")
+  "True if the contents of hash tables, structures and instances count. That is so in a copy, where
+  no other thread changes them.")
+(defconstant +objects-looked-into+ 100000 "The maximum number of objects whose contents are hashed
+  for one variable.")
+(defvar *objects-left* 0 "If *INSIDE-P*, the number of objects whose contents may still be hashed
+  for one variable.")
 (declaim (type fixnum *objects-left*))
 
 (defun values-in-slots-hash (object depth)
-  "A hash of the values in the slots of OBJECT, an instance of a class whose slots are read by no
-  code of a user's."
+  "A hash of the values in the slots of OBJECT. If the class is of a kind for which reading slots
+  may call a user's code, the slots do not count."
   (let ((hash (identity-hash object)) (class (class-of object)))
     (when (or (typep class 'structure-class) (eq (class-of class) (load-time-value (find-class 'standard-class))))
       (dolist (slot (sb-mop:class-slots class))
@@ -66,7 +66,7 @@
     hash))
 
 (defun entries-hash (table depth)
-  "A hash of the keys and values in TABLE, whatever their order; of none of them where there are too
+  "A hash of the keys and values in TABLE that does not depend on their order; zero if there are too
   many."
   (let ((sum 0))
     (declare (type (unsigned-byte 64) sum))
@@ -83,11 +83,11 @@
        (not (system-symbol-p (class-name (class-of object))))))
 
 (defun content-hash (object depth)
-  "A hash of OBJECT that also changes when a list, string or simple vector is changed in place,
-  DEPTH deep and a thousand elements wide."
+  "A hash of OBJECT that also changes when a list, string or simple vector is changed in place.
+  DEPTH levels and a thousand elements of each count."
   (declare (type fixnum depth))
   (when *inside-p* (decf *objects-left*))
-  ;; A number read from a raw slot is a new object each time.
+  ;; A number that is read from a raw slot is a new object each time.
   (cond ((and (numberp object) *inside-p*) (ldb (byte 64 0) (sxhash object)))
         ((or (zerop depth) (null object) (minusp *objects-left*)) (identity-hash object))
         ((consp object)
@@ -115,24 +115,24 @@
 ;;; Variables that change by themselves
 
 (defparameter *moving-variables* '(*gensym-counter* *random-state* sb-ext:*gc-run-time* * ** *** + ++ +++ / // /// -)
-  "Variables whose values change without anybody having changed anything.")
+  "Variables whose values change without any action of a user's.")
 
 (defun moving-p (symbol)
-  "Returns true if the value of SYMBOL is not looked at."
+  "Returns true if the value of SYMBOL does not count."
   (or (member symbol *moving-variables* :test #'eq)
       (moving-internal-p symbol)
       (eq (symbol-package symbol) (load-time-value (find-package "CONSORT")))))
 
-;;; The parts, each a function of a list of names of systems to leave out, that returns a number
+;;; The parts. Each is a function of a list of names of systems to leave out that returns a number.
 
 (define-global *parts* '() "An alist of the fingerprint's parts, in reverse.")
 
 (defmacro define-part (name (omit) &body body)
-  "Defines part NAME of the fingerprint: what BODY returns, an integer."
+  "Defines the part NAME of the fingerprint. BODY returns an integer."
   `(setf *parts* (acons ,name (lambda (,omit) (declare (ignorable ,omit)) ,@body) (remove ,name *parts* :key #'car :test #'equal))))
 
 (defmacro summing ((add) &body body)
-  "The sum of what BODY calls ADD with: each a hash."
+  "The sum of the hashes with which BODY calls ADD."
   `(let ((sum 0))
      (declare (type (unsigned-byte 64) sum))
      (flet ((,add (hash) (setf sum (ldb (byte 64 0) (+ sum (the (unsigned-byte 64) hash))))))
@@ -140,12 +140,13 @@
      sum))
 
 (defun symbol-hash (symbol)
-  "A hash of the symbol's name and home."
+  "A hash of SYMBOL's name and home package."
   (let ((package (symbol-package symbol)))
     (mix (hash-string (symbol-name symbol)) (if package (hash-string (or (package-name package) "")) 7))))
 
 (defun call-with-present-symbols (function)
-  "Calls FUNCTION with every symbol that is present in a package, that package, and its status."
+  "Calls FUNCTION with every symbol that is present in a package, that package, and the symbol's
+  status there."
   (dolist (package (list-all-packages))
     (with-package-iterator (next package :internal :external)
       (loop (multiple-value-bind (more symbol status) (next)
@@ -153,7 +154,7 @@
               (funcall function symbol package status))))))
 
 (defun call-with-home-symbols (function)
-  "Calls FUNCTION with every symbol that some package is the home of, once."
+  "Calls FUNCTION once with every symbol that has a home package."
   (call-with-present-symbols (lambda (symbol package status)
                                (declare (ignore status))
                                (when (eq (symbol-package symbol) package)
@@ -202,7 +203,7 @@
     (call-with-home-symbols
      (lambda (symbol)
        (unless (or (keywordp symbol) (moving-p symbol) (not (boundp symbol)))
-         ;; The symbol may have no global value, only a binding of this thread.
+         ;; The symbol may have no global value, but only a binding in this thread.
          (let ((value (ignore-errors (sb-ext:symbol-global-value symbol))))
            (setf *objects-left* +objects-looked-into+)
            (add (mix (symbol-hash symbol) (content-hash value (if (system-symbol-p symbol) 0 3))))))))))
@@ -224,7 +225,7 @@
                         symbol)))))
 
 (defun class-hash (class)
-  "A hash of what defines CLASS."
+  "A hash of the definition of CLASS."
   (let ((hash (identity-hash class)))
     (dolist (slot (sb-mop:class-direct-slots class))
       (setf hash (mix hash (identity-hash slot))))
@@ -260,7 +261,7 @@
              (look (mix (symbol-hash symbol) 1) (fdefinition setf)))))))))
 
 (defun all-settings ()
-  "The image's settings, and those of each session."
+  "A list of the image's settings and those of each session."
   (cons *image-settings*
         (loop for session being the hash-values of *sessions*
               when (session-settings session) collect it)))
@@ -319,8 +320,8 @@
           do (add (mix fd (hash-string target))))))
 
 (defun open-descriptors ()
-  "An alist of this process's descriptors and what they are, but for the one that reads the list
-  itself."
+  "An alist of this process's file descriptors and their targets, without the descriptor that reads
+  the list itself."
   (loop for entry in (directory "/proc/self/fd/*" :resolve-symlinks nil)
         for fd = (ignore-errors (parse-integer (file-namestring entry)))
         for target = (and fd (ignore-errors (sb-posix:readlink entry)))

@@ -1,5 +1,5 @@
-;;;; `inspect-definition`, `inspect-describe`: where a value that was shown is defined, and what
-;;;; DESCRIBE prints of it.
+;;;; `inspect-definition`, `inspect-describe`: the place where a value that was shown is defined,
+;;;; and the output of DESCRIBE for it.
 
 (in-package :consort)
 

@@ -6,7 +6,8 @@
   page.")
 
 (defun inspected-json (object stop start count)
-  "The JSON of COUNT parts from START of OBJECT, a value of STOP's stack if there is one."
+  "The JSON of COUNT parts from START of OBJECT. STOP is the stop to whose stack OBJECT belongs, or
+  NIL."
   (multiple-value-bind (kind total parts note) (parts-of object start (+ start count))
     (object "value" (value-json object stop)
             "kind" kind
@@ -16,8 +17,8 @@
             "parts" (map 'vector (lambda (part) (part-json part stop)) parts))))
 
 (defun part-along (object path)
-  "The part of OBJECT to which PATH leads, the numbers of parts, the outermost first; refuses where
-  there is none."
+  "The part of OBJECT to which PATH leads. PATH is a list of the numbers of parts, outermost first.
+  Refuses if there is no such part."
   (dolist (number path object)
     (let ((part (first (nth-value 2 (parts-of object number (1+ number))))))
       (cond ((null part) (refuse "not-found" "~A has no part ~D" (present object (user-package) :case :upcase) number))
@@ -25,35 +26,36 @@
             (t (setf object (first (second part))))))))
 
 (defun path-param (params)
-  "The path of PARAMS, as PART-ALONG takes it."
+  "The path of PARAMS, for PART-ALONG."
   (let ((path (coerce (param params "path" 'vector :default #()) 'list)))
     (unless (every (lambda (number) (typep number '(and fixnum (integer 0)))) path)
       (refuse "bad-params" "The path must be numbers of parts"))
     path))
 
 (defun page-params (params)
-  "The first part of the page that PARAMS ask for, and the number of parts."
+  "Two values: the first part of the page that PARAMS request, and the number of parts."
   (values (param params "start" '(and fixnum (integer 0)) :default 0)
           (param params "count" `(integer 1 ,+page-limit+) :default 100)))
 
 (defun referenced (params key)
-  "The reference that PARAMS name under KEY; refuses when it is forgotten."
+  "The reference that PARAMS name under KEY. Refuses if it is forgotten."
   (let ((number (param params key '(integer 1))))
     (or (find-reference number) (refuse "not-found" "~A" (gone-message number)))))
 
 (defun value-of-reference (reference)
-  "The value of REFERENCE; refuses when it is gone."
+  "The value of REFERENCE. Refuses if the value is gone."
   (multiple-value-bind (object there) (referent reference)
     (unless there (refuse "not-found" "~A" (gone-message (reference-number reference))))
     object))
 
 (defun reading-references (references function)
-  "Calls FUNCTION. None of the stops that REFERENCES belong to is left meanwhile."
+  "Calls FUNCTION. None of the stops to which REFERENCES belong is left meanwhile."
   (labels ((reading (stops)
              (if stops
                  (reading-stack (first stops) (lambda () (reading (rest stops))))
                  (funcall (the function function)))))
-    ;; In one order: of two requests, each would wait for the stop that the other has.
+    ;; The order is fixed, because two requests could otherwise each wait for the stop that the
+    ;; other one holds.
     (reading (sort (remove-duplicates (remove nil (mapcar #'reference-stop references))) #'< :key #'stopped-id))))
 
 (define-operation "inspect" :query (id params)
@@ -66,13 +68,14 @@
 ;;; Parts that contain a text
 
 (defconstant +searched-parts+ 1000000 "The maximum number of parts of a value that are searched.")
-(defconstant +search-seconds+ 3 "The maximum time of such a search.")
+(defconstant +search-seconds+ 3 "The maximum time of such a search, in seconds.")
 (defconstant +parts-at-once+ 10000 "The number of parts that a search gets at a time.")
 
-(defconstant +characters-at-once+ 100000 "The number of characters that a search looks at between two looks at the clock.")
+(defconstant +characters-at-once+ 100000 "The number of characters that a search compares between
+  two checks of the time.")
 
 (defun text-contains-p (text shown until)
-  "Returns true if SHOWN has TEXT in it, in any case; throws to OUT-OF-TIME at UNTIL."
+  "Returns true if SHOWN contains TEXT, regardless of case. Throws to OUT-OF-TIME at UNTIL."
   (loop with last = (- (length shown) (length text))
         for start from 0 to last by +characters-at-once+
         do (when (>= (now-ms) until) (throw 'out-of-time nil))
@@ -80,8 +83,9 @@
              (return t))))
 
 (defun value-contains-p (text value until)
-  "Returns true if VALUE, as a page of parts has it, shows TEXT, in any case. Strings and names of
-  symbols are searched whole, other values as far as they are shown. Throws to OUT-OF-TIME at UNTIL."
+  "Returns true if VALUE, in the form that a page of parts gives it, contains TEXT, regardless of
+  case. Strings and names of symbols are searched whole. Of other values, the printed text is
+  searched. Throws to OUT-OF-TIME at UNTIL."
   (let* ((object (and (consp value) (first value)))
          (shown (cond ((stringp value) value)
                       ((stringp object) object)
@@ -95,8 +99,9 @@
         (if key (value-contains-p text key until) (text-contains-p text label until)))))
 
 (defun found-parts (object text start count &optional (until (+ (now-ms) (* 1000 +search-seconds+))))
-  "Five values: the number of OBJECT's parts; how many of them were searched, and contain TEXT; COUNT
-  of these from START, each as (NUMBER PART); the kind of OBJECT. The search ends at UNTIL."
+  "Five values: the number of OBJECT's parts; the number of those that were searched; the number of
+  those that contain TEXT; COUNT of the latter from START, each as (NUMBER PART); and the kind of
+  OBJECT. The search ends at UNTIL."
   (let ((found '()) (matches 0) (searched 0))
     (multiple-value-bind (kind total) (parts-of object 0 1)
       (catch 'out-of-time
@@ -129,7 +134,7 @@
 
 (defun value-of-variable (text settings package)
   "The value of the variable that TEXT names where PACKAGE is current, in a session of SETTINGS.
-  Refuses what is none; nothing is interned, and no code runs."
+  Refuses a TEXT that names no variable. Nothing is interned, and no code runs."
   (multiple-value-bind (symbol found) (find-written text package)
     (flet ((none (why)
              (refuse "not-found" "~A ~A in the package ~A" text why (package-name package))))
@@ -171,8 +176,8 @@
                         (lambda () (comparison-json (value-of-reference one) (value-of-reference other) (reference-stop one) (reference-stop other))))))
 
 (defun shown-values-alone (id function)
-  "The JSON of the values that FUNCTION returns as a list, called for the request ID as if in a new
-  REPL, and of what it prints; that of the evaluation, where that failed."
+  "The JSON of the values that FUNCTION returns as a list and of its output. FUNCTION is called for
+  the request ID as in a new REPL. If it fails, the JSON of the evaluation."
   (let ((values '()) (why nil))
     (multiple-value-bind (how outcome)
         (evaluate-alone id (lambda ()
@@ -184,8 +189,9 @@
             (t outcome)))))
 
 (defun give-shown-values (stop id seconds function)
-  "Has the request ID answered with the values that FUNCTION returns as a list, called in the thread
-  of STOP, or of a stop on the stack of that, for SECONDS at most: none is left meanwhile."
+  "Answers the request ID with the values that FUNCTION returns as a list. FUNCTION is called
+  for SECONDS at most, in the thread of the innermost stop on the stack of STOP. None of these stops
+  is left meanwhile."
   (let ((inner (innermost-stop stop)))
     (give-work inner id
                (lambda (work)
@@ -196,9 +202,10 @@
                                     (:no-error (json) (answer-work work json)))))))))
 
 (defun evaluate-on (id params name function)
-  "Has the request ID, of the operation NAME, answered with the values that FUNCTION returns as a
-  list for the value of the reference of PARAMS, and for the list of the values of the code, in
-  which * is that value. A value of a stop is served as code in a frame is."
+  "Answers the request ID, of the operation NAME. FUNCTION is called with the value of the reference
+  of PARAMS, and with the list of the values of their code, in which * is that value. It returns the
+  list of values for the answer. If the value belongs to a stop, the code runs like code in a frame
+  of the stop."
   (let* ((code (param params "code" 'string))
          (timeout (param params "timeout" '(real (0)) :default +stop-work-time+))
          (reference (referenced params "reference"))

@@ -8,7 +8,7 @@
         (t (refuse "bad-params" "The reason must be cancel or timeout, not ~S" name))))
 
 (defun withdraw (id)
-  "Answers request ID without running it, if it waits in a session. Returns true if it did."
+  "Answers the request ID without running it, if it waits in a session. Returns true if it waited."
   (loop for session being the hash-values of *sessions*
         for jobs = (withdraw-jobs session id)
         when jobs
@@ -16,7 +16,7 @@
              (return t)))
 
 (defun find-evaluation (id)
-  "Returns the evaluation of request ID that runs or is about to run, or NIL."
+  "Returns the evaluation of the request ID that runs or is about to run, or NIL."
   (flet ((wanted-p (evaluation) (and evaluation (equal (evaluation-id evaluation) id))))
     (or (find-if #'wanted-p *running*)
         (find-if #'wanted-p *starting*)
@@ -27,8 +27,8 @@
 (define-operation "interrupt" :dispatcher (id params)
   (let* ((target (param params "target" '(or integer string)))
          (reason (reason-named (param params "reason" 'string :default "cancel")))
-         ;; The queue is searched before the running evaluations: a job goes from the queue to
-         ;; these, never back.
+         ;; The queue is searched before the running evaluations, because a job goes from the queue
+         ;; to these and never back.
          (withdrawn (withdraw target))
          (evaluation (and (not withdrawn) (find-evaluation target))))
     (when evaluation

@@ -1,4 +1,4 @@
-;;;; `load-file`: the init file, and what is loaded again after a crash.
+;;;; `load-file`: loads the init file, and files again after a crash.
 
 (in-package :consort)
 

@@ -1,5 +1,5 @@
-;;;; `load-system`: load a system through ASDF, or through Quicklisp when ASDF lacks something and
-;;;; the user has it.
+;;;; `load-system`: loads a system through ASDF, or through Quicklisp if ASDF does not find a system
+;;;; and the user has Quicklisp.
 
 (in-package :consort)
 
@@ -16,26 +16,28 @@
          (find-if (lambda (file) (and (equal primary (pathname-name file)) (not (irregular-p file)))) asd-files))))
 
 (defun call-with-asd-files (asd-files function)
-  "Calls FUNCTION where ASDF finds the systems of ASD-FILES first."
+  "Calls FUNCTION in such a way that ASDF finds the systems of ASD-FILES first."
   (let ((asdf:*system-definition-search-functions*
           (cons (lambda (name) (asd-file-for name asd-files)) asdf:*system-definition-search-functions*)))
     (funcall function)))
 
-;;; ASDF looks for a system anew when it is asked of it, also long after it was loaded. A system
-;;; that was loaded from the workspace must then not become the one of the same name that is
-;;; installed.
+;;; ASDF searches for a system again when it is asked for it, even long after the system was loaded.
+;;; A system that was loaded from the workspace must then not be replaced by an installed one of the
+;;; same name.
 
-(define-global *workspace-asd-files* '() "The workspace's .asd files, pathnames, as of the last system that was loaded through the host.")
+(define-global *workspace-asd-files* '() "The workspace's .asd files, as pathnames, at the time when
+  a system was last loaded through the host.")
 
-(define-global *workspace-root* nil "The workspace's directory, once the host has told of it.")
+(define-global *workspace-root* nil "The workspace's directory, once the host has reported it.")
 
 (define-global *workspace-directories* '() "The directories of the workspace's .asd files, and the workspace itself.")
 
-(defconstant +workspace-directories+ 64 "Directories that are looked into for files that were made since.")
+(defconstant +workspace-directories+ 64 "The maximum number of directories that are searched for new
+  files.")
 
 (defun new-asd-file-for (name)
-  "A file for system NAME that was made after the host told of the workspace's files: beside one of
-  them, or in the workspace itself."
+  "A file for the system NAME that was made after the host reported the workspace's files: beside
+  one of them, or in the workspace itself."
   (let ((primary (asdf:primary-system-name name)))
     (loop for directory in *workspace-directories*
           for file = (make-pathname :name primary :type "asd" :version nil :defaults directory)
@@ -43,15 +45,15 @@
             return file)))
 
 (defun find-workspace-system (name)
-  "For ASDF: the workspace's file that defines system NAME."
+  "For ASDF: the workspace's file that defines the system NAME."
   (let ((file (asd-file-for name *workspace-asd-files*)))
     (if file
         (probe-file file)
         (ignore-errors (new-asd-file-for name)))))
 
 (defun prefer-workspace-systems (asd-files &optional (root *workspace-root*))
-  "Has ASDF find the systems of ASD-FILES first, from now on, and those of new files beside them and
-  in the directory ROOT."
+  "From now on, makes ASDF find the systems of ASD-FILES first, and those of new files beside them
+  and in the directory ROOT."
   (unless (equal asd-files *workspace-asd-files*)
     (sb-ext:atomic-incf (car *asdf-actions*)))
   (setf *workspace-asd-files* asd-files
@@ -63,12 +65,12 @@
                 collect directory)))
   (pushnew 'find-workspace-system asdf:*system-definition-search-functions*))
 
-;;; The host tells of the workspace's files when the image is ready, and before an evaluation if
-;;; there are others, so that ASDF:LOAD-SYSTEM finds them.
+;;; The host reports the workspace's files when the image is ready, and again before an evaluation
+;;; if they have changed, so that ASDF:LOAD-SYSTEM finds them.
 
 (defun foreign-systems ()
-  "The JSON of the loaded systems that have the name of one of the workspace's and come from another
-  file."
+  "The JSON of the loaded systems that have the name of one of the workspace's systems and come from
+  another file."
   (loop for name in (asdf:already-loaded-systems)
         for ours = (and (string= name (asdf:primary-system-name name)) (find-workspace-system name))
         for file = (and ours (let ((system (asdf:registered-system name))) (and system (asdf:system-source-file system))))
@@ -77,10 +79,11 @@
                           "file" (sb-ext:native-namestring file)
                           "workspace" (sb-ext:native-namestring ours))))
 
-(define-global *reported-foreign* '() "The names of foreign systems that an evaluation was warned of.")
+(define-global *reported-foreign* '() "The names of the foreign systems about which an evaluation
+  was warned.")
 
 (defun foreign-system-warnings ()
-  "Warnings about loaded systems that are not the workspace's, each given once."
+  "Warnings about loaded systems that are not the workspace's. Each is given only once."
   (loop for system in (ignore-errors (foreign-systems))
         for name = (field system "system")
         unless (member name *reported-foreign* :test #'string=)
@@ -94,8 +97,8 @@
   (object))
 
 (defun find-system-in (id system asd-files)
-  "Makes SYSTEM known; when no file is called after it, looks into ASD-FILES. Request ID is told of
-  files that are loaded for that."
+  "Makes SYSTEM known to ASDF. If no file has its name, searches its definition in ASD-FILES. Files
+  that are loaded for that are reported as progress of the request ID."
   (or (asdf:find-system system nil)
       (find-among-definitions system asd-files
                               (lambda (file)
@@ -104,12 +107,13 @@
 
 ;;; Progress
 
-(defvar *progress* nil "The function that is called with each action of ASDF, in the thread that
-  loads a system for the host.")
+(defvar *progress* nil "In the thread that loads a system for the host: the function that is called
+  with each action of ASDF.")
 
-(defvar *loaded-files* nil "While the host has a system loaded: a list of the list of the source files that were loaded.")
+(defvar *loaded-files* nil "While the host has a system loaded: a list of one element, the list of
+  the source files that were loaded.")
 
-;; ASDF itself has a method on its classes, which makes the directories of what is written.
+;; ASDF itself has a method on its classes, which makes the directories for its output.
 (defmethod asdf:perform :before (operation component)
   (sb-ext:atomic-incf (car *asdf-actions*))
   (when (and (typep operation '(or asdf:compile-op asdf:load-source-op)) (typep component 'asdf:source-file))
@@ -120,8 +124,8 @@
     (funcall *progress* operation component)))
 
 (defun planned-actions (system)
-  "Returns the number of actions that loading SYSTEM takes, when not forced; NIL when ASDF does not
-  say."
+  "Returns the number of actions that loading SYSTEM takes if it is not forced; NIL if ASDF cannot
+  tell."
   (let ((make-plan (find-symbol "MAKE-PLAN" "ASDF"))
         (plan-actions (find-symbol "PLAN-ACTIONS" "ASDF")))
     (when (and make-plan plan-actions)
@@ -153,13 +157,13 @@
        (asdf:load-system system :force force)))))
 
 (defun quickload-function ()
-  "The symbol QL:QUICKLOAD, when the user has Quicklisp; NIL otherwise."
+  "The symbol QL:QUICKLOAD if the user has Quicklisp; otherwise NIL."
   (let* ((package (find-package "QL"))
          (symbol (and package (find-symbol "QUICKLOAD" package))))
     (and symbol (fboundp symbol) symbol)))
 
 (defun load-with-quicklisp-fallback (id system asd-files force)
-  "Loads SYSTEM; through Quicklisp when a system is missing and Quicklisp is there."
+  "Loads SYSTEM. Uses Quicklisp if a system is missing and the user has Quicklisp."
   (let ((quickload (quickload-function)))
     (if quickload
         (handler-case (load-with-asdf id system asd-files force)

@@ -1,30 +1,31 @@
 ;;;; `macroexpand`: the expansion of the macros of a form, made in a confined copy of the image,
-;;;; which sends it to the host and leaves. Side effects of the macros change only the copy.
+;;;; which sends it to the host and ends. Side effects of the macros change only the copy.
 
 (in-package :consort)
 
 (define-condition no-form-at-place (error)
   ((message :initarg :message :reader no-form-at-place-message))
-  (:documentation "There is no form where one was to be expanded.")
+  (:documentation "Signalled if there is no form at the place of the form to expand.")
   (:report (lambda (condition stream) (write-string (no-form-at-place-message condition) stream))))
 
 (defun form-sought (form places offset)
-  "The form at OFFSET of what was read as FORM with PLACES, its environment, and its PLACE. Where no
-  list there is evaluated, the innermost that holds it."
+  "Three values: the form at OFFSET of the text from which FORM was read with PLACES, its
+  environment, and its PLACE. If no list there is evaluated, the innermost evaluated list around
+  it."
   (let ((candidates (lists-at places offset)))
     (unless candidates
       (error 'no-form-at-place :message "There is no list at this place. Put the cursor on the form that is to be expanded."))
     (multiple-value-bind (found environment) (environments-of (mapcar #'place-list candidates) form nil)
       (let ((found (or found
-                       ;; In what a macro took apart, or in data: only the outermost form is known
-                       ;; to be code.
+                       ;; In the arguments of a macro that takes them apart, or in data, only the
+                       ;; outermost form is known to be code.
                        (error 'no-form-at-place :message "This form is not evaluated as it is written: it is data, or an argument that its macro does not put into the expansion."))))
         (values found environment (find found candidates :key #'place-list :test #'eq))))))
 
 (defun form-meant (form places params)
-  "The form to expand of what was read as FORM with PLACES, its environment and its place. With the
-  two offsets `within` in PARAMS, only lists between these count, and the macro call around the
-  offset is taken, if there is one."
+  "Three values: the form to expand of the text from which FORM was read with PLACES, its
+  environment and its place. If PARAMS have the two offsets `within`, only lists between these
+  count, and the macro call around the offset is taken, if there is one."
   (let ((offset (field params "offset" :null)) (within (field params "within" :null)))
     (cond ((not (integerp offset)) (values form nil (find form places :key #'place-list :test #'eq)))
           ((not (vectorp within)) (form-sought form places offset))
@@ -33,8 +34,8 @@
                  (if call (values call environment place) (form-sought form places offset))))))))
 
 (defun offset-at (text line column unit)
-  "The character of TEXT at LINE and COLUMN, 0-based, where UNIT, an encoding's name, is what
-  columns count."
+  "The offset of the character of TEXT at LINE and COLUMN, 0-based. UNIT, an encoding's name, is the
+  unit of columns."
   (let ((start (loop with start = 0
                      repeat line
                      do (setf start (1+ (or (position #\Newline text :start start) (return (length text)))))
@@ -48,7 +49,7 @@
           finally (return offset))))
 
 (defun stepped (form environment line column unit)
-  "FORM with the macro call that its text has at LINE and COLUMN expanded once."
+  "FORM with the macro call that is at LINE and COLUMN of its text expanded once."
   (multiple-value-bind (printed end places) (read-placing (code-text form) 0 :printed t)
     (declare (ignore end))
     (let* ((candidates (loop for place in (lists-at places (offset-at (code-text form) line column unit))
@@ -60,8 +61,8 @@
       (replaced (first found) (expand-once (first found) (second found)) form))))
 
 (defun column-of (text offset first-column)
-  "The column of OFFSET in TEXT, whose first character is at FIRST-COLUMN; 0 when that is no number:
-  then it does not matter."
+  "The column of OFFSET in TEXT, whose first character is at FIRST-COLUMN. 0 if FIRST-COLUMN is no
+  number, since the column then does not matter."
   (if (integerp first-column)
       (let ((newline (position #\Newline text :end offset :from-end t)))
         (if newline (- offset newline 1) (+ offset first-column)))
@@ -69,7 +70,7 @@
 
 (defun expansion-facts (params)
   "The JSON of the answer: the form at `offset` of `text`, or the first one, expanded; or the macro
-  calls in that one."
+  calls in the first one."
   (let* ((text (field params "text"))
          (how (field params "how"))
          (whole (eq (field params "whole") :true))
@@ -112,7 +113,7 @@
   (object "error" (object "stage" stage "type" kind "message" message)))
 
 (defun expansion-failure (condition params)
-  "The JSON of the answer when CONDITION, or with NIL a THROW or ABORT, ended the work."
+  "The JSON of the answer if CONDITION ended the work. CONDITION is NIL for a THROW or ABORT."
   (let ((refused (and condition (confinement-errno condition) (confined-p params))))
     (cond ((null condition) (expansion-error "expand" "ABORT" "A macro left its expansion by a THROW or ABORT."))
           ((typep condition 'no-form-at-place) (expansion-error "place" "NO-FORM" (no-form-at-place-message condition)))

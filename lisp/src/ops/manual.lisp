@@ -1,5 +1,5 @@
-;;;; `manual`: the documentation of all that a package, or each package of a system, exports. The
-;;;; only user code that may run here are methods on DOCUMENTATION, and system definitions.
+;;;; `manual`: the documentation of all names that a package, or each package of a system, exports.
+;;;; The only user code that may run here is methods on DOCUMENTATION, and system definitions.
 
 (in-package :consort)
 
@@ -9,7 +9,7 @@
     (error () nil)))
 
 (defun packages-of-system (name)
-  "The packages that the files of the system of that NAME define, sorted; none if there is no such
+  "The packages that the files of the system of that NAME define, sorted; NIL if there is no such
   system."
   (let* ((system (asdf:find-system (string-downcase name) nil))
          (files (and system (system-source-files system))))

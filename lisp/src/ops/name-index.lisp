@@ -1,6 +1,6 @@
-;;;; `name-index`: the symbols of all packages with what completion shows of them, for the index
-;;;; that the host keeps. A package that has not changed since the host last asked comes as its
-;;;; digest alone.
+;;;; `name-index`: the symbols of all packages with the facts about them that completion shows, for
+;;;; the index that the host keeps. For a package that has not changed since the host's last
+;;;; request, the answer has only its digest.
 
 (in-package :consort)
 
@@ -23,8 +23,8 @@
           (t (char kind 0)))))
 
 (defun lambda-list-outline (list)
-  "Returns the words of a lambda list: the names of its parameters and keywords behind their
-  markers, as words in a line; () for a required parameter that is a list."
+  "Returns a line with the words of a lambda list: its lambda list keywords, each followed by the
+  names of its parameters or keywords. A required parameter that is a list is ()."
   (let ((words '()) (section :required))
     (loop for rest = list then (cdr rest)
           while (consp rest)
@@ -46,8 +46,7 @@
     (format nil "~{~A~^ ~}" (remove-if (lambda (word) (find-if (lambda (char) (find char '(#\Tab #\Newline #\Space))) word)) (nreverse words)))))
 
 (defun class-outline (symbol)
-  "The slots of the class SYMBOL and behind `&initargs` its initialization arguments, as words in a
-  line."
+  "A line with the slots of the class SYMBOL, and after `&initargs` its initialization arguments."
   (handler-case
       (let ((slots '()))
         (dolist (one (classes-above (find-class symbol)))
@@ -57,9 +56,9 @@
     (error () "")))
 
 (defun index-entry (symbol package external lists)
-  "SYMBOL, present in PACKAGE, as a line: E or I, three letters for what it is as a function, a
-  variable and a class, its name, and behind tabs, as far as there are any, its home when that is
-  another package, its lambda list and its slots."
+  "SYMBOL, present in PACKAGE, as a line: E or I, three letters for its kind as a function, a
+  variable and a class, and its name. After tabs follow, as far as there are any, its home if that
+  is another package, its lambda list and its slots."
   (let* ((function (function-letter symbol))
          (class (class-letter symbol))
          (home (symbol-package symbol))
@@ -73,7 +72,7 @@
                   collect #\Tab collect field))))
 
 (defun digest-of-package (package)
-  "A number that changes with the package's symbols and what they mean."
+  "A text that changes when the package's symbols or their meanings change."
   (let ((sum (logxor (hash-string (format nil "~S ~S" (package-nicknames package) (mapcar #'package-name (package-use-list package))))
                      (hash-string (format nil "~{~S~}" (loop for (nickname . meant) in (sb-ext:package-local-nicknames package)
                                                              collect (string nickname) collect (package-name meant)))))))
