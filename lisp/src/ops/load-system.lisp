@@ -7,8 +7,8 @@
 
 
 (defun asd-file-for (name asd-files)
-  "The one of ASD-FILES, pathnames, that by its name defines system NAME. NIL for a part of a
-  package-inferred system, which ASDF makes of a file."
+  "The file among ASD-FILES, pathnames, whose name is that of the system NAME. NIL for a part of a
+  package-inferred system, which ASDF makes from a file."
   (let* ((primary (asdf:primary-system-name name))
          (system (and (string/= name primary) (asdf:registered-system primary))))
     (and (not (contrib-p primary))
