@@ -1,5 +1,5 @@
 ;;;; Queries about names (docs/wire.md): the exports of a package, the meanings of a name, a
-;;;; symbol's home package, the files of a system. The only user code that may run here are methods
+;;;; symbol's home package, the files of a system. The only user code that may run here is methods
 ;;;; on DOCUMENTATION and PRINT-OBJECT, and system definitions.
 
 (in-package :consort)
@@ -131,10 +131,11 @@
 
 ;;; The names of systems, for completion.
 
-(defconstant +most-systems+ 4000 "The greatest number of systems in an answer.")
-(defconstant +registry-seconds+ 30 "How long what was found in the source registry is used again.")
-(define-global *registry-names* '(0 . ()) "When the names of the source registry were collected, as a
-  universal time, and the names. Not used once ASDF has a registry of its own.")
+(defconstant +most-systems+ 4000 "The maximum number of systems in an answer.")
+(defconstant +registry-seconds+ 30 "The time in seconds for which names found in the source registry
+  are used again.")
+(define-global *registry-names* '(0 . ()) "The time when the names of the source registry were
+  collected, as a universal time, and the names. Not used once ASDF has a registry of its own.")
 
 (defun registry-names ()
   "The names of the systems in ASDF's source registry. A registry that ASDF has not made yet is
@@ -147,7 +148,7 @@
            (cdr *registry-names*))
           (t
            (let ((registry (make-hash-table :test #'equal)))
-             ;; A configuration that ASDF refuses is told of when a system is loaded.
+             ;; A configuration that ASDF refuses is reported when a system is loaded.
              (handler-case (asdf/source-registry:compute-source-registry nil registry)
                (error () (clrhash registry)))
              (cdr (setf *registry-names* (cons (get-universal-time) (names registry)))))))))
@@ -160,8 +161,8 @@
           nconc (mapcar #'pathname-name (uiop:directory-files entry "*.asd"))))
 
 (defun system-names (typed)
-  "The names of the systems that ASDF knows or finds in its registries and that have all characters
-  of TYPED, in order."
+  "The names of the systems that ASDF knows or finds in its registries and that contain all
+  characters of TYPED, sorted."
   (flet ((fits (name)
            (and (stringp name) (every (lambda (char) (find char name :test #'char-equal)) typed))))
     (sort (remove-duplicates (remove-if-not #'fits (append (asdf:registered-systems) (central-registry-names) (registry-names)))

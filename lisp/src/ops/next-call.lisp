@@ -1,15 +1,18 @@
-;;;; `await-call`, `record-call`: the next call of a function is waited for and recorded; a copy of
-;;;; the image then keeps the recording, as those of `record`.
+;;;; `await-call`, `record-call`: waits for the next call of a function and records it. A copy of
+;;;; the image then keeps the recording, as for `record`.
 
 (in-package :consort)
 
-(defconstant +call-look+ 1/4 "Seconds after which it is looked whether the function was defined anew, or the request cancelled.")
-(defconstant +called-seconds+ 60 "Seconds for which a recorded call waits for the copy that is to keep it.")
+(defconstant +call-look+ 1/4 "The time in seconds between two checks whether the function was
+  defined anew, or the request cancelled.")
+(defconstant +called-seconds+ 60 "The time in seconds for which a recorded call waits for the copy
+  that is to keep it.")
 (define-global *awaited-lock* (sb-thread:make-mutex :name "consort awaited call") "Held while *AWAITED* is set.")
-(define-global *calls-awaited* 0 "How many calls were waited for: the number of the last one.")
+(define-global *calls-awaited* 0 "The number of calls that were awaited, which is also the number of
+  the last one.")
 
 (defun function-to-await (params)
-  "The name of the function that PARAMS are about."
+  "The name of the function that PARAMS name."
   (let* ((text (param params "function" 'string))
          (name (ignore-errors (parse-function-name text *package*))))
     (cond ((or (null name) (not (fboundp name))) (refuse "not-found" "There is no function ~A in the image" text))
@@ -18,30 +21,31 @@
           ((not (callable-name-p name)) (refuse "not-found" "~A is none of the program's functions" text))
           (t name))))
 
-(defconstant +cancelled-seconds+ 10 "Seconds that a wait which was cancelled has to end before the next.")
+(defconstant +cancelled-seconds+ 10 "The time in seconds within which a cancelled wait must end so
+  that the next one can begin.")
 
 (defun begin-awaiting (name request)
-  "The AWAITED for the next call of NAME; refuses while another call is waited for."
+  "The AWAITED for the next call of NAME. Refuses while another call is awaited."
   (let ((new (make-awaited name request)) (other nil) (until (+ (now-ms) (* 1000 +cancelled-seconds+))))
     (loop
       (setf other (with-lock (*awaited-lock*)
                     (or *awaited* (progn (setf (awaited-number new) (incf *calls-awaited*) *awaited* new) nil))))
       (unless (and other (evaluation-reason (awaited-request other)) (< (now-ms) until)) (return))
-      (sleep 1/50))                     ; it is about to end
+      (sleep 1/50))                     ; the cancelled wait is about to end
     (when other
       (refuse "busy" "The next call of ~A is waited for already, and one call is at a time. Make that call, or cancel its recording"
               (present (awaited-name other) (user-package))))
     new))
 
 (defun stop-awaiting (awaited)
-  "Puts plain definitions in place again, and waits for no call."
+  "Installs the plain definitions again, and awaits no call."
   (sb-thread:with-mutex (*probes-lock*)
     (take-out-awaited awaited)
     (with-lock (*awaited-lock*) (setf *awaited* nil)))
   (clrhash *slots-of-classes*))
 
 (defun make-ready (id awaited names directories wait)
-  "Compiles the definitions that AWAITED needs, as an evaluation of request ID, within WAIT
+  "Compiles the definitions that AWAITED needs, as an evaluation of the request ID, within WAIT
   seconds."
   (let ((refused nil) (late nil) (within (min wait (* 2 +definitions-seconds+))))
     (multiple-value-bind (how outcome)
@@ -63,8 +67,8 @@
                                       "done" 0 "total" :null))))))
 
 (defun make-ready-again (id awaited names directories wait)
-  "MAKE-READY after a definition changed. Where that cannot be recorded now, as in the middle of a
-  load, the host is told why, and it is tried again later."
+  "MAKE-READY after a definition changed. If the call cannot be recorded now, as in the middle of a
+  load, the reason is reported to the host, and AWAIT-CALL tries again later."
   (handler-case (make-ready id awaited names directories wait)
     (request-error (condition)
       (unless (string= (request-error-kind condition) "not-recordable") (error condition))
@@ -72,8 +76,9 @@
       (send-event "progress" "id" id "message" (request-error-message condition) "done" 0 "total" :null))))
 
 (defun await-call (awaited again wait timeout)
-  "Waits until AWAITED is done: :DONE, :ENDED, :CANCELLED, :LATE. AGAIN makes it ready anew. WAIT
-  and TIMEOUT: seconds until the call, and for it."
+  "Waits until AWAITED ends. Returns :DONE, :ENDED, :CANCELLED or :LATE. AGAIN is a function that
+  makes AWAITED ready again. WAIT is the maximum time in seconds until the call begins, and TIMEOUT
+  that of the call."
   (let ((late (+ (now-ms) (* 1000 wait))) (since nil) (world (car *world*)))
     (flet ((let-go-p () ; true if no call will be recorded any more
              (or (eq (awaited-phase awaited) :preparing) (stop-waiting awaited :ended))))
@@ -112,7 +117,7 @@
          (waiting (make-evaluation id nil)))
     (unless (can-probe-p) (refuse "bad-params" "This SBCL lacks what a recording takes"))
     (let* ((awaited (begin-awaiting name waiting)) (shown (present name (user-package)))
-           ;; The answer, also an error, is given when all definitions are as they were.
+           ;; The answer, even if it is an error, is given only after all definitions are restored.
            (how (unwind-protect
                      (handler-case
                          (progn

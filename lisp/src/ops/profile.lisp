@@ -1,4 +1,4 @@
-;;;; `profile`: an evaluation, and where its time or its memory went.
+;;;; `profile`: an evaluation, with the places where its time or its memory was used.
 
 (in-package :consort)
 
@@ -9,7 +9,7 @@
         (t (refuse "bad-params" "Invalid profiling mode: ~S. Valid modes: cpu, time, alloc" name))))
 
 (defun evaluate-profiled (evaluation text profile package timeout)
-  "Evaluates TEXT as EVALUATION, with PROFILE taken of it. Returns the JSON of ProfileOutcome."
+  "Evaluates TEXT as EVALUATION and takes PROFILE meanwhile. Returns the JSON of ProfileOutcome."
   (let ((values '()))
     (begin-profile profile)
     (unwind-protect
@@ -23,7 +23,7 @@
       (end-profile))))
 
 (defun profile-of-params (params)
-  "The profile that PARAMS ask for."
+  "The profile that PARAMS request."
   (make-profile (mode-named (param params "mode" 'string :default "cpu"))
                 (param params "interval" '(real (0)) :default 0.01)
                 (param params "max_samples" '(integer 1 1000000) :default 1000)))

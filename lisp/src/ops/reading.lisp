@@ -1,5 +1,5 @@
-;;;; `session-reading`: how a session would read code now, for a person who is asked whether it may
-;;;; be evaluated.
+;;;; `session-reading`: the syntax with which a session would read code now, for a person who is
+;;;; asked whether the code may be evaluated.
 
 (in-package :consort)
 
@@ -10,18 +10,18 @@
 
 (defun read-alike-p (char readtable)
   "Returns true if CHAR begins the same macro in READTABLE and in the standard one, or none in both.
-  The sub-characters that CHAR dispatches on are not looked at."
+  The sub-characters on which CHAR dispatches are not compared."
   (multiple-value-bind (function non-terminating) (get-macro-character char readtable)
     (multiple-value-bind (standard-function standard-non-terminating) (get-macro-character char *standard-readtable*)
       (and (eq (not non-terminating) (not standard-non-terminating))
-           ;; The function of a character that dispatches is one for each readtable.
+           ;; The function of a character that dispatches differs between readtables.
            (if (dispatching-p char *standard-readtable*)
                (dispatching-p char readtable)
                (eq function standard-function))))))
 
 (defun readtable-differences (readtable)
-  "The characters, as strings of one or two, that READTABLE reads otherwise than the standard one
-  does, of the first 256 and as far as macro characters go."
+  "The characters, as strings of one or two, that READTABLE reads differently from the standard one.
+  Only macro characters among the first 256 characters are compared."
   (loop for code below 256
         for char = (code-char code)
         if (not (read-alike-p char readtable))
@@ -35,7 +35,7 @@
                               collect (coerce (list char sub) 'string))))
 
 (defun syntax-differences (settings)
-  "Returns the part of SETTINGS that has code read otherwise than in standard syntax, each in a few
+  "Returns the parts of SETTINGS that make code read differently from standard syntax, each in a few
   words."
   (let ((readtable (setting settings '*readtable*)) (base (setting settings '*read-base*)))
     (append (unless (eq (readtable-case readtable) :upcase)

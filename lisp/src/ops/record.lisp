@@ -1,10 +1,10 @@
-;;;; `record`: a form or a test runs once in a confined copy of the image, and what it does is
-;;;; recorded. The copy stays and answers questions to the recording, until the host closes its
-;;;; socket.
+;;;; `record`: runs a form or a test once in a confined copy of the image and records it. The copy
+;;;; stays and answers queries about the recording until the host closes its socket.
 
 (in-package :consort)
 
-(defconstant +definitions-seconds+ 20 "Seconds at most in which definitions are made ready to be recorded.")
+(defconstant +definitions-seconds+ 20 "The maximum time in seconds in which definitions are prepared
+  for the recording.")
 
 ;;; The code to record
 
@@ -17,7 +17,7 @@
             (when (>= start (length text)) (return))
             (multiple-value-bind (form end) (read-placing text start)
               (setf names (append names (symbols-in form)) at end))))
-      (error () nil)) ; the evaluation tells of it
+      (error () nil)) ; the evaluation reports the error
     (remove-duplicates names :test #'equal :from-end t)))
 
 (defun names-of-package (package)
@@ -28,8 +28,8 @@
         finally (return names)))
 
 (defun names-of-test (case)
-  "The names of functions in the definition of the test CASE, if its file is found, else those of
-  its package."
+  "The names of functions in the definition of the test CASE, if its file is found. Otherwise the
+  names of the functions of its package."
   (or (handler-case
           (multiple-value-bind (file line) (test-place (test-case-name case) (files-about (test-case-package case)))
             (let* ((text (and file (text-of-file (sb-ext:native-namestring file) nil)))
@@ -43,7 +43,7 @@
       (and (test-case-package case) (names-of-package (test-case-package case)))))
 
 (defun names-given (params)
-  "The names of the functions that PARAMS name, or NIL where they name none."
+  "The names of the functions that PARAMS name, or NIL if they name none."
   (loop for text across (param params "functions" 'vector :default #())
         collect (or (and (stringp text)
                          (let ((name (ignore-errors (parse-function-name text *package*))))
@@ -51,7 +51,7 @@
                     (error "There is no function ~A to record" text))))
 
 (defun test-meant (name)
-  "The one test called NAME; where several are, the one that is called so in the current package."
+  "The test called NAME. If there are several, the one that has that name in the current package."
   (let* ((cases (cases-meant nil nil '() :test name))
          (near (remove-if-not (lambda (case)
                                 (let ((symbol (test-case-name case)))
@@ -72,8 +72,8 @@
     (values-list values)))
 
 (defun record-as-asked (evaluation params package log timeout)
-  "Runs what PARAMS ask for as EVALUATION, and records it with LOG. Three values: the JSON of
-  EvalOutcome, the units that were recorded, and the number of functions that were left out."
+  "Runs the code or test that PARAMS request as EVALUATION, and records it in LOG. Three values: the
+  JSON of EvalOutcome, the recorded units, and the number of functions that were left out."
   (let ((units '()) (left-out 0) (values '())
         (test (param params "test" 'string :default nil))
         (code (field params "code" "")))
@@ -125,7 +125,7 @@
 ;;; In the copy
 
 (defun serve-recording (log report)
-  "Answers the host's questions until it closes the socket. Does not return."
+  "Answers the host's queries until it closes the socket. Does not return."
   (let ((reader (make-line-reader (report-descriptor report))))
     (loop
       (let ((params (or (next-message reader) (exit-process 0))))
@@ -133,10 +133,10 @@
         (report-done report '())))))
 
 (defun keep-recording (params log function)
-  "Does the work of the copy, everything after the fork: FUNCTION gives the JSON of the Recording that
-  LOG then has."
+  "Does the work of the copy, everything after the fork. FUNCTION fills LOG and returns the JSON of
+  its Recording."
   (let ((report (begin-in-copy params)))
-    (setf *checking* nil)               ; the compiler prints what it always does
+    (setf *checking* nil)               ; the compiler prints its usual output
     (multiple-value-bind (confined why) (confine-copy params report)
       (send-line report
                  (object "answer" (if confined
@@ -148,7 +148,7 @@
     (serve-recording log report)))
 
 (defun record-in-copy (params)
-  "Does the work of the copy that runs what is recorded."
+  "Does the work of the copy that runs and records the code."
   (let ((log (make-event-log)))
     (keep-recording params log (lambda () (recording params log)))))
 

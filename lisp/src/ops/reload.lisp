@@ -1,11 +1,12 @@
 ;;;; Hot reload: `compile-string`, `compile-texts`, `replace-function`, `load-fasl`,
-;;;; `reload-package`, `reload-system`, `undo-reload`. Each compiles first and changes definitions
-;;;; after; when it fails, its changes are undone. The changes are reported, and can be undone
+;;;; `reload-package`, `reload-system`, `undo-reload`. Each first compiles and then changes
+;;;; definitions. If it fails, its changes are undone. The changes are reported, and can be undone
 ;;;; later.
 
 (in-package :consort)
 
-(define-global *reload-lock* (sb-thread:make-mutex :name "consort reload") "Held by the one reload that takes place.")
+(define-global *reload-lock* (sb-thread:make-mutex :name "Held by a reload, so that there is only
+  one at a time.") "Held by the one reload that takes place.")
 
 (defun failure-object (failure)
   (object "type" (failure-kind failure)
@@ -17,10 +18,10 @@
 
 (defun call-reload (id what work)
   "Calls WORK, which compiles and loads, and returns the names of the files that it loaded as whole
-  files. Returns the JSON of ReloadOutcome. WHAT: a description in a few words."
+  files. Returns the JSON of ReloadOutcome. WHAT describes the work in a few words."
   (let ((report nil) (failure nil) (notes '()) (recorded nil))
     (flet ((compare (before &optional (call #'call-without-probes))
-             ;; Breakpoints may have been set since, in what is not reloaded too.
+             ;; Breakpoints may have been set meanwhile, also in definitions that are not reloaded.
              (let ((after (funcall call #'take-snapshot)))
                (multiple-value-call #'values after (compare-snapshots before after)))))
       (multiple-value-bind (how outcome)
@@ -79,7 +80,8 @@
 ;;; Several texts, as one reload
 
 (define-operation "compile-texts" :thread (id params)
-  ;; Each is loaded before the next is compiled: a later one may need what an earlier one defines.
+  ;; Each text is loaded before the next is compiled, because a later text may need definitions of
+  ;; an earlier one.
   (let ((texts (map 'list
                     (lambda (text)
                       (list (param text "code" 'string)
@@ -98,7 +100,7 @@
 ;;; Replacing a function
 
 (defun parse-symbol (token package)
-  "The symbol that TOKEN names as read in PACKAGE, which is not interned."
+  "The symbol that TOKEN names if read in PACKAGE. Nothing is interned."
   (let* ((colon (position #\: token)) (last (and colon (position #\: token :from-end t)))
          (home (cond ((null colon) package) ((zerop colon) (find-package "KEYWORD")) (t (find-package-named (subseq token 0 colon)))))
          (name (if last (subseq token (1+ last)) token)))
@@ -107,7 +109,7 @@
         (or (find-symbol (string-upcase name) home)))))
 
 (defun split-token (text start)
-  "The token or list of TEXT at START, and where it ends."
+  "Two values: the token or list of TEXT at START, and its end."
   (let ((start (skip-blanks text start)))
     (if (and (< start (length text)) (char= (char text start) #\())
         (let ((end (position #\) text :start start)))
@@ -117,7 +119,7 @@
           (values (subseq text start end) end)))))
 
 (defun parse-function-name (text package)
-  "The function name that TEXT is, a symbol or (SETF symbol); NIL when there is no such symbol."
+  "The function name in TEXT: a symbol or (SETF symbol). NIL if there is no such symbol."
   (let ((text (string-trim " '#" (string-trim '(#\Space #\Newline #\Tab) text))))
     (if (and (plusp (length text)) (char= (char text 0) #\())
         (multiple-value-bind (head end) (split-token text 1)
@@ -126,15 +128,15 @@
         (parse-symbol text package))))
 
 (defun definers-of (function)
-  "Two values: the operators of definitions that may replace that of FUNCTION, and in words what it
-  is."
+  "Two values: the operators of definitions that may replace the definition of FUNCTION, and a
+  description of its kind."
   (cond ((and (symbolp function) (macro-function function)) (values '(defmacro) "a macro"))
         ((typep (fdefinition function) 'generic-function) (values '(defgeneric defmethod) "a generic function"))
         (t (values '(defun) "a function"))))
 
 (defun check-replaceable (name function code package)
-  "Refuses a replacement of the function FUNCTION, which is called NAME, by CODE, unless that is one
-  definition of just that kind. Returns the defining operator."
+  "Refuses to replace FUNCTION, which is called NAME, by CODE, unless CODE is a single definition of
+  the same kind. Returns the defining operator."
   (let ((pieces (split-forms code)))
     (unless (and pieces (null (rest pieces)))
       (refuse "wrong-definition" "new_code must be exactly one definition, of ~A; it has ~D forms. code_compile_string takes any number." name (length pieces)))
@@ -161,16 +163,16 @@
   (let ((*package* package)) (read-from-string code)))
 
 (defun literal-value (form)
-  "The value of FORM, if that is known without an evaluation; second value: true if it is."
+  "The value of FORM, if it is known without an evaluation. Second value: true if it is known."
   (cond ((consp form)
          (if (and (eq (first form) 'quote) (consp (rest form))) (values (second form) t) (values nil nil)))
         ((symbolp form) (if (constantp form) (values (symbol-value form) t) (values nil nil)))
         (t (values form t))))
 
 (defun parameter-specializer (parameter &key (evaluate t))
-  "Returns the specializer of a required PARAMETER of a DEFMETHOD; NIL for a class that is not
-  there, and for what is unknown. Without EVALUATE, the object of an EQL specializer is known only
-  if it is written as a literal."
+  "Returns the specializer of a required PARAMETER of a DEFMETHOD; NIL for a class that does not
+  exist, and for a specializer that is unknown. Without EVALUATE, the object of an EQL specializer
+  is known only if it is written as a literal."
   (let ((specializer (if (consp parameter) (second parameter) t)))
     (cond ((typep specializer 'sb-mop:specializer) specializer)
           ((symbolp specializer) (find-class specializer nil))
@@ -180,13 +182,13 @@
                    (evaluate (sb-mop:intern-eql-specializer (eval (second specializer))))))))))
 
 (defun method-parts (form)
-  "The qualifiers, the lambda list and the required parameters of a DEFMETHOD."
+  "Three values: the qualifiers, the lambda list and the required parameters of the DEFMETHOD FORM."
   (let* ((rest (cddr form)) (at (position-if #'listp rest)) (lambda-list (nth at rest)))
     (values (subseq rest 0 at) lambda-list
             (ldiff lambda-list (member-if (lambda (parameter) (member parameter lambda-list-keywords)) lambda-list)))))
 
 (defun check-method (function form)
-  "Fails unless the DEFMETHOD FORM defines a method that FUNCTION, a generic function, has."
+  "Fails unless the method that the DEFMETHOD FORM defines exists in FUNCTION, a generic function."
   (multiple-value-bind (qualifiers lambda-list required) (method-parts form)
     (let ((name (definition-name-text (sb-mop:generic-function-name function))))
       (unless (congruent-p lambda-list (sb-mop:generic-function-lambda-list function))
@@ -202,7 +204,7 @@
                          (subseq methods 0 (min 20 (length methods))) (> (length methods) 20))))))))
 
 (defun check-generic (function form)
-  "Fails unless the methods of FUNCTION, a generic function, can be kept by the DEFGENERIC FORM."
+  "Fails unless the DEFGENERIC FORM can keep the methods of FUNCTION, a generic function."
   (unless (or (null (sb-mop:generic-function-methods function))
               (congruent-p (third form) (sb-mop:generic-function-lambda-list function)))
     (let ((name (definition-name-text (sb-mop:generic-function-name function))))
@@ -217,7 +219,7 @@
          (line (param params "line" '(integer 1) :default 1))
          (home (reload-package-param params))
          (function (parse-function-name name home))
-         ;; Without a package from the caller, the code is read in the function's home package.
+         ;; If the caller gives no package, the code is read in the function's home package.
          (package (if (param params "package" 'string :default nil)
                       home
                       (or (and function (symbol-package (if (consp function) (second function) function))) home)))
@@ -237,7 +239,8 @@
 ;;; Files
 
 (defun fasl-p (path)
-  "Returns true if the file is a fasl, by its first line, or by the second when it is a script."
+  "Returns true if the file at PATH is a fasl, by its first line, or by the second line if it is a
+  script."
   (with-open-file (in path :external-format :latin-1)
     (let* ((head (make-string 300)) (count (read-sequence head in)))
       (or (eql 0 (search "# FASL" head :end2 count))
@@ -245,7 +248,7 @@
                (eql (search "# FASL" head :end2 count) (1+ (or (position #\Newline head :end count) count))))))))
 
 (defun stream-octets (in)
-  "All octets of the binary file stream IN, which is then at its start again."
+  "All octets of the binary file stream IN. IN is then at its start again."
   (let ((octets (make-array (file-length in) :element-type '(unsigned-byte 8))))
     (read-sequence octets in)
     (file-position in 0)
@@ -262,8 +265,8 @@
       (refuse "file-not-found" "File ~A not found" path))
     (unless (ignore-errors (fasl-p pathname))
       (refuse "not-a-fasl" "~A is no compiled file of SBCL" path))
-    ;; The file is copied before it is loaded: other code may run before its turn comes, and
-    ;; exchange the file that was allowed.
+    ;; The file is read before the request waits for its turn, and compared then: other code may run
+    ;; meanwhile and replace the file that was allowed.
     (let ((asked (call-with-fasl pathname #'stream-octets)))
       (call-reload id (format nil "the file ~A" path)
                    (lambda ()
@@ -278,7 +281,8 @@
                      '())))))
 
 (define-operation "reload-sources" :interruptible (id params)
-  ;; Asked before a person is: nothing is loaded, and nothing of the user's runs.
+  ;; This is requested before a person is asked, so nothing is loaded, and no code of the user's
+  ;; runs.
   (let ((package (param params "package" 'string :default nil))
         (system (let ((name (param params "system" 'string :default nil))) (and name (string-downcase name))))
         (asd-files (map 'list #'sb-ext:parse-native-namestring (param params "asd_files" 'vector :default #()))))

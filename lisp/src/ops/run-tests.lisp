@@ -1,4 +1,5 @@
-;;;; `run-tests`: the tests of a system, a package, a suite, or one test, each with its own outcome.
+;;;; `run-tests`: runs the tests of a system, a package or a suite, or one test. Each test has its
+;;;; own outcome.
 
 (in-package :consort)
 
@@ -31,7 +32,7 @@
   (if (stringp name) name (with-terse-printing () (prin1-to-string name))))
 
 (defun whole-system-case (system)
-  "SYSTEM's own test-op, as one test: what to do when no framework tells more."
+  "SYSTEM's own test-op, as one test, for use if no framework lists tests."
   (make-test-case system '() (lambda () (asdf:test-system system) (values "passed" 0 '()))))
 
 (defun load-tests (id system asd-files allowed)
@@ -47,7 +48,7 @@
                                 (load-with-quicklisp-fallback id name asd-files nil))))))))
 
 (defun cases-meant (framework systems files &key suite test package)
-  "The tests that are meant, and the framework they are of."
+  "Two values: the tests that the arguments select, and the framework to which they belong."
   (let ((packages (if systems (packages-of-files files) :all)))
     (unless (equal framework "asdf")
       (dolist (known (loaded-frameworks framework))
@@ -63,9 +64,9 @@
   (send-event "progress" "id" id "message" (format nil "testing ~A" (shown-name (test-case-name case))) "done" done "total" total))
 
 (defun run-tests (evaluation params package timeout tell)
-  "Runs the tests that PARAMS ask for as EVALUATION, with *USER-SETTINGS*; the JSON of
-  RunTestsOutcome. TELL is called before each with how many are done, how many there are, and the
-  test."
+  "Runs the tests that PARAMS request as EVALUATION, with *USER-SETTINGS*. Returns the JSON of
+  RunTestsOutcome. TELL is called before each test with the number of finished tests, the number of
+  all tests, and the test."
   (let* ((system (param params "system" 'string :default nil))
          (suite (param params "suite" 'string :default nil))
          (test (param params "test" 'string :default nil))
@@ -97,7 +98,7 @@
          (framework (param params "framework" 'string :default nil))
          (timeout (param params "timeout" '(real (0)) :default 30))
          (evaluation (or *own-evaluation* (make-evaluation id nil)))
-         (*user-settings* (copy-of-settings :tables nil))) ; it loads systems
+         (*user-settings* (copy-of-settings :tables nil))) ; systems are loaded
     (when framework
       (loaded-frameworks framework))
     (run-tests evaluation params package timeout (lambda (done total case) (report-progress id done total case)))))

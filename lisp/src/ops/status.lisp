@@ -1,23 +1,23 @@
-;;;; `status`: what the image says of itself. It answers while Lisp loops, so nothing here takes a
-;;;; lock that user code may hold.
+;;;; `status`: facts about the image. It answers while Lisp loops, so nothing here takes a lock that
+;;;; user code may hold.
 
 (in-package :consort)
 
 (defun milliseconds-since (moment)
   (round (* 1000 (- (get-internal-real-time) moment)) internal-time-units-per-second))
 
-(define-global *systems* '() "The names of the loaded systems, when ASDF was last asked.")
+(define-global *systems* '() "The names of the loaded systems when ASDF was last asked.")
 
 (defun ask-for-systems ()
   "Asks ASDF for the loaded systems. Its generic functions may wait for the compiler's lock."
   (setf *systems* (sort (copy-list (asdf:already-loaded-systems)) #'string<)))
 
-(define-global *asking* nil "The thread that asked ASDF for the loaded systems last.")
+(define-global *asking* nil "The thread that last asked ASDF for the loaded systems.")
 
 (defun systems-soon ()
-  "Returns the names of the loaded systems; the last ones known when ASDF does not answer within a
-  tenth of a second. While one thread waits for ASDF, no other is started. Only the dispatcher
-  calls this."
+  "Returns the names of the loaded systems, or the last known names if ASDF does not answer within a
+  tenth of a second. While one thread waits for ASDF, no other is started. Only the dispatcher calls
+  this."
   (unless (and *asking* (sb-thread:thread-alive-p *asking*))
     (when (can-start-thread-p)
       (setf *asking* (start-thread "consort systems" (lambda () (ignore-errors (ask-for-systems)))))

@@ -1,11 +1,11 @@
-;;;; `symbol-kinds`: what the symbols of a text name, for its colours and its indentation. It runs
+;;;; `symbol-kinds`: the kinds of the symbols of a text, for its colours and its indentation. Runs
 ;;;; no user code and interns nothing.
 
 (in-package :consort)
 
 (defun arguments-before-body (macro-name)
-  "Returns the number of arguments MACRO-NAME's lambda list has before its &BODY; NIL when it has
-  none."
+  "Returns the number of arguments before the &BODY in MACRO-NAME's lambda list; NIL if it has no
+  &BODY."
   (loop with count = 0
         with rest = (ignore-errors (sb-introspect:function-lambda-list (macro-function macro-name)))
         while (consp rest)
@@ -49,6 +49,6 @@
                    (let* ((prefix (svref asked 0))
                           (package (if (stringp prefix) (find-package prefix) *package*))
                           (symbol (and package (stringp (svref asked 1)) (find-symbol (svref asked 1) package))))
-                     ;; FIND-SYMBOL's NIL is NIL itself too, which names nothing that is coloured.
+                     ;; FIND-SYMBOL also returns NIL for the symbol NIL, but that needs no colour.
                      (if symbol (symbol-kind symbol) :null)))
                  (param params "symbols" 'vector)))))

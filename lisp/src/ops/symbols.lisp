@@ -4,11 +4,11 @@
 (in-package :consort)
 
 (defun param-package (params)
-  "The package in force at a name: CL-USER when none is given, or when it does not exist."
+  "The package in force at a name: CL-USER if none is given, or if it does not exist."
   (package-in-force (param params "package" 'string :default nil)))
 
 (defun strict-param-package (params)
-  "PARAM-PACKAGE, but with `strict` a named package that does not exist is an error."
+  "Like PARAM-PACKAGE, but if `strict` is set, a named package that does not exist is an error."
   (let ((name (param params "package" 'string :default nil)))
     (when (and name (param params "strict" 'boolean :default nil)
                (not (package-called name)))
@@ -24,14 +24,14 @@
         (completions text package limit (param params "operator" 'boolean :default nil)))))
 
 (defun setf-name-inside (text)
-  "NAME of `(setf NAME)`; TEXT itself when it is not of that shape."
+  "NAME of `(setf NAME)`. If TEXT has another shape, TEXT without quotes at its ends."
   (let ((trimmed (string-trim '(#\Space #\Tab #\Newline #\') text)))
     (if (and (> (length trimmed) 6) (string-equal "(setf " trimmed :end2 6) (char= (char trimmed (1- (length trimmed))) #\)))
         (string-trim " " (subseq trimmed 6 (1- (length trimmed))))
         (if (eql 0 (search "#'" trimmed)) (subseq trimmed 2) trimmed))))
 
 (defun feature-names ()
-  "The features, true after #+, by which the reader counts forms."
+  "The names of the features, which are true after #+ and determine how the reader counts forms."
   (coerce (loop for feature in (setting *image-settings* '*features*) when (symbolp feature) collect (symbol-name feature)) 'vector))
 
 (define-operation "symbol" :query (id params)
@@ -43,7 +43,7 @@
          (elsewhere '()))
     (flet ((wanted (what) (find what want :test #'equal)))
       (multiple-value-bind (symbol found) (find-written text package)
-        ;; A name without a package means the one symbol of that name that means something.
+        ;; A name without a package means the only symbol of that name with a meaning.
         (when (and (wanted "elsewhere") (not (and found (symbol-kinds symbol))))
           (setf elsewhere (find-elsewhere text))
           (when (and elsewhere (null (rest elsewhere)))

@@ -1,27 +1,28 @@
-;;;; The state of the threads: how much of a processor each takes, which lock it waits for and who
-;;;; holds that, where it is.
+;;;; The state of the threads: the share of a processor that each uses, the lock that it waits for,
+;;;; the holder of that lock, and its frames.
 
 (in-package :consort)
 
-(defconstant +sampling-time+ 0.1 "Seconds over which processor time is measured.")
-(defconstant +ticks-per-second+ 100 "The unit in which Linux counts processor time for programs,
-  whatever its own clock.")
-(defconstant +stack-time+ 3 "Seconds that a thread may take to say where it is.")
+(defconstant +sampling-time+ 0.1 "The time in seconds over which processor time is measured.")
+(defconstant +ticks-per-second+ 100 "The number of units in a second in which Linux reports
+  processor time to programs, whatever its own clock.")
+(defconstant +stack-time+ 3 "The time in seconds within which a thread must report its frames.")
 
 (defun thread-ticks (thread)
-  "The processor time of THREAD in the system's ticks, and the letter of its state; NIL when the
-  system does not tell."
+  "Two values: the processor time of THREAD in the system's ticks, and the letter of its state. NIL
+  if the system does not report them."
   (let ((id (and (internal-p 'thread-os-tid) (ignore-errors (thread-os-tid thread)))))
     (when (and (integerp id) (plusp id))
       (ignore-errors
        (let* ((line (with-open-file (in (format nil "/proc/self/task/~D/stat" id) :external-format :latin-1) (read-line in)))
-              ;; The name, in parentheses, may have anything in it.
+              ;; The name, in parentheses, may contain any character.
               (fields (remove "" (uiop:split-string (subseq line (1+ (position #\) line :from-end t))) :separator " ") :test #'string=)))
          (values (+ (parse-integer (nth 11 fields)) (parse-integer (nth 12 fields)))
                  (char (first fields) 0)))))))
 
 (defun waited-for (thread)
-  "The lock that THREAD waits for, or NIL; and true if it waits for a condition variable."
+  "Two values: the object that THREAD waits for, or NIL; and true if that is a condition variable
+  and not a lock."
   (let ((object (and (internal-p 'thread-waiting-for) (ignore-errors (thread-waiting-for thread)))))
     (when (consp object) (setf object (cdr object)))
     (typecase object
@@ -66,7 +67,7 @@
                                                     :null)))))))
 
 (defun frame-place (frame)
-  "The JSON fields of the place of the definition that FRAME, (NAME ARG ...), is of."
+  "The JSON fields of the place of the definition to which FRAME, (NAME ARG ...), belongs."
   (let* ((name (first frame))
          (symbol (frame-symbol frame))
          (function (ignore-errors (cond ((and (consp name) (eq (first name) 'setf)) (fdefinition name))
@@ -80,13 +81,14 @@
                  (frame-place frame)))
 
 (defun frames-of-thread (thread)
-  "The frames of THREAD that matter, as the JSON of each; refuses when it does not answer in time."
+  "The JSON of each frame of THREAD that is of interest. Refuses if the thread does not answer in
+  time."
   (let ((done (sb-thread:make-semaphore)) (frames '()))
     (flet ((look ()
-             ;; Without frames of a program's functions, the first frames of any kind.
+             ;; If there are no frames of a program's functions, the first frames of any kind.
              (setf frames (or (current-calls) (ignore-errors (first-frames (sb-debug:list-backtrace :count 60)))))
              (sb-thread:signal-semaphore done)))
-      ;; To read the stack may allocate with malloc, as the thread may be doing.
+      ;; Reading the stack may allocate with malloc, and the thread may just be in malloc.
       (unless (interrupt-outside-foreign-code thread #'look)
         (refuse "not-found" "The thread has ended")))
     (unless (sb-thread:wait-on-semaphore done :timeout +stack-time+)

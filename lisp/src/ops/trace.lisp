@@ -1,17 +1,19 @@
-;;;; `trace`, `untrace`, `traced-calls`: functions, methods and packages that are traced print where
-;;;; they are called, as TRACE does; the session that asked is told of calls by other sessions. The
-;;;; newest calls are kept with their arguments and values, as a tree to look into.
+;;;; `trace`, `untrace`, `traced-calls`: traced functions, methods and packages print their calls,
+;;;; as TRACE does. Calls in other sessions are reported to the session that requested the trace.
+;;;; The newest calls are kept with their arguments and values, as a tree to inspect.
 
 (in-package :consort)
 
-(define-global *tracers* '() "The traces: (NAME . SESSION). Replaced under *TRACED-LOCK*, never changed.")
-(define-global *traces-reported* (cons 0 0) "The second, and how many lines have been told in it.")
+(define-global *tracers* '() "The traces, as a list of (NAME . SESSION). Replaced under
+  *TRACED-LOCK*, never changed.")
+(define-global *traces-reported* (cons 0 0) "A second, as a universal time, and the number of lines
+  that were reported in it.")
 (defconstant +traces-a-second+ 200 "The maximum number of lines a second about other sessions'
   calls.")
 
 (defun reported-too-much-p ()
-  "Counts a line, and returns true if it is beyond the limit of this second. A line too many does no
-  harm, so no lock is taken."
+  "Counts a line, and returns true if it is beyond the limit of this second. Takes no lock, because
+  a few lines too many do no harm."
   (let ((second (get-universal-time)))
     (unless (eql second (car *traces-reported*))
       (setf *traces-reported* (cons second 0)))
@@ -19,23 +21,28 @@
 
 ;;; The calls that are kept
 
-(defconstant +traced-calls+ 1000 "Traced calls that are kept, the newest, with their arguments and values.")
+(defconstant +traced-calls+ 1000 "The number of newest traced calls that are kept with their
+  arguments and values.")
 
 (defstruct (traced-call (:conc-name traced-) (:constructor make-traced-call (number parent depth name thread arguments)))
-  "The call NUMBER, which the call PARENT made if there is one; DEPTH as TRACE counts it in THREAD."
+  "The call NUMBER. PARENT is the number of the call that made it, or NIL. DEPTH is TRACE's depth in
+  THREAD."
   (number 0 :type fixnum :read-only t) (parent nil :type (or null fixnum) :read-only t)
   (depth 0 :type fixnum :read-only t) (name nil :read-only t) (thread "" :type string :read-only t)
   (arguments '() :type list :read-only t) (results '() :type list)
   (outcome :open :type (member :open :returned :left)))
 
-(define-global *traced* (make-array +traced-calls+ :initial-element nil) "A ring of calls, by their numbers.")
-(define-global *traced-count* 0 "The number of all calls since the ring was emptied.")
-(define-global *traced-lock* (sb-thread:make-mutex :name "consort traced calls") "Guards both, the calls in progress, and *TRACERS*.")
-(define-global *traced-open* (make-hash-table :test #'eq :weakness :key) "By thread: its traced calls in progress, innermost first.")
+(define-global *traced* (make-array +traced-calls+ :initial-element nil) "A ring buffer of calls, by
+  their numbers.")
+(define-global *traced-count* 0 "The number of all calls since the ring buffer was emptied.")
+(define-global *traced-lock* (sb-thread:make-mutex :name "Guards these variables and
+  *TRACERS*.") "Guards both, the calls in progress, and *TRACERS*.")
+(define-global *traced-open* (make-hash-table :test #'eq :weakness :key) "The traced calls in
+  progress of each thread, innermost first.")
 
 (defun begin-traced (depth name arguments)
-  "Keeps the call of NAME that begins in this thread. Calls in progress there that are not further
-  out were left without TRACE being told."
+  "Keeps the call of NAME that begins in this thread. Calls in progress in the thread with this or a
+  greater depth were left, but TRACE was not told."
   (with-lock (*traced-lock*)
     (let* ((thread sb-thread:*current-thread*)
            (open (loop for calls = (gethash thread *traced-open*) then (rest calls)
@@ -54,23 +61,23 @@
         (let ((call (pop (gethash thread *traced-open*))))
           (unless call (return))
           (cond ((= (traced-depth call) depth)
-                 ;; In this order: whoever shows the call reads the outcome first.
+                 ;; In this order, because readers of the call read the outcome first.
                  (setf (traced-results call) results (traced-outcome call) outcome)
                  (return))
-                ((< (traced-depth call) depth) ; it began before the ring was emptied
+                ((< (traced-depth call) depth) ; it began before the ring buffer was emptied
                  (push call (gethash thread *traced-open*))
                  (return))
                 (t (setf (traced-outcome call) :left))))))))
 
 (defun forget-traced ()
-  "Empties the ring. *TRACED-LOCK* is held."
+  "Empties the ring buffer. Must be called with *TRACED-LOCK* held."
   (fill *traced* nil)
   (clrhash *traced-open*)
   (setf *traced-count* 0))
 
 (defun traced-calls (after count clear)
-  "The calls that are kept, from the one behind AFTER on and COUNT at most, and the number of the
-  last of all. CLEAR: they are forgotten."
+  "Two values: those kept calls that follow the call number AFTER, COUNT at most, and the number of
+  the last call of all. If CLEAR, all calls are forgotten."
   (with-lock (*traced-lock*)
     (let ((calls (loop for number from (max (1+ after) (- *traced-count* +traced-calls+ -1)) to *traced-count*
                        repeat count
@@ -106,7 +113,7 @@
     (:exit (end-traced depth :returned values))
     (:non-local-exit (end-traced depth :left '())))
   (let* ((sessions (loop for (traced . session) in *tracers*
-                         ;; A method of it.
+                         ;; NAME may be a method of the traced function.
                          when (or (equal traced name) (and (consp name) (equal traced (second name))))
                            collect session))
          (text (with-terse-printing ()
@@ -127,7 +134,8 @@
   (typep (fdefinition name) 'generic-function))
 
 (defun names-to-trace (params)
-  "The names of the functions that PARAMS mean: one, or, without a name, all of a package's own."
+  "The names of the functions that PARAMS mean: one, or, without a name, all of a package's own
+  functions."
   (if (param params "name" 'string :default nil)
       (list (function-given params))
       (let* ((package (find-package-named (param params "package" 'string)))
