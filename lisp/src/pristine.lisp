@@ -1,6 +1,6 @@
-;;;; The standard's operators, classes and methods as they were built. The work of every session
-;;;; and every check goes through them, so a redefinition is taken back: in the image when the
-;;;; evaluation that made it ends, in a copy when the copy begins.
+;;;; The standard's operators, classes and methods as they were built. The work of every session and
+;;;; every check uses them, so a redefinition is reverted: in the image when the evaluation that
+;;;; made it ends, and in a copy when the copy begins.
 
 (in-package :consort)
 
@@ -28,20 +28,20 @@
                 ((macro-function symbol) (add symbol :macro (macro-function symbol)))
                 ((fboundp symbol) (add symbol :function (fdefinition symbol))))))
       (coerce operators 'simple-vector))
-  "The operators of the standard, without what encapsulates them.")
+  "Each operator of the standard, its kind and its definition, without encapsulations.")
 
 (defmacro as-built (name &rest arguments)
-  "Calls the function NAME as it was when this was loaded, whatever it is now."
+  "Calls the function that NAME had when this code was loaded, whatever it is now."
   `(funcall (the function (load-time-value (fdefinition ',name))) ,@arguments))
 
-(defun present-definition (symbol kind)
-  "The definition of SYMBOL now; NIL when it has none of KIND."
+(defun operator-definition (symbol kind)
+  "The current definition of SYMBOL; NIL if it has none of KIND."
   (if (eq kind :macro)
       (as-built macro-function symbol)
       (and (as-built fboundp symbol) (not (as-built macro-function symbol)) (as-built fdefinition symbol))))
 
 (defun redefined-operators ()
-  "The standard's operators that are not what they were."
+  "The entries of the standard's operators whose definitions have changed."
   (declare (optimize speed))
   (loop with cells = (internal-p 'function-cell)
         for operator across (the simple-vector *standard-operators*)
@@ -60,8 +60,8 @@
     (setf (standard-operator-cell operator) (cell-of-definition symbol kind definition))))
 
 (defun restore-operators ()
-  "Gives the standard's operators their definitions back. Returns the symbols of those that had
-  others."
+  "Restores the definitions of the standard's operators. Returns the symbols of those that had
+  changed."
   (let ((redefined (redefined-operators)))
     (when redefined
       (sb-ext:without-package-locks
@@ -78,7 +78,7 @@
   "Each name of a class of the standard, with its class.")
 
 (defun restore-classes ()
-  "Gives the names of the standard's classes their classes back. Returns the names that had others."
+  "Restores the classes of the standard's class names. Returns the names that had other classes."
   (declare (optimize speed))
   (loop for (name . class) across (the simple-vector *standard-classes*)
         unless (eq class (as-built find-class name nil))
@@ -86,11 +86,14 @@
           and collect name))
 
 ;;; Methods. A user's method for a class of the system's, such as T or CONDITION, on a generic
-;;; function of the system's would be called for the work of every session.
+;;; function of the system's would be called in the work of every session.
 
-(define-global *system-functions* '() "The generic functions that packages of the system export; none until they were noted.")
-(define-global *print-methods* '() "The methods on PRINT-OBJECT of the build; none until they were noted.")
-(define-global *changed-functions* '() "The generic functions of the system that got or lost a method since the last look.")
+(define-global *system-functions* '() "The generic functions that packages of the system export; NIL
+  until they were noted.")
+(define-global *print-methods* '() "The methods on PRINT-OBJECT of the build; NIL until they were
+  noted.")
+(define-global *changed-functions* '() "The generic functions of the system whose methods have
+  changed since the last check.")
 
 (defclass method-watcher () ()
   (:documentation "A dependent of a generic function that notes its changes in *CHANGED-FUNCTIONS*."))
@@ -100,8 +103,8 @@
   (sb-ext:atomic-push function *changed-functions*))
 
 (defparameter *functions-for-anything* '(describe-object documentation make-load-form no-applicable-method sb-mop:make-method-lambda)
-  "Generic functions on which programs have methods for T that do no harm, unless these are called
-  around those for other classes.")
+  "Generic functions on which programs have harmless methods for T. Only methods with qualifiers on
+  them count as harmful.")
 
 (defun exported-generic-functions (package)
   "Returns the generic functions that PACKAGE exports."
@@ -114,8 +117,8 @@
               (push function found))))))))
 
 (defun note-methods ()
-  "Takes the present methods of the system's generic functions for those of the build. Must be
-  called before user code runs."
+  "Notes the current methods of the system's generic functions as those of the build. Must be called
+  before user code runs."
   (setf *print-methods* (copy-list (sb-mop:generic-function-methods #'print-object)))
   (unless *system-functions*
     (setf *system-functions* (remove-duplicates (mapcan #'exported-generic-functions (list "COMMON-LISP" "SB-MOP" "SB-GRAY"))))
@@ -130,18 +133,18 @@
   (and (typep specializer 'class) (part-of-core-p specializer)))
 
 (defun shared-class-p (function class)
-  "Returns true if the work of every session goes through the methods of FUNCTION for CLASS."
+  "Returns true if the work of every session uses the methods of FUNCTION for CLASS."
   (or (eq class (load-time-value (find-class 't)))
       (case (sb-mop:generic-function-name function)
-        ;; The parts of names, values, errors and code. Methods for functions and hash tables, which
-        ;; programs have, do no harm.
+        ;; These classes are the parts of names, values, errors and code. Methods for functions and
+        ;; hash tables, which programs have, do no harm.
         (print-object (or (subtypep class '(or condition symbol cons number character array)) (eq (class-name class) 'sequence)))
         ((initialize-instance reinitialize-instance shared-initialize) (eq class (load-time-value (find-class 'standard-object))))
         ((make-instance allocate-instance) (member (class-name class) '(symbol class standard-class))))))
 
 (defun users-methods (function wanted-p)
-  "Returns the methods on FUNCTION that users made for one class of the system that is WANTED-P, and
-  for all objects as the other arguments."
+  "Returns the methods on FUNCTION that users made for a class of the system's as the first argument
+  and for all objects as the others. WANTED-P decides which classes count."
   (let ((all (load-time-value (find-class 't))))
     (remove-if-not (lambda (method)
                      (destructuring-bind (&optional (first all) &rest others) (sb-mop:method-specializers method)
@@ -162,34 +165,34 @@
     sb-mop:generic-function-name sb-mop:map-dependents sb-mop:method-generic-function (setf sb-mop:method-generic-function)
     sb-mop:method-specializers sb-mop:remove-direct-method sb-mop:slot-boundp-using-class sb-mop:slot-definition-location
     sb-mop:slot-definition-name sb-mop:slot-value-using-class (setf sb-mop:slot-value-using-class))
-  "Generic functions without which no method can be added or removed: one on these that fails could
-  not be taken back.")
+  "Generic functions without which no method can be added or removed. A failing method on one of
+  these could not be removed again.")
 
 (defun refuse-method-of-protocol (function method)
-  "Signals an error if METHOD, which is to be added to FUNCTION, is a user's on one of the
-  *FUNCTIONS-OF-THE-PROTOCOL*, and for none of the user's classes."
+  "Signals an error if METHOD, which is to be added to FUNCTION, is a user's method on one of the
+  *FUNCTIONS-OF-THE-PROTOCOL* and has none of the user's classes as a specializer."
   (when (and *serves-host*
              (not *in-copy*)
              (member (sb-mop:generic-function-name function) *functions-of-the-protocol* :test #'equal)
-             ;; A core of the user's has classes of the user's.
+             ;; A core of the user's has classes of the user's that count as the system's.
              (every (lambda (specializer) (and (system-class-p specializer) (locked-class-p specializer)))
                     (sb-mop:method-specializers method)))
     (error "The method on ~A for ~{~A~^ and ~} is refused: every session's generic functions go through it. Specialize one of its parameters on a class of your own."
            (sb-mop:generic-function-name function) (mapcar #'class-name (sb-mop:method-specializers method)))))
 
 (defun method-words (function method)
-  "Returns the name of FUNCTION and the first class of METHOD, for a person."
+  "Returns the name of FUNCTION and the first class of METHOD, as a text for people."
   (format nil "~A for ~A" (sb-mop:generic-function-name function) (class-name (first (sb-mop:method-specializers method)))))
 
 (defun locked-class-p (class)
-  "Returns true if the name of CLASS is in a package that SBCL locks. ASDF, which came with the
-  system too, replaces its own classes and methods when it loads a newer ASDF."
+  "Returns true if the name of CLASS is in a package that SBCL locks. This excludes ASDF, which came
+  with the system too, but replaces its own classes and methods when it loads a newer ASDF."
   (let ((package (symbol-package (class-name class))))
     (and package (sb-ext:package-locked-p package))))
 
 (defun restore-methods (function wanted-p)
-  "Removes users' methods on FUNCTION for classes that are WANTED-P, and gives PRINT-OBJECT those of
-  the build back. Returns both in words."
+  "Removes users' methods on FUNCTION for the classes for which WANTED-P is true, and restores those
+  of the build on PRINT-OBJECT. Returns texts about both."
   (let* ((foreign (users-methods function wanted-p))
          (lost (and (eq function #'print-object)
                     (remove-if-not (lambda (method) (locked-class-p (first (sb-mop:method-specializers method))))
@@ -198,12 +201,11 @@
       (sb-ext:without-package-locks
         (dolist (method foreign) (remove-method function method))
         (dolist (method lost) (add-method function method))))
-    ;; Not before: the methods may be those that print the names.
+    ;; This must come after the changes, because the methods may be those that print the names.
     (mapcar (lambda (method) (method-words function method)) (append foreign lost))))
 
 (defun restore-shared-methods ()
-  "Removes those new methods through which the work of every session would go. Returns them in
-  words."
+  "Removes those new methods that the work of every session would use. Returns texts about them."
   (let ((changed (loop for old = *changed-functions*
                        when (or (null old) (eq old (sb-ext:compare-and-swap (symbol-value '*changed-functions*) old '())))
                          return old)))
@@ -211,15 +213,15 @@
           append (restore-methods function (lambda (class) (shared-class-p function class))))))
 
 (defun restore-standard ()
-  "Gives a copy the standard's operators, classes and methods as they were built."
+  "Restores the standard's operators, classes and methods in a copy."
   (restore-classes)
   (restore-operators)
   (restore-shared-methods)
   (restore-methods #'print-object #'system-class-p))
 
 (defun print-condition (condition stream)
-  "Prints what CONDITION reports to STREAM: as the system does where a user's method would do it for
-  every condition."
+  "Prints the report of CONDITION to STREAM. If a user's method prints every condition, the system's
+  way of printing is used instead."
   (if (and (internal-p 'condition-reporter) (users-methods #'print-object #'system-class-p))
       (report-condition condition stream)
       (princ condition stream)))

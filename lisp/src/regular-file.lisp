@@ -1,4 +1,4 @@
-;;;; Regular files. A pipe or a device in the place of a source would be waited for, maybe for ever.
+;;;; Regular files. Reading a pipe or a device in the place of a source file might wait for ever.
 
 (in-package :consort)
 
@@ -8,8 +8,8 @@
                      (sb-ext:native-namestring (file-error-pathname condition))))))
 
 (defun irregular-p (path)
-  "Returns true if there is something at PATH, a pathname, that is no regular file, nor a link to
-  one."
+  "Returns true if there is something at PATH, a pathname, that is neither a regular file nor a link
+  to one."
   (let ((mode (handler-case (sb-posix:stat-mode (sb-posix:stat (sb-ext:native-namestring (merge-pathnames path))))
                 (sb-posix:syscall-error () nil))))
     (and mode (/= (logand sb-posix:s-ifmt mode) sb-posix:s-ifreg))))

@@ -1,12 +1,12 @@
-;;;; `try-code`: definitions evaluated in a confined copy of the image, then code or tests that use
-;;;; them. The copy tells what came of both, how often each of the new functions was called, and
-;;;; which forms of them did not run.
+;;;; `try-code`: definitions evaluated in a confined copy of the image, followed by code or tests
+;;;; that use them. The copy reports the outcomes of both, the number of calls of each new function,
+;;;; and those of their forms that did not run.
 
 (in-package :consort)
 
 (defun tests-here (package)
-  "Runs the tests of PACKAGE. Prints each failure; returns the numbers of tests that passed, and
-  that did not."
+  "Runs the tests of PACKAGE and prints each failure. Two values: the number of tests that passed,
+  and the number of the others."
   (let ((passed 0) (others 0))
     (dolist (case (cases-meant nil nil '() :package (find-package-named package)) (values passed others))
       (let ((result (run-case case '())))
@@ -16,14 +16,14 @@
                          (map 'list (lambda (failure) (field failure "message")) (field result "failures")))))))))
 
 (defun no-package-outcome (name)
-  "The JSON of EvalOutcome of a definition in a package that does not exist."
+  "The JSON of EvalOutcome for a definition in a package that does not exist."
   (let ((evaluation (make-evaluation 0 nil)))
     (setf (evaluation-error evaluation) (error-facts "PACKAGE-NOT-FOUND" (format nil "Package ~A not found: load its system first." name)))
     (outcome evaluation :error :package "COMMON-LISP-USER")))
 
 (defun counted-function (name package)
   "A cons of NAME and the number of calls from now on of the function that has the name in PACKAGE;
-  NIL where there is none."
+  NIL if there is no such function."
   (let* ((symbol (let ((*package* package) (*read-eval* nil))
                    (ignore-errors (read-from-string name))))
          (count (cons name 0)))
@@ -34,16 +34,16 @@
       count)))
 
 (defun code-in-copy (params code package)
-  "The JSON of EvalOutcome for CODE in PACKAGE, that of the session of PARAMS where it is NIL; and
-  the words about what was refused, or NIL."
+  "Two values: the JSON of EvalOutcome for CODE in PACKAGE, or, if that is NIL, in that of the
+  session of PARAMS; and a text about a refusal, or NIL."
   (outcome-in-copy params #'settings-of-session
                    (lambda (evaluation timeout)
                      (evaluate evaluation code :package package :timing (eq (field params "capture_time") :true) :deadline timeout))))
 
 (defun try-forms (params)
-  "Evaluates the definitions of PARAMS until one fails. Four values: their outcomes, the counted
-  functions, what was refused, and the definitions that note which of their forms run, as of
-  COVER-DEFINITIONS."
+  "Evaluates the definitions of PARAMS until one fails. Four values: their outcomes; the counted
+  functions; a text about a refusal, or NIL; and the definitions that note which of their forms run,
+  as from COVER-DEFINITIONS."
   (let ((outcomes '()) (counts '()) (refused nil) (covered '()))
     (loop for form across (field params "forms")
           for name = (field form "package")
@@ -78,7 +78,7 @@
 (defun try-in-copy (params)
   "Does the work of the copy: everything after the fork."
   (let ((report (begin-in-copy params)))
-    (setf *checking* nil)               ; the compiler prints what it always does
+    (setf *checking* nil)               ; the compiler prints its usual output
     (multiple-value-bind (confined why) (confine-copy params report)
       (send-line report (object "answer" (if confined
                                              (trial params)

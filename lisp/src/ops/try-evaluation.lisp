@@ -1,11 +1,12 @@
-;;;; Work in a copy of the image (eval-in-copy.lisp): an evaluation that also tells which parts of
-;;;; the image it would have changed and what the confinement refused it. An evaluation that would
-;;;; have changed nothing needs no approval, for the copy's answer will do.
+;;;; Work in a copy of the image (eval-in-copy.lisp): an evaluation that also reports which parts of
+;;;; the image it would have changed, and which of its operations the confinement refused. An
+;;;; evaluation that would have changed nothing needs no approval, because the copy's answer
+;;;; suffices.
 
 (in-package :consort)
 
 (defparameter *parts-of-process* '("files" "threads")
-  "Parts of the fingerprint that say nothing of a copy, which has neither.")
+  "Parts of the fingerprint that mean nothing in a copy, which has neither.")
 (defconstant +max-refusals+ 3 "The maximum number of refusals of the confinement in an answer.")
 (defconstant +refusal-characters+ 300 "The maximum number of characters of a refusal's message.")
 
@@ -25,8 +26,8 @@
     (dolist (name (trace)) (add (hash-string (prin1-to-string name))))))
 
 (defun state-digests ()
-  "An alist of the parts of the image and their digests, which also tell of what is in hash tables
-  and instances. To be called in a copy."
+  "An alist of the parts of the image and their digests, which also depend on the contents of hash
+  tables and instances. Must be called in a copy."
   (let ((*inside-p* t))
     (loop for (name . function) in *parts*
           unless (member name *parts-of-process* :test #'string=)
@@ -41,8 +42,8 @@
           'vector))
 
 (defun intern-names-in (code package)
-  "Reads CODE, so that the names in it are interned before the first digest. An error in it is left
-  to the evaluation."
+  "Reads CODE, so that the names in it are interned before the first digest. The evaluation will
+  report an error in it."
   (handler-case
       (call-with-user-settings package
                                (lambda ()
@@ -51,11 +52,12 @@
                                          until (eq (read stream nil stream) stream)))))
     (error () nil)))
 
-(defvar *refusals* '() "The messages of what was refused, newest first, while an evaluation is tried.")
+(defvar *refusals* '() "The messages of refused operations, newest first, while an evaluation is
+  tried.")
 
 (defun note-refusal (condition)
-  "Called with each condition that the code signals, also one that it handles; see
-  *BREAK-ON-SIGNALS*. Returns NIL: nothing breaks."
+  "Called with each condition that the code signals, even one that it handles (see
+  *BREAK-ON-SIGNALS*). Returns NIL, so that there is no break."
   (when (and (typep condition 'error) (< (length *refusals*) +max-refusals+) (confinement-errno condition))
     (with-own-settings ()
       (let ((message (condition-message condition)))
@@ -63,11 +65,11 @@
   nil)
 
 (defun evaluate-noting-refusals (evaluation params package timeout)
-  "EVALUATE-AS-ASKED, with NOTE-REFUSAL called for each condition."
+  "Like EVALUATE-AS-ASKED, but calls NOTE-REFUSAL for each condition."
   (let ((before (setting *user-settings* '*break-on-signals*)))
     (unless before
       (setf (setting *user-settings* '*break-on-signals*) '(satisfies note-refusal)))
-    ;; The comparison has a time of its own.
+    ;; The comparison has a time limit of its own.
     (prog1 (call-with-evaluation-timeout evaluation timeout (lambda () (evaluate-as-asked evaluation params package timeout)))
       (when (equal (setting *user-settings* '*break-on-signals*) '(satisfies note-refusal))
         (setf (setting *user-settings* '*break-on-signals*) before)))))

@@ -1,10 +1,10 @@
-;;;; `removable`, `undefine`: what of a name can be taken away, and taking it away, as a change that
-;;;; `undo-reload` takes back as far as it can be.
+;;;; `removable`, `undefine`: lists the definitions of a name that can be removed, and removes them,
+;;;; as a change that `undo-reload` undoes as far as possible.
 
 (in-package :consort)
 
 (defun symbol-to-undefine (params)
-  "The symbol that a request names; refuses one that is not there or whose package is locked."
+  "The symbol that PARAMS name. Refuses a symbol that does not exist or whose package is locked."
   (let* ((text (param params "name" 'string))
          (name (parse-function-name text (reload-package-param params)))
          (symbol (if (consp name) (second name) name))
@@ -18,7 +18,7 @@
     symbol))
 
 (defun written-specializer (specializer)
-  "SPECIALIZER as a DEFMETHOD has it: lower-case, without packages."
+  "SPECIALIZER as it is written in a DEFMETHOD: in lower case, without packages."
   (typecase specializer
     (class (string-downcase (symbol-name (class-name specializer))))
     (sb-mop:eql-specializer
@@ -27,8 +27,8 @@
     (t "")))
 
 (defun method-to-undefine (symbol params)
-  "The method of the generic function SYMBOL that the request's `method` describes; NIL when it
-  describes none or several."
+  "The method of the generic function SYMBOL that `method` in PARAMS describes; NIL if it describes
+  none or several."
   (let* ((wanted (param params "method" '(satisfies object-p) :default nil))
          (function (and wanted (global-function (if (param wanted "setf" 'boolean :default nil) `(setf ,symbol) symbol)))))
     (when (typep function 'standard-generic-function)
@@ -40,11 +40,11 @@
           (and found (null (rest found)) (first found)))))))
 
 (defun variable-kind-info (symbol)
-  "The compiler's entry on the kind of variable that SYMBOL is, as INFO-KINDS gives it."
+  "The compiler's entry about the kind of variable that SYMBOL is, in the form of INFO-KINDS."
   (find-if (lambda (info) (and (eq (first info) symbol) (eq (third info) :variable) (eq (fourth info) :kind))) (info-kinds symbol)))
 
 (defun forget-variable (symbol)
-  "Removes what the compiler knows of SYMBOL as a variable, constant or symbol macro."
+  "Removes the compiler's entries about SYMBOL as a variable, constant or symbol macro."
   (dolist (info (info-kinds symbol))
     (destructuring-bind (name number category kind value) info
       (declare (ignore value))
@@ -61,8 +61,8 @@
           (t (format nil "~A ~A" (function-word name function) (definition-name-text name))))))
 
 (defun removable-parts (symbol method)
-  "Returns the definitions of SYMBOL that can be removed: lists of a key, words, a function that
-  removes it, and why it cannot be put back or NIL."
+  "Returns the definitions of SYMBOL that can be removed. Each is a list of a key, a description, a
+  function that removes the definition, and the reason why it cannot be restored, or NIL."
   (let* ((name (definition-name-text symbol)) (setf `(setf ,symbol)) (kind (fifth (variable-kind-info symbol)))
          (class (find-class symbol nil)) (parts '()))
     (flet ((part (key words work &optional lost) (push (list key words work lost) parts)))

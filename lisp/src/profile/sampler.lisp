@@ -1,23 +1,26 @@
 ;;;; Samples of the threads that run the profiled code, and of no others.
 ;;;;
-;;;; cpu and time: each profiled thread has a timer of its own (timer_create(2), SIGEV_THREAD_ID),
-;;;; which counts that thread's processor time, or the clock's, and signals that thread. SB-SPROF's
-;;;; cpu mode has one timer for the process, so other clients' code counts as this code. Its time
-;;;; mode has a thread that walks all threads, and ends only when that one has woken up;
-;;;; and its stacks lack the callers of assembler routines (GENERIC-+) and of foreign code. The
-;;;; signal is one that the runtime defers where Lisp must not run. While a timer's signal is
-;;;; pending, because it is deferred or because the thread waits for a processor, the kernel merges
-;;;; further expirations into it: a sample weighs one more than the number of these.
-;;;; alloc: SB-SPROF, which the allocator itself calls each time a thread needs new memory.
+;;;; The modes cpu and time: each profiled thread has a timer of its own (timer_create(2),
+;;;; SIGEV_THREAD_ID), which counts the processor time of the thread, or real time, and signals the
+;;;; thread. SB-SPROF is not used for them. Its cpu mode has one timer for the process, so other
+;;;; clients' code would count as this code. Its time mode has a thread that walks over all threads
+;;;; and ends only when it has woken up. Its stacks lack the callers of assembler routines
+;;;; (GENERIC-+) and of foreign code. The signal is one that the runtime defers where Lisp must not
+;;;; run. While a timer's signal is pending, because it is deferred or because the thread waits for
+;;;; a processor, the kernel merges further expirations into it. The weight of a sample is one more
+;;;; than the number of these.
+;;;;
+;;;; The mode alloc: SB-SPROF, which the allocator itself calls each time a thread needs new memory.
 
 (in-package :consort)
 
 (defconstant +sample-signal+ 26 "SIGVTALRM on Linux.")
-(defconstant +allocation-samples+ 500000 "Samples of allocation that are gathered; what is told is thinned out to what was asked for.")
+(defconstant +allocation-samples+ 500000 "The maximum number of samples of allocation that are
+  gathered. The report is thinned out to the requested number.")
 
 (defstruct (profile (:constructor make-profile (mode interval limit)))
-  "A profiling run. MODE is :CPU, :TIME or :ALLOC, INTERVAL in seconds, LIMIT in samples; COUNT is
-  the weight of those that came, the lost ones included."
+  "A profiling run. MODE is :CPU, :TIME or :ALLOC. INTERVAL is in seconds, and LIMIT in samples.
+  COUNT is the weight of the samples that came, including the lost ones."
   (mode :cpu :type (member :cpu :time :alloc) :read-only t)
   (interval 0.01 :type (real (0)) :read-only t)
   (limit 1000 :type (unsigned-byte 32) :read-only t)
@@ -30,29 +33,30 @@
   (stacks nil))
 
 (defstruct recorder
-  "The samples of a thread, newest first: conses of a weight and a simple vector of code and
-  offsets. TIMER is the kernel's, NIL when it is deleted."
+  "The samples of a thread, newest first. Each is a cons of a weight and a simple vector of code and
+  offsets. TIMER is the kernel's timer, or NIL after it is deleted."
   (samples '() :type list)
   (scratch (make-array (* 2 +stack-depth+) :initial-element nil) :type simple-vector :read-only t)
   (profile nil :type profile :read-only t)
   (timer nil))
 
-(defvar *recorder* nil "The thread's recorder, while it is profiled.")
-(define-global *profiling* nil "The profile that runs, if one does.")
+(defvar *recorder* nil "The thread's recorder, while the thread is profiled.")
+(define-global *profiling* nil "The profile that runs now, or NIL.")
 (define-global *profiling-lock* (sb-thread:make-mutex :name "consort profiling") "Held while *PROFILING* is changed.")
 
 ;;; The timers
 
 (defmacro call-foreign (name result &rest arguments)
-  "Calls the C function NAME, looked up when it is called, with ARGUMENTS, each (TYPE VALUE). NIL
-  when there is no such function."
+  "Calls the C function NAME, looked up at the time of the call, with ARGUMENTS, each (TYPE VALUE).
+  NIL if there is no such function."
   `(let ((address (find-foreign-symbol-address ,name)))
      (and address
           (sb-alien:alien-funcall (sb-alien:sap-alien (int-sap address) (function ,result ,@(mapcar #'first arguments)))
                                   ,@(mapcar #'second arguments)))))
 
 (defun timers-p ()
-  "Returns true if threads can have timers of their own here, and their stacks be read."
+  "Returns true if threads can have timers of their own on this system, and their stacks can be
+  read."
   (and #+linux t #-linux nil
        (frames-readable-p)
        (find-foreign-symbol-address "timer_create")
@@ -60,8 +64,8 @@
        t))
 
 (defun make-thread-timer (mode)
-  "A timer of the kernel's that signals this thread, not yet running; NIL when there is none to be
-  had."
+  "A timer of the kernel's that signals this thread and does not run yet; NIL if the kernel gives
+  none."
   ;; struct sigevent.
   (let ((event (make-array 8 :element-type '(unsigned-byte 64) :initial-element 0))
         (timer (make-array 1 :element-type '(unsigned-byte 64) :initial-element 0)))
@@ -86,19 +90,19 @@
                       (sb-alien:system-area-pointer (vector-sap times)) (sb-alien:unsigned-long 0))))))
 
 (defun stop-recorder (recorder)
-  "Deletes RECORDER's timer, once, whoever comes first: its thread or the end of the profile."
+  "Deletes RECORDER's timer, only once. Both its thread and the end of the profile call this."
   (with-lock ((profile-lock (recorder-profile recorder)))
     (let ((timer (shiftf (recorder-timer recorder) nil)))
       (when timer
         (call-foreign "timer_delete" sb-alien:int (sb-alien:unsigned-long timer))))))
 
 (defun claim-weight (profile wanted)
-  "The part of the weight WANTED that PROFILE has room for within its limit. It is taken."
+  "The part of the weight WANTED that is within the limit of PROFILE. That part is used up."
   (let ((before (sb-ext:atomic-incf (profile-count profile) wanted)))
     (max 0 (min wanted (- (profile-limit profile) before)))))
 
 (defun take-sample (signal info context)
-  "Handles the signal of a timer. Does nothing where a signal arrives late."
+  "Handles the signal of a timer. Does nothing if the signal arrives late."
   (declare (ignore signal))
   (let ((recorder *recorder*))
     (when recorder
@@ -113,7 +117,7 @@
 ;;; Threads
 
 (defun call-recorded (profile function)
-  "Calls FUNCTION in this thread, as a part of what PROFILE is of."
+  "Calls FUNCTION in this thread, as a part of the profiled code of PROFILE."
   (if (or (eq (profile-mode profile) :alloc) (not (timers-p)))
       (let ((*recorder* (make-recorder :profile profile)))
         (sb-sprof:with-sampling (t) (funcall function)))
@@ -128,7 +132,7 @@
           (stop-recorder *recorder*)))))
 
 (defun make-thread-recorded (make-thread function &rest arguments)
-  "In place of MAKE-THREAD: a thread that profiled code starts is profiled too."
+  "The replacement of MAKE-THREAD: a thread that profiled code starts is profiled too."
   (let ((profile (and *recorder* (recorder-profile *recorder*))))
     (if (and profile (profile-active profile))
         (apply make-thread
@@ -140,7 +144,7 @@
 ;;; A run
 
 (defun begin-profile (profile)
-  "Makes PROFILE the one that runs; refuses while another one runs."
+  "Makes PROFILE the one that runs. Refuses while another one runs."
   (let ((other (with-lock (*profiling-lock*)
                  (prog1 *profiling*
                    (unless *profiling* (setf *profiling* profile))))))
@@ -155,8 +159,8 @@
     (setf *profiling* nil)))
 
 (defun call-profiled (profile function)
-  "Calls FUNCTION, which runs the user's code, as what PROFILE is of. Nothing of the profiler runs
-  any more when it is left, however it is: a deadline does not interrupt the end."
+  "Calls FUNCTION, which runs the user's code, as the profiled code of PROFILE. The profiler is
+  stopped whenever FUNCTION is left. A deadline does not interrupt that."
   (let ((start 0) (bytes 0)
         (sprof (or (eq (profile-mode profile) :alloc) (not (timers-p)))))
     (without-interrupts
@@ -181,8 +185,8 @@
 ;;; The result
 
 (defun sprof-stacks ()
-  "The stacks that SB-SPROF has gathered, each the names of its functions, innermost first; its
-  memory is given back."
+  "The stacks that SB-SPROF has gathered, each a list of the names of its functions, innermost
+  first. SB-SPROF's memory is freed."
   (let ((samples sprof-samples)
         (stacks '()))
     (when samples
@@ -216,9 +220,9 @@
                                                   names))))))
 
 (defun counted-stacks (profile)
-  "Lists (COUNT NAME ...), outermost first, of the stacks of PROFILE, the most frequent first. The
-  counts add up to no more than its limit: of more, every Nth in the order of the stacks is
-  counted, so that all keep their share."
+  "Lists (COUNT NAME ...), outermost first, of the stacks of PROFILE, the most frequent first. If
+  the counts add up to more than the limit of PROFILE, only every Nth sample in the order of the
+  stacks is counted, so that the proportions stay."
   (let* ((counts (make-hash-table :test #'equal))
          (samples (loop for (weight . names) in (gathered-stacks profile)
                         when names collect (cons weight (reverse names))))

@@ -1,16 +1,17 @@
-;;;; The stack of a thread as a signal found it, as functions' names. The machine's own frames are
-;;;; read, since the debugger's would lose the callers of assembler routines and of foreign code,
-;;;; which have no frame where it looks; and in the time of a sample.
+;;;; The stack of a thread at a signal, as names of functions. The frames of the machine are read,
+;;;; because the debugger would miss the callers of assembler routines and of foreign code, which
+;;;; have no frame that it knows, and would take too long for a sample.
 
 (in-package :consort)
 
-(defconstant +stack-depth+ 400 "Frames of a sample that are kept, from the innermost.")
-(defconstant +foreign-words+ 4096 "Words of foreign code's frames that are looked through for the Lisp code that called it.")
+(defconstant +stack-depth+ 400 "The maximum number of frames of a sample, from the innermost.")
+(defconstant +foreign-words+ 4096 "The maximum number of words of foreign code's frames that are
+  searched for the Lisp code that called it.")
 
 (deftype word-integer () '(unsigned-byte 64))
 
 (defun frames-readable-p ()
-  "Returns true if this machine's frames are laid out as READ-FRAMES takes them to be."
+  "Returns true if the frames of this machine have the layout that READ-FRAMES expects."
   (and (internal-p 'stack-register) (internal-p 'frame-register) (internal-p 'code-from-pc)))
 
 (defun word-at (address)
@@ -18,27 +19,28 @@
   (sap-word (int-sap address) 0))
 
 (defun lisp-code-at (pc)
-  "The code that PC is in, if it is a Lisp function's."
+  "The Lisp function's code that contains PC, or NIL."
   (declare (type word-integer pc))
   (and (< pc (ash 1 47))
        (let ((code (code-from-pc (int-sap pc))))
          (and code (not (eq code assembler-routines)) code))))
 
 (defun push-frame (code pc frames count)
-  "Notes in FRAMES, at COUNT, that PC is in CODE. Code may move later, so its own offset is kept;
-  what is no Lisp code stays where it is."
+  "Notes in FRAMES, at COUNT, that PC is in CODE. Lisp code may move later, so the offset in it is
+  kept. If CODE is NIL, PC itself is kept."
   (setf (svref frames count) code
         (svref frames (1+ count)) (if code (- pc (the word-integer (sap-integer (code-start code)))) pc)))
 
 (defun plausible-frame-p (pointer above end)
-  "Returns true if the word POINTER may point to a frame further out than ABOVE on the stack that
-  ends at END."
+  "Returns true if the word POINTER may point to a frame that is further out than ABOVE on the stack
+  that ends at END."
   (and (> pointer above) (< pointer (- end 16)) (zerop (logand pointer 7))))
 
 (defun behind-call-p (place)
-  "Returns true if the instruction before PLACE, in Lisp code, calls what is no Lisp function: E8 or
-  FF 15 and four bytes, or FF 14 25 and four. Before a call of a Lisp function the frame pointer is
-  set (8B EC); places behind such calls are left over on the stack from frames that are gone."
+  "Returns true if the instruction before PLACE, in Lisp code, is a call that does not call a Lisp
+  function. Such calls are E8 or FF 15 and four bytes, or FF 14 25 and four bytes. Before a call of
+  a Lisp function, the frame pointer is set (8B EC). Places after calls of Lisp functions may be
+  remains on the stack of frames that no longer exist."
   (flet ((octet (before) (ldb (byte 8 0) (word-at (- place before)))))
     (flet ((without-frame-p (length)
              (not (and (= (octet (+ length 2)) #x8B) (= (octet (+ length 1)) #xEC)))))
@@ -47,15 +49,15 @@
             ((and (= (octet 7) #xFF) (= (octet 6) #x14) (= (octet 5) #x25)) (without-frame-p 7))))))
 
 (defun calling-place (stack end)
-  "Returns the place where Lisp called foreign code: the address of the first word from STACK on
-  that is a return address in Lisp code; NIL."
+  "Returns the address of the first word from STACK on that is a return address in Lisp code, where
+  Lisp called foreign code; NIL if there is none."
   (loop for address from stack below (min (- end 8) (+ stack (* 8 +foreign-words+))) by 8
         for place = (word-at address)
         when (and (lisp-code-at place) (behind-call-p place)) return address))
 
 (defun frame-beyond (pointer address end)
-  "The first frame of the chain from POINTER that is beyond ADDRESS; or, where foreign code has used
-  the register for something else, the first pair of words beyond it that is one."
+  "The first frame beyond ADDRESS in the chain from POINTER. If foreign code has used the register
+  for something else, the first pair of words beyond ADDRESS that looks like a frame."
   (loop while (plausible-frame-p pointer (- address (* 8 +foreign-words+)) end)
         when (> pointer address) return (return-from frame-beyond pointer)
         do (let ((next (word-at pointer)))
@@ -65,10 +67,10 @@
           return at))
 
 (defun caller-on-stack (pc stack frame end)
-  "Returns the place where Lisp called the function at PC, and the caller's frame, while that place
-  is on top of the stack; NIL otherwise. So it is at a function's last instructions (F8 C3), where
-  the frame is the caller's again, and at the first one (8F 45 08), which moves the place to the
-  frame that the caller has made."
+  "Two values: the place where Lisp called the function at PC, and the caller's frame. NIL if that
+  place is not on top of the stack. It is there at a function's last instructions (F8 C3), where the
+  frame is already the caller's, and at the first instruction (8F 45 08), which moves the place to
+  the frame that the caller has made."
   (declare (type word-integer pc stack frame end))
   (let ((place (word-at stack))
         (instruction (word-at pc)))
@@ -79,8 +81,8 @@
              (values place (word-at frame)))))))
 
 (defun read-frames (sap frames)
-  "Writes the stack of the thread that a signal found in the context at SAP to FRAMES, innermost
-  first, two elements a frame. Returns the number of elements."
+  "Writes the stack of the thread that a signal interrupted, from the context at SAP, to FRAMES,
+  innermost first, with two elements a frame. Returns the number of elements."
   (let* ((context (signal-context sap))
          (pc (sap-integer (context-pc context)))
          (stack (logandc2 (context-register context stack-register) 7))
@@ -116,8 +118,8 @@
 ;;; Names
 
 (defun place-name (code offset leaf)
-  "The name of the function that OFFSET of CODE is in; or of what is at the address OFFSET. A
-  caller's place is behind its call."
+  "The name of the function that contains OFFSET of CODE, or, without CODE, of the code at the
+  address OFFSET. LEAF is true for the innermost frame. In the others, the place is after a call."
   (handler-case
       (cond (code (%debug-function-name (debug-function-at code (if leaf offset (1- offset)))))
             ((assembler-name offset))
@@ -140,8 +142,8 @@
     (and symbol (eq (symbol-package symbol) (load-time-value (find-package "CONSORT"))))))
 
 (defun names-of-user (names)
-  "NAMES, innermost first, without what is beneath the user's code: ours, and the evaluator's frames
-  that ran the form."
+  "NAMES, innermost first, without the frames that called the user's code: those of Consort, and
+  those of the evaluator that ran the form."
   (let* ((ours (position-if #'own-name-p names))
          (user (if ours (subseq names 0 ours) names))
          (last (position-if-not (lambda (name) (member name *evaluator-frames*)) user :from-end t)))

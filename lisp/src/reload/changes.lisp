@@ -1,14 +1,14 @@
-;;;; The difference of two snapshots: what is new, what was redefined, what was removed.
+;;;; The difference between two snapshots: new, redefined and removed definitions.
 
 (in-package :consort)
 
-(defvar *variances* '() "The parts of packages that are there and no longer in their definitions, as
-  SBCL reports them.")
+(defvar *variances* '() "The parts of packages that exist but are no longer in the definitions of
+  the packages, as SBCL reports them.")
 
 (defstruct (change (:constructor make-change (kind name status before after)))
-  "A definition that is not as it was. KIND is a word or two; STATUS is :NEW, :REDEFINED or
-  :REMOVED. BEFORE and AFTER are what stood there: functions, values of the compiler's database,
-  class records, methods."
+  "A definition that has changed. KIND is a word or two. STATUS is :NEW, :REDEFINED or :REMOVED.
+  BEFORE and AFTER are the old and new object: a function, value of the compiler's database, class
+  record or method."
   kind name status before after)
 
 (defstruct (symbol-difference (:constructor make-symbol-difference (symbol before after)))
@@ -29,8 +29,8 @@
 (defparameter *info-words*
   '((:function :macro-function "macro") (:function :compiler-macro-function "compiler macro") (:setf :expander "setf expander") (:type :expander "type")
     (:source-location :symbol-macro "symbol macro"))
-  "The entries of the compiler's database that are definitions by themselves, with a person's words
-  for them.")
+  "The entries of the compiler's database that are definitions by themselves, each with a word for
+  people.")
 
 (defun function-word (name function)
   (cond ((typep function 'generic-function) "generic function")
@@ -74,7 +74,7 @@
        (equal (sb-mop:method-specializers a) (sb-mop:method-specializers b))))
 
 (defun method-name (function method)
-  "The name of METHOD as a list: (PRINT-OBJECT (POINT T)), (RUN :AFTER (TASK))."
+  "The name of METHOD as a list, such as (PRINT-OBJECT (POINT T)) or (RUN :AFTER (TASK))."
   `(,(sb-mop:generic-function-name function) ,@(method-qualifiers method)
     ,(mapcar (lambda (specializer)
                (typecase specializer
@@ -84,11 +84,11 @@
              (sb-mop:method-specializers method))))
 
 (defun written-method-p (method)
-  "Returns true if a person wrote METHOD; a class's accessors come and go with it."
+  "Returns true if a person wrote METHOD. The accessors of a class are made and removed with it."
   (not (typep method 'sb-mop:standard-accessor-method)))
 
 (defun generic-changes (function before after collect)
-  "Calls COLLECT with each method of FUNCTION that differs, and with FUNCTION itself where it was
+  "Calls COLLECT with each method of FUNCTION that differs, and with FUNCTION itself if it was
   defined anew."
   (let ((old (and before (generic-record-methods before))) (new (and after (generic-record-methods after))))
     (when (and before after (not (eq (generic-record-source before) (generic-record-source after))))
@@ -103,9 +103,9 @@
           (funcall collect (make-change "method" (method-name function method) :removed method nil)))))))
 
 (defun compare-snapshots (before after)
-  "Four values: the CHANGEs from one snapshot to a later one; a SYMBOL-DIFFERENCE of each symbol and
-  a GENERIC-DIFFERENCE of each generic function that differ; and the packages that differ, as
-  (OLD . NEW)."
+  "Four values: the CHANGEs from one snapshot to a later one; a SYMBOL-DIFFERENCE for each symbol
+  that differs; a GENERIC-DIFFERENCE for each generic function that differs; and the packages that
+  differ, as (OLD . NEW)."
   (let ((changes '()) (symbol-differences '()) (generic-differences '())
         (package-differences (compare-packages (snapshot-packages before) (snapshot-packages after)))
         (seen (make-hash-table :test #'eq)))
@@ -134,7 +134,7 @@
     (values (nreverse changes) symbol-differences generic-differences package-differences)))
 
 (defun same-infos-p (before after)
-  "Returns true if the compiler knows the same by two records."
+  "Returns true if the compiler's entries in two records are the same."
   (let ((old (and before (symbol-record-infos before))) (new (and after (symbol-record-infos after))))
     (and (= (length old) (length new))
          (every (lambda (info)

@@ -1,4 +1,4 @@
-;;;; Compiling a text, all of it, before anything of it is loaded.
+;;;; Compiles all of a text before any of it is loaded.
 
 (in-package :consort)
 
@@ -9,12 +9,13 @@
    (line :initarg :line :initform nil :reader failure-line)
    (column :initarg :column :initform nil :reader failure-column)
    (unreadable :initarg :unreadable :initform nil :reader failure-unreadable))
-  (:documentation "A reload does not take place. KIND is `data.type` of the contract's error object.
-  UNREADABLE: the text cannot be read, so that nothing of it can be loaded anyway.")
+  (:documentation "Signalled when a reload does not take place. KIND is `data.type` of the
+  contract's error object. UNREADABLE is true if the text cannot be read, so that it cannot be
+  loaded anyway.")
   (:report (lambda (condition stream) (write-string (failure-message condition) stream))))
 
 (defvar *load-anyway* nil
-  "True if forms that do not compile are loaded all the same: they signal an error when they run.
+  "True if forms that do not compile are loaded nevertheless. They signal an error when they run.
   Bound by each reload.")
 (defvar *passed-over* '() "The failures of such forms, newest first.")
 
@@ -24,7 +25,7 @@
           (or (failure-file failure) (failure-line failure)) (failure-message failure)))
 
 (defun fail-unless-anyway (failure)
-  "Signals FAILURE, a RELOAD-FAILED, unless what it is about is loaded all the same."
+  "Signals FAILURE, a RELOAD-FAILED, unless the failed form is loaded nevertheless."
   (if *load-anyway*
       (pushnew failure *passed-over* :key #'failure-text :test #'string=)
       (error failure)))
@@ -32,12 +33,12 @@
 (defun fail-reload (kind control &rest arguments)
   (error 'reload-failed :kind kind :message (with-terse-printing () (apply #'format nil control arguments))))
 
-;;; The text, form by form. It is split without reading it: nothing is interned before it is known
-;;; that all of it can be compiled.
+;;; The text, form by form. It is split without reading it, so that nothing is interned before it is
+;;; known that all of it can be compiled.
 
 (defun split-forms (text)
-  "The pieces of TEXT, a list of (START . END), each one top-level form with the block comments
-  before it. If the text cannot be read to its end, the last piece is the rest of it."
+  "The pieces of TEXT, a list of (START . END). Each is one top-level form with the block comments
+  before it. If the text cannot be read to its end, the last piece is its rest."
   (let ((in (make-string-input-stream text)) (pieces '()))
     (handler-case
         (let ((*read-suppress* t))
@@ -46,18 +47,19 @@
               (file-position in start)
               (when (eq (read in nil in) in) (return))
               (push (cons start (file-position in)) pieces))))
-      (error () ; the compiler says what is wrong with it
+      (error () ; the compiler reports the error
         (let ((start (if pieces (cdr (first pieces)) 0)))
           (push (cons (skip-blanks text start) (length text)) pieces))))
     (nreverse pieces)))
 
 (defun blanks-like (text)
-  "TEXT with everything but its line ends made blank, so that what follows it is where it would be."
+  "TEXT with all characters except line ends replaced by blanks, so that text after it keeps its
+  place."
   (substitute-if #\Space (lambda (char) (char/= char #\Newline)) text))
 
 (defun file-head (pathname line)
-  "Returns the text of the file before LINE; as many empty lines when it has not so many, or cannot
-  be read."
+  "Returns blanks in the shape of the text of the file before LINE. If the file has fewer lines or
+  cannot be read, as many empty lines."
   (let ((offset (and pathname (line-offset pathname line))))
     (if offset
         (with-open-file (in pathname :external-format '(:utf-8 :replacement #\?))
@@ -73,7 +75,8 @@
 (defvar *compiling* nil "True if this thread compiles for a reload.")
 
 (defun place-in-file (file octets)
-  "Line and column, 1-based, of the first thing in FILE behind so many OCTETS, or NIL."
+  "A list of the line and column, 1-based, of the first text in FILE after that many OCTETS, or
+  NIL."
   (ignore-errors
    (multiple-value-bind (text format) (file-text file)
      (let* ((at (min (skip-blanks text (octet-index text format octets)) (length text)))
@@ -81,8 +84,8 @@
        (list (1+ (count #\Newline text :end at)) (- at (or break -1)))))))
 
 (defun place-of-form ()
-  "Line and column, 1-based, in the file being compiled of the top-level form the compiler is at, or
-  NIL."
+  "A list of the line and column, 1-based, in the file being compiled, of the top-level form that is
+  compiled now, or NIL."
   (ignore-errors
    (let ((positions (file-info-positions (source-info-file current-source-info))))
      (place-in-file *compile-file-truename* (aref positions (1- (length positions)))))))
@@ -93,25 +96,26 @@
     (setf *complaint* (list* condition (sb-ext:native-namestring *compile-file-truename*) (place-of-form)))))
 
 (defun note-compiler-error (condition)
-  "NOTE-COMPLAINT for what the compiler itself reports as an error: in a macro, a special form, or
-  reading."
+  "Like NOTE-COMPLAINT, for what the compiler itself reports as an error: in a macro, in a special
+  form, or while reading."
   (when (and *compiling* *compile-file-truename* (null *complaint*))
     (setf *complaint* (list* condition (sb-ext:native-namestring *compile-file-truename*) (place-of-form)))))
 
 (observe-compiler-errors 'note-compiler-error)
 
-(defvar *load-again* nil "True if what is being loaded changed a structure.")
+(defvar *load-again* nil "True if the file that is being loaded changed a structure.")
 
 (defun call-loading (load)
-  "Calls LOAD, which loads one file; twice when that changes a structure: what the file loaded
-  before SBCL took the new layout is of the old one."
+  "Calls LOAD, which loads one file. Calls it twice if it changes a structure, because the code that
+  was loaded before SBCL took the new layout has the old one."
   (let ((*load-again* nil))
     (funcall load)
     (when *load-again*
       (funcall load))))
 
-;;; Libraries have methods on LOAD-OP, COMPILE-OP and CL-SOURCE-FILE: asdf-flv, which Debian's
-;;; FiveAM loads, has these two. A method of ours on the same classes would be replaced by theirs.
+;;; Libraries have methods on LOAD-OP, COMPILE-OP and CL-SOURCE-FILE. For example, asdf-flv, which
+;;; Debian's FiveAM loads, has the first two. Methods of Consort's on the same classes would be
+;;; replaced by theirs.
 
 (defmethod asdf:perform :around ((operation asdf/lisp-action:basic-load-op) (component asdf:cl-source-file))
   (check-allowed (asdf:component-pathname component))
@@ -125,8 +129,8 @@
     (call-recording-content pathname (lambda () (call-next-method)))))
 
 (defun settle-reload (condition)
-  "Has a definition that cannot stand beside the old one replace it: a structure of another layout,
-  a constant of another value. Invokes CONTINUE for CONDITION, if it is about one."
+  "Lets a definition replace an old one that it cannot coexist with: a structure of another layout,
+  or a constant of another value. Invokes CONTINUE for CONDITION, if it is about such a definition."
   (when (or (typep condition 'sb-ext:defconstant-uneql)
             (find "RECKLESSLY-CONTINUE" (compute-restarts condition) :key #'restart-name :test #'string=))
     (let ((restart (find-restart 'continue condition)))
@@ -136,8 +140,8 @@
         (invoke-restart restart)))))
 
 (defun muffle-stale (warning)
-  "Muffles WARNING if it is about a redefinition or a changed layout, which the report tells of.
-  Those about packages are kept in *VARIANCES*."
+  "Muffles WARNING if it is about a redefinition or a changed layout, since the report contains
+  these. Warnings about packages are kept in *VARIANCES*."
   (when (typep warning package-variance-type)
     (pushnew (format nil "package ~A" (substitute #\Space #\Newline (condition-message warning))) *variances* :test #'string=))
   (when (and (find-restart 'muffle-warning warning)
@@ -148,8 +152,8 @@
     (muffle-warning warning)))
 
 (defun call-compiling (function)
-  "Calls FUNCTION, which compiles and loads. Warnings about redefinitions are muffled: the report
-  tells of these."
+  "Calls FUNCTION, which compiles and loads. Warnings about redefinitions are muffled, since the
+  report contains these."
   (let ((*complaint* nil) (*compiling* t))
     (handler-bind ((warning #'muffle-stale)
                    (error #'settle-reload)
@@ -161,15 +165,15 @@
 
 (defun fail-undefined (name file place)
   (let ((message (format nil "Undefined variable: ~A" (with-terse-printing () (prin1-to-string name)))))
-    ;; One that was passed over is found again at the end of the reload.
+    ;; A variable that was passed over is found again at the end of the reload.
     (unless (find message *passed-over* :key #'failure-message :test #'string=)
       (fail-unless-anyway
        (make-condition 'reload-failed :kind "COMPILATION_ERROR" :message message
                                       :file file :line (first place) :column (second place))))))
 
 (defun fail-compilation (file &optional (say "it could not be compiled") unreadable)
-  "Signals that what was compiled failed; FILE is where the text came from, if it is not the file
-  that was compiled. UNREADABLE: it is known that the text cannot be read."
+  "Signals that the compilation failed. FILE is the origin of the text, if that is not the file that
+  was compiled. UNREADABLE is true if the text is known to be unreadable."
   (destructuring-bind (&optional condition compiled line column) *complaint*
     (fail-unless-anyway
      (make-condition 'reload-failed :kind "COMPILATION_ERROR"
@@ -183,12 +187,12 @@
                                     :unreadable (or unreadable (typep condition '(or reader-error end-of-file)))))))
 
 (defun scratch-template ()
-  "Returns the directory of scratch directories, for mkdtemp: one in which they go with the host,
-  also when this image is killed."
+  "Returns the template of scratch directories, for mkdtemp. They are in a directory that is removed
+  with the host, even if this image is killed."
   (concatenate 'string (or *work-directory* (string-right-trim "/" (sb-ext:native-namestring (uiop:temporary-directory)))) "/consort-XXXXXX"))
 
 (defun call-with-scratch-directory (function)
-  "Calls FUNCTION with the name of a directory that is gone afterwards."
+  "Calls FUNCTION with the name of a directory that is deleted afterwards."
   (let ((directory (concatenate 'string (sb-posix:mkdtemp (scratch-template)) "/")))
     (unwind-protect (funcall function directory)
       (uiop:delete-directory-tree (sb-ext:parse-native-namestring directory) :validate t :if-does-not-exist :ignore))))
@@ -204,18 +208,20 @@
       (error () package))))
 
 (defun mark-end (head text)
-  "HEAD, blanks, with an atom at its end: TEXT, the form behind it, begins, for the compiler, where
-  the one before it ends. A blank stays between the two if they would be one symbol (`0#+sbcl`)."
+  "HEAD, blanks, with an atom at its end, so that for the compiler, TEXT, the form after it, begins
+  where the form before it ends. A blank stays between the two if they would otherwise be one symbol
+  (`0#+sbcl`)."
   (let ((end (- (length head) (if (find (char text 0) "(\"'`,;") 1 2))))
     (if (minusp end)
         head
         (substitute #\0 #\Space head :test (constantly t) :start end :end (1+ end)))))
 
 (defun place-after (head)
-  "Line and column, 1-based, of what comes after HEAD."
+  "A list of the line and column, 1-based, of the place after HEAD."
   (list (1+ (count #\Newline head)) (- (length head) (or (position #\Newline head :from-end t) -1))))
 
-(defvar *missing-variables* '() "The undefined variables that the forms of a text were seen to use first: lists of name, file, line and column.")
+(defvar *missing-variables* '() "The undefined variables that the forms of a text use, each with its
+  first use: lists of name, file, line and column.")
 
 (defun note-missing-variable (file place)
   (loop for (name) in (undefined-variable-uses)
@@ -223,12 +229,13 @@
           do (push (list* name file place) *missing-variables*)))
 
 (defun check-missing-variables ()
-  "Fails when the text uses a variable that it does not define either."
+  "Fails if the text uses a variable that it does not define either."
   (loop for (name) in (undefined-variable-uses)
         for use = (assoc name *missing-variables*)
         do (fail-undefined name (second use) (cddr use))))
 
-(defconstant +evaluated-source-length+ 200000 "Characters of the longest text of an evaluated or compiled form that is kept.")
+(defconstant +evaluated-source-length+ 200000 "The maximum number of characters of an evaluated or
+  compiled form whose text is kept.")
 
 (defun compile-piece (text head number directory file package)
   "Compiles TEXT, which comes after HEAD, a string of blanks, in PACKAGE. Returns the fasl."
@@ -255,9 +262,9 @@
       fasl)))
 
 (defun compile-forms-of-text (text directory package file line)
-  "Compiles the forms of TEXT, of which the first stands in FILE, a name or NIL, at LINE. Returns a
-  list of (FASL PACKAGE FILE FORM), where FORM is the text. Nothing is loaded, but compile-time side effects of the forms take
-  place."
+  "Compiles the forms of TEXT, the first of which is in FILE, a name or NIL, at LINE. Returns a list
+  of (FASL PACKAGE FILE FORM), where FORM is the text. Nothing is loaded, but compile-time side
+  effects of the forms take place."
   (let ((before (file-head (and file (sb-ext:parse-native-namestring file)) line)) (number 0) (*missing-variables* '()))
     (prog1 (loop for (start . end) in (split-forms text)
                  for piece = (subseq text start end)
@@ -267,7 +274,8 @@
       (check-missing-variables))))
 
 (defun call-compiling-as (how function)
-  "Calls FUNCTION, which compiles and loads a text as HOW, the parameters of `compile-string`, says."
+  "Calls FUNCTION, which compiles and loads a text as HOW, the parameters of `compile-string`,
+  specifies."
   (setf *load-anyway* (param how "anyway" 'boolean :default nil)) ; also at the end of the reload
   (if (param how "debug" 'boolean :default nil)
       (with-compilation-unit (:policy '(optimize (debug 3)))
@@ -276,7 +284,7 @@
 
 (declaim (ftype function call-replacing-form))
 (defun load-fasls (fasls)
-  "Loads FASLS, as COMPILE-FORMS-OF-TEXT gives them."
+  "Loads FASLS, which are from COMPILE-FORMS-OF-TEXT."
   (loop for (fasl package file form) in fasls
         do (let ((*package* package) (fasl fasl))
              (call-replacing-form file (without-end-blanks form) (lambda () (call-loading (lambda () (load fasl))))))))

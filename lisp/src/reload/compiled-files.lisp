@@ -1,35 +1,36 @@
 ;;;; The content of the files of systems when they were compiled or read in this image. ASDF
-;;;; compares times in whole seconds, and takes a file for unchanged that was saved in the second in
-;;;; which it was compiled, or whose time was set back.
+;;;; compares times in whole seconds. It takes a file for unchanged that was saved in the same
+;;;; second in which it was compiled, or whose time was set back.
 
 (in-package :consort)
 
 (defstruct (file-state (:constructor make-file-state (digest facts second)))
-  "The content of a file: the SHA-256, what the system tells of the file, and the second of Unix
-  time before which that was read."
+  "The content of a file: its SHA-256, the system's facts about the file, and the second of Unix
+  time at which these were read."
   (digest "" :type string) (facts '() :type list) (second 0 :type integer))
 
 (define-global *compiled-files* (make-hash-table :test #'equal :synchronized t)
-  "From the name of a source file, or of one that defines systems, to its FILE-STATE when it was
+  "Maps the name of a source file, or of a file that defines systems, to its FILE-STATE when it was
   compiled or read.")
 
 (defun unix-second ()
   (- (get-universal-time) +unix-epoch+))
 
 (defun file-facts (name)
-  "Returns the facts that change with the content of the file NAME: its size, its times, its inode."
+  "Returns the facts that change with the content of the file NAME: its size, its times and its
+  inode."
   (let ((facts (sb-posix:stat name)))
     (list (sb-posix:stat-size facts) (sb-posix:stat-mtime facts) (sb-posix:stat-ctime facts) (sb-posix:stat-ino facts))))
 
 (defun state-of-file (name)
-  "The FILE-STATE of the file NAME; NIL when it cannot be read."
+  "The FILE-STATE of the file NAME; NIL if it cannot be read."
   (ignore-errors
    (let ((second (unix-second)) (facts (file-facts name)))
      (make-file-state (or (digest-of-file (sb-ext:parse-native-namestring name)) (return-from state-of-file nil)) facts second))))
 
 (defun current-state (name state)
-  "The FILE-STATE of the file NAME now, NIL when it cannot be read. It is STATE itself if the system's
-  times show that nothing was written since; only else is the file read."
+  "The current FILE-STATE of the file NAME; NIL if it cannot be read. It is STATE itself if the
+  system's times show that nothing was written since. Otherwise the file is read."
   (let ((facts (ignore-errors (file-facts name))))
     (cond ((null facts) nil)
           ;; A change sets the time of change, which nobody can set back.
@@ -37,8 +38,8 @@
           (t (state-of-file name)))))
 
 (defun same-content-p (name state)
-  "Returns true if the content of the file NAME is that of STATE; what cannot be read counts as the
-  same."
+  "Returns true if the content of the file NAME is that of STATE. A file that cannot be read counts
+  as unchanged."
   (let ((now (current-state name state)))
     (or (null now)
         (eq now state)
@@ -47,12 +48,12 @@
              t))))
 
 (defun native-true-name (pathname)
-  "The native name of the file PATHNAME, links resolved; NIL when there is none."
+  "The native name of the file PATHNAME, with links resolved; NIL if there is no such file."
   (let ((true (and pathname (ignore-errors (probe-file pathname)))))
     (and true (sb-ext:native-namestring true))))
 
 (defun call-recording-content (pathname function)
-  "Calls FUNCTION, which compiles or reads the file PATHNAME; if it returns, that content is
+  "Calls FUNCTION, which compiles or reads the file PATHNAME. If it returns, the content is
   recorded."
   (let* ((name (native-true-name pathname)) (state (and name (state-of-file name))))
     (multiple-value-prog1 (funcall function)
@@ -63,8 +64,8 @@
   (let* ((name (native-true-name pathname)) (state (and name (gethash name *compiled-files*))))
     (and state (not (same-content-p name state)))))
 
-;;; On classes above those that a library would name, whose methods would replace ours
-;;; (compile.lisp).
+;;; The methods are on classes above those that a library would name, because a library's methods
+;;; would replace them (compile.lisp).
 
 (defmethod asdf:perform :around ((operation asdf:define-op) (system asdf:parent-component))
   (call-recording-content (asdf:system-source-file system) (lambda () (call-next-method))))
