@@ -1,5 +1,5 @@
-;;;; SHA-256 (FIPS 180-4), by which the host says which content of a file may be loaded. SBCL's
-;;;; contribs have only MD5, for which two files of one digest can be made.
+;;;; SHA-256 (FIPS 180-4), by which the host specifies the contents of files that may be loaded.
+;;;; SBCL's contribs have only MD5, for which two files with the same digest can be made.
 
 (in-package :consort)
 
@@ -36,7 +36,7 @@
   (logior (ash word (- count)) (ldb (byte 32 0) (ash word (- 32 count)))))
 
 (defun digest-block (state schedule octets start)
-  "Updates STATE by the block of 64 octets from START. SCHEDULE is room for 64 words."
+  "Updates STATE with the block of 64 octets from START. SCHEDULE is a buffer of 64 words."
   (declare (type words state schedule) (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 40) start) (optimize speed)
            (sb-ext:muffle-conditions sb-ext:compiler-note))
   (let ((constants *digest-constants*))
@@ -75,7 +75,7 @@
     (with-standard-io-syntax (format nil "~(~{~8,'0X~}~)" (coerce state 'list)))))
 
 (defun digest-of-file (pathname)
-  "The SHA-256 of what is in the file, NIL when it cannot be read."
+  "The SHA-256 of the content of the file; NIL if it cannot be read."
   (ignore-errors
    (ensure-regular pathname)
    (with-open-file (in pathname :element-type '(unsigned-byte 8)) (digest-of-octets (stream-octets in)))))
@@ -83,12 +83,12 @@
 ;;; Files that may be loaded
 
 (defstruct (allowed (:constructor make-allowed (files within &optional asked)))
-  "The contents that a person was asked about. FILES maps true names to digests. Other files below
-  WITHIN, the workspace, may not be loaded; but if ASKED, the Unix time of the question in seconds,
-  is given, those may that have not changed since."
+  "The contents about which a person was asked. FILES maps true names to digests. Other files below
+  WITHIN, the workspace, may not be loaded. If ASKED, the Unix time of the question in seconds, is
+  given, those of them may be loaded that have not changed since."
   (files nil :type hash-table) (within "" :type string) (asked nil :type (or null integer)))
 
-(defvar *allowed* nil "The content that this thread's load or reload may load; NIL: any.")
+(defvar *allowed* nil "The contents that this thread's load or reload may load; NIL for any.")
 
 (defun allowed-param (params)
   "Returns the parameter `allowed`, parsed, or NIL."
@@ -99,20 +99,20 @@
         (make-allowed files (param allowed "within" 'string) (param allowed "asked" 'integer :default nil))))))
 
 (defun untouched-since-p (name within second)
-  "Returns true if nothing was done since SECOND of Unix time to the file NAME below WITHIN, a
-  directory's name with its slash, nor to the directories and links between: one that takes the
-  place of another has a new time of change, which only the system sets."
+  "Returns true if nothing has happened since SECOND of Unix time to the file NAME below WITHIN, a
+  directory's name with its slash, nor to the directories and links between them. One that replaces
+  another has a new time of change, which only the system sets."
   (loop for end = (length name) then (position #\/ name :end end :from-end t)
         while (and end (>= end (length within)))
         always (< (sb-posix:stat-ctime (sb-posix:lstat (subseq name 0 end))) second)))
 
 (defun check-allowed (pathname)
-  "Fails when what is in the file is not what was allowed."
+  "Fails if the content of the file is not allowed."
   (let ((true (and *allowed* (ignore-errors (probe-file pathname)))))
     (when true
       (let* ((name (sb-ext:native-namestring true)) (digest (gethash name (allowed-files *allowed*)))
              (within (allowed-within *allowed*)) (asked (allowed-asked *allowed*))
-             ;; A link in the workspace is of the workspace, wherever it leads to now.
+             ;; A link in the workspace belongs to the workspace, wherever it points now.
              (names (remove-if-not (lambda (name) (eql (mismatch within name) (length within)))
                                    (adjoin name (list (sb-ext:native-namestring (translate-logical-pathname pathname))) :test #'string=))))
         (cond (digest
@@ -127,14 +127,14 @@
                             name)))))))
 
 (defun call-allowing (allowed function)
-  "Calls FUNCTION, which loads systems, where nothing but ALLOWED may be loaded; any file, if that
+  "Calls FUNCTION, which loads systems. Only ALLOWED contents may be loaded, or any file if ALLOWED
   is NIL."
   (let ((*allowed* allowed))
     (check-allowed-systems)
     (funcall function)))
 
 (defun check-allowed-systems ()
-  "CHECK-ALLOWED for all allowed files that define systems, which ASDF may read at any time."
+  "CHECK-ALLOWED for all allowed files that define systems, because ASDF may read them at any time."
   (when *allowed*
     (loop for name being the hash-keys of (allowed-files *allowed*)
           do (when (uiop:string-suffix-p name ".asd") (check-allowed (sb-ext:parse-native-namestring name))))))

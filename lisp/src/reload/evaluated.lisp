@@ -1,4 +1,4 @@
-;;;; Definitions that an evaluation replaces, and code that was compiled with the old ones.
+;;;; Definitions that an evaluation replaces, and the code that was compiled with the old ones.
 
 (in-package :consort)
 
@@ -10,8 +10,8 @@
            (info-kinds symbol)))
 
 (defun watched-symbol (definition)
-  "The symbol that DEFINITION, an object with a package, a name and a kind, defines, if there is such
-  a definition that compiled code may have taken something of; otherwise NIL."
+  "The symbol that DEFINITION, an object with a package, a name and a kind, defines, if there is
+  such a definition and compiled code may contain parts of it; otherwise NIL."
   (let* ((package (package-called (param definition "package" 'string)))
          (symbol (and package (find-symbol (param definition "name" 'string) package)))
          (kind (param definition "kind" 'string)))
@@ -26,8 +26,8 @@
 
 (defun call-watching-definitions (definitions function)
   "Calls FUNCTION, which evaluates a text with DEFINITIONS and returns an outcome. Returns the
-  outcome; with the field `stale` if code that was compiled before has something of an old definition
-  in it, of those DEFINITIONS or of a file that the text loads again."
+  outcome. It has the field `stale` if code that was compiled before contains a part of an old
+  definition, either of DEFINITIONS or from a file that the text loads again."
   (let* ((symbols (remove nil (map 'list #'watched-symbol definitions)))
          (before (and symbols (take-snapshot)))
          (*before-loads* (list nil))
@@ -41,8 +41,8 @@
         (append outcome (and stale (list "stale" (bounded stale))))))))
 
 (defun stale-since (before watched-p)
-  "What was compiled before the snapshot BEFORE and has something of an old definition in it whose
-  name is WATCHED-P, as strings."
+  "Texts about code that was compiled before the snapshot BEFORE and contains a part of an old
+  definition. Only definitions count for whose name WATCHED-P is true."
   (let ((after (take-snapshot)))
     (multiple-value-bind (changes differences) (compare-snapshots before after)
       (append (stale-callers changes differences after watched-p)

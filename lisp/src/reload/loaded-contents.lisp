@@ -1,58 +1,62 @@
-;;;; The contents of source files when they were compiled or loaded in this image. With a definition
-;;;; SBCL keeps the second in which its file was last written, which another text can have too: one
-;;;; that took the place of the first within that second, or whose time was set.
+;;;; The contents of source files when they were compiled or loaded in this image. SBCL keeps with a
+;;;; definition the second in which its file was last written. Another text can have the same
+;;;; second, if it replaced the first one within that second, or if its time was set.
 
 (in-package :consort)
 
-(defconstant +source-limit+ 16000000 "Octets of a source file that are read.")
-(defconstant +contents-kept+ 50000 "The maximum number of contents that are kept; none is dropped for a newer one.")
+(defconstant +source-limit+ 16000000 "The maximum number of octets of a source file that is read.")
+(defconstant +contents-kept+ 50000 "The maximum number of contents that are kept. None is removed
+  for a newer one.")
 
 (define-global *loaded-contents* (make-hash-table :test #'equal :synchronized t)
-  "From (NAME . WRITTEN), the native true name of a file and the Unix time in seconds of its last
-  write, to the SHA-256 of what was loaded of it last; NIL when that is not known.")
+  "Maps (NAME . WRITTEN), the native true name of a file and the Unix time in seconds of its last
+  write, to the SHA-256 of its content that was last loaded, or to NIL if that is not known.")
 
 (define-global *last-loaded* (make-hash-table :test #'equal :synchronized t)
-  "From the native true name of a source file to the SHA-256 of what was loaded of it last.")
+  "Maps the native true name of a source file to the SHA-256 of its content that was last loaded.")
 
 (defvar *before-loads* nil
-  "While a session evaluates: a list of one element, the snapshot from before it first loaded a file
-  of which another text had been loaded; NIL until it does.")
+  "While a session evaluates: a list of one element. It is the snapshot from before the session
+  first loaded a file whose other text had been loaded; NIL until then.")
 
 (define-global *compiled-contents* (make-hash-table :test #'equal :synchronized t)
-  "From the facts of a fasl that was compiled in this image to the SOURCE-STATE of its source then.")
+  "Maps the facts of a fasl that was compiled in this image to the SOURCE-STATE that its source had
+  then.")
 
 (defun keep-content (key content table)
   (when (or (nth-value 1 (gethash key table)) (< (hash-table-count table) +contents-kept+))
     (setf (gethash key table) content)))
 
 (defun note-loaded (name state known)
-  "Records that the source file NAME was loaded, whose content is that of STATE, or is not known."
+  "Records that the source file NAME was loaded. KNOWN is true if the loaded content is that of
+  STATE."
   (keep-content name (file-state-digest state) *last-loaded*)
   (keep-content (cons name (second (file-state-facts state))) (and known (file-state-digest state)) *loaded-contents*))
 
 (declaim (ftype function take-snapshot))
 (defun note-before-load (name state)
-  "Takes the snapshot of *BEFORE-LOADS* if it is still to be taken, and the source file NAME, in
+  "Takes the snapshot of *BEFORE-LOADS* if it was not taken yet and the source file NAME, now in
   STATE, was loaded with another text before."
   (let ((last (gethash name *last-loaded*)))
     (when (and *before-loads* (null (first *before-loads*)) last (not (equal last (file-state-digest state))))
       (setf (first *before-loads*) (take-snapshot)))))
 
 (defun content-loaded (name written)
-  "The SHA-256 of what was loaded of the file NAME as it was last written at WRITTEN; NIL when it is
-  not known."
+  "The SHA-256 of the content that was last loaded of the file NAME as written at WRITTEN; NIL if it
+  is not known."
   (values (gethash (cons name written) *loaded-contents*)))
 
 (defun times-of-file (name)
-  "Two values of the file NAME, in nanoseconds of Unix time, which only the system sets: when it, or a
-  fact about it, was last changed, in whole seconds where the system does not tell more; and when it
-  was made, NIL where the system does not tell."
+  "Two values about the file NAME, in nanoseconds of Unix time, which only the system sets. The
+  first is the time when the file, or a fact about it, was last changed, in whole seconds if the
+  system does not report more. The second is the time when the file was made, or NIL if the system
+  does not report it."
   #+linux
   (let ((octets (sb-ext:string-to-octets name :null-terminate t))
         (facts (make-array 32 :element-type '(unsigned-byte 64) :initial-element 0))
         (here (ldb (byte 64 0) -100)) (change #x80) (birth #x800))
-    ;; struct statx begins with the mask of what it has; a time is 64 bits of seconds and 32 of
-    ;; nanoseconds.
+    ;; struct statx begins with the mask of the fields that it has. A time consists of 64 bits of
+    ;; seconds and 32 bits of nanoseconds.
     (flet ((time-at (octet)
              (let ((word (floor octet 8)))
                (+ (* 1000000000 (aref facts word)) (ldb (byte 32 0) (aref facts (1+ word)))))))
@@ -68,12 +72,13 @@
   (values (times-of-file name)))
 
 (defconstant +tick+ 20000000
-  "Nanoseconds, more than the kernel's clock of files goes on at once: of two changes within that the
-  times can be the same.")
+  "A number of nanoseconds greater than the step of the kernel's clock for files. Two changes within
+  that time can have the same time.")
 
 (defun settled-change-time (name)
-  "The CHANGE-TIME of the file NAME if every later change has another; waits for that when the file
-  was just written. NIL when it was written within the second and the system tells whole seconds only."
+  "The CHANGE-TIME of the file NAME if every later change will have another one. Waits for that if
+  the file was just written. NIL if it was written within the last second and the system reports
+  only whole seconds."
   (loop repeat 8
         do (let ((time (change-time name)))
              (multiple-value-bind (second microsecond) (sb-ext:get-time-of-day)
@@ -83,11 +88,11 @@
            (sleep 0.005)))
 
 (defstruct (source-state (:include file-state) (:constructor make-source-state (digest facts second change)))
-  "The FILE-STATE of a source file, and its SETTLED-CHANGE-TIME before it was read."
+  "The FILE-STATE of a source file, with the SETTLED-CHANGE-TIME of the file before it was read."
   (change nil :type (or null integer)))
 
 (defun state-of-source (name)
-  "The SOURCE-STATE of the source file NAME; NIL when it cannot be read or is too long."
+  "The SOURCE-STATE of the source file NAME; NIL if the file cannot be read or is too long."
   (let ((facts (and name (not *in-copy*) (ignore-errors (file-facts name)))))
     (when (and facts (<= (first facts) +source-limit+))
       (let* ((change (ignore-errors (settled-change-time name))) (state (state-of-file name)))
@@ -96,30 +101,30 @@
 
 (defun unchanged-since-p (name state)
   "Returns true if nothing has written the source file NAME since it had the SOURCE-STATE STATE, not
-  even the same text again."
+  even the same text."
   (and (source-state-change state)
        (ignore-errors
         (and (equal (file-facts name) (file-state-facts state)) (eql (change-time name) (source-state-change state))))))
 
 (defun facts-of-fasl (fasl)
-  "Returns facts about the file FASL, a native name, that moving it does not change."
+  "Returns those facts about the file FASL, a native name, that do not change when it is moved."
   (destructuring-bind (size written changed inode) (file-facts fasl)
     (declare (ignore changed))
     (list size written inode)))
 
 (defun note-compiled (fasl name before)
-  "Records that FASL was compiled from the source file NAME, which had the SOURCE-STATE BEFORE before
-  that, unless it was written since."
+  "Records that FASL was compiled from the source file NAME, unless NAME was written since. BEFORE
+  is its SOURCE-STATE before the compilation."
   (when (unchanged-since-p name before)
     (ignore-errors (keep-content (facts-of-fasl (native-true-name fasl)) before *compiled-contents*))))
 
 (defun with-directory (file)
-  "FILE, what LOAD or COMPILE-FILE is given, with the directory of *DEFAULT-PATHNAME-DEFAULTS*."
+  "FILE, an argument of LOAD or COMPILE-FILE, with the directory of *DEFAULT-PATHNAME-DEFAULTS*."
   (if (streamp file) file (ignore-errors (merge-pathnames file))))
 
 (defun call-noting-compilation (source function &aux (source (with-directory source)))
-  "Calls FUNCTION, which compiles the file SOURCE and returns the name of the fasl, and records the
-  source's content with that."
+  "Calls FUNCTION, which compiles the file SOURCE and returns the name of the fasl. Records the
+  source's content with the fasl."
   (multiple-value-bind (name before)
       (with-own-settings () (let ((name (native-true-name source))) (values name (state-of-source name))))
     (let ((values (multiple-value-list (funcall (the function function)))))
@@ -127,9 +132,10 @@
       (values-list values))))
 
 (defun compiled-content (fasl name)
-  "Two values: the SOURCE-STATE of the source file NAME of FASL, a native name, and whether that is what
-  FASL was compiled from: it was compiled here, or NAME was last changed before FASL was made, which
-  the compiler does before it reads; before FASL was changed, where the system does not tell that."
+  "Two values: the SOURCE-STATE of the source file NAME of FASL, a native name, and true if FASL was
+  compiled from that content. That is known if FASL was compiled here, or if NAME was last changed
+  before FASL was made, since the compiler makes the fasl before it reads the source. If the system
+  does not report when FASL was made, the time when FASL was changed is used."
   (let ((here (ignore-errors (gethash (facts-of-fasl fasl) *compiled-contents*)))
         (now (state-of-source name)))
     (cond (here (values here t))
@@ -152,8 +158,8 @@
         (values name (state-of-source name) :source))))
 
 (defun call-noting-load (file function &aux (file (with-directory file)))
-  "Calls FUNCTION, which loads FILE, what LOAD is given, and records the content of its source. When
-  it is left early, the image has a part of it."
+  "Calls FUNCTION, which loads FILE, an argument of LOAD, and records the content of its source. If
+  the load is left early, the image has only a part of the content, which then counts as unknown."
   (multiple-value-bind (name before from) (with-own-settings () (content-to-load file))
     (when before (with-own-settings () (note-before-load name before)))
     (let ((completed nil))

@@ -1,5 +1,5 @@
-;;;; The state of packages at one moment, the difference of two such states, and putting a package
-;;;; back.
+;;;; The state of packages at one moment, the difference between two such states, and the
+;;;; restoration of a package.
 
 (in-package :consort)
 
@@ -32,11 +32,11 @@
 (defparameter *package-parts*
   '((package-record-nicknames equal) (package-record-local-nicknames equal) (package-record-uses eq) (package-record-shadowing eq)
     (package-record-externals eq) (package-record-imports eq))
-  "The parts of a package that are compared, and how.")
+  "The parts of a package that are compared, each with the test for its elements.")
 
 (defun package-differs-p (before after)
-  "Returns true if a part differs, or a symbol is no longer at home anywhere; new symbols alone make
-  no difference."
+  "Returns true if a part differs, or if a symbol of the old record has no home package now. New
+  symbols alone make no difference."
   (or (some (lambda (symbol) (null (symbol-package symbol))) (package-record-own before))
       (parts-differ-p before after)))
 
@@ -47,8 +47,8 @@
           thereis (or (without old new test) (without new old test))))
 
 (defun compare-packages (before after)
-  "(OLD . NEW) for each package that differs in two lists of records; either is NIL for one that was
-  not there, or is not there any more."
+  "A list of (OLD . NEW) for each package that differs between two lists of records. OLD is NIL for
+  a new package, and NEW for one that no longer exists."
   (flet ((record-in (package records) (find package records :key #'package-record-package :test #'eq)))
     (append (loop for new in after
                   for old = (record-in (package-record-package new) before)
@@ -56,15 +56,15 @@
             (loop for old in before
                   unless (record-in (package-record-package old) after) collect (cons old nil)))))
 
-;;; Putting one back. Each step is taken only where the package still is as the reload left it.
+;;; Restoring a package. Each step is taken only if the package still is as the reload left it.
 
 (defun accessible-p (symbol package)
   (multiple-value-bind (found status) (find-symbol (symbol-name symbol) package)
     (and status (eq found symbol))))
 
 (defun make-way (symbol package before)
-  "Uninterns from PACKAGE another symbol of the name of SYMBOL, if it was not there before and means
-  nothing."
+  "Uninterns from PACKAGE another symbol with the name of SYMBOL, if it was not there before and has
+  no meaning."
   (multiple-value-bind (found status) (find-symbol (symbol-name symbol) package)
     (when (and (member status '(:internal :external)) (not (eq found symbol)) (eq (symbol-package found) package)
                (not (member found (package-record-own before) :test #'eq)) (null (record-symbol found)))
@@ -76,7 +76,7 @@
     (macrolet ((each ((variable list words) &body body)
                  `(dolist (,variable ,list)
                     (attempting (,words ,variable (package-name package)) ,@body))))
-      ;; Additions are removed first, so that they are in nobody's way.
+      ;; Additions are removed first, so that they cause no conflicts.
       (each (symbol (added 'package-record-externals) "~S is still exported from ~A")
         (when (accessible-p symbol package) (unexport symbol package)))
       (each (symbol (added 'package-record-imports) "~S is still imported into ~A")
@@ -104,8 +104,8 @@
         (export symbol package)))))
 
 (defun restore-package (before after)
-  "Has a package export, import, shadow and use what it did, and be called what it was, if it still
-  is what the reload made of it."
+  "Restores the exports, imports, shadowing symbols, used packages and names of a package, as far as
+  it still is as the reload left it."
   (cond ((null before)
          (cannot-undo "the package ~A, which was new, stays, with its symbols" (package-record-name after)))
         ((or (null after) (null (package-name (package-record-package before))))

@@ -5,7 +5,7 @@
 (defconstant +names-limit+ 500 "The maximum number of names in each list of a report.")
 
 (defun definition-name-text (name)
-  "NAME with its package, whatever package is current; those of COMMON-LISP without."
+  "NAME with its package, whatever the current package is. Names of COMMON-LISP have none."
   (with-standard-io-syntax
     (let ((*package* (find-package "CONSORT")) (*print-readably* nil) (*print-length* 20) (*print-level* 6))
       (handler-case (prin1-to-string name)
@@ -17,7 +17,8 @@
     (format nil "~A ~A" (change-kind change) (if (stringp name) name (definition-name-text name)))))
 
 (defun bounded (texts)
-  "TEXTS in order, without duplicates; of very many, the first and how many more there are."
+  "TEXTS sorted, without duplicates. If there are too many, the first and a text with the number of
+  the others."
   (let* ((sorted (sort (remove-duplicates texts :test #'string=) #'string<)) (more (nthcdr +names-limit+ sorted)))
     (coerce (if more (append (subseq sorted 0 +names-limit+) (list (format nil "... and ~D more" (length more)))) sorted) 'vector)))
 
@@ -51,12 +52,12 @@
   (source-pathname (first (ignore-errors (sb-introspect:find-definition-sources-by-name name kind)))))
 
 (defun structure-function-p (record symbol)
-  "Returns true if the function SYMBOL is a part of a structure, which comes and goes with it."
+  "Returns true if the function SYMBOL is part of a structure, and so is made and removed with it."
   (info-of record symbol :function :source-transform))
 
 (defun gone-definitions (before after files)
-  "Returns the definitions, as strings, that came from FILES before they were loaded again, and not
-  now."
+  "Returns, as strings, the definitions that came from FILES before these were loaded again, and
+  that the files no longer contain."
   (let ((table (same-file-table files)) (cache (make-hash-table :test #'equal)) (gone '()))
     (flet ((add-if-gone (word name old new pathname)
              (when (and old (eq old new) (from-files-p (funcall pathname) table cache))
@@ -91,13 +92,13 @@
        (snapshot-generics before)))
     gone))
 
-;;; Callers in which old code lives on
+;;; Callers that still contain old code
 
 (defstruct (old-code (:constructor make-old-code ()))
-  "Changed definitions that may live on in code, each a table: the names of functions that were
-  inlined where they were called, of macros, and of constants; and the old values of variables and
-  constants, with their names. Only values that no literal makes: which of two equal literals is in
-  code is not known."
+  "Changed definitions that code may still contain. Three tables have the names of functions that
+  were inlined, of macros, and of constants. VALUES maps the old values of variables and constants
+  to their names. It has only values that no literal makes, because code does not show which of two
+  equal literals it contains."
   (inlined (make-hash-table :test #'equal) :read-only t)
   (macros (make-hash-table :test #'eq) :read-only t)
   (constants (make-hash-table :test #'eq) :read-only t)
@@ -126,7 +127,7 @@
           (setf (gethash (first info) (old-code-inlined old)) t))))))
 
 (defun stale-uses (function old)
-  "Returns the OLD code in FUNCTION: strings."
+  "Returns texts about the OLD code that FUNCTION contains."
   (let ((code (code-of function)) (calls '()) (stale '()))
     (flet ((note (words name)
              (pushnew (format nil "~A ~A" words (definition-name-text name)) stale :test #'string=)))
@@ -150,8 +151,8 @@
     stale))
 
 (defun stale-callers (changes symbol-differences after &optional (of (constantly t)))
-  "The functions and methods that were not compiled again though a definition that they inlined,
-  expanded or took the value of changed, as strings. Only definitions with names that satisfy OF
+  "Texts about the functions and methods that were not compiled again although a definition that
+  they inlined, expanded or took the value of has changed. Only definitions whose names satisfy OF
   count."
   (let ((old (find-old-code (remove-if-not of changes :key #'change-name)
                             (remove-if-not of symbol-differences :key #'symbol-difference-symbol)))
@@ -179,8 +180,8 @@
     stale))
 
 (defun slot-shape (slot)
-  "Returns the part of SLOT, one of a class record, that determines the layout of instances. A
-  structure's layout is another one only when it is laid out anew."
+  "Returns the part of SLOT, a slot of a class record, that determines the layout of instances. The
+  description of a structure changes only when the structure gets a new layout."
   (cond ((typep slot 'sb-mop:slot-definition)
          (list (sb-mop:slot-definition-name slot) (sb-mop:slot-definition-allocation slot)))
         ((typep slot '(or null structure-object))
@@ -192,14 +193,14 @@
         (mapcar #'slot-shape (class-record-slots record))))
 
 (defun same-shape-p (before after)
-  "Returns true if the definition of the class itself lays out the same instances; a class that is
-  defined again may get a new layout all the same."
+  "Returns true if the definitions of the class itself give instances the same layout. A class that
+  is defined again may still get a new layout object."
   (handler-case (equal (class-shape before) (class-shape after))
     (error () nil)))
 
 (defun changed-layouts (changes)
-  "Classes and structures whose instances are laid out in another way than before, as strings: those
-  whose own text says so, and their subclasses."
+  "Texts about the classes and structures whose instances have another layout than before: those
+  whose own definitions differ, and their subclasses."
   (let* ((moved (loop for change in changes
                       for before = (change-before change)
                       for after = (change-after change)

@@ -1,29 +1,30 @@
-;;;; The image's definitions at one moment, so that a reload can be reported and taken back: for
-;;;; every symbol of every package that is the user's, what it stands for; and the methods of every
-;;;; generic function. Some tens of milliseconds for a large program.
+;;;; The image's definitions at one moment, by which a reload can be reported and undone: the
+;;;; definitions of every symbol of every user's package, and the methods of every generic function.
+;;;; Taking a snapshot needs some tens of milliseconds for a large program.
 
 (in-package :consort)
 
 (defun system-package-p (package)
-  "Returns true if PACKAGE came with SBCL, or is ours: its definitions are not looked at, but for
-  methods on its generic functions."
+  "Returns true if PACKAGE came with SBCL or belongs to Consort. Its definitions are not compared,
+  except for methods on its generic functions."
   (let ((name (package-name package)))
     (or (null name)
         (member name '("COMMON-LISP" "KEYWORD" "CONSORT") :test #'string=)
         (some (lambda (prefix) (eql 0 (search prefix name))) '("SB-" "ASDF" "UIOP")))))
 
 (defstruct (symbol-record (:constructor make-symbol-record (infos functions value class)))
-  "The definitions of one symbol. INFOS: as INFO-KINDS gives them; FUNCTIONS: (NAME . FUNCTION) for
-  the symbol and its (SETF SYMBOL), macros not among them; VALUE: a list of the global value, or
-  NIL; CLASS: a class record."
+  "The definitions of one symbol. INFOS is from INFO-KINDS. FUNCTIONS is a list of (NAME . FUNCTION)
+  for the symbol and (SETF SYMBOL), without macros. VALUE is a list of the global value, or NIL.
+  CLASS is a class record."
   (infos '() :type list)
   (functions '() :type list)
   (value '() :type list)
   (class nil))
 
 (defstruct (class-record (:constructor make-class-record (class layout slots supers initargs source documentation &optional report)))
-  "The definition of a class. SLOTS are its direct slot definitions; of a condition, SBCL's records
-  of them; of a structure, a list of its one description. REPORT is a condition's."
+  "The definition of a class. SLOTS are its direct slot definitions. For a condition they are SBCL's
+  records of these, and for a structure a list of its only description. REPORT is that of a
+  condition."
   class layout slots supers initargs source documentation report)
 
 (defstruct (generic-record (:constructor make-generic-record (methods lambda-list source initial documentation)))
@@ -61,13 +62,13 @@
                        (slot-or-nil function definition-source-slot) (slot-or-nil function initial-methods-slot) (documentation function t)))
 
 (defun global-function (name)
-  "The function that NAME names, NIL for macros and what is no function."
+  "The function that NAME names; NIL for a macro and for a name of no function."
   (and (fboundp name)
        (not (and (symbolp name) (or (macro-function name) (special-operator-p name))))
        (fdefinition name)))
 
 (defun record-symbol (symbol)
-  "Returns the definitions of SYMBOL; NIL when it is nothing but a name."
+  "Returns the definitions of SYMBOL; NIL if it has none."
   (let ((infos (info-kinds symbol))
         (function (global-function symbol))
         (setf (global-function `(setf ,symbol)))
@@ -95,7 +96,7 @@
         (setf *system-generics* found))))
 
 (defun take-snapshot ()
-  "The definitions as they are now."
+  "The current definitions."
   (let* ((snapshot (make-snapshot)) (symbols (snapshot-symbols snapshot)) (generics (snapshot-generics snapshot)))
     (dolist (package (list-all-packages))
       (unless (system-package-p package)
@@ -114,24 +115,27 @@
       (setf (gethash function generics) (record-generic function)))))
 
 (defun info-of (record name category kind)
-  "The value RECORD has for a kind of thing that NAME is; NIL when none."
+  "The value that RECORD has for NAME as a KIND of CATEGORY; NIL if it has none."
   (and record (fifth (find-if (lambda (info) (and (eq (third info) category) (eq (fourth info) kind) (equal (first info) name)))
                               (symbol-record-infos record)))))
 
 (defun function-in (record name)
   (and record (cdr (assoc name (symbol-record-functions record) :test #'equal))))
 
-;;; While definitions are replaced, no method may be missing at any moment: other threads call.
+;;; While definitions are replaced, no method may be missing at any moment, because other threads
+;;; call.
 
-(defvar *methods-in-place* nil "True if methods that this thread defines take the places of others
-  in one store.")
-(defvar *old-accessors* '() "The classes that were defined again meanwhile, each with the slots it had: (CLASS . SLOTS).")
+(defvar *methods-in-place* nil "True if each method that this thread defines replaces the old one in
+  a single store.")
+(defvar *old-accessors* '() "The classes that were defined again meanwhile, each with its former
+  slots: (CLASS . SLOTS).")
 
-(defvar *old-methods* '() "The generic functions that were defined again meanwhile, each with the methods that stood in its DEFGENERIC: (FUNCTION . METHODS).")
+(defvar *old-methods* '() "The generic functions that were defined again meanwhile, each with the
+  methods that were in its DEFGENERIC: (FUNCTION . METHODS).")
 
 (defun drop-old-methods ()
-  "Removes the methods that no longer stand in the DEFGENERIC they came from, and that nothing has
-  taken the place of."
+  "Removes the methods that are no longer in the DEFGENERIC from which they came, and that nothing
+  has replaced."
   (loop for (function . methods) in *old-methods*
         do (dolist (method methods)
              (when (member method (sb-mop:generic-function-methods function) :test #'eq)
@@ -159,8 +163,8 @@
                (drop-accessor name class (list (find-class t) class))))))
 
 (defun call-replacing-in-place (function)
-  "Calls FUNCTION, which may define methods, generic functions and classes again. When it does not
-  return, what it left is to be taken back by another call."
+  "Calls FUNCTION, which may define methods, generic functions and classes again. If FUNCTION does
+  not return, another call must undo its effects."
   (let ((*methods-in-place* t) (*old-accessors* '()) (*old-methods* '()))
     (multiple-value-prog1 (funcall function)
       (drop-old-accessors)

@@ -1,9 +1,10 @@
-;;;; The files that a package comes from, in the order in which their systems load them.
+;;;; The files that define a package, in the order in which their systems load them.
 
 (in-package :consort)
 
 (defun package-files (packages snapshot)
-  "The native names of the files that define PACKAGES, and those that define what their symbols stand for."
+  "The native names of the files that define PACKAGES, and of those that contain the definitions of
+  their symbols."
   (let ((files (make-hash-table :test #'equal)) (seen (make-hash-table :test #'equal)))
     (flet ((note (pathname)
              (when pathname
@@ -40,23 +41,23 @@
     (reverse found)))
 
 (defun system-file-pairs (system other-systems)
-  "(NAME . COMPONENT), with native names, for the Lisp files of SYSTEM, with OTHER-SYSTEMS also of those it depends on,
-  in the order of a load."
+  "A list of (NAME . COMPONENT), with native names, for the Lisp files of SYSTEM, in the order of a
+  load. If OTHER-SYSTEMS, the files of the systems on which it depends are included."
   (loop for component in (ignore-errors (asdf:required-components system :other-systems other-systems :component-type 'asdf:cl-source-file))
         for true = (ignore-errors (probe-file (asdf:component-pathname component)))
         when true collect (cons (sb-ext:native-namestring true) component)))
 
 (defun dependency-name (dependency)
-  "The name of the system in a dependency as DEFSYSTEM has it: \"name\", (:version \"name\" ...),
-  (:feature ... dependency); NIL for others."
+  "The name of the system in a dependency as in DEFSYSTEM: \"name\", (:version \"name\" ...) or
+  (:feature ... dependency). NIL for others."
   (cond ((typep dependency '(or string symbol)) (and dependency (string-downcase dependency)))
         ((eq (first dependency) :version) (dependency-name (second dependency)))
         ((eq (first dependency) :feature) (dependency-name (third dependency)))))
 
 (defun known-system-files (system)
-  "The names of the files of SYSTEM, a name, and of all that it depends on, and of those that define
-  them, as far as ASDF knows them now: none is looked for, and no .asd is read, which would run
-  what is in it."
+  "The names of the files of SYSTEM, a name, and of all systems on which it depends, and of the
+  files that define these, as far as ASDF knows them now. No system is searched, and no .asd is
+  read, because that would run its code."
   (let ((seen '()) (files '()))
     (labels ((note (pathname)
                (let ((true (and pathname (ignore-errors (probe-file pathname)))))
@@ -78,16 +79,16 @@
 
 (defun definition-changed-p (system)
   "Returns true if the file that defines SYSTEM may be newer than its definition, or has another
-  content than what was read."
+  content than the one that was read."
   (let ((read (ignore-errors (asdf/action:component-operation-time (asdf:make-operation 'asdf:define-op) system)))
         (written (ignore-errors (file-write-date (asdf:system-source-file system)))))
     (or (and (realp read) written (> written read))
         (changed-content-p (asdf:system-source-file system)))))
 
 (defun nothing-to-load-p (system asd-files)
-  "Returns true if loading the system called SYSTEM and its test systems loads nothing, as far as
-  ASDF knows them now: they are loaded, and no file of theirs, nor of the systems that they depend
-  on, may be newer. None is looked for, and no .asd is read."
+  "Returns true if a load of the system called SYSTEM and its test systems would load nothing, as
+  far as ASDF knows them now: they are loaded, and no file of theirs, nor of the systems on which
+  they depend, may be newer. No system is searched, and no .asd is read."
   (let* ((loaded (asdf:already-loaded-systems))
          (tests (or (declared-test-systems (asdf:registered-system system))
                     (remove-if-not (lambda (name)
@@ -114,8 +115,8 @@
             always (and (loaded-p name) (settled-p name))))))
 
 (defun in-load-order (files)
-  "FILES, names, as (NAME . COMPONENT): in the order in which the systems they belong to load them,
-  then those that belong to none, as (NAME . NIL)."
+  "A list of (NAME . COMPONENT) for FILES, names, in the order in which the systems to which they
+  belong load them. Files that belong to none follow, as (NAME . NIL)."
   (let ((wanted (make-hash-table :test #'equal)) (ordered '()))
     (dolist (file files) (setf (gethash file wanted) t))
     (dolist (name (asdf:already-loaded-systems))
@@ -129,7 +130,7 @@
             (mapcar #'list (sort (loop for file being the hash-keys of wanted collect file) #'string<)))))
 
 (defun reload-file (name component directory number)
-  "Compiles and loads one file, NAME, as its system does if it has one."
+  "Compiles and loads the file NAME, as its system does if it has one."
   (if component
       (progn
         (handler-case (asdf:perform (asdf:make-operation 'asdf:compile-op) component)
@@ -146,8 +147,8 @@
         (call-loading (lambda () (load fasl))))))
 
 (defun reload-files (id pairs)
-  "Compiles and loads the files of PAIRS, as IN-LOAD-ORDER gives them, one after another, and sends
-  progress events for request ID."
+  "Compiles and loads the files of PAIRS, which are from IN-LOAD-ORDER, one after another, and sends
+  progress events for the request ID."
   (call-with-scratch-directory
    (lambda (directory)
      (loop with total = (length pairs)

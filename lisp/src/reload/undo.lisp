@@ -1,25 +1,26 @@
-;;;; Taking a reload back.
+;;;; Undoing a reload.
 
 (in-package :consort)
 
 (defstruct (reload (:constructor make-reload (what symbol-differences generic-differences package-differences times)))
-  "The changes of one reload, so that it can be taken back. TIMES: ASDF's records of the times of
-  its operations before, as of OPERATION-TIMES."
+  "The changes of one reload, by which it can be undone. TIMES are ASDF's records of the times of
+  its operations before the reload, as from OPERATION-TIMES."
   (what "" :type string) symbol-differences generic-differences package-differences times)
 
-(define-global *reloads* '() "The reloads that can be taken back, the last first.")
-(defconstant +reloads-kept+ 50 "The maximum number of reloads that can be taken back.")
+(define-global *reloads* '() "The reloads that can be undone, newest first.")
+(defconstant +reloads-kept+ 50 "The maximum number of reloads that can be undone.")
 
 ;;; The compiler's database
 
 (defparameter *class-infos* '((:type :kind) (:type :source-location) (:type :documentation))
-  "The entries that belong to a class where there is one.")
+  "The entries that belong to a class if the symbol names one.")
 
 (defun restorable-info-p (info class-p)
   (not (and class-p (find-if (lambda (pair) (and (eq (first pair) (third info)) (eq (second pair) (fourth info)))) *class-infos*))))
 
 (defun restore-infos (before after class-p)
-  "Restores the compiler's entries on a symbol from those of the record AFTER to those of BEFORE."
+  "Restores the compiler's entries about a symbol from those of the record AFTER to those of
+  BEFORE."
   (let ((old (and before (symbol-record-infos before))) (new (and after (symbol-record-infos after))))
     (flet ((counterpart (info list)
              (find-if (lambda (other) (and (eql (second other) (second info)) (equal (first other) (first info)))) list)))
@@ -34,8 +35,8 @@
 ;;; Functions, macros, variables
 
 (defun restore-function (name before after)
-  "Has NAME name the function BEFORE again (NIL: none), if it still names AFTER. A single store, so
-  that no caller finds the name unbound in between."
+  "Makes NAME name the function BEFORE again, or none if that is NIL, if it still names AFTER. This
+  is a single store, so that no caller finds the name unbound."
   (let ((now (global-function name)))
     (cond ((eq before after) t)
           ((not (eq now after))
@@ -45,7 +46,7 @@
           (t (fmakunbound name) t))))
 
 (defun restore-macro (symbol before after)
-  "Has SYMBOL be the macro BEFORE again (NIL: none), if it still is AFTER."
+  "Makes SYMBOL the macro BEFORE again, or none if that is NIL, if it still is the macro AFTER."
   (cond ((eq before after) t)
         ((not (eq (macro-function symbol) after))
          (cannot-undo "~S is left as it is: it was defined again since" symbol)
@@ -54,8 +55,8 @@
         (t (fmakunbound symbol) t)))
 
 (defun restore-symbol (difference kept)
-  "Puts back what a symbol stood for, but for its class. KEPT: names of functions that belong to
-  structures that stay as they are."
+  "Restores the definitions of a symbol except for its class. KEPT has the names of functions that
+  belong to structures that stay unchanged."
   (let* ((symbol (symbol-difference-symbol difference)) (before (symbol-difference-before difference)) (after (symbol-difference-after difference))
          (class-p (or (and before (symbol-record-class before)) (and after (symbol-record-class after))))
          (old-macro (info-of before symbol :function :macro-function)))
@@ -74,7 +75,7 @@
                (restore-variable symbol before after)))))))
 
 (defun constant-p (before after symbol)
-  "Returns true if SYMBOL was a constant by both records."
+  "Returns true if SYMBOL is a constant in both records."
   (and (info-of before symbol :source-location :constant) (info-of after symbol :source-location :constant) t))
 
 (defun restore-constant (symbol before after)
@@ -88,10 +89,10 @@
           (old (setf (sb-ext:symbol-global-value symbol) (first old)))
           (t (makunbound symbol)))))
 
-;;; Structures: how large they are and where their slots lie is compiled into what uses them.
+;;; Structures. Code that uses them contains their sizes and the positions of their slots.
 
 (defun structure-changed-p (difference)
-  "Returns true for a structure, or a definition that belongs to one, whose layout changed."
+  "Returns true for a structure whose layout changed."
   (let ((before (symbol-difference-before difference)) (after (symbol-difference-after difference)))
     (and before after (symbol-record-class before) (symbol-record-class after)
          (typep (class-record-class (symbol-record-class after)) 'structure-class)
@@ -100,7 +101,7 @@
 ;;; Classes
 
 (defun slot-initargs (slot)
-  "Returns a direct SLOT definition as DEFCLASS would have it."
+  "Returns a direct SLOT definition in the form that ENSURE-CLASS takes."
   (append (list :name (sb-mop:slot-definition-name slot)
                 :initargs (sb-mop:slot-definition-initargs slot)
                 :readers (sb-mop:slot-definition-readers slot)
@@ -114,7 +115,7 @@
 (defvar *own-methods* '() "The accessor methods that restored conditions made.")
 
 (defun note-accessors (class slots)
-  "Notes the accessors that a condition's definition made."
+  "Notes the accessors that the definition of a condition made."
   (dolist (slot slots)
     (dolist (name (append (condition-slot-readers slot) (condition-slot-writers slot)))
       (let ((function (global-function name)))
@@ -124,8 +125,9 @@
               (push method *own-methods*))))))))
 
 (defun restore-structure (symbol before)
-  "Puts back SBCL's description of a structure whose layout is as it was, which has the initial
-  forms of its slots for structures that include it; its source; and its documentation."
+  "Restores SBCL's description of a structure whose layout is unchanged. It has the initial forms of
+  the slots, which structures that include the structure need. Also restores its source and its
+  documentation."
   (setf (layout-description (class-record-layout before)) (first (class-record-slots before)))
   (let ((classoid (find-classoid symbol nil)))
     (when (and classoid (slot-exists-p classoid classoid-source))
@@ -166,14 +168,14 @@
 ;;; Generic functions
 
 (defun restore-generic (difference)
-  "Gives a generic function its methods and its description back. Methods that came since, by other
-  means, stay."
+  "Restores the methods and the description of a generic function. Methods that were added since by
+  other means stay."
   (let* ((function (generic-difference-function difference))
          (before (generic-difference-before difference)) (after (generic-difference-after difference)))
     (when before
       (attempting ("the generic function ~S could not be put back" (sb-mop:generic-function-name function))
         (unless (equal (generic-record-lambda-list before) (sb-mop:generic-function-lambda-list function))
-          ;; Methods that do not fit it cannot be there at the same time.
+          ;; Methods that do not fit the lambda list cannot exist at the same time.
           (unless (congruent-p (generic-record-lambda-list before) (sb-mop:generic-function-lambda-list function))
             (dolist (method (sb-mop:generic-function-methods function))
               (when (member method (generic-record-methods after) :test #'eq)
@@ -199,10 +201,11 @@
         (unless (equal (documentation function t) (generic-record-documentation before))
           (setf (documentation function t) (generic-record-documentation before)))))))
 
-;;; All of it
+;;; All differences
 
 (defun take-back (symbol-differences generic-differences package-differences times)
-  "Undoes the differences of two snapshots. Returns notes on what could not be undone, as strings."
+  "Undoes the differences of two snapshots. Returns notes on those that could not be undone, as
+  strings."
   (let ((*undo-notes* '()) (*own-methods* '()))
     (without-interrupts
       (handler-bind ((warning #'muffle-warning))
@@ -212,7 +215,7 @@
                                      (mapc #'restore-generic generic-differences)))
           (let ((kept (loop for each in symbol-differences when (structure-changed-p each) append (structure-names (symbol-difference-symbol each)))))
             (dolist (each symbol-differences) (restore-symbol each kept)))
-          ;; Last: what symbols mean decides whether they can go.
+          ;; This is last, because symbols can only be removed if they have no meaning.
           (loop for (before . after) in package-differences do (restore-package before after))))
       (restore-times times))
     (reverse *undo-notes*)))
@@ -221,8 +224,7 @@
   (let ((reloads (cons reload *reloads*)))
     (setf *reloads* (if (> (length reloads) +reloads-kept+) (subseq reloads 0 +reloads-kept+) reloads))))
 
-;;; ASDF's records: after a reload is taken back, the next load is to notice that the sources are
-;;; newer.
+;;; ASDF's records. After a reload is undone, the next load must find that the sources are newer.
 
 (defun operation-times ()
   "Returns ASDF's records of every component, (COMPONENT TABLE . ALIST) for each."
@@ -240,8 +242,8 @@
     result))
 
 (defun times-without (files times)
-  "TIMES, but as if FILES, names, had never been loaded: times are whole seconds, and a file may be
-  newer by less."
+  "TIMES as if FILES, names, had never been loaded. Times are whole seconds, and a file may be newer
+  by less than that."
   (let ((table (same-file-table files)))
     (loop for (component times . alist) in times
           for true = (and (typep component 'asdf:cl-source-file) (ignore-errors (probe-file (asdf:component-pathname component))))
