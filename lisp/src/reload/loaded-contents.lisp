@@ -145,9 +145,9 @@
 
 (declaim (ftype function fasl-p file-to-load source-of-fasl))
 (defun content-to-load (file)
-  "Three values about FILE, what LOAD is given: the native true name of its source, that file's
-  SOURCE-STATE, and for a fasl whether that is what it was compiled from, else :SOURCE. NIL where there
-  is no such file."
+  "Three values about FILE, an argument of LOAD: the native true name of its source; that file's
+  SOURCE-STATE; and, for a fasl, true if it was compiled from that content, otherwise :SOURCE. NIL
+  if there is no such file."
   (let* ((path (and (not *in-copy*)
                     (if (typep file 'file-stream) (ignore-errors (probe-file (pathname file))) (file-to-load file))))
          (fasl (and path (not (irregular-p path)) (ignore-errors (fasl-p path))))

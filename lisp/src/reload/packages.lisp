@@ -5,8 +5,8 @@
 
 (defstruct (package-record (:constructor make-package-record
                                (package name nicknames local-nicknames uses shadowing externals imports own)))
-  "The definition of a package; OWN are the symbols that are at home in it, IMPORTS those that are
-  present and are not."
+  "The definition of a package. OWN has the symbols whose home is the package, and IMPORTS the other
+  symbols that are present in it."
   package name nicknames local-nicknames uses shadowing externals imports own)
 
 (defun record-package (package)

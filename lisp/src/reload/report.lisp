@@ -144,7 +144,7 @@
                                   (when name (note "has the old value of" name))))
                               code))
         (when calls
-          (let ((called (sb-introspect:find-function-callees function))) ; when it runs
+          (let ((called (sb-introspect:find-function-callees function))) ; at run time
             (dolist (name calls)
               (unless (member (global-function name) called :test #'eq)
                 (note "inlined" name)))))))
