@@ -1,9 +1,9 @@
-;;;; The standard variables that user code sets, and who has which values of them: our own threads
-;;;; those of the build, the image those that its init files left, each session a copy of these from
-;;;; where it began, each check another copy.
+;;;; The standard variables that user code sets, and their values. Consort's own threads have those
+;;;; of the build. The image has those that its init files set. Each session has a copy of these
+;;;; from the time when it began, and each check has another copy.
 ;;;;
-;;;; User code also runs in threads that it made itself. These see the global values, on which
-;;;; nothing of ours stands.
+;;;; User code also runs in threads that it has made itself. These see the global values, on which
+;;;; Consort does not rely.
 
 (in-package :consort)
 
@@ -24,34 +24,34 @@
          for symbol = (find-symbol name "SB-EXT")
          when (and symbol (boundp symbol)) collect symbol)
    *repl-variables*)
-  "The variables that each session has its own values of. The first five are treated one by one in
-  COPY-SETTINGS.")
+  "The variables of which each session has its own values. COPY-SETTINGS treats the first five one
+  by one.")
 
-;;; CL-USER. SBCL and all of ours hold the very package, so it is neither deleted nor renamed
-;;; (REFUSE-PACKAGE-LOSS); should it be all the same, there is another.
+;;; CL-USER. SBCL and Consort hold the package object itself, so it must not be deleted or renamed
+;;; (REFUSE-PACKAGE-LOSS). If that happens nevertheless, another one is made.
 
 (defparameter *user-package-uses* (mapcar #'package-name (package-use-list "COMMON-LISP-USER"))
   "The names of the packages that SBCL's CL-USER uses.")
 
 (defun make-user-package ()
-  "A package that is called CL-USER and is as a new one."
+  "A package that is called CL-USER and is like a new one."
   (let ((package (make-package "COMMON-LISP-USER" :nicknames '("CL-USER")
                                                   :use (remove-if-not #'find-package *user-package-uses*))))
     (shadow "DOUBLE" package)
     package))
 
 (defun user-package ()
-  "The package that is called CL-USER; one is made when there is none."
+  "The package that is called CL-USER. It is made if there is none."
   (or (find-package "COMMON-LISP-USER") (make-user-package)))
 
 (defun live-package (package)
-  "PACKAGE, or CL-USER when it was deleted."
+  "PACKAGE, or CL-USER if PACKAGE was deleted."
   (if (and (packagep package) (package-name package)) package (user-package)))
 
 ;;; Values
 
-(define-global *own-readtable* (copy-readtable nil) "The readtable of our own threads.")
-(define-global *own-dispatch* (copy-pprint-dispatch nil) "The pprint dispatch table of our own
+(define-global *own-readtable* (copy-readtable nil) "The readtable of Consort's own threads.")
+(define-global *own-dispatch* (copy-pprint-dispatch nil) "The pprint dispatch table of Consort's own
   threads.")
 
 (define-global *own-values*
@@ -64,23 +64,24 @@
                     ((* ** *** + ++ +++ / // /// -) nil)
                     ;; The names of files come from the host in UTF-8.
                     (t (if (string= symbol "*DEFAULT-C-STRING-EXTERNAL-FORMAT*") :utf-8 (symbol-value symbol)))))
-  "The values of our own threads, in the order of *SETTINGS*.")
+  "The values of Consort's own threads, in the order of *SETTINGS*.")
 
 (defmacro with-own-settings (() &body body)
-  "Runs BODY with the values that our own threads have."
+  "Runs BODY with the values that Consort's own threads have."
   `(let ((*users-code* nil)) (progv *settings* *own-values* ,@body)))
 
 (defstruct (settings (:constructor make-settings (values &optional (seen 0))))
-  "VALUES, in the order of *SETTINGS*. SEEN is the number of the image's published features that
+  "VALUES are in the order of *SETTINGS*. SEEN is the number of the image's published features that
   were already added to them."
   (values '() :type list)
   (seen 0 :type fixnum))
 
 (define-global *image-settings* (make-settings *own-values*)
   "The values of the image: those at its start and those that its init files set. Loaded code
-  changes its readtable in place.")
+  changes the readtable of the image in place.")
 
-(define-global *published-features* '() "Features that were added by what was loaded, the newest first.")
+(define-global *published-features* '() "Features that loaded files or systems have added, newest
+  first.")
 (define-global *features-lock* (sb-thread:make-mutex :name "consort features") "Held while a feature is published.")
 
 (defun setting (settings symbol)
@@ -88,19 +89,20 @@
   (nth (position symbol *settings*) (settings-values settings)))
 
 (defun (setf setting) (value settings symbol)
-  "Sets the value of SYMBOL. The list is replaced, since threads may be bound to it."
+  "Sets the value of SYMBOL in SETTINGS. The list is replaced, because threads may have bound its
+  values."
   (let ((values (copy-list (settings-values settings))))
     (setf (nth (position symbol *settings*) values) value
           (settings-values settings) values)
     value))
 
 (defun global-value (symbol)
-  "The value of SYMBOL that no thread has bound."
+  "The global value of SYMBOL, regardless of any thread's binding."
   (sb-ext:symbol-global-value symbol))
 
 (defun take-image-settings ()
-  "Has the image's settings be the global values, with a readtable and a dispatch table of their
-  own. Our own threads keep the values of the build, except *DEFAULT-PATHNAME-DEFAULTS*."
+  "Makes the global values the image's settings, with a readtable and a dispatch table of their own.
+  Consort's own threads keep the values of the build, except for *DEFAULT-PATHNAME-DEFAULTS*."
   (setf *image-settings*
         (make-settings (loop for symbol in *settings*
                              collect (case symbol
@@ -112,9 +114,10 @@
         (nth (position '*default-pathname-defaults* *settings*) *own-values*) *default-pathname-defaults*))
 
 (defun copy-of-settings (&key (tables t))
-  "Settings that begin as the image's. TABLES: with a readtable and a dispatch table of their own,
-  so that what is done to these stays there."
-  ;; Counted first: a feature that is published meanwhile is added again, and none is left out.
+  "Settings that begin as the image's. If TABLES, they have a readtable and a dispatch table of
+  their own, so that changes of these stay local."
+  ;; The features are counted first. One that is published meanwhile is then added twice, and none
+  ;; is left out.
   (let ((seen (length *published-features*)) (image (settings-values *image-settings*)))
     (destructuring-bind (package readtable dispatch random-state features &rest others) image
       (declare (ignore package))
@@ -127,7 +130,7 @@
                      seen))))
 
 (defun current-value (symbol)
-  "The value of SYMBOL, which user code may have made unbound: then the image's."
+  "The value of SYMBOL; that of the image's settings if user code has made SYMBOL unbound."
   (if (boundp symbol) (symbol-value symbol) (setting *image-settings* symbol)))
 
 (defun refresh-settings (settings)
@@ -146,40 +149,40 @@
       (setf (setting settings '*package*) (user-package)))))
 
 (defun call-with-settings (settings function)
-  "Calls FUNCTION with SETTINGS in force; what it sets is kept in them."
+  "Calls FUNCTION with SETTINGS in force. Assignments of FUNCTION are kept in them."
   (refresh-settings settings)
   (progv *settings* (settings-values settings)
     (unwind-protect (funcall function)
       (setf (settings-values settings) (mapcar #'current-value *settings*)))))
 
 (defun package-of-settings (settings)
-  "The name of the package that SETTINGS are of."
+  "The name of the current package in SETTINGS."
   (package-name (live-package (setting settings '*package*))))
 
 (defun call-with-copied-settings (function)
-  "Calls FUNCTION, in a copy of the image, with the settings that a check begins with."
+  "Calls FUNCTION, in a copy of the image, with the settings with which a check begins."
   (progv *settings* (settings-values (copy-of-settings)) (funcall function)))
 
 (defun keep-in-image (settings)
-  "Has the image as a whole begin with SETTINGS: an init file set them."
+  "Makes SETTINGS, which an init file has set, those of the image as a whole."
   (setf (setting settings '*package*) (user-package))
   (dolist (symbol *repl-variables*) (setf (setting settings symbol) nil))
   (loop for symbol in *settings*
         for value in (settings-values settings)
         unless (member symbol *repl-variables*)
           do (setf (sb-ext:symbol-global-value symbol)
-                   (case symbol ; what threads of the user's do to these is theirs
+                   (case symbol ; changes by threads of the user's stay with these
                      (*readtable* (copy-readtable value))
                      (*print-pprint-dispatch* (copy-pprint-dispatch value))
                      (t value))))
   (setf *image-settings* settings))
 
-;;; Features. Those that code sets stay in its session; but those that a loaded file adds tell what
-;;; is there now, in every session and check.
+;;; Features. Those that code sets stay in its session. Those that a loaded file adds show what is
+;;; loaded now, and so apply to every session and check.
 
 (defun publish-features (before)
-  "Publishes the features that are there now and were not in BEFORE, a list, to the image, all
-  sessions, and threads of the user's."
+  "Publishes the features that exist now and were not in BEFORE, a list, to the image, to all
+  sessions, and to threads of the user's."
   (unless (eq *features* before)
     (let ((new (set-difference *features* before)))
       (when new
@@ -188,7 +191,7 @@
             (unless (member feature (setting *image-settings* '*features*))
               (setf (setting *image-settings* '*features*) (adjoin feature (setting *image-settings* '*features*))
                     (sb-ext:symbol-global-value '*features*) (adjoin feature (global-value '*features*)))
-              (push feature *published-features*)))))))) ; last, as COPY-OF-SETTINGS expects
+              (push feature *published-features*)))))))) ; this is last, as COPY-OF-SETTINGS expects
 
 (defun publish-what-is-loaded ()
   "From now on, the features that a loaded file or system adds are published."

@@ -2,21 +2,21 @@
 
 (in-package :consort)
 
-(defconstant +walked-frames+ 300 "The maximum number of frames of a stack that are looked at: one
-  that overflowed is deep.")
+(defconstant +walked-frames+ 300 "The maximum number of frames of a stack that are read, because a
+  stack that overflowed is deep.")
 (defconstant +frame-arguments+ 10 "The maximum number of arguments of a frame that are sent.")
-(defconstant +frame-argument-limit+ 200 "Characters kept of one argument.")
+(defconstant +frame-argument-limit+ 200 "The maximum number of characters of one argument.")
 
 (defstruct (stack-frame (:constructor make-stack-frame (call &optional file line)))
-  "A frame that people are shown. CALL: (NAME ARG ...). FILE: the native name of the file that its
-  function was loaded from, or NIL. LINE: that of the form which it is at, or of the definition,
-  from 1; NIL where it is not known."
+  "A frame that is shown to people. CALL is (NAME ARG ...). FILE is the native name of the file from
+  which its function was loaded, or NIL. LINE is that of the form at which it is, or of the
+  definition, from 1; NIL if it is not known."
   (call '() :type list :read-only t)
   (file nil :read-only t)
   (line nil :read-only t))
 
 (defun frame-text (call)
-  "CALL as (NAME ARG ...)."
+  "The text of CALL, (NAME ARG ...)."
   (with-terse-printing ()
     (let ((*print-pretty* nil))
       (text-of (print-safely call +frame-text-limit+ #'prin1)))))
@@ -27,14 +27,14 @@
       (text-of (print-safely argument +frame-argument-limit+ #'prin1)))))
 
 (defun current-calls ()
-  "The frames of this thread that matter, as lists (NAME ARG ...)."
+  "The frames of this thread that are of interest, as lists (NAME ARG ...)."
   (handler-case
       (first-frames (relevant-frames (sb-debug:list-backtrace :count +walked-frames+ :from :current-frame)))
     (serious-condition () '())))
 
 (defun walk-frames ()
-  "The frames of this thread, as lists (NAME ARG ...), innermost first, and an association of each
-  list with SBCL's frame."
+  "Two values: the frames of this thread, as lists (NAME ARG ...), innermost first; and an alist
+  from each list to SBCL's frame."
   (let ((calls '()) (frames '()) (count 0))
     (block walk
       (map-backtrace (lambda (frame)
@@ -48,7 +48,7 @@
     (values (nreverse calls) frames)))
 
 (defun line-at (text offset)
-  "The line, from 1, of the character of TEXT at OFFSET; NIL when TEXT is not as long."
+  "The line, from 1, of the character of TEXT at OFFSET; NIL if TEXT is shorter."
   (when (<= 0 offset (length text))
     (1+ (count #\Newline text :end offset))))
 
@@ -62,7 +62,7 @@
     (make-stack-frame call file (and text (line-at text offset)))))
 
 (defun current-frames ()
-  "The frames of this thread that matter."
+  "The frames of this thread that are of interest."
   (handler-case
       (if (and (internal-p '%frame-call) (internal-p 'map-backtrace))
           (multiple-value-bind (calls frames) (walk-frames)
@@ -72,7 +72,7 @@
     (serious-condition () '())))
 
 (defun current-frame-names ()
-  "The frames of CURRENT-FRAMES, without arguments and places. Takes little stack and memory."
+  "The frames of CURRENT-FRAMES, without arguments and places. Needs little stack and memory."
   (flet ((relevant (names) (mapcar #'make-stack-frame (first-frames (relevant-frames (nreverse names))))))
     (handler-case
         (let ((names '()) (count 0))
@@ -87,9 +87,9 @@
 ;;; Names
 
 (defun named-function (name)
-  "The name of the definition that a function called NAME is a part of, a symbol or (SETF SYMBOL),
-  or NIL; second value, of a method: its qualifiers and its specializers. (FLET X :IN NAME) and
-  (LAMBDA () :IN NAME) are parts of NAME."
+  "The name of the definition that contains a function called NAME: a symbol, (SETF SYMBOL) or NIL.
+  For a method, the second value is the list of its qualifiers and its specializers. (FLET X :IN
+  NAME) and (LAMBDA () :IN NAME) are parts of NAME."
   (cond ((symbolp name) name)
         ((not (and (consp name) (ignore-errors (list-length name)) (symbolp (first name)))) nil)
         ((member :in name) (named-function (second (member :in name))))
@@ -97,10 +97,10 @@
         ((and (eq (first name) 'setf) (symbolp (second name))) name)
         ((member (symbol-name (first name)) '("METHOD" "FAST-METHOD" "SLOW-METHOD") :test #'string=)
          (values (named-function (second name)) (cddr name)))
-        (t (named-function (second name))))) ; (MACRO-FUNCTION NAME) and the like
+        (t (named-function (second name))))) ; (MACRO-FUNCTION NAME) and similar names
 
 (defun frame-role (call name)
-  "Returns the owner of the frame CALL of the function NAME: the `role` of docs/wire.md."
+  "Returns the role of the frame CALL of the function NAME: the `role` of docs/wire.md."
   (let* ((symbol (if (consp name) (second name) name))
          (package (and symbol (symbol-package symbol))))
     (cond ((member name *signalling-frames*) "signal")
@@ -111,7 +111,7 @@
           (t "program"))))
 
 (defun method-text (parts)
-  "The qualifiers and specializers PARTS of a method: `:AROUND (CIRCLE T)`."
+  "The text of PARTS, the qualifiers and specializers of a method, such as `:AROUND (CIRCLE T)`."
   (with-terse-printing ()
     (let ((*print-pretty* nil))
       (text-of (print-safely parts +frame-argument-limit+ (lambda (parts stream) (format stream "~{~S~^ ~}" parts)))))))
@@ -143,7 +143,7 @@
   (object "type" kind "message" message "operation" (or-null operation) "backtrace" (backtrace-of frames)))
 
 (defun failed-operation (condition)
-  "The name of the function whose call failed with CONDITION and left no frame of its own, as text,
+  "The name, as text, of the function whose call failed with CONDITION and left no frame of its own;
   or NIL."
   (let* ((operation (ignore-errors (typecase condition
                                      (arithmetic-error (arithmetic-error-operation condition))
@@ -152,11 +152,11 @@
     (and name (frame-argument-text name))))
 
 (defun describe-error (condition &optional (frames (current-frames)))
-  "The JSON of EvalError for CONDITION, signalled where FRAMES are."
+  "The JSON of EvalError for CONDITION, which was signalled in the place that FRAMES show."
   (error-facts (condition-type condition) (condition-message condition) frames (failed-operation condition)))
 
 (defun report-own-error (what condition)
-  "Tells the host of a failure of our own that has no request to answer."
+  "Reports a failure of Consort's own for which there is no request to answer."
   (send-event "thread-error" "thread" (or (sb-thread:thread-name sb-thread:*current-thread*) "")
                              "type" (condition-type condition)
                              "message" (concatenate 'string what ": " (condition-message condition))

@@ -1,10 +1,12 @@
-;;;; Streams that user code meets while it is evaluated: output kept to a limit, and input that
-;;;; nobody is asked for.
+;;;; Streams that user code uses while it is evaluated: output that is kept up to a limit, and input
+;;;; for which nobody is asked.
 
 (in-package :consort)
 
-(defconstant +text-limit+ 100000 "Characters kept of an evaluation's standard output, of its error output, and of each value.")
-(defconstant +chunk+ 4096 "Streamed output is sent when this many characters wait, or after a moment.")
+(defconstant +text-limit+ 100000 "The maximum number of characters kept of an evaluation's standard
+  output, of its error output, and of each value.")
+(defconstant +chunk+ 4096 "The number of waiting characters at which streamed output is sent; less
+  output is sent after a moment.")
 
 (defclass consort-stream (sb-gray:fundamental-character-stream) ()
   (:documentation "A stream that user code cannot close, because others write to it too."))
@@ -27,16 +29,17 @@
    (waiting :initform nil :accessor capture-waiting :type (or null string))
    (kind :initform nil :initarg :kind :reader capture-kind :type symbol)
    (ended :initform nil :accessor capture-ended :type boolean))
-  (:documentation "Keeps the first and the last half of LIMIT characters of what is written to it;
-  TOTAL counts all. Any thread may write. ON-EXCESS is called, once, by the writer who first passes
-  twenty times the limit. SINK is called with pieces of text, in order, up to the limit, by whoever
-  writes, or by a timer (PASS-ON). KIND is STDOUT or STDERR in an evaluation or a test: what is
-  written when that has ENDED goes where output of threads outside of evaluations goes."))
+  (:documentation "Keeps the first and the last half of LIMIT characters of the text that is written
+  to it. TOTAL counts all characters. Any thread may write. ON-EXCESS is called once, by the thread
+  that first exceeds twenty times the limit. SINK is called with pieces of text, in order, up to the
+  limit, by the writing thread or by a timer (PASS-ON). KIND is STDOUT or STDERR in an evaluation or
+  a test. Once that has ENDED, further text is treated like output of threads outside
+  evaluations."))
 
 (defun instance-of (class &rest initargs)
   "Returns a new instance of the class named CLASS, made without a constructor that is compiled for
-  INITARGS. SBCL forgets those when a core is saved, and compiles them at their first use
-  (pcl/ctor.lisp), which waits for ever when user code holds the compiler's lock by then."
+  INITARGS. SBCL discards such constructors when a core is saved, and compiles them at their first
+  use (pcl/ctor.lisp). That would wait for ever if user code then holds the compiler's lock."
   (declare (notinline make-instance))
   (apply #'make-instance class initargs))
 
@@ -52,8 +55,8 @@
   (ash (the index (capture-limit capture)) -1))
 
 (defun keep-head (capture string start end total)
-  "Keeps the part of STRING from START to END that falls into the head. Returns where the rest
-  starts."
+  "Keeps the part of STRING from START to END that falls into the head. Returns the start of the
+  rest."
   (declare (type index start end total) (type string string))
   (let* ((room (max 0 (- (head-limit capture) total)))
          (middle (min end (+ start room)))
@@ -67,8 +70,8 @@
     middle))
 
 (defun keep-tail (capture string start end total)
-  "Keeps STRING from START to END, which begins at character TOTAL of all, in the ring of the last
-  characters."
+  "Keeps STRING from START to END in the ring buffer of the last characters. Its first character is
+  the character number TOTAL of all."
   (declare (type index start end total) (type string string))
   (let* ((size (- (the index (capture-limit capture)) (head-limit capture)))
          (ring (or (capture-tail capture) (setf (capture-tail capture) (make-string size))))
@@ -82,8 +85,9 @@
                (setf at (mod (+ at count) size))))))
 
 (defun keep-string (capture string start end stream)
-  "Adds STRING from START to END to what CAPTURE has kept, and sends it if STREAM. The lock is held.
-  Returns the function that the excess is to be told to, if any."
+  "Adds STRING from START to END to the text that CAPTURE has kept, and sends it if STREAM. Must be
+  called with the lock held. Returns the function that must be called because of excess output, or
+  NIL."
   (declare (type index start end) (type string string))
   (let* ((total (capture-total capture))
          (after (+ total (- end start)))
@@ -99,8 +103,8 @@
       (shiftf (capture-on-excess capture) nil))))
 
 (defun write-to-capture (capture string start end &key (stream t))
-  "Writes STRING from START to END to CAPTURE, and returns true; returns NIL where its evaluation
-  has ended. Unless STREAM, it is kept and not sent."
+  "Writes STRING from START to END to CAPTURE, and returns true. Returns NIL if its evaluation has
+  ended. Unless STREAM, the text is kept and not sent."
   (let ((excess nil) (written nil))
     (with-lock ((capture-lock capture))
       (unless (capture-ended capture)
@@ -112,12 +116,12 @@
 
 (declaim (ftype function write-shared))
 (defun capture-string (capture string start end &key (stream t))
-  "WRITE-TO-CAPTURE, or WRITE-SHARED where the evaluation has ended."
+  "WRITE-TO-CAPTURE, or WRITE-SHARED if the evaluation has ended."
   (unless (write-to-capture capture string start end :stream stream)
     (write-shared (capture-kind capture) string start end)))
 
 (defun capture-char (capture char)
-  "Writes CHAR to CAPTURE: the common case without a string."
+  "Writes CHAR to CAPTURE. The common case makes no string."
   (declare (optimize speed) (type character char))
   (or (with-lock ((capture-lock capture))
         (let ((total (capture-total capture))
@@ -146,13 +150,14 @@
   nil)
 
 (defun echo (capture text)
-  "Keeps TEXT, which a person typed, as a line of CAPTURE. It is not sent: they see what they type."
+  "Keeps TEXT, which a person typed, as a line of CAPTURE. It is not sent, because the person sees
+  it already."
   (let ((line (concatenate 'string text '(#\Newline))))
     (capture-string capture line 0 (length line) :stream nil)))
 
 (defun kept-characters (capture first)
-  "The characters that were written to CAPTURE from the FIRST on, which are all kept. The lock is
-  held."
+  "The characters that were written to CAPTURE from the number FIRST on, all of which are kept. Must
+  be called with the lock held."
   (let* ((split (head-limit capture))
          (size (- (capture-limit capture) split)))
     (declare (type index split size first))
@@ -163,7 +168,7 @@
             'string)))
 
 (defun last-characters (capture count)
-  "The last COUNT characters that were written to CAPTURE, or all where there are fewer."
+  "The last COUNT characters that were written to CAPTURE, or all if there are fewer."
   (with-lock ((capture-lock capture))
     (kept-characters capture (max 0 (- (capture-total capture) count)))))
 
@@ -172,8 +177,8 @@
   (object "text" text "omitted" omitted))
 
 (defun captured-since (capture before)
-  "Returns the text that was written to CAPTURE after its first BEFORE characters, as JSON: its last
-  characters, where it is long."
+  "Returns the text that was written to CAPTURE after its first BEFORE characters, as JSON. If it is
+  long, only its last characters are contained."
   (with-lock ((capture-lock capture))
     (let* ((total (capture-total capture))
            (count (- total before))
@@ -183,8 +188,8 @@
       (clipped (if (plusp omitted) (concatenate 'string (omission omitted) text) text) omitted))))
 
 (defun captured (capture &optional at-least)
-  "Returns the text that CAPTURE has kept, as JSON. AT-LEAST: writing was stopped, so more was to
-  come."
+  "Returns the text that CAPTURE has kept, as JSON. AT-LEAST is true if writing was stopped, so that
+  more would have come."
   (with-lock ((capture-lock capture))
     (let* ((total (capture-total capture))
            (head (subseq (capture-head capture) 0 (min total (head-limit capture))))
@@ -201,14 +206,14 @@
                         omitted)))))))
 
 (defun omission (count &optional at-least)
-  "The line that stands where COUNT characters were left out."
+  "The line that replaces COUNT omitted characters."
   (with-standard-io-syntax
     (format nil "~%...[~:[~;more than ~]~D characters left out]...~%" at-least count)))
 
-;;; Streaming: whoever writes a lot sends it; a timer sends the rest.
+;;; Streaming: a thread that writes much text sends it, and a timer sends the rest.
 
 (defun pass-on-waiting (capture)
-  "Sends the text that waits. The lock is held, so pieces keep their order."
+  "Sends the waiting text. Must be called with the lock held, so that pieces keep their order."
   (let ((text (shiftf (capture-waiting capture) nil))
         (sink (capture-sink capture)))
     (when (and text sink)
@@ -220,14 +225,14 @@
     (pass-on-waiting capture)))
 
 (defun end-capture (capture)
-  "Sends the text that waits. From then on CAPTURE, of an evaluation or a test, stays as it is."
+  "Sends the waiting text. From then on, CAPTURE, of an evaluation or a test, does not change."
   (with-lock ((capture-lock capture))
     (pass-on-waiting capture)
     (setf (capture-sink capture) nil
           (capture-ended capture) t)))
 
 (defun pass-on-later (capture text)
-  "Lets TEXT wait to be streamed. The lock is held."
+  "Makes TEXT wait to be streamed. Must be called with the lock held."
   (let ((waiting (capture-waiting capture))
         (text (subseq text 0 (min (length text) (capture-limit capture)))))
     (setf (capture-waiting capture) (if waiting (concatenate 'string waiting text) text))
@@ -239,11 +244,11 @@
           ((null waiting)
            (schedule *flushes* 0.05d0 (lambda () (pass-on capture)))))))
 
-;;; No input, and output that nobody reads
+;;; No input, and output that is not read
 
 (defclass null-io (consort-stream sb-gray:fundamental-character-input-stream sb-gray:fundamental-character-output-stream) ()
-  (:documentation "The stream behind *QUERY-IO*, *DEBUG-IO* and *STANDARD-INPUT* where nobody is
-  asked: it is at end of file at once, and drops what is written."))
+  (:documentation "The stream behind *QUERY-IO*, *DEBUG-IO* and *STANDARD-INPUT* if nobody can be
+  asked. It is at end of file at once, and drops its output."))
 
 (defmethod print-object ((stream null-io) output)
   (write-string "#<no input: nobody is asked for it here>" output))
@@ -257,10 +262,10 @@
 (defmethod sb-gray:stream-line-column ((stream null-io)) 0)
 
 (define-global *null-io* (instance-of 'null-io)
-  "The one stream of its kind.")
+  "The only stream of its kind.")
 
-;;; Output of threads outside of evaluations: it goes to the one evaluation that runs, or else to
-;;; descriptor 1 or 2.
+;;; Output of threads outside evaluations. It goes to the only evaluation that runs, and otherwise
+;;; to descriptor 1 or 2.
 
 (defclass shared-output (consort-stream sb-gray:fundamental-character-output-stream)
   ((kind :initarg :kind :reader shared-output-kind :documentation "STDOUT or STDERR."))
@@ -275,8 +280,8 @@
              (format stream "The image's output cannot be written (errno ~D)." (descriptor-lost-errno condition)))))
 
 (defun write-to-descriptor (descriptor string start end)
-  "Writes STRING from START to END to DESCRIPTOR. SBCL's streams of 1 and 2 are not used: of what
-  several threads write to these at once some is lost, and some is written twice."
+  "Writes STRING from START to END to DESCRIPTOR. SBCL's streams of 1 and 2 are not used, because
+  some of the text that several threads write to them at once is lost, and some is written twice."
   (let* ((text (substitute-if (code-char +replacement+) (lambda (char) (<= #xD800 (char-code char) #xDFFF)) (subseq string start end)))
          (octets (sb-ext:string-to-octets text :external-format :utf-8)))
     (multiple-value-bind (written errno) (write-octets descriptor octets 0 (length octets))
@@ -284,11 +289,11 @@
         (error 'descriptor-lost :errno errno :stream (if (eql descriptor 1) *standard-output* *error-output*))))))
 
 (defun write-shared (kind string start end)
-  "Writes STRING from START to END, KIND of output, where output of threads outside of evaluations
-  goes."
+  "Writes STRING from START to END, output of KIND, to the destination of output of threads outside
+  evaluations."
   (loop for capture = (sole-capture kind)
         while capture
-        ;; It ends when its evaluation is none of those that run any more.
+        ;; The capture ends when its evaluation is no longer among those that run.
         do (when (write-to-capture capture string start end)
              (return-from write-shared nil)))
   (write-to-descriptor (ecase kind (stdout 1) (stderr 2)) string start end))

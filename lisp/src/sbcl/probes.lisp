@@ -46,13 +46,13 @@
       (when environment
         (loop for (name . what) in (lexenv-variables environment)
               when (typep what 'lambda-variable) do (note name))
-        (when (internal-p 'walker-variables) ; within the walk of a method's body by CLOS
+        (when (internal-p 'walker-variables) ; in the walk of a method's body by CLOS
           (loop for entry in (handler-case (walker-variables environment) (error () '()))
                 do (note (if (consp entry) (first entry) entry)))))
       (nreverse names))))
 
 (defun function-constants (function)
-  "The constants of the code that FUNCTION is part of; none where they cannot be read."
+  "The constants of the code that contains FUNCTION; NIL if they cannot be read."
   (let ((code (and function (code-of function))) (constants '()))
     (when code
       (handler-case (map-code-constants (lambda (constant) (push constant constants)) code)
@@ -60,8 +60,8 @@
     constants))
 
 (defun exchange-function (name function)
-  "Makes FUNCTION the global function NAME. The compiler keeps what it knows of the function's
-  type."
+  "Makes FUNCTION the global function NAME. The compiler keeps its entries about the type of the
+  function."
   (let ((type (info :function :type name))
         (origin (info :function :where-from name)))
     (setf (fdefinition name) function)
@@ -71,7 +71,7 @@
     function))
 
 (defun note-same-place (form replacement)
-  "Has the compiler give REPLACEMENT, made from FORM, the place of FORM."
+  "Makes the compiler give REPLACEMENT, made from FORM, the place of FORM."
   (let ((paths (and (consp form) (consp replacement) (not (eq form replacement)) (boundp *source-paths*) (symbol-value *source-paths*))))
     (when (hash-table-p paths)
       (let ((path (gethash form paths)))

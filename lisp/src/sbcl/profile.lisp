@@ -1,5 +1,5 @@
-;;;; SBCL's internals that profiling stands on (profile/): the stack of an interrupted thread, and
-;;;; what SB-SPROF has gathered.
+;;;; SBCL's internals that profiling needs (profile/): the stack of an interrupted thread, and the
+;;;; samples that SB-SPROF has gathered.
 
 (in-package :consort)
 
@@ -24,22 +24,23 @@
 (define-internal debug-function-type :type "profiling allocation" ("SB-DI" "COMPILED-DEBUG-FUN"))
 
 (defun signal-context (sap)
-  "Returns the third argument of a signal's handler, as CONTEXT-PC and CONTEXT-REGISTER want it."
+  "Returns the third argument of a signal handler in the form that CONTEXT-PC and CONTEXT-REGISTER
+  take."
   (sb-alien:sap-alien sap (* sb-sys:os-context-t)))
 
 (defun timer-overrun (info)
-  "Returns how many further expirations of its timer a signal stands for. INFO is the address of its
-  siginfo_t. It is 0 for a signal that no timer has sent."
-  ;; Linux with 64 bits: si_code at 8, in which SI_TIMER is -2, and si_overrun, which is never
-  ;; negative, at 20.
+  "Returns the number of further expirations of its timer that a signal represents; 0 for a signal
+  that no timer has sent. INFO is the address of the signal's siginfo_t."
+  ;; On 64-bit Linux, si_code is at 8, and SI_TIMER in it is -2. si_overrun, which is never
+  ;; negative, is at 20.
   (if (and (plusp (the sb-ext:word (sap-integer info)))
            (= (the (unsigned-byte 32) (sap-32 info 8)) #xFFFFFFFE))
       (ldb (byte 31 0) (sap-32 info 20))
       0))
 
 (defun allocator-name-p (name)
-  "Returns true if NAME is of what allocates for the function that asked: the runtime's C, and the
-  assembler routines that call it."
+  "Returns true if NAME is that of an allocator: a C function of the runtime, or an assembler
+  routine that calls one."
   (if (stringp name)
       (search "foreign function" name)
       (and (symbolp name)

@@ -16,9 +16,9 @@
 (define-internal remove-slot-accessors :symbol "replacing accessors that other threads call" ("SB-PCL" "REMOVE-SLOT-ACCESSORS"))
 
 (defun put-method-in-place (generic-function new old)
-  "Puts NEW in the place of the method OLD of GENERIC-FUNCTION, in one store. SBCL's own method of
-  ADD-METHOD is to be called next and computes the dispatch anew; until then, calls are dispatched
-  as before. Called alone, that method would first remove OLD, and a call in between would find no
+  "Replaces the method OLD of GENERIC-FUNCTION by NEW, in one store. SBCL's own method of ADD-METHOD
+  must be called next and computes the dispatch again. Until then, calls are dispatched as before.
+  If it were called alone, that method would first remove OLD, and a call in between would find no
   method."
   (without-interrupts
     (sb-thread:with-recursive-lock ((generic-function-lock generic-function))
@@ -34,8 +34,8 @@
 (define-internal load-defgeneric-name :symbol "replacing generic functions that other threads call" ("SB-PCL" "LOAD-DEFGENERIC"))
 
 (defun parameters-shape (lambda-list)
-  "Returns the parts that must agree in the lambda lists of a generic function and its methods (CLHS
-  7.6.4): how many parameters are required and optional, and whether there are others."
+  "Returns the parts that must agree between the lambda lists of a generic function and its methods
+  (CLHS 7.6.4): the numbers of required and optional parameters, and whether there are others."
   (let* ((rest (member-if (lambda (parameter) (member parameter lambda-list-keywords)) lambda-list))
          (required (ldiff lambda-list rest))
          (optional (and (eq (first rest) '&optional)
@@ -47,15 +47,15 @@
   (equal (parameters-shape lambda-list) (parameters-shape other)))
 
 (defun check-arguments (generic-function method)
-  "Signals the error that ADD-METHOD would signal about METHOD's lambda list, before anything is
-  changed."
+  "Signals the error that ADD-METHOD would signal about METHOD's lambda list, before any change is
+  made."
   (when (and (internal-p 'generic-arguments) (internal-p 'check-method-arguments))
     (check-method-arguments generic-function (generic-arguments generic-function) method)))
 
 (defun defer-removed-methods (wanted-p note)
-  "From now on, where WANTED-P returns true, a generic function whose DEFGENERIC is loaded again
-  keeps the methods that the DEFGENERIC had defined. NOTE is called with the generic function and
-  those methods, to remove them later."
+  "From now on, if WANTED-P returns true, a generic function whose DEFGENERIC is loaded again keeps
+  the methods that the DEFGENERIC had defined. NOTE is called with the generic function and those
+  methods, so that they can be removed later."
   (when (and (internal-p 'load-defgeneric-name) (internal-p 'initial-methods-slot))
     (encapsulate load-defgeneric-name 'consort
                  (lambda (function name lambda-list &rest more)
@@ -69,8 +69,8 @@
                    (apply function name lambda-list more)))))
 
 (defun observe-compiler-errors (observe)
-  "From now on OBSERVE is called with each error that the compiler reports, a condition or a string,
-  in the thread that reports it."
+  "From now on, OBSERVE is called with each error that the compiler reports, a condition or a
+  string, in the thread that reports it."
   (when (internal-p 'print-compiler-message-name)
     (encapsulate print-compiler-message-name 'consort-reload
                  (lambda (function stream control arguments &rest more)
@@ -78,24 +78,25 @@
                      (funcall observe (first arguments)))
                    (apply function stream control arguments more)))))
 
-(define-global *replace-in-place-p* (constantly nil) "A function that returns true if a method that this thread adds replaces another in one store.")
+(define-global *replace-in-place-p* (constantly nil) "A function that returns true if a method that
+  this thread adds must replace another one in one store.")
 
 (defvar *before-replacement* nil
-  "A function that is called when this thread is about to replace a method in one store; a non-local
-  exit of it keeps that method.")
+  "A function that is called before this thread replaces a method in one store. If it exits
+  non-locally, the method is kept.")
 
 (define-global *before-adding-method* nil
   "A function that is called with the generic function and the method before a method is added, or
   NIL.")
 
 (defun replace-methods-in-place (wanted-p)
-  "From now on, where WANTED-P returns true, a method that replaces another does so in one store: at
-  no moment is there neither."
+  "From now on, if WANTED-P returns true, a method replaces another one in one store, so that one of
+  the two always exists."
   (setf *replace-in-place-p* wanted-p))
 
-;;; This is a method and not an encapsulation of REAL-ADD-METHOD: that very function is the function
-;;; of ADD-METHOD's one method (pcl/boot.lisp, *!GENERIC-FUNCTION-FIXUPS*), so nothing calls it by
-;;; its name.
+;;; This is a method and not an encapsulation of REAL-ADD-METHOD, because that function is itself
+;;; the function of ADD-METHOD's only method (pcl/boot.lisp, *!GENERIC-FUNCTION-FIXUPS*), and so
+;;; nothing calls it by its name.
 (defmethod add-method :around ((generic-function standard-generic-function) (method standard-method))
   (when *before-adding-method* (funcall *before-adding-method* generic-function method))
   (when (and (funcall *replace-in-place-p*) (null (sb-mop:method-generic-function method))
@@ -108,8 +109,8 @@
   (call-next-method))
 
 (defun defer-removed-accessors (wanted-p note)
-  "From now on, where WANTED-P returns true, a class that is defined again keeps its old accessors.
-  NOTE is called with the class and its old slots, to remove those accessors later."
+  "From now on, if WANTED-P returns true, a class that is defined again keeps its old accessors.
+  NOTE is called with the class and its old slots, so that those accessors can be removed later."
   (when (internal-p 'remove-slot-accessors)
     (encapsulate remove-slot-accessors 'consort
                  (lambda (function class slots)
@@ -118,9 +119,9 @@
                        (funcall function class slots))))))
 
 (defun info-kinds (name)
-  "Returns the entries of the compiler's database on the symbol NAME and on names made from it: a
-  list of (NAME NUMBER CATEGORY KIND VALUE). Left out are entries that no definition makes or that
-  are kept elsewhere, such as the function itself, counts of calls and assumed types."
+  "Returns the entries of the compiler's database about the symbol NAME and about names made from
+  it: a list of (NAME NUMBER CATEGORY KIND VALUE). Entries are left out that no definition makes, or
+  that are kept elsewhere, such as the function itself, counts of calls and assumed types."
   (let ((result '()))
     (call-with-each-info (lambda (name number value)
                            (let ((meta (svref *info-types* number)))
@@ -137,8 +138,9 @@
 (define-internal context-file-position :function "where a reload's undefined variables are" ("SB-C" "COMPILER-ERROR-CONTEXT-FILE-POSITION"))
 
 (defun undefined-variable-uses ()
-  "Returns the variables that this compilation unit uses and nothing defines, the first one first:
-  lists of a name, and the file and the offset of a form that uses the variable, if known."
+  "Returns the variables that this compilation unit uses and nothing defines, in the order of their
+  first uses. Each is a list of a name, and the file and the offset of a form that uses the
+  variable, if known."
   (loop for warning in (reverse (undefined-warnings))
         when (eq (undefined-warning-kind warning) :variable)
           collect (let ((context (first (ignore-errors (undefined-warning-contexts warning)))))
@@ -147,7 +149,7 @@
                           (ignore-errors (context-file-position context))))))
 
 (defun code-of (function)
-  "The code object that FUNCTION is part of, or NIL."
+  "The code object that contains FUNCTION, or NIL."
   (ignore-errors (function-code (underlying-function function))))
 
 (defun map-code-uses (function code)
@@ -164,7 +166,7 @@
 (define-internal code-constants-offset :variable "what of old values is in code" ("SB-VM" "CODE-CONSTANTS-OFFSET"))
 
 (defun map-code-constants (function code)
-  "Calls FUNCTION with each object that CODE has as a constant."
+  "Calls FUNCTION with each object that is a constant of CODE."
   (loop for i from code-constants-offset below (code-words code)
         do (funcall function (code-word code i))))
 
@@ -187,7 +189,7 @@
     (and classoid part (slot-exists-p classoid part) (slot-value classoid part))))
 
 (defun define-condition-again (name parents slots initargs report source documentation)
-  "Defines the condition NAME again from the values that CLASSOID-PART returned of it."
+  "Defines the condition NAME again from the values that CLASSOID-PART returned for it."
   (flet ((all (accessors) (remove-duplicates (mapcan (lambda (slot) (copy-list (funcall accessors slot))) slots))))
     (define-condition-of name parents (condition-layout name parents) slots initargs (all #'condition-slot-readers) (all #'condition-slot-writers)
                          source documentation)

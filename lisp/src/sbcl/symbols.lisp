@@ -1,5 +1,5 @@
-;;;; SBCL's internals that tell of symbols (symbols/), and its special operators and what else
-;;;; stands for a function (expand/).
+;;;; SBCL's internals about symbols (symbols/), and its special operators and other operators that
+;;;; represent a function (expand/).
 
 (in-package :consort)
 
@@ -14,8 +14,8 @@
 (define-internal unparse-specializers :function "naming methods" ("SB-PCL" "UNPARSE-SPECIALIZERS"))
 
 (defun variable-kind (symbol)
-  "Returns the kind of variable that the compiler takes SYMBOL for: :SPECIAL, :GLOBAL, :CONSTANT,
-  :MACRO, :ALIEN, :UNKNOWN."
+  "Returns the kind of variable that SYMBOL is for the compiler: :SPECIAL, :GLOBAL, :CONSTANT,
+  :MACRO, :ALIEN or :UNKNOWN."
   (info :variable :kind symbol))
 
 (defun type-expander-p (symbol)
@@ -23,14 +23,14 @@
   (and (info :type :expander symbol) t))
 
 (defun setf-expander-function (symbol)
-  "Returns the expander that DEFSETF or DEFINE-SETF-EXPANDER made of SYMBOL: a function, something
-  else that is true, or NIL."
+  "Returns the expander that DEFSETF or DEFINE-SETF-EXPANDER made for SYMBOL: a function, another
+  true value, or NIL."
   (let ((expander (info :setf :expander symbol)))
     (if (and (consp expander) (functionp (cdr expander))) (cdr expander) expander)))
 
 (defun map-function-xrefs (function simple-function)
-  "Calls FUNCTION with the kind, as :CALLS, and the name of all that the code of SIMPLE-FUNCTION
-  refers to."
+  "Calls FUNCTION with the kind, such as :CALLS, and the name of each definition to which the code
+  of SIMPLE-FUNCTION refers."
   (let ((xrefs (function-xrefs simple-function)))
     (when xrefs
       (map-packed-xrefs (lambda (kind name form-number)
@@ -38,7 +38,7 @@
                           (funcall function kind name))
                         xrefs))))
 
-;;; Special operators of SBCL's own, and what else stands for a function (expand/)
+;;; Special operators of SBCL's own, and operators that represent a function (expand/)
 
 (define-internal the* :symbol "expanding every macro in a form" ("SB-KERNEL" "THE*"))
 (define-internal truly-the :symbol "expanding every macro in a form" ("SB-EXT" "TRULY-THE"))

@@ -24,8 +24,8 @@
                            :null))))
 
 (defun class-details (symbol package)
-  "The JSON of what is known of the class SYMBOL, with names as written where PACKAGE is current;
-  NIL when there is no such class."
+  "The JSON of the facts about the class SYMBOL, with names as written where PACKAGE is current; NIL
+  if there is no such class."
   (let ((class (find-class symbol nil)))
     (when class
       (flet ((names (classes) (first-parts (mapcar (lambda (one) (present (class-name one) package)) classes))))

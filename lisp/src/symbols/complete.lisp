@@ -1,21 +1,21 @@
-;;;; Completion of a name that was begun, the best candidate first.
+;;;; Completion of a partial name, best candidate first.
 
 (in-package :consort)
 
 (deftype name-string () '(simple-array character (*)))
 
 (defmacro with-characters ((name) &body body)
-  "BODY, compiled for each kind of string that a symbol's NAME may be."
+  "Runs BODY, which is compiled for each type of string that NAME, a symbol's name, may be."
   `(etypecase ,name
      ((simple-array character (*)) ,@body)
      (simple-base-string ,@body)))
 
 (declaim (inline same-char))
 (defun same-char (wanted char)
-  "Returns true if CHAR of a symbol's name is what was typed, WANTED, which is upper-case."
+  "Returns true if CHAR of a symbol's name matches the typed character WANTED, which is upper-case."
   (or (char= wanted char)
       (let ((code (char-code char)))
-        ;; Most names consist of these characters alone, and CHAR-UPCASE is slow.
+        ;; Most names consist only of these characters, and CHAR-UPCASE is slow.
         (if (< code 128)
             (and (<= 97 code 122) (= (char-code wanted) (- code 32)))
             (char= wanted (char-upcase char))))))
@@ -39,8 +39,8 @@
              always (same-char (schar pattern i) (schar text i)))))
 
 (define-matcher words-match-p (pattern text)
-    "Returns true if each word of PATTERN, between hyphens, begins the word of TEXT in the same
-    place: M-V-B, MULT-VAL-BI."
+    "Returns true if each word of PATTERN, between hyphens, begins the word of TEXT at the same
+    position, as in M-V-B or MULT-VAL-BI."
   (let ((at 0))
     (declare (type index at))
     (loop for i of-type index from 0 below size
@@ -55,7 +55,7 @@
           finally (return t))))
 
 (define-matcher initials-p (pattern text)
-    "Returns true if each character of PATTERN begins a further word of TEXT: MVB."
+    "Returns true if the characters of PATTERN begin the words of TEXT in order, as in MVB."
   (let ((at 0) (start t))
     (declare (type index at))
     (loop for i of-type index from 0 below size
@@ -73,8 +73,8 @@
           finally (return t))))
 
 (define-matcher inside-position (pattern text)
-    "Returns the position of PATTERN in TEXT, not at its start: at the beginning of a word if
-  possible."
+    "Returns the position of PATTERN in TEXT, but not at its start. A position at the beginning of a
+  word is preferred."
   (let ((found nil))
     (loop for at of-type index from 1 to (- length size)
           do (when (loop for i of-type index from 0 below size
@@ -85,8 +85,8 @@
     found))
 
 (define-matcher scattered-p (pattern text)
-    "Returns true if PATTERN's characters are in TEXT in this order, the first at its start (or
-    behind a *, % or +)."
+    "Returns true if PATTERN's characters are in TEXT in this order. The first must be at the start
+    of TEXT, or after a separator there, such as *, % or +."
   (let ((at (if (and (plusp length) (separator-p (schar text 0)) (not (separator-p (schar pattern 0)))) 1 0)))
     (declare (type index at))
     (and (< at length)
@@ -100,8 +100,8 @@
                finally (return t)))))
 
 (defun match-score (pattern text)
-  "Returns the score of a symbol's name TEXT for PATTERN, upper-case: more is better, NIL does not
-  fit."
+  "Returns the score of a symbol's name TEXT for PATTERN, upper-case. A greater score is better. NIL
+  if TEXT does not fit."
   (declare (type name-string pattern) (type simple-string text))
   (let* ((size (length pattern))
          (over (min 80 (- (length text) size))))
@@ -121,7 +121,8 @@
           thereis (char= (schar pattern index) #\-)))
 
 (defun map-present-symbols (function package &optional external-only)
-  "Calls FUNCTION with each symbol that is in PACKAGE itself, internal ones too."
+  "Calls FUNCTION with each symbol that is present in PACKAGE, including internal ones unless
+  EXTERNAL-ONLY."
   (declare (type function function))
   (if external-only
       (do-external-symbols (symbol package) (funcall function symbol))
@@ -131,16 +132,15 @@
                 (funcall function symbol))))))
 
 (defun map-accessible-symbols (function package)
-  "Calls FUNCTION with each symbol that can be written without a prefix where PACKAGE is current,
-  and perhaps with shadowed ones and twice. DO-SYMBOLS takes five times as long, to leave these
-  out."
+  "Calls FUNCTION with each symbol that can be written without a prefix where PACKAGE is current.
+  FUNCTION may also be called with shadowed symbols, and twice with one symbol. DO-SYMBOLS, which
+  leaves these out, takes five times as long."
   (map-present-symbols function package)
   (dolist (used (package-use-list package))
     (map-present-symbols function used t)))
 
 (defun collect-candidates (pattern package scope)
-  "The symbols of PACKAGE that fit PATTERN, as (SCORE . SYMBOL). SCOPE: :EXTERNAL or :ACCESSIBLE
-  ones."
+  "The symbols of PACKAGE that fit PATTERN, as (SCORE . SYMBOL). SCOPE is :EXTERNAL or :ACCESSIBLE."
   (let ((found '())
         (common-lisp (load-time-value (find-package "COMMON-LISP"))))
     (flet ((consider (symbol)
@@ -158,7 +158,7 @@
                                                found))))
 
 (defun remove-duplicates-of-names (candidates)
-  "CANDIDATES without a symbol that is there twice, as a package may come by it from several that it
+  "CANDIDATES without duplicate symbols. A package may get a symbol from several packages that it
   uses."
   (if (null (cdr candidates))
       candidates
@@ -169,8 +169,8 @@
                    candidates))))
 
 (defun meaning-score (symbol kind operator-wanted internal)
-  "Returns the points of SYMBOL's meaning for its score: a name that was only read once means
-  little."
+  "Returns the points that the meaning of SYMBOL adds to its score. A name that was only read has
+  few."
   (declare (ignorable symbol))
   (+ (cond ((null kind) -250)
            ((and operator-wanted (member kind '("function" "macro" "generic function" "special operator") :test #'string=)) 15)
@@ -179,7 +179,8 @@
      (if internal -20 0)))
 
 (defun plain-name-p (name)
-  "Returns true if NAME is of ASCII, and is read as it is, upper or lower-case."
+  "Returns true if NAME is ASCII, has no lower-case letters, and is read as a symbol without
+  escapes."
   (declare (optimize speed) (type simple-string name))
   (with-characters (name)
     (loop for char across name
@@ -188,8 +189,8 @@
                       (case char ((#\( #\) #\: #\| #\\ #\" #\' #\; #\, #\` #\#) nil) (t t))))))
 
 (defun written-name (name typed)
-  "Returns a symbol's NAME as it is written by one who began with TYPED: upper-case when that is,
-  lower-case otherwise."
+  "Returns a symbol's NAME in the case in which a person writes who began with TYPED: upper-case if
+  that is upper-case, and otherwise lower-case."
   (let ((plain (plain-name-p (coerce name 'simple-string))))
     (cond ((and (not plain) (string/= name (string-upcase name)))
            (with-standard-io-syntax (let ((*print-readably* nil)) (subseq (prin1-to-string (make-symbol name)) 2))))
@@ -205,8 +206,8 @@
     (if colon (subseq text 0 (1+ colon)) "")))
 
 (defun best-candidates (candidates limit)
-  "The best LIMIT of CANDIDATES, best first, by name where they are equal; and whether there were
-  more."
+  "Two values: the best LIMIT of CANDIDATES, best first, and those with equal scores by name; and
+  true if there were more."
   (let ((sorted (sort candidates (lambda (a b)
                                    (or (> (the fixnum (car a)) (the fixnum (car b)))
                                        (and (= (the fixnum (car a)) (the fixnum (car b)))
@@ -216,7 +217,7 @@
         (values sorted nil))))
 
 (defun completions (text package limit operator-wanted)
-  "The JSON of what TEXT, begun where PACKAGE is current, may become."
+  "The JSON of the completions of TEXT, which was typed where PACKAGE is current."
   (multiple-value-bind (prefix name internal) (parse-name text)
     (let* ((target (if prefix (package-named prefix package) package))
            (pattern (coerce name 'name-string))
@@ -225,8 +226,8 @@
                             ;; external.
                             (collect-candidates pattern target (if (and prefix (not internal)) :external :accessible))))
            (typed (typed-prefix text)))
-      ;; For pkg::name only symbols that are at home there: those that it merely uses have names of
-      ;; their own.
+      ;; For pkg::name only symbols whose home is PKG count, because those that it merely uses have
+      ;; names of their own.
       (when (and prefix internal)
         (setf candidates (delete-if-not (lambda (candidate) (eq (symbol-package (cdr candidate)) target)) candidates)))
       (multiple-value-bind (best more) (best-candidates candidates (* 2 limit))
@@ -244,7 +245,8 @@
                   "incomplete" (bool (or more (nthcdr limit meant)))))))))
 
 (defun package-completions (text package limit)
-  "The JSON of the packages whose names or nicknames, local ones of PACKAGE too, fit TEXT."
+  "The JSON of the packages whose names or nicknames, including local nicknames of PACKAGE, fit
+  TEXT."
   (let* ((pattern (coerce (nth-value 1 (parse-name (string-left-trim "#:" text))) 'name-string))
          (found '()))
     (flet ((consider (name meant)

@@ -1,21 +1,22 @@
-;;;; The sources of definitions, as sb-introspect gives them: as file, top-level form and offset.
+;;;; The sources of definitions, as sb-introspect returns them: as file, top-level form and offset.
 ;;;; The host finds the place in the text.
 
 (in-package :consort)
 
 (defun source-file-name (pathname)
-  "PATHNAME as the file system has it; NIL for none. SBCL's own sources have logical names."
+  "The native name of the file PATHNAME; NIL if there is none. SBCL's own sources have logical
+  names."
   (handler-case
       (and pathname
            (let ((physical (translate-logical-pathname pathname)))
-             (and (pathname-name physical) ; none: it was compiled from no file
+             (and (pathname-name physical) ; none if it was compiled from no file
                   (sb-ext:native-namestring (merge-pathnames physical)))))
     (error () nil)))
 
 (defconstant +unix-epoch+ 2208988800 "Seconds from Lisp's universal time 0 to 1970.")
 
 (defun source-place (source)
-  "The JSON fields of the place of SOURCE, a definition source of sb-introspect; NIL when it has no
+  "The JSON fields of the place of SOURCE, a definition source of sb-introspect; NIL if it has no
   file."
   (let ((file (source-file-name (sb-introspect:definition-source-pathname source))))
     (when file
@@ -31,7 +32,7 @@
               "written" (or-null written))))))
 
 (defun sources-named (name kind)
-  "Returns sb-introspect's definitions of NAME as a KIND of its own."
+  "Returns sb-introspect's definitions of NAME as a KIND, one of sb-introspect's kinds."
   (handler-case (sb-introspect:find-definition-sources-by-name name kind)
     (error () '())))
 
@@ -47,7 +48,7 @@
                 (mapcar #'class-name (sb-mop:method-specializers method))))))
 
 (defun method-name-text (method package)
-  "A method as people name it: `area :around (circle t)`."
+  "The name of METHOD as people write it, such as `area :around (circle t)`."
   (let ((generic (sb-mop:method-generic-function method)))
     (format nil "~A~{ ~A~} (~{~A~^ ~})"
             (present (and generic (sb-mop:generic-function-name generic)) package)
@@ -59,16 +60,16 @@
     (:setf-expander "setf expander") (:variable "variable") (:constant "constant") (:symbol-macro "symbol macro")
     (:class "class") (:structure "structure") (:condition "condition") (:type "type") (:alien-type "alien type")
     (:method-combination "method combination") (:declaration "declaration"))
-  "Kinds of sb-introspect and what they are called, but for methods, setf functions and packages.")
+  "Kinds of sb-introspect with their names, except for methods, setf functions and packages.")
 
 (defun definition-in-list (kind name source &rest more)
-  "The JSON of a definition, in a list; an empty one when it has no file."
+  "A list of the JSON of a definition; NIL if the definition has no file."
   (let ((place (source-place source)))
     (and place (list (list* :object "kind" kind "name" name (append more place))))))
 
 (defun methods-to-report (function)
-  "The methods of the generic FUNCTION that are listed for people: the user's before those of the
-  core, and none for a class of ours."
+  "The methods of the generic FUNCTION that are listed for people. The user's methods come before
+  those of the core, and methods for classes of Consort's are left out."
   (flet ((ours-p (method)
            (some (lambda (specializer)
                    (and (typep specializer 'class) (class-name specializer)
@@ -78,7 +79,7 @@
       (append (remove-if #'part-of-core-p methods) (remove-if-not #'part-of-core-p methods)))))
 
 (defun definition-of-method (method package)
-  "The JSON of the definition of METHOD, in a list; an empty one when it has no file."
+  "A list of the JSON of the definition of METHOD; NIL if it has no file."
   (handler-case
       (definition-in-list "method" (method-name-text method package) (sb-introspect:find-definition-source method)
         "specializers" (specializer-texts method package)
@@ -86,8 +87,8 @@
     (error () '())))
 
 (defun definitions-of-methods (name package &optional most)
-  "The JSON of the methods of the generic function NAME, of at most MOST of them; how many are left
-  out."
+  "Two values: the JSON of the methods of the generic function NAME, MOST of them at most; and the
+  number of those that are left out."
   (let ((function (and (fboundp name) (fdefinition name))))
     (if (typep function 'generic-function)
         (let* ((methods (methods-to-report function)) (count (length methods)) (shown (min count (or most count))))
@@ -98,8 +99,8 @@
         (values '() 0))))
 
 (defun definitions-of (symbol package &optional most)
-  "The JSON of every definition of SYMBOL that is from a file, of each generic function at most MOST
-  methods; how many methods are left out."
+  "Two values: the JSON of every definition of SYMBOL that is from a file, with MOST methods of each
+  generic function at most; and the number of methods that are left out."
   (let ((name (printed-name symbol package))
         (setf-name (list 'setf symbol))
         (more 0))
@@ -132,7 +133,7 @@
     (error () '())))
 
 (defun definition-of-system (name)
-  "The JSON of where the ASDF system NAME, which is loaded or known, is defined."
+  "The JSON of the place where the ASDF system NAME, which is loaded or known, is defined."
   (let ((system (asdf:registered-system (string-downcase name))))
     (when system
       (let ((file (source-file-name (asdf:system-source-file system))))
@@ -141,7 +142,7 @@
 ;;; Types
 
 (defun named-types (specifier)
-  "The classes and types of the user's that are named in the type SPECIFIER."
+  "The user's classes and types that are named in the type SPECIFIER."
   (let ((found '()))
     (labels ((visit (part depth)
                (cond ((consp part)
@@ -162,7 +163,8 @@
           append (named-types (sb-mop:slot-definition-type (sb-mop:accessor-method-slot-definition method)))))
 
 (defun types-of (symbol)
-  "The symbols that name the type SYMBOL is, of its value, or of what it returns."
+  "The symbols that name the types of SYMBOL: SYMBOL itself if it names a type, the type of its
+  value, and the types of the values of its function."
   (remove-duplicates
    (append (named-types symbol)
            (and (not (keywordp symbol)) (not (eq (variable-kind symbol) :macro)) (boundp symbol)
