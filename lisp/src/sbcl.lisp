@@ -1,8 +1,8 @@
-;;;; With sbcl/, the only file that names SBCL's internal packages; a test holds the others to it
-;;;; (tests/run.sh). This one has what all the rest stands on, sbcl/ what one area needs. Every
-;;;; internal name is looked up when its file is compiled and loaded (always by the SBCL that will
-;;;; run it) and given a name of ours; where SBCL has it no more, using ours signals
-;;;; MISSING-INTERNAL, which says what is lost, and INTERNAL-P is false.
+;;;; With sbcl/, the only file that names SBCL's internal packages; a test checks that
+;;;; (tests/run.sh). This file has what all other files need, and sbcl/ has what one area needs.
+;;;; Every internal name is looked up when its file is compiled and loaded, always by the SBCL that
+;;;; will run it, and gets a name of Consort's. If SBCL no longer has it, INTERNAL-P is false, and a
+;;;; use of Consort's name signals MISSING-INTERNAL, which names the lost feature.
 
 (in-package :consort)
 
@@ -11,7 +11,7 @@
 (define-condition missing-internal (error)
   ((name :initarg :name :reader missing-internal-name)
    (feature :initarg :feature :reader missing-internal-feature))
-  (:documentation "This SBCL lacks an internal that a feature stands on.")
+  (:documentation "Signalled if this SBCL lacks an internal that a feature needs.")
   (:report (lambda (condition stream)
              (format stream "~A ~A has no ~A: ~A does not work with it. Please report this, with the version."
                      (lisp-implementation-type) (lisp-implementation-version)
@@ -23,7 +23,8 @@
 
 (eval-when (:compile-toplevel :load-toplevel :execute)
   (defun find-internal (kind candidates)
-    "The first symbol of CANDIDATES, a list of (PACKAGE NAME), that this SBCL defines as a KIND; NIL when none is."
+    "The first symbol of CANDIDATES, a list of (PACKAGE NAME), that this SBCL defines as a KIND; NIL
+    if there is none."
     (loop for (package-name name) in candidates
           for package = (find-package package-name)
           for symbol = (and package (find-symbol name package))
@@ -38,14 +39,15 @@
 
 (defmacro define-internal (name kind feature &rest candidates)
   "Gives NAME to an internal of SBCL: the first of CANDIDATES, each (PACKAGE SYMBOL), both strings.
-  FEATURE is what is lost without it.
-KIND is one of
-  :function  NAME becomes a function, the very same one;
-  :macro     (NAME ...) is a call of the macro, also as a place of SETF (so this also serves for a function with a SETF);
-  :place     the same as :macro, to be used for what is an accessor;
-  :variable  NAME is a symbol macro for the special variable or constant; bind it with WITH-INTERNALS, never with LET;
-  :type      NAME is a type specifier;
-  :symbol    NAME is a symbol macro for the quoted symbol itself."
+  FEATURE is lost without it. KIND is one of:
+  - :FUNCTION: NAME becomes the same function;
+  - :MACRO: (NAME ...) is a call of the macro, also as a place of SETF (so this also serves for a
+    function with a SETF);
+  - :PLACE: the same as :MACRO, for an accessor;
+  - :VARIABLE: NAME is a symbol macro for the special variable or constant; it must be bound with
+    WITH-INTERNALS, never with LET;
+  - :TYPE: NAME is a type specifier;
+  - :SYMBOL: NAME is a symbol macro for the quoted symbol itself."
   (let* ((symbol (find-internal kind candidates))
          (wanted (format nil "~{~A:~A~}" (first candidates)))
          (absent `(missing-internal ,wanted ,feature)))
@@ -70,12 +72,12 @@ KIND is one of
        ',name)))
 
 (defun internal-p (name)
-  "Returns true if this SBCL has what DEFINE-INTERNAL called NAME."
+  "Returns true if this SBCL has the internal that DEFINE-INTERNAL called NAME."
   (and (get name 'internal) t))
 
 (defmacro with-internals (bindings &body body)
-  "Binds internal variables, ((NAME VALUE) ...), around BODY. Those that this SBCL lacks are left
-  out."
+  "Binds internal variables, ((NAME VALUE) ...), around BODY. Variables that this SBCL lacks are
+  left out."
   `(progv (remove nil (list ,@(loop for (name) in bindings collect `(get ',name 'internal))))
        (loop for symbol in (list ,@(loop for (name) in bindings collect `(get ',name 'internal)))
              for value in (list ,@(mapcar #'second bindings))
@@ -83,8 +85,8 @@ KIND is one of
      ,@body))
 
 (defmacro define-global (name value documentation)
-  "Defines a variable that threads share and nobody binds. Unlike SB-EXT:DEFGLOBAL, VALUE is not
-  evaluated at compile time."
+  "Defines a variable that threads share and that is never bound. Unlike with SB-EXT:DEFGLOBAL,
+  VALUE is not evaluated at compile time."
   `(progn
      (declaim (sb-ext:global ,name))
      (setf (documentation ',name 'variable) ,documentation)
@@ -107,11 +109,11 @@ KIND is one of
 (define-internal interruption-signal :variable "interrupting after code has replaced the handler" ("SB-UNIX" "SIGURG"))
 
 (defvar *users-code* t
-  "True while the user's code runs, for which its encapsulations of the system's functions hold.")
+  "True while the user's code runs, to which its encapsulations of the system's functions apply.")
 
 (defmacro with-lock ((mutex) &body body)
-  "BODY with MUTEX held and interrupts off, so that nobody unwinds out of it. Only for short work
-  that does not run user code."
+  "Runs BODY with MUTEX held and interrupts off, so that nothing unwinds out of it. Only for short
+  work that does not run user code."
   `(without-interrupts (let ((*users-code* nil)) (sb-thread:with-mutex (,mutex) ,@body))))
 
 ;;; Locks of the runtime (code/target-thread.lisp)
@@ -119,15 +121,17 @@ KIND is one of
 (define-internal mutex-state :function "copying the image" ("SB-THREAD" "MUTEX-%STATE") ("SB-THREAD" "MUTEX-STATE"))
 (define-internal make-thread-lock :variable "answering while no thread can be made" ("SB-THREAD" "*MAKE-THREAD-LOCK*"))
 
-(defconstant +lock-bits+ 3 "The bits of a mutex's state that say it is held; newer SBCLs have others beside them.")
+(defconstant +lock-bits+ 3 "The bits of a mutex's state that mean that it is held. Newer SBCLs have
+  other bits beside them.")
 
 (declaim (inline lock-held-p))
 (defun lock-held-p (lock)
-  "Returns true if a thread holds LOCK. The state is looked at, not the owner: between taking a lock
-  and signing it, it has no owner."
+  "Returns true if a thread holds LOCK. The state is read, not the owner, because a lock that was
+  just taken has no owner yet."
   (plusp (logand +lock-bits+ (mutex-state lock))))
 
-;;; Descriptors. read(2) and write(2) without the copies and locks of streams; EINTR is tried again.
+;;; Descriptors: read(2) and write(2) without the copies and locks of streams. After EINTR they are
+;;; called again.
 
 (define-internal vector-sap :macro "reading and writing the link" ("SB-SYS" "VECTOR-SAP"))
 (define-internal sap-advance :macro "reading and writing the link" ("SB-SYS" "SAP+"))
@@ -135,8 +139,8 @@ KIND is one of
 (define-internal wait-until-fd-usable :function "answering while the host does not read" ("SB-SYS" "WAIT-UNTIL-FD-USABLE"))
 
 (defun read-octets (fd octets start end)
-  "Reads once from FD into OCTETS: how many came, 0 at the end of file, and NIL with errno when it
-  failed."
+  "Reads once from FD into OCTETS. Returns the number of octets, which is 0 at the end of file, or
+  NIL and errno if the call failed."
   (declare (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 31) fd) (type (unsigned-byte 62) start end))
   (loop
     (let ((count (with-pinned-objects (octets)
@@ -150,8 +154,8 @@ KIND is one of
           (return (values nil errno)))))))
 
 (defun write-octets (fd octets start end)
-  "Writes OCTETS to FD, all of them: true, or NIL and errno when it failed. A program that shares FD
-  may have set that it is not waited for."
+  "Writes all OCTETS to FD. Returns true, or NIL and errno if a call failed. A program that shares
+  FD may have made it non-blocking."
   (declare (type (simple-array (unsigned-byte 8) (*)) octets) (type (unsigned-byte 31) fd) (type (unsigned-byte 62) start end))
   (loop while (< start end)
         do (let ((count (with-pinned-objects (octets)
@@ -167,20 +171,21 @@ KIND is one of
   t)
 
 (defun exit-process (code)
-  "Ends the process at once by _exit(2): no hook runs, no thread is waited for, no buffer is
+  "Ends the process at once by _exit(2). No hook runs, no thread is awaited, and no buffer is
   flushed."
   (sb-alien:alien-funcall (sb-alien:extern-alien "_exit" (function sb-alien:void sb-alien:int)) code)
   (loop))
 
-;;; Refusing to exit, in every thread: the image is shared.
+;;; Calls that end the process are refused in every thread, because the image is shared.
 
 (define-internal os-exit :symbol "refusing (sb-ext:exit)" ("SB-EXT" "OS-EXIT") ("SB-SYS" "OS-EXIT") ("SB-IMPL" "OS-EXIT"))
 
-(define-global *serves-host* nil "True once this process is an image that serves a host, and in its copies.")
+(define-global *serves-host* nil "True once this process is an image that serves a host; also true
+  in its copies.")
 
 (defun refuse-exits (refuse)
-  "From now on, whoever calls a function of SBCL that ends the process calls REFUSE instead, with
-  the function's name and its arguments, if the process serves a host."
+  "From now on, calls of SBCL's functions that end the process call REFUSE instead, with the
+  function's name and its arguments, if the process serves a host."
   (dolist (name (list 'sb-ext:exit 'sb-ext:quit 'sb-ext:save-lisp-and-die os-exit))
     (when (fboundp name)
       (encapsulate name 'consort (lambda (function &rest arguments)
@@ -189,19 +194,19 @@ KIND is one of
                                        (apply refuse name arguments)
                                        (apply function arguments)))))))
 
-;;; Refusing to lose a package on which everything stands.
+;;; Calls by which the image would lose a package that everything needs are refused.
 
 (defun refuse-package-loss (names refuse)
-  "From now on, whoever deletes or renames one of the packages NAMES, or has one no longer use
-  COMMON-LISP or see a name of it, or takes a symbol from COMMON-LISP, calls REFUSE instead, with the
-  function's name and the package's."
+  "From now on, some calls call REFUSE instead, with the name of the function and of the package.
+  These are calls that delete or rename one of the packages NAMES, that make one no longer use
+  COMMON-LISP or see a name of it, or that remove a symbol from COMMON-LISP."
   (let ((packages (mapcar #'find-package names)) (common-lisp (find-package "COMMON-LISP")))
     (labels ((kept-package (designator)
                (find (ignore-errors (find-package designator)) packages))
              (elements (list-or-one)
                (if (listp list-or-one) list-or-one (list list-or-one)))
              (visible-p (name package)
-               "Returns true if NAME is in PACKAGE what it is in COMMON-LISP, which PACKAGE uses."
+               "Returns true if NAME in PACKAGE is the symbol of COMMON-LISP, which PACKAGE uses."
                (multiple-value-bind (symbol status) (find-symbol name package)
                  (and (eq status :inherited) (eq symbol (find-symbol name common-lisp)))))
              (loses-symbols-p (names &optional (designator *package*) &rest more)
@@ -210,7 +215,7 @@ KIND is one of
                  (and package (some (lambda (name) (and (typep name '(or string character symbol)) (visible-p (string name) package))) (elements names))
                       package)))
              (loses-definitions-p (symbols &optional (designator *package*) &rest more)
-               ;; Libraries have a package see definitions of their own instead of COMMON-LISP's.
+               ;; Libraries make a package see their own definitions instead of COMMON-LISP's.
                (declare (ignore more))
                (loses-symbols-p (remove-if (lambda (symbol)
                                              (or (not (symbolp symbol)) (fboundp symbol) (boundp symbol)
@@ -229,7 +234,7 @@ KIND is one of
                       (some (lambda (symbol) (and (symbolp symbol) (eq symbol (find-symbol (symbol-name symbol) common-lisp))))
                             (elements symbols))
                       package)))
-             ;; NIL is a symbol to UNINTERN, and no list.
+             ;; NIL is a symbol as an argument of UNINTERN, not a list.
              (loses-own-symbol-p (symbol &optional (designator *package*))
                (loses-own-symbols-p (list symbol) designator))
              (loses-itself-p (designator &rest more)
@@ -250,14 +255,14 @@ KIND is one of
                                       (funcall refuse name (package-name lost))
                                       (apply function arguments))))))))))
 
-;;; Refusing to define a condition of the standard anew (code/target-error.lisp): it changes in
-;;; place.
+;;; New definitions of a standard condition are refused, because they change it in place
+;;; (code/target-error.lisp).
 
 (define-internal define-condition-name :symbol "keeping the standard's conditions" ("SB-KERNEL" "%DEFINE-CONDITION"))
 
 (defun refuse-standard-conditions (refuse)
-  "From now on, whoever defines a condition of the standard calls REFUSE instead, with its name, if
-  the process serves a host."
+  "From now on, a definition of a standard condition calls REFUSE instead, with its name, if the
+  process serves a host."
   (when (internal-p 'define-condition-name)
     (let ((common-lisp (find-package "COMMON-LISP")))
       (encapsulate define-condition-name 'consort
@@ -267,8 +272,8 @@ KIND is one of
                          (funcall refuse name)
                          (apply function name arguments)))))))
 
-;;; The source of a definition (compiler/main.lisp, code/debug-info.lisp): a source that is read
-;;; like a file that LOAD reads.
+;;; The source of a definition (compiler/main.lisp, code/debug-info.lisp), which is read like a file
+;;; that LOAD reads.
 
 (define-internal make-source-info :function "finding what was evaluated from a file" ("SB-C" "MAKE-SOURCE-INFO"))
 (define-internal make-file-info :function "finding what was evaluated from a file" ("SB-C" "MAKE-FILE-INFO"))
@@ -283,7 +288,7 @@ KIND is one of
 (define-internal eval-tlf :function "finding what was evaluated from a file" ("SB-EXT" "EVAL-TLF") ("SB-INT" "EVAL-TLF") ("SB-IMPL" "EVAL-TLF"))
 
 (defstruct (source (:constructor %make-source (file info file-info)))
-  "A text from a file that is being evaluated form by form."
+  "A text from a file that is evaluated form by form."
   (file "" :type string :read-only t)
   (info nil :read-only t)
   (file-info nil :read-only t))
@@ -296,11 +301,11 @@ KIND is one of
     (%make-source (namestring pathname) (make-source-info :file-info file-info) file-info)))
 
 (defun eval-in-source (form position source &optional (evaluated form))
-  "Evaluates FORM, or EVALUATED, which was made of it, so that what it defines is found in SOURCE's
-  file, where FORM's first character is at POSITION, 0-based. Functions remember the character offset. Variables, classes and methods
-  only remember the number of the form, which is not the file's own here: so the definition
-  source's plist has :CONSORT-FILE (when it is not the definition's own file, ignore it) and
-  :CONSORT-POSITION."
+  "Evaluates FORM, or EVALUATED, which was made from it, so that its definitions are found in
+  SOURCE's file, in which the first character of FORM is at POSITION, 0-based. Functions remember
+  the character offset. Variables, classes and methods remember only the number of the form, which
+  here is not the number in the file. The plist of the definition source therefore has
+  :CONSORT-FILE, which is ignored if it is not the definition's own file, and :CONSORT-POSITION."
   (let* ((file-info (source-file-info source))
          (index (vector-push-extend form (file-info-forms file-info))))
     (vector-push-extend position (file-info-positions file-info))
@@ -311,12 +316,12 @@ KIND is one of
       (find-source-paths form index)
       (eval-tlf evaluated index))))
 
-;;; The policy that DECLAIM sets for all that is compiled later (compiler/policy.lisp)
+;;; The policy that DECLAIM sets for all code that is compiled later (compiler/policy.lisp)
 
 (define-internal policy-name :symbol "sessions with a compilation policy of their own" ("SB-C" "*POLICY*"))
 
-;;; The conditions that DECLAIM has the compiler muffle, and the package locks that it disables for
-;;; all that is compiled later (compiler/ir1-translators.lisp, code/target-package.lisp)
+;;; The conditions that DECLAIM makes the compiler muffle, and the package locks that it disables,
+;;; for all code that is compiled later (compiler/ir1-translators.lisp, code/target-package.lisp)
 
 (define-internal handled-conditions-name :symbol "sessions with muffled conditions of their own" ("SB-C" "*HANDLED-CONDITIONS*"))
 (define-internal disabled-package-locks-name :symbol "sessions with disabled package locks of their own" ("SB-C" "*DISABLED-PACKAGE-LOCKS*"))
@@ -326,8 +331,8 @@ KIND is one of
 (define-internal sbcl-directory :function "preferring SBCL's own contribs" ("SB-INT" "SBCL-HOMEDIR-PATHNAME"))
 
 (defun contrib-p (name)
-  "Returns true if this SBCL comes with a system NAME of its own, which no system of that name in a
-  workspace may replace."
+  "Returns true if this SBCL comes with a system NAME of its own. No system of that name in a
+  workspace may replace it."
   (and (internal-p 'sbcl-directory)
        (eql 0 (search "sb-" name))
        (let ((directory (sbcl-directory)))
@@ -341,7 +346,8 @@ KIND is one of
 (define-internal oldest-generation :variable "telling the system's own objects" ("SB-VM" "+PSEUDO-STATIC-GENERATION+"))
 
 (defun part-of-core-p (object)
-  "Returns true if OBJECT came with the core, SBCL's own or ours, and was not made or loaded since."
+  "Returns true if OBJECT came with the core, as part of SBCL or Consort, and was not made or loaded
+  since."
   (or (not (internal-p 'generation-of))
       (not (internal-p 'oldest-generation))
       (let ((generation (generation-of object)))
@@ -354,7 +360,7 @@ KIND is one of
 (define-internal classoid-of :function "telling errors while a user's PRINT-OBJECT method is for every condition" ("SB-KERNEL" "CLASSOID-OF"))
 
 (defun report-condition (condition stream)
-  "Has CONDITION report itself to STREAM without PRINT-OBJECT."
+  "Makes CONDITION report itself to STREAM without PRINT-OBJECT."
   (let ((*print-escape* nil))
     (funcall (some #'condition-reporter (classoid-precedence (classoid-of condition))) condition stream)))
 
@@ -363,8 +369,8 @@ KIND is one of
 (define-internal %invoke-debugger :symbol "ending evaluations whose code unset the debugger's hook" ("SB-DEBUG" "%INVOKE-DEBUGGER"))
 
 (defun replace-debugger (debugger)
-  "From now on, where the debugger would talk to a terminal, DEBUGGER is called with the condition
-  and NIL, if the process serves a host."
+  "From now on, where the debugger would use a terminal, DEBUGGER is called with the condition and
+  NIL, if the process serves a host."
   (when (internal-p '%invoke-debugger)
     (encapsulate %invoke-debugger 'consort (lambda (function condition)
                                              (declare (function function))
@@ -375,11 +381,11 @@ KIND is one of
 (defvar *internal-packages*
   (remove nil (mapcar #'find-package '("CONSORT" "SB-KERNEL" "SB-IMPL" "SB-INT" "SB-SYS" "SB-DEBUG" "SB-DI" "SB-VM" "SB-C" "SB-UNIX" "SB-FORMAT"
                                        "SB-PRETTY" "SB-BIGNUM" "SB-LOOP" "SB-FASL")))
-  "Packages whose functions' frames are not shown, nor those of functions internal to any other
-  package of SBCL.")
+  "The packages for whose functions no frames are shown. Functions internal to any other package of
+  SBCL are not shown either.")
 
 (defvar *signalling-frames* '(error cerror break signal warn invoke-debugger)
-  "Functions whose frames are shown above the place of an error only where that place called them
+  "Functions whose frames are shown above the place of an error only if that place called them
   itself.")
 
 (defvar *evaluator-frames*
@@ -394,39 +400,40 @@ KIND is one of
 (define-internal %debug-function-name :function "backtraces of stack exhaustion" ("SB-DI" "DEBUG-FUN-NAME"))
 
 (defun frame-function-name (frame)
-  "The name of the function of FRAME, as MAP-BACKTRACE gives it."
+  "The name of the function of FRAME, a frame from MAP-BACKTRACE."
   (%debug-function-name (%frame-debug-function frame)))
 
 (define-internal find-foreign-symbol-address :function "surviving the exhaustion of stacks" ("SB-SYS" "FIND-FOREIGN-SYMBOL-ADDRESS"))
 (define-internal int-sap :macro "surviving the exhaustion of stacks" ("SB-SYS" "INT-SAP"))
 
-(define-global *foreign-addresses* '() "The addresses of foreign symbols that were looked up in this process, by name.")
+(define-global *foreign-addresses* '() "The addresses of foreign symbols that were looked up in this
+  process, by name.")
 
 (defun foreign-address (name)
-  "The address of the foreign symbol NAME, or NIL. It is looked up once: the dynamic linker takes a
-  lock for that, and a copy of the image that was made while another thread held it would wait for
-  ever."
+  "The address of the foreign symbol NAME, or NIL. It is looked up only once. The dynamic linker
+  takes a lock for that, and a copy of the image that was made while another thread held the lock
+  would wait for ever."
   (let ((known (assoc name *foreign-addresses* :test #'string=)))
     (if known
         (cdr known)
         (let ((address (find-foreign-symbol-address name)))
-          ;; Without a lock: an entry that is lost to another thread's update is looked up again.
+          ;; No lock is needed: an entry that is lost to another thread's update is looked up again.
           (setf *foreign-addresses* (acons name address *foreign-addresses*))
           address))))
 
 (defun look-up-foreign-addresses ()
-  "Looks up what threads of ours and copies need. To be called when the process begins: addresses in
-  a saved core are of another one."
+  "Looks up the addresses that Consort's threads and copies need. Must be called when the process
+  begins, because addresses in a saved core are those of another process."
   (setf *foreign-addresses* '())
   (mapc #'foreign-address '("auto_gc_trigger" "protect_control_stack_return_guard_page" "protect_control_stack_guard_page")))
 
 (defun restore-stack-guards ()
-  "Puts the guard pages of this thread's stack as they are in a new one. To be called where a thread
-  of ours begins and where it ends, at little depth. When a stack is exhausted SBCL opens the guard
-  page, closes the one before it, and undoes this when the stack is as deep again. If the thread
-  ends before, the next thread on that memory has neither guard nor room: the runtime ends the
-  process, or a stack grows past its end (runtime: interrupt.c, handle_guard_page_triggered;
-  thread.c, init_new_thread)."
+  "Sets the guard pages of this thread's stack to their initial state. Must be called where a thread
+  of Consort's begins and where it ends, with few frames on the stack. When a stack is exhausted,
+  SBCL opens the guard page and closes the one before it. It reverts this when the depth of the
+  stack has decreased to that page. If the thread ends earlier, the next thread on that memory has
+  neither guard nor room: the runtime ends the process, or a stack grows past its end (runtime:
+  interrupt.c, handle_guard_page_triggered; thread.c, init_new_thread)."
   (flet ((protect (page protected)
            (let ((address (foreign-address page)))
              (when address
@@ -442,7 +449,7 @@ KIND is one of
 ;;; The process
 
 (defun line-buffer-stdout ()
-  "Has what foreign code prints by stdio seen line by line, not when four kilobytes are full."
+  "Makes output of foreign code by stdio visible line by line, not only after four kilobytes."
   #+linux
   (let ((address (sb-sys:find-foreign-symbol-address "stdout")))
     (when address
@@ -451,23 +458,23 @@ KIND is one of
        (sb-sys:sap-ref-sap (sb-sys:int-sap address) 0) 0 1 0)))) ; _IOLBF
 
 (defun restore-interruption-handler ()
-  "Has the signal by which threads are interrupted handled as SBCL does, whatever code made of that."
+  "Restores SBCL's handler of the signal by which threads are interrupted, whatever code has set."
   (when (and (internal-p 'interruption-handler) (internal-p 'interruption-signal))
     (enable-interrupt interruption-signal #'interruption-handler)))
 
 (defun restore-alarm-handler ()
-  "Has SBCL's timers run on SIGALRM, whatever code made of that."
+  "Restores SBCL's handler of SIGALRM, by which its timers run, whatever code has set."
   (when (internal-p 'alarm-handler)
     (enable-interrupt sb-posix:sigalrm #'alarm-handler)))
 
 (defun prepare-signals ()
-  "SIGTERM ends the image, as it does any process; SIGINT is the terminal's and is not for an image
-  that the host owns."
+  "Makes SIGTERM end the image, as it ends any process. SIGINT comes from a terminal and is ignored
+  in an image that the host owns."
   (enable-interrupt sb-posix:sigterm :default)
-  ;; Not :IGNORE, which programs that the image starts would inherit.
+  ;; Programs that the image starts would inherit :IGNORE.
   (enable-interrupt sb-posix:sigint (lambda (signal info context) (declare (ignore signal info context))))
   #+linux (block-awaited-signals)
-  ;; The finalizers' thread began before.
+  ;; The finalizers' thread began earlier, so it is started again.
   #+linux (when (and (internal-p 'stop-finalizer-thread) (internal-p 'start-finalizer-thread))
             (stop-finalizer-thread)
             (start-finalizer-thread)))

@@ -1,5 +1,6 @@
-;;;; SBCL's internals that the chain of a check stands on (check/chain/): every change of what the
-;;;; compiler knows by name. Without one of them there is no chain, and each check is a whole one.
+;;;; SBCL's internals that the chain of a check needs (check/chain/): every change of what the
+;;;; compiler knows about names. If one of them is absent, there is no chain, and each check is a
+;;;; complete one.
 
 (in-package :consort)
 
@@ -25,7 +26,7 @@
 (define-internal assumed-key-position :function "checking only what an edit changes" ("SB-C" "APPROXIMATE-KEY-INFO-POSITION"))
 
 (defun chain-internals-p ()
-  "Returns true if this SBCL has all internals that a chain takes."
+  "Returns true if this SBCL has all internals that a chain needs."
   (and (every #'internal-p '(update-symbol-info-name note-name-defined-name eval-compile-toplevel-name symbol-infos call-with-packed-infos
                              inline-expansion package-of-system-p policy-declaration handled-conditions disabled-package-locks method-declaration
                              compiler-type compiler-type-specifier assumed-type-p assumed-type-least assumed-type-most assumed-type-types
@@ -34,19 +35,19 @@
        (every #'fboundp (list update-symbol-info-name note-name-defined-name eval-compile-toplevel-name))))
 
 (defun info-numbers (test)
-  "The numbers of the kinds of what the compiler knows of a name for which TEST, of category and
-  kind, is true."
+  "The numbers of those kinds of the compiler's entries about names for which TEST, called with
+  category and kind, is true."
   (loop for info across *info-types* for number from 0
         when (and info (funcall test (meta-info-category info) (meta-info-kind info)))
           collect number))
 
 (defun policy-in-force ()
-  "The policy that forms are compiled with now, as a declaration."
+  "The policy with which forms are compiled now, as a declaration."
   (policy-declaration (symbol-value policy-name)))
 
 (defun assumed-type-parts (type)
-  "TYPE, which the compiler assumed of an undefined function from its calls, as lists. It
-  is changed in place."
+  "The parts, as lists, of TYPE, which the compiler assumed of an undefined function from its calls.
+  The compiler changes such a type in place."
   (list (assumed-type-least type) (assumed-type-most type)
         (mapcar (lambda (types) (mapcar (lambda (type) (if (typep type 'compiler-type) (compiler-type-specifier type) type)) types))
                 (assumed-type-types type))

@@ -1,11 +1,11 @@
-;;;; SBCL's internals that the checker stands on (check/).
+;;;; SBCL's internals that the checker needs (check/).
 
 (in-package :consort)
 
 (define-internal encapsulated-condition :function "checking" ("SB-INT" "ENCAPSULATED-CONDITION"))
 (define-internal compiler-error-type :symbol "checking" ("SB-C" "COMPILER-ERROR"))
 
-;; Reading: the stream that tells where every object it reads begins and ends.
+;; Reading: the stream that reports where every object that it reads begins and ends.
 (define-internal tracking-stream-class :symbol "exact positions" ("SB-INT" "FORM-TRACKING-STREAM"))
 (define-internal tracking-stream-observer :place "exact positions" ("SB-IMPL" "FORM-TRACKING-STREAM-OBSERVER"))
 (define-internal tracking-stream-form-start :place "exact positions" ("SB-IMPL" "FORM-TRACKING-STREAM-FORM-START-CHAR-POS"))
@@ -47,15 +47,15 @@
 (define-internal lambda-list-error-type :symbol "codes of findings" ("SB-KERNEL" "DEFMACRO-LAMBDA-LIST-BIND-ERROR"))
 (define-internal argument-count-error-type :symbol "codes of findings" ("SB-KERNEL" "ARG-COUNT-ERROR"))
 (define-internal optional-and-key-type :symbol "codes of findings" ("SB-KERNEL" "&OPTIONAL-AND-&KEY-IN-LAMBDA-LIST"))
-;; The system's message that an error of a file carries.
+;; The system's message in an error about a file.
 (define-internal file-error-type :symbol "telling what confinement refused" ("SB-INT" "SIMPLE-FILE-ERROR") ("SB-KERNEL" "SIMPLE-FILE-ERROR"))
 (define-internal file-error-message :function "telling what confinement refused"
   ("SB-KERNEL" "SIMPLE-FILE-ERROR-MESSAGE") ("SB-INT" "SIMPLE-FILE-ERROR-MESSAGE") ("SB-IMPL" "SIMPLE-FILE-ERROR-MESSAGE"))
-;;; The control string of a format control that is no string.
+;;; The control string of a format control that is not itself a string.
 (define-internal control-string :function "codes of findings" ("SB-FORMAT" "FMT-CONTROL-STRING"))
 (defun typep-internal (object name)
-  "Returns true if OBJECT is of the type that DEFINE-INTERNAL called NAME; not where this SBCL has
-  none."
+  "Returns true if OBJECT is of the type that DEFINE-INTERNAL called NAME; false if this SBCL has no
+  such type."
   (and (internal-p name) (typep object (get name 'internal))))
 
 (define-internal find-source-root :function "exact positions" ("SB-C" "FIND-SOURCE-ROOT"))
@@ -68,7 +68,7 @@
 (define-internal undefined-warning-name :function "undefined names" ("SB-C" "UNDEFINED-WARNING-NAME"))
 (define-internal undefined-warning-kind :function "undefined names" ("SB-C" "UNDEFINED-WARNING-KIND"))
 
-;; Marks that an earlier load of the same file left behind.
+;; Marks that an earlier load of the same file has left.
 (define-internal redefinition-warning-type :symbol "checking" ("SB-KERNEL" "REDEFINITION-WARNING"))
 (define-internal redefinition-name :function "checking" ("SB-KERNEL" "REDEFINITION-WARNING-NAME"))
 (define-internal duplicate-definition-type :symbol "checking" ("SB-INT" "DUPLICATE-DEFINITION") ("SB-KERNEL" "DUPLICATE-DEFINITION"))
@@ -84,19 +84,19 @@
 (define-internal clear-info :macro "checking a text that is loaded" ("SB-INT" "CLEAR-INFO"))
 
 (defun forget-function-type (name)
-  "Makes the compiler forget what it took from the definition of the function NAME, as if there were
+  "Makes the compiler forget its entries from the definition of the function NAME, as if there were
   none. Proclamations stay, and the function can be called as before."
   (when (member (info :function :where-from name) '(:defined :defined-method))
     (unless (info :function :source-transform name) ; of a structure
-      ;; Without a type, the compiler would look at the function itself.
+      ;; Without a type, the compiler would use that of the function itself.
       (setf (info :function :type name) (specifier-type 'function))
       (clear-info :function :inlining-data name)
       (setf (info :function :where-from name) :assumed))))
 
 (define-internal print-condition-references :variable "clean messages" ("SB-INT" "*PRINT-CONDITION-REFERENCES*"))
 
-;; Every use of an undefined function, from the compiler's own graph of the code: it tells only of
-;; the first.
+;; Every use of an undefined function, from the compiler's own graph of the code, because the
+;; compiler reports only the first use.
 (define-internal compile-toplevel-name :symbol "every use of an undefined function" ("SB-C" "COMPILE-TOPLEVEL"))
 (define-internal compile-toplevel-lambdas-name :symbol "exact positions in top-level calls" ("SB-C" "COMPILE-TOPLEVEL-LAMBDAS"))
 (define-internal ir1-namespace :symbol "every use of an undefined function" ("SB-C" "*IR1-NAMESPACE*"))
@@ -113,28 +113,29 @@
 (define-internal keyword-name :function "unknown keywords in calls of generic functions" ("SB-KERNEL" "KEY-INFO-NAME"))
 
 (defun unknown-keyword-p (name keyword)
-  "Returns true if the generic function NAME, with the methods that it has, takes no KEYWORD."
+  "Returns true if the generic function NAME, with its current methods, does not accept KEYWORD."
   (let ((type (generic-function-type name)))
     (and (function-type-p type)
          (not (type-allows-keys-p type))
          (not (find keyword (type-keywords type) :key #'keyword-name)))))
 
 (defun undefined-warnings ()
-  "Returns the names that the compiler has met in this compilation unit and found undefined."
+  "Returns the undefined names that the compiler has met in this compilation unit."
   (and (boundp undefined-warnings-name) (symbol-value undefined-warnings-name)))
 
 (defun forget-undefined-warnings ()
-  "Forgets the undefined names that the compiler has met, so that it does not report them itself."
+  "Removes the undefined names that the compiler has met, so that it does not report them itself."
   (when (boundp undefined-warnings-name)
     (setf (symbol-value undefined-warnings-name) '())))
 
 (defun paths-of-references (function-name)
   "The source path, innermost first, of every place in the code being compiled now that refers to
-  the global FUNCTION-NAME."
+  the global function FUNCTION-NAME."
   (let ((leaf (and (boundp ir1-namespace) (gethash function-name (free-functions (symbol-value ir1-namespace))))))
     (and leaf (mapcar (lambda (node) (original-source-path (node-source-path node))) (leaf-references leaf)))))
 
-;; True if code asks for speed above all, by the policy in force where the compiler is.
+;; Whether code asks for speed above all, by the policy in force at the place that the compiler
+;; compiles.
 (define-internal policy-quality :function "notes where code asks for speed" ("SB-C" "POLICY-QUALITY"))
 (define-internal lexenv-policy :function "notes where code asks for speed" ("SB-C" "LEXENV-POLICY"))
 (define-internal node-lexenv :function "notes where code asks for speed" ("SB-C" "NODE-LEXENV"))
@@ -143,7 +144,7 @@
 (define-internal error-context :symbol "notes where code asks for speed" ("SB-C" "*COMPILER-ERROR-CONTEXT*"))
 
 (defun speed-wanted-p ()
-  "Returns true if the code that the compiler is at is to be faster rather than anything else."
+  "Returns true if speed has the highest priority in the code that is compiled now."
   (let* ((context (symbol-value error-context))
          (lexenv (cond ((typep context 'node-type) (node-lexenv context))
                        ((boundp lexenv-name) (symbol-value lexenv-name))))

@@ -1,4 +1,4 @@
-;;;; SBCL's internals that copying the image stands on (copy.lisp, confine.lisp).
+;;;; SBCL's internals that copying the image needs (copy.lisp, confine.lisp).
 
 (in-package :consort)
 
@@ -28,8 +28,8 @@
 (define-internal sap-integer :macro "confining a copy" ("SB-SYS" "SAP-INT"))
 
 (defun defer-collection (octets)
-  "Has the next collection wait until OCTETS more are allocated, where this runtime lets itself be
-  told (gencgc.c: set after each collection)."
+  "Makes the next collection wait until OCTETS more are allocated, if this runtime allows that
+  (gencgc.c sets the value after each collection)."
   (let ((address (foreign-address "auto_gc_trigger")))
     (when (and address (internal-p 'dynamic-usage))
       (setf (sb-sys:sap-ref-64 (sb-sys:int-sap address) 0) (+ (dynamic-usage) octets)))))

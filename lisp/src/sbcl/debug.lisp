@@ -1,4 +1,4 @@
-;;;; SBCL's internals that stopped programs and the inspector stand on (debug/).
+;;;; SBCL's internals that stopped programs and the inspector need (debug/).
 
 (in-package :consort)
 
@@ -27,16 +27,16 @@
 (define-internal inspector :variable "INSPECT without a prompt" ("SB-IMPL" "*INSPECT-FUN*"))
 
 (defun can-stop-p ()
-  "Returns true if this SBCL has what stopping with the stack alive takes."
+  "Returns true if this SBCL has the internals that stopping with the stack alive needs."
   (every #'internal-p '(top-frame frame-below %frame-debug-function %debug-function-name thread-interruptions with-interruptions-locked deadline)))
 
 (defun frame-name (frame)
-  "The name of the function of FRAME, as the compiler has it."
+  "The compiler's name of the function of FRAME."
   (%debug-function-name (%frame-debug-function frame)))
 
 (defun frame-unwindable-p (frame)
-  "Returns true if FRAME can be unwound to. SBCL does not refuse where it cannot: the process meets
-  a memory fault."
+  "Returns true if FRAME can be unwound to. SBCL does not refuse to unwind to other frames: a memory
+  fault is the result."
   (and (internal-p '%frame-unwindable-p) (internal-p '%unwind-to-frame)
        (handler-case (and (%frame-unwindable-p frame) t)
          (serious-condition () nil))))
@@ -48,21 +48,22 @@
   (%unwind-to-frame frame function))
 
 (defun frame-call (frame)
-  "The name of the function of FRAME, its arguments as they are now, and whether every one of them
-  is known."
+  "Three values: the name of the function of FRAME, its arguments with their current values, and
+  true if all of them are known."
   (multiple-value-bind (name arguments) (%frame-call frame)
     (values name arguments
             (and (listp arguments)
                  (notany (lambda (argument) (and (internal-p 'unprintable-object-p) (unprintable-object-p argument))) arguments)))))
 
 (defun frame-form-number (frame)
-  "The number of the form that FRAME is at, among the forms within its top-level form; NIL when it
-  is not known."
+  "The number of the form at which FRAME is, among the forms within its top-level form; NIL if it is
+  not known."
   (handler-case (location-form-number (frame-location frame))
     (serious-condition () nil)))
 
 (defun frame-evaluated-form (frame)
-  "The very top-level form that FRAME's function was evaluated from, NIL when it comes from a file."
+  "The top-level form itself from which FRAME's function was evaluated; NIL if the function comes
+  from a file."
   (handler-case (let ((source (location-source (frame-location frame))))
                   (and (core-source-p source) (core-source-form source)))
     (serious-condition () nil)))
@@ -73,38 +74,39 @@
     (serious-condition () nil)))
 
 (defun form-path (form number)
-  "The path to the subform NUMBER of FORM, as the compiler counts them: a list of positions. :NONE
-  when there is no such subform."
+  "The path to the subform NUMBER of FORM, as the compiler counts subforms: a list of positions.
+  :NONE if there is no such subform."
   (let ((translations (form-translations form 0)))
     (if (< -1 number (length translations))
-        (rest (reverse (cdr (svref translations number)))) ; the first is of the top-level form
+        (rest (reverse (cdr (svref translations number)))) ; the first is that of the top-level form
         :none)))
 
-;;; Waiting on a stack that nobody may unwind
+;;; Waiting on a stack that must not be unwound
 
 (define-internal thread-interruptions :place "stopping with the stack alive" ("SB-THREAD" "THREAD-INTERRUPTIONS"))
 (define-internal with-interruptions-locked :macro "stopping with the stack alive" ("SB-THREAD" "WITH-DEATHLOK"))
 (define-internal deadline :variable "stopping with the stack alive" ("SB-IMPL" "*DEADLINE*") ("SB-SYS" "*DEADLINE*"))
 
 (defun take-interruptions ()
-  "Takes out what other threads have sent this one to interrupt it. Interrupts must be off."
+  "Removes and returns the interruptions that other threads have sent to this one. Interrupts must
+  be off."
   (let ((thread sb-thread:*current-thread*))
     (with-interruptions-locked (thread) (shiftf (thread-interruptions thread) '()))))
 
 (defun give-interruptions (interruptions &aux (thread sb-thread:*current-thread*))
-  "Puts INTERRUPTIONS back, before those that came meanwhile. The signal is sent again: to set the
-  runtime's own flag ends the process."
+  "Puts INTERRUPTIONS back, before those that came meanwhile. The signal is sent again, because
+  setting the runtime's own flag would end the process."
   (when interruptions
     (with-interruptions-locked (thread)
       (setf (thread-interruptions thread) (append interruptions (thread-interruptions thread))))
     (sb-alien:alien-funcall (sb-alien:extern-alien "raise" (function sb-alien:int sb-alien:int)) sb-unix:sigurg)))
 
 (defun collecting-off-p ()
-  "Returns true if this thread keeps the collector off: the world would wait for it."
+  "Returns true if this thread keeps the collector off. All other threads would wait for it."
   (and (internal-p 'collector-off) (symbol-value collector-off) t))
 
 (defun free-lock (mutex)
-  "In a copy: makes MUTEX free, whose owner is a thread that the copy does not have."
+  "Releases MUTEX in a copy. Its owner is a thread that the copy does not have."
   (dolist (slot (sb-mop:class-slots (class-of mutex)))
     (when (member (symbol-name (sb-mop:slot-definition-name slot)) '("STATE" "%STATE" "%OWNER") :test #'string=)
       (setf (slot-value mutex (sb-mop:slot-definition-name slot)) 0))))
@@ -118,8 +120,8 @@
   (process-optimize '(optimize (debug 2)) (symbol-value policy-name)))
 
 (defun policy-of-both (after during before)
-  "The policy AFTER a form that began with DURING, which stood for BEFORE. Changes by the form are
-  kept; if it did not change DEBUG, that is as in BEFORE."
+  "The policy after a form that began with the policy DURING in place of BEFORE and ended with
+  AFTER. The form's changes are kept. If it did not change DEBUG, that is as in BEFORE."
   (flet ((debug-of (policy) (second (assoc 'debug (policy-qualities policy)))))
     (if (eql (debug-of after) (debug-of during))
         (process-optimize `(optimize (debug ,(debug-of before))) after)
@@ -148,8 +150,8 @@
 (define-internal check-layout :function "inspecting values" ("SB-PCL" "CHECK-WRAPPER-VALIDITY"))
 
 (defun obsolete-p (object)
-  "Returns true if OBJECT is an instance of a class that was redefined since. To be asked before
-  anything else: even TYPEP updates such an instance, which runs the user's
+  "Returns true if OBJECT is an instance of a class that was redefined since. Must be called before
+  any other test of OBJECT: even TYPEP updates such an instance, which runs the user's
   UPDATE-INSTANCE-FOR-REDEFINED-CLASS with the compiler's lock held."
   (and (internal-p 'instance-p) (internal-p 'layout-of) (internal-p 'layout-invalid)
        (instance-p object)
@@ -158,7 +160,8 @@
 
 (defun only-flushed-p (layout)
   "Returns true if LAYOUT, of instances of a class, was replaced by one with the same slots, as when
-  a class above was finalized: instances take the new one without any code of the user's."
+  a superclass was finalized. Instances then take the new layout without running any code of the
+  user's."
   (flet ((obsolete-p (layout)
            (let ((state (layout-invalid layout))) (and (consp state) (eq (car state) :obsolete)))))
     (let ((state (layout-invalid layout)))
@@ -166,8 +169,8 @@
           (and (eq state t) (notany #'obsolete-p (layout-inherits layout)))))))
 
 (defun take-new-layout (object)
-  "Has OBJECT, of an invalid layout, take the one of its class, if that runs no code of the user's
-  and waits for nobody. Returns true if OBJECT is valid then."
+  "Makes OBJECT, which has an invalid layout, take the layout of its class, if that runs no code of
+  the user's and waits for no other thread. Returns true if OBJECT is then valid."
   (when (and (internal-p 'layout-inherits) (internal-p 'check-layout) (internal-p 'world-lock)
              (eq (class-of (class-of object)) (load-time-value (find-class 'standard-class))))
     (flet ((settle ()
@@ -180,7 +183,8 @@
                  (sb-thread:release-mutex world-lock))))))))
 
 (defun closure-values (function)
-  "The values that FUNCTION closes over; of variables that are set, what they are now."
+  "The values that FUNCTION closes over. For a variable that is assigned, this is its current
+  value."
   (when (and (internal-p 'closure-p) (internal-p 'closure-length) (internal-p 'closure-reference) (closure-p function))
     (loop for index below (1- (closure-length function))
           for value = (closure-reference function index)

@@ -1,11 +1,10 @@
-;;;; Having other functions called in place of SBCL's.
+;;;; Encapsulation: other functions are called in place of SBCL's.
 ;;;;
-;;;; Where the calls of a function are linked to its code, its first encapsulation rewrites them
+;;;; If the calls of a function are linked to its code, its first encapsulation rewrites them
 ;;;; (code/immobile-space.lisp, REMOVE-STATIC-LINKS), each with a locked CMPXCHG. Some of these
-;;;; operands lie across two cache lines. A hypervisor that detects such writes ("split lock")
-;;;; delays them, and a virtual machine with other work may never come to the end of one. Where no
-;;;; other thread runs, the write needs no lock. The same holds for the first redefinition of such a
-;;;; function, by a program too.
+;;;; operands cross a cache line. A hypervisor that detects such writes ("split lock") delays them,
+;;;; and a busy virtual machine may hardly make progress. If no other thread runs, the write needs
+;;;; no lock. The same is true of the first redefinition of such a function, even by a program.
 
 (in-package :consort)
 
@@ -21,12 +20,13 @@
 (define-internal never-linked :variable "building on a busy virtual machine" ("SB-VM" "*NEVER-STATICALLY-LINK*"))
 (define-internal machine-code-size :function "building on a busy virtual machine" ("SB-KERNEL" "%CODE-TEXT-SIZE"))
 
-(defparameter *locked-write* '(#xF0 #x41 #x0F #xB1) "The octets of a locked CMPXCHG of 32 bits in the code of SBCL for x86-64.")
+(defparameter *locked-write* '(#xF0 #x41 #x0F #xB1) "The octets of a locked CMPXCHG of 32 bits in
+  the code of SBCL for x86-64.")
 (defconstant +no-operation+ #x90 "The x86-64 instruction that does nothing.")
 
 (defun lock-prefix-of-links ()
-  "The address of the prefix that locks the write of REMOVE-STATIC-LINKS, code that does not move; or
-  NIL: this SBCL links no calls, or its code is not as known."
+  "The address of the prefix that locks the write of REMOVE-STATIC-LINKS, whose code does not move.
+  NIL if this SBCL links no calls, or if its code is not as expected."
   #+(and x86-64 linux)
   (when (every #'internal-p '(remove-static-links function-code-header machine-code machine-code-size))
     (let* ((code (function-code-header #'remove-static-links))
@@ -41,8 +41,8 @@
            (sb-sys:sap+ text (first places))))))
 
 (defun call-with-plain-links (function)
-  "Calls FUNCTION, with links rewritten without a lock on the way where that is possible: no other
-  thread runs. The argument of FUNCTION is true then."
+  "Calls FUNCTION. If no other thread runs and it is possible, links are meanwhile rewritten without
+  a lock, and the argument of FUNCTION is true."
   (let ((prefix (and (null (rest (sb-thread:list-all-threads))) (lock-prefix-of-links))))
     (if prefix
         (unwind-protect
@@ -52,15 +52,15 @@
         (funcall function nil))))
 
 (defun encapsulate (name type function)
-  "From now on FUNCTION is called in place of the function NAME, with that as its first argument.
-  TYPE, a symbol, tells this encapsulation of NAME from others."
+  "From now on, FUNCTION is called in place of the function NAME, with the original function as its
+  first argument. TYPE, a symbol, distinguishes this encapsulation of NAME from others."
   (call-with-plain-links (lambda (plain)
                            (declare (ignore plain))
                            (%encapsulate name type function))))
 
 (defun exported-functions ()
-  "The names of SBCL's exported functions that calls may be linked to: those of the standard, and
-  others that are called so now."
+  "The names of SBCL's exported functions to which calls may be linked: those of the standard, and
+  others to which calls are linked now."
   (let ((names '()))
     (dolist (package '("COMMON-LISP" "SB-EXT" "SB-GRAY" "SB-MOP" "SB-THREAD") names)
       (do-external-symbols (symbol package)
@@ -73,9 +73,9 @@
               (pushnew name names :test #'equal))))))))
 
 (defun unlink-exported-functions ()
-  "Has calls within SBCL find its exported functions by their names, in the core that is saved next
-  too: a program that traces or redefines one has no links to rewrite. Does nothing where another
-  thread runs."
+  "Makes calls within SBCL find its exported functions by their names, also in the core that is
+  saved next. A program that traces or redefines one then has no links to rewrite. Does nothing if
+  another thread runs."
   (when (every #'internal-p '(named-definition linked-p never-linked))
     (call-with-plain-links
      (lambda (plain)
@@ -84,5 +84,5 @@
            (dolist (name names)
              (let ((definition (named-definition name)))
                (when (linked-p definition) (remove-static-links definition))))
-           ;; Saving links all calls but of these.
+           ;; Saving the core links all calls except those of these functions.
            (setf (symbol-value variable) (union names (symbol-value variable) :test #'equal))))))))

@@ -1,4 +1,4 @@
-;;;; SBCL's internals that a fingerprint looks at (ops/fingerprint.lisp).
+;;;; SBCL's internals that a fingerprint reads (ops/fingerprint.lisp).
 
 (in-package :consort)
 
@@ -10,8 +10,8 @@
 
 (defun map-symbol-info (function symbol)
   "Calls FUNCTION with a number and a value for each entry of the compiler's database about SYMBOL
-  and names made from it, such as (SETF SYMBOL). The number tells kind and name. Counts of calls are
-  left out."
+  and names made from it, such as (SETF SYMBOL). The number identifies the kind and the name. Counts
+  of calls are left out."
   (call-with-each-info (lambda (name kind value)
                          ;; There is no meta-info for an entry of no kind, such as the function
                          ;; itself.
@@ -21,7 +21,7 @@
                        symbol))
 
 (defun system-symbol-p (symbol)
-  "Returns true if SYMBOL is of SBCL itself."
+  "Returns true if SYMBOL belongs to SBCL itself."
   (let ((package (symbol-package symbol)))
     (and package (sb-ext:package-locked-p package))))
 
@@ -30,10 +30,10 @@
     "*IMMOBILE-CODEBLOB-TREE*" "*DYNSPACE-CODEBLOB-TREE*" "*STORE-BARRIERS-EMITTED*" "*STORE-BARRIERS-POTENTIALLY-EMITTED*"
     "*CODE-ALLOC-COUNT*" "*PACKAGE-NAMES-COOKIE*" "*GC-REAL-TIME*" "*RUN-GC-HOOKS*" "*FINALIZERS-TRIGGERED*" "*FINALIZER-THREAD*" "*FINALIZER-REHASHLIST*"
     "*UNCOMPACTED-FUN-MAPS*" "*COMPILED-DEBUG-FUNS*" "*STARTING-THREADS*" "*JOINABLE-THREADS*" "*ALL-THREADS*" "*AVAILABLE-BUFFERS*")
-  "Names of internal variables whose values change without anybody having changed anything.")
+  "Names of internal variables whose values change without any action of a user's.")
 
 (defun moving-internal-p (symbol)
-  "Returns true if SYMBOL, of SBCL itself, is one of *MOVING-INTERNALS*, or a cache."
+  "Returns true if SYMBOL, one of SBCL itself, is one of *MOVING-INTERNALS* or a cache."
   (let ((name (symbol-name symbol)))
     (and (system-symbol-p symbol)
          (or (member name *moving-internals* :test #'string=)

@@ -1,6 +1,7 @@
-;;;; The variables of a frame: their values, how each is set safely, and code where they are
-;;;; visible. SBCL's own setter is not for variables that a local function has of its parent, which
-;;;; stand in the parent's frame: it writes over the pointer to that frame (code/debug-int.lisp).
+;;;; The variables of a frame: their values, safe assignments to them, and code in which they are
+;;;; visible. SBCL's own setter does not work for variables that a local function shares with its
+;;;; parent. These are in the parent's frame, and the setter overwrites the pointer to that frame
+;;;; (code/debug-int.lisp).
 
 (in-package :consort)
 
@@ -10,7 +11,7 @@
 (define-internal debug-variable-value :place "locals of a frame" ("SB-DI" "DEBUG-VAR-VALUE"))
 (define-internal preprocess-for-eval :function "evaluating in a frame" ("SB-DI" "PREPROCESS-FOR-EVAL"))
 
-;;; Variables that stand in a parent's frame
+;;; Variables in a parent's frame
 
 (define-internal place-in-parent :function "setting locals of a parent" ("SB-DI" "COMPILED-DEBUG-VAR-INDIRECT-SC+OFFSET"))
 (define-internal place-of-variable :function "setting locals of a parent" ("SB-DI" "COMPILED-DEBUG-VAR-SC+OFFSET"))
@@ -29,7 +30,7 @@
         when (= (address-of-pointer (frame-pointer below)) address) return below))
 
 (defun parent-of-variable (variable frame)
-  "The frame in which VARIABLE of FRAME, a local function's, stands; NIL when it is none of this
+  "The frame that contains VARIABLE of FRAME, a local function's frame; NIL if it is not on this
   stack."
   (let ((context (interrupted-context frame)))
     (frame-of-pointer (address-of-object (value-at-place (frame-pointer frame)
@@ -38,7 +39,7 @@
               frame)))
 
 (defun set-in-parent (variable frame value)
-  "Sets VARIABLE of FRAME, which stands in the frame of the function around."
+  "Sets VARIABLE of FRAME, which is in the frame of the enclosing function."
   (let ((parent (and (every #'internal-p '(place-of-variable saved-place-of-variable interrupted-context frame-pointer value-at-place set-value-at-place
                                            address-of-object address-of-pointer))
                      (parent-of-variable variable frame))))
@@ -49,34 +50,34 @@
 ;;; Values
 
 (defun alike-p (old new)
-  "Returns true if code that was compiled for OLD works with NEW: numbers may be kept unboxed, by
-  their type."
+  "Returns true if code that was compiled for OLD works with NEW. Numbers may be kept unboxed,
+  according to their type."
   (or (not (typep old '(or fixnum float (complex float) character (unsigned-byte 64) (signed-byte 64) sb-sys:system-area-pointer)))
       (eq (class-of old) (class-of new))))
 
 (defun misread-p (variable frame)
-  "Returns true if VARIABLE of FRAME is a complex number of double floats that is not boxed: SBCL
-  reads and sets its two halves beside their place on the stack (code/debug-int.lisp). Each time it
-  is read it is made anew."
+  "Returns true if VARIABLE of FRAME is an unboxed complex number of double floats. SBCL reads and
+  sets its two halves beside their place on the stack (code/debug-int.lisp). Each read makes a new
+  object."
   (let ((value (debug-variable-value variable frame)))
     (and (typep value '(complex double-float))
          (not (eq value (debug-variable-value variable frame))))))
 
 (defun variable-live-p (variable frame)
-  "Returns true if VARIABLE of FRAME has its value at its place. A register that a call may have used
-  since has not, which SBCL gives a keyword for. To read a variable that is not valid may take any
-  word for an object."
+  "Returns true if VARIABLE of FRAME has its value at its place. A register that a call may have
+  changed since has not, and SBCL returns a keyword for it. Reading a variable that is not valid may
+  treat any word as an object."
   (and (eq (debug-variable-validity variable (frame-location frame)) :valid)
        (not (eq (debug-variable-value variable frame) :invalid-value-for-unescaped-register-storage))))
 
 (defun variable-kept-p (variable frame)
-  "Returns true if VARIABLE of FRAME has its value, and SBCL reads it."
+  "Returns true if VARIABLE of FRAME has its value, and SBCL reads it correctly."
   (and (variable-live-p variable frame)
        (not (misread-p variable frame))))
 
 (defun set-variable (variable frame value)
-  "Sets VARIABLE of FRAME, whose value is kept, to VALUE; refuses what is not safe. VALUE must be of
-  the type that the compiler relies on, as far as that can be told from the old value."
+  "Sets VARIABLE of FRAME, whose value is kept, to VALUE. Refuses an assignment that is not safe.
+  VALUE must be of the type that the compiler relies on, as far as the old value shows it."
   (let ((old (debug-variable-value variable frame)))
     (unless (alike-p old value)
       (refuse-setting "~A is of type ~A now, and the compiler may rely on that: set it to a value of this type" (debug-variable-symbol variable)
@@ -90,16 +91,16 @@
 
 (declaim (ftype function form-frame-p))
 (defun variables-of-frame (frame)
-  "The variables of FRAME, without those that count its arguments, which have no name."
+  "The variables of FRAME, without those for the number of its arguments, which have no name."
   (if (form-frame-p frame)
       '()
       (remove nil (coerce (debug-function-variables (%frame-debug-function frame)) 'list) :key #'debug-variable-symbol)))
 
 (defun frame-variables (frame)
-  "The variables of FRAME, as (SYMBOL KEPT VALUE); KEPT is NIL where the compiler did not keep the
-  value. Second value: true if there is debug information about variables; without it there are
-  none. Only reads the stack, so any thread may call this while the frame's thread does not leave
-  it."
+  "The variables of FRAME, as (SYMBOL KEPT VALUE). KEPT is NIL if the compiler did not keep the
+  value. Second value: true if there is debug information about variables; without it, the list is
+  NIL. This only reads the stack, so any thread may call it as long as the frame's thread does not
+  leave the frame."
   (handler-case
       (values (loop for variable in (variables-of-frame frame)
                     for kept = (variable-kept-p variable frame)
@@ -119,10 +120,11 @@
 
 (declaim (ftype function variable-label))
 (defun label-variables (variables frame kept)
-  "VARIABLES, each a list that begins with its symbol, in the order of FRAME's function, as
-  (LABEL . VARIABLE). Of several of one name only those count that are KEPT; if these are several,
-  each has SBCL's number in its label, and the innermost comes first. SBCL lists parameters first,
-  and of the variables of LET those of inner forms before those of outer ones."
+  "VARIABLES as (LABEL . VARIABLE). Each of VARIABLES is a list that begins with its symbol, and
+  they are in the order of FRAME's function. Among several variables of one name, only those count
+  for which KEPT is true. If these are several, each has SBCL's number in its label, and the
+  innermost comes first. SBCL lists parameters first, and variables of LET in inner forms before
+  those in outer forms."
   (loop for name in (remove-duplicates (mapcar #'first variables) :from-end t)
         append (let* ((label (variable-label name))
                       (numbered (loop for variable in (remove name variables :key #'first :test-not #'eq)
@@ -137,8 +139,9 @@
                            collect (cons (format nil "~A#~D" label number) variable))))))
 
 (defun settable-variables (frame)
-  "The variables of FRAME, as (SYMBOL . FUNCTION): FUNCTION sets it to its argument; NIL where the
-  compiler did not keep the value. None without debug information. For the frame's own thread."
+  "The variables of FRAME, as (SYMBOL . FUNCTION). FUNCTION sets the variable to its argument, or is
+  NIL if the compiler did not keep the value. The list is NIL without debug information. Must be
+  called in the frame's own thread."
   (handler-case
       (loop for variable in (variables-of-frame frame)
             collect (let ((variable variable))
@@ -150,12 +153,12 @@
 ;;; Code in a frame
 
 (defstruct (seen-variable (:constructor make-seen-variable (variable frame)))
-  "A variable of a frame, as code in that frame has it while it runs."
+  "A variable of a frame, for code in that frame. OPEN is true while the code runs."
   variable frame (open t))
 
 (defun checked-variable (seen)
-  "The variable and the frame of SEEN; refuses when the code that was given it is over, for then the
-  stack may be another's."
+  "The variable and the frame of SEEN. Refuses if the code that got it has ended, because the stack
+  may have changed since."
   (let ((variable (seen-variable-variable seen)))
     (unless (seen-variable-open seen)
       (refuse-setting "~A was a variable of a stopped frame. It can be used only while the code in that frame runs: bind its value with LET for later"
@@ -170,12 +173,12 @@
 
 (defun (setf value-of-seen) (value seen)
   (multiple-value-bind (variable frame) (checked-variable seen)
-    (value-of-seen seen)                ; refuses what cannot be read
+    (value-of-seen seen)                ; this refuses a variable that cannot be read
     (set-variable variable frame value)))
 
 (defun seen-variables (frame)
-  "The variables of FRAME that code in it reads and sets, as (SYMBOL SEEN-VARIABLE). The others SBCL
-  refuses when they are used: those that are not kept, and several of one name."
+  "The variables of FRAME that code in it can read and set, as (SYMBOL SEEN-VARIABLE). SBCL refuses
+  uses of the others: those that are not kept, and those that share a name."
   (let ((present (remove :invalid (variables-of-frame frame) :key (lambda (variable) (debug-variable-validity variable (frame-location frame))))))
     (loop for variable in present
           for name = (debug-variable-symbol variable)
@@ -187,13 +190,13 @@
 
 (declaim (ftype function removed-variables unkept-variables unbound-variables refuse-removed refuse-unbound))
 (defun eval-in-frame (form frame)
-  "Evaluates FORM where the variables of FRAME are visible; those that the compiler removed or did
-  not keep, and those that are not bound there, are refused. Only the frame's own thread may call
-  this."
+  "Evaluates FORM where the variables of FRAME are visible. Uses of variables that the compiler
+  removed or did not keep, or that are not bound there, are refused. Must be called in the frame's
+  own thread."
   (when (form-frame-p frame)
     (return-from eval-in-frame (eval form)))
   (let* ((seen (handler-case (seen-variables frame)
-                 (serious-condition () '()))) ; NO-DEBUG-VARS, which SBCL tells of
+                 (serious-condition () '()))) ; NO-DEBUG-VARS, which SBCL reports
          (removed (union (removed-variables frame) (unkept-variables frame)))
          (unbound (unbound-variables frame))
          (names (append (mapcar #'first seen) removed)))

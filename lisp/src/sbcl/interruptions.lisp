@@ -1,5 +1,6 @@
-;;;; The code in which a signal interrupted this thread (SBCL: code/target-signal.lisp,
-;;;; code/debug-int.lisp). The reading of contexts is shared with profiling (profile.lisp).
+;;;; The place in which a signal interrupted this thread (SBCL: code/target-signal.lisp,
+;;;; code/debug-int.lisp). The functions that read contexts are shared with profiling
+;;;; (profile.lisp).
 
 (in-package :consort)
 
@@ -16,14 +17,15 @@
       (dotimes (at count octets)
         (setf (aref octets at) (sb-sys:sap-ref-8 sap at))))))
 
-;;; Signals that SBCL puts off in no thread, not even where it allocates or begins a thread
-;;; (runtime/interrupt.c, deferrable_sigset): a handler that runs there may hang the process. They
-;;; are blocked in all threads, and a thread waits for those that the program handles.
+;;; Signals that SBCL defers in no thread, not even while it allocates or begins a thread
+;;; (runtime/interrupt.c, deferrable_sigset). A handler that runs there may block the process for
+;;; ever. These signals are blocked in all threads, and a thread waits for those that the program
+;;; handles.
 
 (define-internal start-finalizer-thread :function "signals that programs handle" ("SB-IMPL" "FINALIZER-THREAD-START"))
 
 (defparameter *awaited-signals* (list* 10 16 30 (loop for signal from 34 to 64 collect signal))
-  "On Linux: SIGUSR1, SIGSTKFLT, SIGPWR and those without a name.")
+  "On Linux: SIGUSR1, SIGSTKFLT, SIGPWR and the signals without a name.")
 
 (defun awaited-set ()
   "The *AWAITED-SIGNALS* as a sigset_t."
@@ -32,7 +34,7 @@
       (setf (ldb (byte 1 (1- signal)) (aref set 0)) 1))))
 
 (defun block-awaited-signals ()
-  "Blocks the *AWAITED-SIGNALS* in this thread, and in those that it begins."
+  "Blocks the *AWAITED-SIGNALS* in this thread, and in threads that it begins."
   (let ((set (awaited-set)))
     (with-pinned-objects (set)
       (sb-alien:alien-funcall
@@ -40,8 +42,8 @@
        0 (vector-sap set) 0))))           ; SIG_BLOCK
 
 (defun await-signal (info)
-  "Waits for one of the *AWAITED-SIGNALS*, and returns its number. INFO, octets, gets the
-  siginfo_t."
+  "Waits for one of the *AWAITED-SIGNALS* and returns its number. INFO, an array of octets, receives
+  the siginfo_t."
   (let ((set (awaited-set)))
     (loop
       (let ((signal (with-pinned-objects (set info)
@@ -53,13 +55,16 @@
 (define-internal unblock-deferrable-signals :function "interrupting threads that a signal's handler has started" ("SB-UNIX" "UNBLOCK-DEFERRABLE-SIGNALS"))
 (define-internal install-handler :symbol "handlers of signals beside Consort's threads" ("SB-UNIX" "%INSTALL-HANDLER"))
 
-(defconstant +result-register+ 0 "The number of the register in which the system returns the result of a call: RAX, or X0.")
-(defconstant +interrupted-call+ (- (ash 1 64) 4) "-EINTR in such a register: a call that waited was interrupted.")
+(defconstant +result-register+ 0 "The number of the register in which the system returns the result
+  of a call: RAX, or X0.")
+(defconstant +interrupted-call+ (- (ash 1 64) 4) "-EINTR in such a register: a call that waited was
+  interrupted.")
 
 (defun waited-for-system-p (context)
-  "Returns true if the signal of CONTEXT interrupted a system call that waited: the machine is behind
-  the instruction that enters the system, with that result, or at it when the system will start the
-  call again. Calls that do not wait, such as malloc makes for memory, are done before a signal comes."
+  "Returns true if the signal of CONTEXT interrupted a system call that waited. The program counter
+  is then after the instruction that enters the system, with that result, or at it if the system
+  will start the call again. Calls that do not wait, such as malloc's calls for memory, are finished
+  before a signal comes."
   (let ((pc (context-pc context)))
     (flet ((enters (offset)
              #+x86-64 (and (= #x0f (sb-sys:sap-ref-8 pc offset)) (= #x05 (sb-sys:sap-ref-8 pc (1+ offset))))
@@ -70,9 +75,9 @@
                (= +interrupted-call+ (ldb (byte 64 0) (context-register context +result-register+))))))))
 
 (defun interrupted-place ()
-  "In an interruption: :WAIT if it came in foreign code that waited for the system, :FOREIGN in other
-  foreign code, such as malloc; :LISP in Lisp, and where that cannot be told. Calls nothing of the C
-  library."
+  "For an interruption: :WAIT if it came in foreign code that waited for the system; :FOREIGN if it
+  came in other foreign code, such as malloc; and otherwise, or if that is not known, :LISP. Calls
+  no function of the C library."
   (if (and (every #'internal-p '(interrupt-context interrupt-contexts context-pc context-register code-from-pc))
            (plusp interrupt-contexts))
       (let ((context (interrupt-context (1- interrupt-contexts))))
