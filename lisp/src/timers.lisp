@@ -1,10 +1,10 @@
-;;;; Timers: one thread for each queue waits for the earliest of many moments. Adding or cancelling
-;;;; a timer wakes no thread as a rule.
+;;;; Timers: one thread for each queue waits for the earliest of many times. Mostly, adding or
+;;;; cancelling a timer wakes no thread.
 
 (in-package :consort)
 
 (defstruct (timer (:constructor make-timer (at function)))
-  "FUNCTION is to be called at AT, in units of GET-INTERNAL-REAL-TIME."
+  "A call of FUNCTION at the time AT, in units of GET-INTERNAL-REAL-TIME."
   (at 0 :type (unsigned-byte 62) :read-only t)
   (function nil :type function :read-only t))
 
@@ -17,9 +17,9 @@
   (thread nil :type boolean))
 
 (define-global *deadlines* (make-timer-queue "consort deadlines") "The timers that interrupt
-  evaluations. None of them may wait.")
+  evaluations. Their functions must not wait.")
 (define-global *flushes* (make-timer-queue "consort flushes") "The timers that send streamed output.
-  Flushes may wait for the host.")
+  Their functions may wait for the host.")
 
 (defun start-timers (queue)
   "Starts the thread of QUEUE, unless it has one."
@@ -30,7 +30,7 @@
       (start-thread-soon (timer-queue-name queue) #'run-timers queue))))
 
 (defun schedule (queue seconds function)
-  "Has FUNCTION called in SECONDS, by the thread of QUEUE. Returns a timer for CANCEL."
+  "Makes the thread of QUEUE call FUNCTION in SECONDS. Returns a timer for CANCEL."
   (let* ((timer (make-timer (+ (get-internal-real-time) (ceiling (* seconds internal-time-units-per-second))) function))
          (at (timer-at timer))
          (earlier nil))
@@ -44,13 +44,13 @@
     timer))
 
 (defun cancel (queue timer)
-  "Forgets TIMER. It may be running, or have run."
+  "Removes TIMER from QUEUE. It may run now, or have run."
   (with-lock ((timer-queue-lock queue))
     (setf (timer-queue-timers queue) (delete timer (timer-queue-timers queue) :test #'eq :count 1))))
 
 (defun take-due (queue)
-  "The first timer that is due, taken out; or NIL and the seconds until there is one, NIL for
-  never."
+  "The first timer that is due, which is removed from QUEUE. If there is none, NIL and the seconds
+  until one is due, or NIL if there are no timers."
   (with-lock ((timer-queue-lock queue))
     (let ((first (first (timer-queue-timers queue)))
           (now (get-internal-real-time)))
@@ -69,8 +69,8 @@
         (multiple-value-bind (timer seconds) (take-due queue)
           (if timer
               (funcall (timer-function timer))
-              ;; SBCL allocates here with the lock of the semaphore held. With interrupts off
-              ;; nothing of ours runs after a collection in this thread.
+              ;; SBCL allocates here with the lock of the semaphore held. With interrupts off, no
+              ;; code of Consort's runs after a collection in this thread.
               (without-interrupts
                 (sb-thread:wait-on-semaphore (timer-queue-changed queue) :timeout seconds))))
       (serious-condition (condition) (report-own-error "A timer failed" condition)))))

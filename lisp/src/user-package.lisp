@@ -2,8 +2,8 @@
 
 (in-package :consort)
 
-;;; SBCL's CL-USER uses SB-ALIEN, whose DOUBLE is locked: the first function of many an
-;;; introduction, (defun double (x) (* 2 x)), is refused. So CL-USER has a DOUBLE of its own, which
+;;; SBCL's CL-USER uses SB-ALIEN, whose DOUBLE is locked. The first function of many introductions,
+;;; (defun double (x) (* 2 x)), would be refused. CL-USER therefore has a DOUBLE of its own, which
 ;;; names the same alien type.
 (shadow "DOUBLE" "COMMON-LISP-USER")
 (eval `(sb-alien:define-alien-type ,(intern "DOUBLE" "COMMON-LISP-USER") sb-alien:double))

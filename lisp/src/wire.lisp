@@ -1,31 +1,32 @@
-;;;; The link to the host: frames out under one lock, lines in. docs/wire.md.
+;;;; The link to the host (docs/wire.md): frames are written under one lock, and lines are read.
 
 (in-package :consort)
 
-(defconstant +protocol+ 1 "The version of docs/wire.md that this image speaks.")
-(defconstant +frame-limit+ (* 64 1024 1024) "The largest frame, in bytes.")
-(defconstant +small-frame+ 8192 "A frame that fits into a socket's buffer when the kernel says there is room.")
+(defconstant +protocol+ 1 "The version of docs/wire.md that this image implements.")
+(defconstant +frame-limit+ (* 64 1024 1024) "The maximum size of a frame, in bytes.")
+(defconstant +small-frame+ 8192 "The size in bytes up to which a frame fits into a socket's buffer
+  when the kernel reports that there is room.")
 
 (declaim (type (or null (unsigned-byte 31)) *link*))
 (define-global *link* nil "The descriptor of the link; NIL in an image that does not serve.")
 (define-global *link-lock* (sb-thread:make-mutex :name "consort link") "Held while a frame is written.")
 
 (defun write-frame (octets end)
-  "Writes a whole frame. Without a host there is nothing left to do: the image leaves."
+  "Writes a whole frame. If the host is gone, the image ends, because nothing is left to do."
   (leave-if-forked)
   (with-lock (*link-lock*)
     (unless (write-octets *link* octets 0 end)
       (leave-with-programs))))
 
 (define-global *instead-of-link* nil
-  "In a process that has no link (debug/attempt.lisp): the function that is given each frame.")
+  "In a process that has no link (debug/attempt.lisp): the function that receives each frame.")
 
 (defun send-frame (value)
-  "Sends VALUE as one frame; waits while the host does not read. A frame above the limit becomes an
-  error of the same id."
+  "Sends VALUE as one frame. Waits while the host does not read. A frame above the limit is replaced
+  by an error with the same id."
   (when *instead-of-link*
     (return-from send-frame (funcall (the function *instead-of-link*) value)))
-  (when (and (field value "event") (forked-p)) ; its work goes on
+  (when (and (field value "event") (forked-p)) ; the work of the process continues
     (return-from send-frame nil))
   (multiple-value-bind (octets end) (json-line value)
     (if (<= end +frame-limit+)
@@ -33,41 +34,44 @@
         (send-error (field value "id" :null) "internal" "The answer is larger than a frame may be (64 MiB)"))))
 
 (defun send-result (id result)
-  "Answers request ID."
+  "Answers the request ID."
   (send-frame (object "id" id "result" result)))
 
 (defun send-error (id kind message)
-  "Answers request ID (or :NULL) with an error of docs/wire.md."
+  "Answers the request ID (or :NULL) with an error of docs/wire.md."
   (send-frame (object "id" id "error" (object "kind" kind "message" message))))
 
 (defun send-event (name &rest fields)
-  "Sends an event; FIELDS as in OBJECT."
+  "Sends an event. FIELDS are as in OBJECT."
   (send-frame (list* :object "event" name fields)))
 
-(defvar *own-thread* nil "Bound to true in the threads that Consort started, and not in those that user code started.")
+(defvar *own-thread* nil "True in the threads that Consort started, and not in those that user code
+  started.")
 
 (defun start-thread (name function &rest arguments)
-  "Starts a thread of ours, with our own settings. Returns it."
+  "Starts a thread of Consort's, with its own settings. Returns the thread."
   (sb-thread:make-thread (lambda (&aux (*own-thread* t))
                            (restore-stack-guards)
-                           ;; In a signal's handler they are blocked, and new threads inherit that.
+                           ;; In a signal handler, deferrable signals are blocked, and new threads
+                           ;; inherit that.
                            (when (internal-p 'unblock-deferrable-signals) (unblock-deferrable-signals))
                            (unwind-protect (with-own-settings () (apply function arguments))
                              (restore-stack-guards)))
                          :name name))
 
-;;; To make a thread takes a lock of the runtime. A user's thread may hold it for ever, and the
-;;; dispatcher must not wait for it: then another thread waits.
+;;; Making a thread takes a lock of the runtime. A user's thread may hold it for ever, and the
+;;; dispatcher must not wait for it, so another thread waits.
 
 (define-global *starts* '()
-  "What waits for the starter, newest first: a function that starts a thread, and one that tells why
-  none is started instead, or NIL.")
+  "The starts that wait for the starter, newest first. Each is a pair of a function that starts a
+  thread, and a function that reports instead why none is started, or NIL.")
 (define-global *starts-lock* (sb-thread:make-mutex :name "consort starts") "Held while *STARTS* changes.")
-(define-global *starts-wanted* (sb-thread:make-semaphore :name "consort starts") "Counts what is in *STARTS*.")
+(define-global *starts-wanted* (sb-thread:make-semaphore :name "Counts the elements of
+  *STARTS*.") "Counts what is in *STARTS*.")
 
 (defun start-all ()
-  "The work of the starter, a thread: starts what is in *STARTS*, the oldest first. While no thread
-  can be made, tells those that can be told."
+  "The work of the starter, a thread. Starts the threads in *STARTS*, oldest first. While no thread
+  can be made, calls the functions that report that."
   (loop
     (sb-thread:wait-on-semaphore *starts-wanted*)
     (loop for obstacle = (obstacle-to-threads)
@@ -81,25 +85,25 @@
         (funcall (the function (car oldest)))))))
 
 (defun take-unreported ()
-  "Takes those out of *STARTS* that can be told why they do not start. Returns the functions that
-  tell them, the oldest first."
+  "Removes from *STARTS* those elements that have a function to report why they are not started.
+  Returns these functions, oldest first."
   (with-lock (*starts-lock*)
     (let ((told (remove nil *starts* :key #'cdr)))
       (setf *starts* (remove nil *starts* :key #'cdr :test-not #'eq))
       (reverse (mapcar #'cdr told)))))
 
 (defun can-start-thread-p ()
-  "Returns true if a thread can be made now, as far as can be told without waiting."
+  "Returns true if a thread can be made now, as far as that is known without waiting."
   (and (null *starts*)
        (not (and (internal-p 'make-thread-lock) (lock-held-p make-thread-lock)))))
 
 (defun start-thread-soon (name function &rest arguments)
-  "START-THREAD, without ever waiting. Returns true."
+  "Like START-THREAD, but never waits. Returns true."
   (apply #'start-thread-or-report nil name function arguments))
 
 (defun start-thread-or-report (tell name function &rest arguments)
-  "START-THREAD-SOON. When somebody keeps threads from being made, TELL, unless it is NIL, is called
-  with a string that says who, instead."
+  "Like START-THREAD-SOON. If something prevents the creation of threads, TELL, unless it is NIL, is
+  called instead, with a string that describes the obstacle."
   (if (can-start-thread-p)
       (apply #'start-thread name function arguments)
       (progn
@@ -108,13 +112,14 @@
         (sb-thread:signal-semaphore *starts-wanted*)))
   t)
 
-(defconstant +title-limit+ 100 "Characters of a thread's name that are told.")
+(defconstant +title-limit+ 100 "The maximum number of characters of a thread's name that are
+  reported.")
 
 (defun thread-title (thread)
-  "The name of THREAD on one line, shortened: a program may give it any."
+  "The name of THREAD on one line, shortened, because a program may give it any name."
   (let ((name (sb-thread:thread-name thread)))
     (flet ((unseen-p (char)
-             ;; control characters, those that set the direction of text, separators of lines
+             ;; control characters, characters that set the direction of text, line separators
              (member (sb-unicode:general-category char) '(:cc :cf :zl :zp))))
       (if (stringp name)
           (let ((start (subseq name 0 (min (length name) +title-limit+))))
@@ -122,26 +127,26 @@
           "unnamed"))))
 
 (defun own-thread-p (thread)
-  "Returns true if THREAD is Consort's, or the one that serves, and not the user's."
+  "Returns true if THREAD is Consort's, or the one that serves the host, and not the user's."
   (or (sb-thread:main-thread-p thread)
       (eq thread sb-thread:*current-thread*)
       (not (sb-thread:thread-alive-p thread))
       (handler-case (sb-thread:symbol-value-in-thread '*own-thread* thread nil)
         (error () nil))))
 
-;;; The dispatcher must go on reading, and so see the end of the link, when the host does not read:
-;;; its frames are then sent by another thread.
+;;; The dispatcher must continue to read, and so notice the end of the link, even if the host does
+;;; not read. Another thread then sends its frames.
 
 (define-global *outbox* '()
-  "Frames, as (octets . end), newest first, that wait for the poster. One stays until it is written,
-  so that no later one overtakes it.")
+  "Frames, as (OCTETS . END), newest first, that wait for the poster. A frame stays until it is
+  written, so that no later one overtakes it.")
 (define-global *outbox-lock* (sb-thread:make-mutex :name "consort outbox")
-  "Held while the outbox changes.")
+  "Held while *OUTBOX* changes.")
 (define-global *outbox-filled* (sb-thread:make-semaphore :name "consort outbox")
-  "Counts what is in the outbox.")
+  "Counts the frames in *OUTBOX*.")
 (defun post-all ()
-  "Sends what is put into the outbox. The poster is started with the image: once a frame waits, it
-  may be impossible to make a thread."
+  "Sends the frames that are put into *OUTBOX*. The thread is started with the image, because it may
+  be impossible to make a thread once a frame waits."
   (loop
     (sb-thread:wait-on-semaphore *outbox-filled*)
     (destructuring-bind (octets . end) (with-lock (*outbox-lock*) (first (last *outbox*)))
@@ -167,8 +172,8 @@
 ;;; Lines in
 
 (defstruct (line-reader (:constructor make-line-reader (fd)))
-  "The octets that came over the link: OCTETS from START to END are not yet taken; up to SCANNED
-  there is no newline."
+  "The octets that came over the link. OCTETS from START to END are not yet taken. There is no
+  newline before SCANNED."
   (fd 0 :type (unsigned-byte 31) :read-only t)
   (octets (make-array 65536 :element-type '(unsigned-byte 8)) :type octets)
   (start 0 :type index)
@@ -177,7 +182,7 @@
   (skipping nil))
 
 (defun make-room (reader)
-  "Makes room after END: by moving what is there to the front, or by a larger array."
+  "Makes room after END: moves the octets to the front, or makes a larger array."
   (let* ((octets (line-reader-octets reader))
          (start (line-reader-start reader))
          (end (line-reader-end reader))
@@ -197,7 +202,7 @@
           return position))
 
 (defun shrink (reader)
-  "Lets go of an array that one large frame needed, once it is empty."
+  "Releases an array that one large frame needed, once it is empty."
   (when (and (= (line-reader-start reader) (line-reader-end reader))
              (> (length (line-reader-octets reader)) (* 1024 1024)))
     (setf (line-reader-octets reader) (make-array 65536 :element-type '(unsigned-byte 8))
@@ -206,8 +211,8 @@
           (line-reader-end reader) 0)))
 
 (defun next-line (reader)
-  "The next line: octets, start and end, valid until the next call. At the end of the link NIL; for
-  a line above the limit :TOO-LONG, when it has passed."
+  "The next line, as three values: octets, start and end. They are valid until the next call. NIL at
+  the end of the link. :TOO-LONG for a line above the limit, once all of it has come."
   (shrink reader)
   (loop
     (let ((newline (newline-position (line-reader-octets reader) (line-reader-scanned reader) (line-reader-end reader)))

@@ -222,8 +222,8 @@
     (let* ((target (if prefix (package-named prefix package) package))
            (pattern (coerce name 'name-string))
            (candidates (and target
-                            ;; Also where PKG itself is current, pkg:name can be read only if it is
-                            ;; external.
+                            ;; Even where PKG itself is current, pkg:name can be read only if the
+                            ;; symbol is external.
                             (collect-candidates pattern target (if (and prefix (not internal)) :external :accessible))))
            (typed (typed-prefix text)))
       ;; For pkg::name only symbols whose home is PKG count, because those that it merely uses have

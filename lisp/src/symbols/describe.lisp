@@ -1,10 +1,10 @@
-;;;; The description of a symbol: kinds, lambda list, documentation, value. Nothing of the user's
+;;;; The description of a symbol: kinds, lambda list, documentation, value. No code of the user's
 ;;;; runs.
 
 (in-package :consort)
 
 (defun lambda-list-of (symbol)
-  "The lambda list of the operator SYMBOL, and true; NIL and NIL when there is none that is known."
+  "Two values: the lambda list of the operator SYMBOL, and true; NIL and NIL if none is known."
   (handler-case
       (cond ((or (special-operator-p symbol) (fboundp symbol))
              (multiple-value-bind (list unknown) (sb-introspect:function-lambda-list symbol)
@@ -14,7 +14,7 @@
     (error () (values nil nil))))
 
 (defun without-system-packages (form package)
-  "FORM, a part of a lambda list, with the symbols that SBCL keeps to itself written without their
+  "FORM, a part of a lambda list, in which SBCL's internal symbols are written without their
   packages, which mean nothing to a user of PACKAGE."
   (cond ((consp form)
          (cons (without-system-packages (car form) package) (without-system-packages (cdr form) package)))
@@ -27,8 +27,8 @@
         (t form)))
 
 (defun plain-parameters (lambda-list)
-  "LAMBDA-LIST with the names of its parameters, also those of lists that are taken apart, written
-  without their packages: SBCL made them in packages of its own."
+  "LAMBDA-LIST in which the names of its parameters, including those in destructured lists, are
+  written without their packages, because SBCL made them in packages of its own."
   (let ((defaults nil))
     (labels ((plain (name)
                (if (and (symbolp name) name) (make-placeholder (string-downcase (symbol-name name))) name))
@@ -46,10 +46,10 @@
             finally (return (nconc parts (plain rest)))))))
 
 (defun lambda-list-parts (lambda-list package)
-  "The parts of LAMBDA-LIST as written where PACKAGE is current; a dotted rest is a &rest."
+  "The parts of LAMBDA-LIST as written where PACKAGE is current. A dotted rest becomes a &rest."
   (flet ((part (part)
            (if (and (symbolp part) part (not (keywordp part)))
-               (string-downcase (symbol-name part)) ; whatever package SBCL made it in
+               (string-downcase (symbol-name part)) ; whatever the package in which SBCL made it
                (present (without-system-packages part package) package :depth 6))))
     (loop for rest = (plain-parameters lambda-list) then (cdr rest)
           while rest
@@ -71,7 +71,7 @@
                           "text" (subseq text 0 (min (length text) 20000)))))
 
 (defun value-text (symbol package)
-  "SYMBOL's value, briefly, as seen from PACKAGE; NIL when it has none, or is a symbol macro."
+  "A short text of SYMBOL's value, as seen from PACKAGE; NIL if it has none, or is a symbol macro."
   (and (not (keywordp symbol))
        (not (eq (variable-kind symbol) :macro))
        (boundp symbol)
@@ -85,7 +85,8 @@
         (present type package :depth 8 :length 40)))))
 
 (defun class-facts (symbol package)
-  "The JSON of SYMBOL's class: its direct superclasses, and its slots when it is finalized."
+  "The JSON of SYMBOL's class: its direct superclasses, and its slots. If it is not finalized, only
+  its direct slots."
   (let ((class (find-class symbol nil)))
     (when class
       (handler-case
@@ -98,7 +99,7 @@
         (error () nil)))))
 
 (defun symbol-facts (symbol package)
-  "The JSON of what SYMBOL is, as seen from PACKAGE."
+  "The JSON of the facts about SYMBOL, as seen from PACKAGE."
   (multiple-value-bind (lambda-list known) (lambda-list-of symbol)
     (object "name" (symbol-name symbol)
             "package" (let ((home (symbol-package symbol))) (if home (package-name home) :null))
@@ -113,7 +114,7 @@
             "class" (or-null (class-facts symbol (signature-package symbol))))))
 
 (defun package-facts (package)
-  "The JSON of what PACKAGE is."
+  "The JSON of the facts about PACKAGE."
   (let ((external 0))
     (do-external-symbols (symbol package) (declare (ignore symbol)) (incf external))
     (object "name" (package-name package)
@@ -126,7 +127,7 @@
 ;;; Initialization arguments
 
 (defun classes-above (class)
-  "CLASS and its superclasses, each once. Finalizes nothing."
+  "CLASS and its superclasses, without duplicates. Finalizes nothing."
   (let ((seen '()))
     (labels ((visit (class)
                (unless (member class seen :test #'eq)
@@ -136,7 +137,7 @@
     (nreverse seen)))
 
 (defun keyword-parameters (lambda-list)
-  "The keywords that LAMBDA-LIST, of a function or method, takes."
+  "The keywords that LAMBDA-LIST, of a function or method, accepts."
   (loop for part in (rest (member '&key lambda-list))
         until (member part lambda-list-keywords)
         collect (cond ((symbolp part) (existing-keyword part))
@@ -144,12 +145,12 @@
                       (t (existing-keyword (first part))))))
 
 (defun existing-keyword (variable)
-  "The keyword of a parameter; when there is no such symbol, VARIABLE itself."
+  "The keyword of the parameter VARIABLE; VARIABLE itself if there is no such keyword."
   (or (find-symbol (symbol-name variable) (load-time-value (find-package "KEYWORD"))) variable))
 
 (defun initargs-of (symbol package)
-  "The initialization arguments, as written where PACKAGE is current, of the class SYMBOL: of its
-  slots and of the methods that initialize."
+  "The initialization arguments of the class SYMBOL, as written where PACKAGE is current: those of
+  its slots and of the methods that initialize its instances."
   (let ((class (find-class symbol nil)) (found '()))
     (when class
       (handler-case

@@ -1,9 +1,9 @@
-;;;; The kinds of things that a symbol names. Runs no code of the user's.
+;;;; The kinds of definitions that a symbol names. Runs no code of the user's.
 
 (in-package :consort)
 
 (defun function-kind (symbol)
-  "Returns the kind of operator that SYMBOL is; NIL when it is none."
+  "Returns the kind of operator that SYMBOL is; NIL if it is none."
   (cond ((special-operator-p symbol) "special operator")
         ((macro-function symbol) "macro")
         ((not (fboundp symbol)) nil)
@@ -11,7 +11,7 @@
         (t "function")))
 
 (defun variable-kind-name (symbol)
-  "Returns the kind of variable that SYMBOL is; NIL when it is none."
+  "Returns the kind of variable that SYMBOL is; NIL if it is none."
   (case (variable-kind symbol)
     (:constant (if (keywordp symbol) "keyword" "constant"))
     (:special "variable")
@@ -21,7 +21,7 @@
     (t (when (boundp symbol) "variable"))))
 
 (defun class-kind (symbol)
-  "Returns the kind of class that SYMBOL names; NIL when it names none."
+  "Returns the kind of class that SYMBOL names; NIL if it names none."
   (let ((class (find-class symbol nil)))
     (cond ((null class) nil)
           ((typep class 'structure-class) "structure")
@@ -29,7 +29,7 @@
           (t "class"))))
 
 (defun main-kind (symbol)
-  "The one kind that a list of completions shows; NIL for a name that means nothing."
+  "The single kind that a list of completions shows; NIL for a name without a meaning."
   (or (function-kind symbol)
       (variable-kind-name symbol)
       (class-kind symbol)
@@ -40,7 +40,7 @@
     (error () nil)))
 
 (defun symbol-kinds (symbol)
-  "All that SYMBOL names, as words."
+  "The kinds of all definitions that SYMBOL names, as words."
   (remove nil (list (function-kind symbol)
                     (and (compiler-macro-function symbol) "compiler macro")
                     (and (fboundp (list 'setf symbol)) "setf function")

@@ -1,15 +1,17 @@
-;;;; The names that are meant in place of an undefined function or an unbound variable, which the
-;;;; text of the error suggests. Runs no code of the user's. The fixes of the editors find such
-;;;; names before anything runs (server/src/ide/fixes/meant.rs).
+;;;; The names that may be meant in place of an undefined function or an unbound variable, for the
+;;;; message of the error. Runs no code of the user's. The editors' fixes find such names before
+;;;; anything runs (server/src/ide/fixes/meant.rs).
 
 (in-package :consort)
 
-(defconstant +compared-name+ 60 "Characters of the longest name that is compared with others.")
-(defconstant +suggested-names+ 3 "Names that are suggested.")
+(defconstant +compared-name+ 60 "The maximum number of characters of a name that is compared with
+  others.")
+(defconstant +suggested-names+ 3 "The maximum number of names that are suggested.")
 
 (defun spelling-distance (from to limit)
-  "The number of characters to insert, remove, replace or exchange with their neighbours that make TO
-  of FROM; any greater number than LIMIT if it is greater. The case does not count."
+  "The number of characters that must be inserted, removed, replaced or exchanged with their
+  neighbours to make TO from FROM. If it is greater than LIMIT, any number greater than LIMIT. Case
+  does not count."
   (let* ((width (1+ (length to)))
          (row (let ((row (make-array width))) (dotimes (j width row) (setf (svref row j) j))))
          (above (make-array width))
@@ -30,8 +32,8 @@
         (rotatef above row next)))))
 
 (defun similar-symbols (symbol fits)
-  "The symbols that can be written without a prefix in SYMBOL's home package, whose names are most
-  similar to SYMBOL's and for which FITS returns true, by name."
+  "The symbols whose names are most similar to SYMBOL's, sorted by name. Only symbols count that can
+  be written without a prefix in SYMBOL's home package, and for which FITS returns true."
   (let* ((name (symbol-name symbol))
          (package (symbol-package symbol))
          (least (if (< (length name) 4) 1 2))
@@ -58,8 +60,8 @@
             collect other))))
 
 (defun suggestion (condition)
-  "A sentence with the names that may be meant where CONDITION says that a function is undefined or a
-  variable unbound, or an empty string."
+  "A sentence with the names that may be meant if CONDITION reports an undefined function or an
+  unbound variable; otherwise an empty string."
   (handler-case
       (let* ((name (typecase condition ((or undefined-function unbound-variable) (cell-error-name condition))))
              (writer (typep name '(cons (eql setf) (cons symbol null))))

@@ -1,12 +1,11 @@
-;;;; Names as people write them, and the symbols they are of. Nothing here interns: what is not
-;;;; there is not found.
+;;;; Names as people write them, and the symbols that they mean. Nothing here interns a symbol.
 
 (in-package :consort)
 
 (defun parse-name (text)
-  "TEXT, as it is written or begun in a source, in its parts: the package's name (NIL without a
-  prefix, \"KEYWORD\" for a keyword), the symbol's name, and whether the prefix ends in two colons.
-  Upper-case but for what is escaped."
+  "The parts of TEXT, which is written or begun in a source. Three values: the package's name (NIL
+  without a prefix, \"KEYWORD\" for a keyword), the symbol's name, and true if the prefix ends with
+  two colons. The names are upper-case except for escaped characters."
   (let ((package nil) (internal nil) (in-bars nil)
         (part (make-string-output-stream))
         (position 0))
@@ -29,15 +28,15 @@
     (values package (get-output-stream-string part) internal)))
 
 (defun package-named (name &optional (from (user-package)))
-  "The package that NAME means where FROM is current: by its local nicknames too. NIL when there is
+  "The package that NAME means where FROM is current, also by its local nicknames. NIL if there is
   none."
   (and name
        (let ((*package* from))
          (find-package name))))
 
 (defun package-in-force (name)
-  "The package of that NAME, a string as the reader has it; CL-USER without one, or when it is not
-  there."
+  "The package of that NAME, a string as the reader has it; CL-USER if NAME is NIL or there is no
+  such package."
   (or (and name (package-called name)) (user-package)))
 
 (defun find-written (text package)
@@ -48,16 +47,16 @@
         (values symbol (and status t))))))
 
 (defun printed-name (symbol package &optional (case :downcase))
-  "Returns the text of SYMBOL where PACKAGE is current."
+  "Returns the text of SYMBOL as written where PACKAGE is current."
   (with-standard-io-syntax
     (let ((*package* package) (*print-case* case) (*print-readably* nil))
       (prin1-to-string symbol))))
 
-;;; Values and lambda lists, without running a PRINT-OBJECT of the user's
+;;; Values and lambda lists, shown without calling a PRINT-OBJECT method of the user's
 
-(defconstant +shown-length+ 12 "Elements shown of a list or vector.")
-(defconstant +shown-depth+ 4 "How deep what is shown may nest.")
-(defconstant +shown-string+ 200 "Characters shown of a string.")
+(defconstant +shown-length+ 12 "The maximum number of elements that are shown of a list or vector.")
+(defconstant +shown-depth+ 4 "The maximum depth of a value that is shown.")
+(defconstant +shown-string+ 200 "The maximum number of characters that are shown of a string.")
 
 (defstruct (placeholder (:constructor make-placeholder (text)))
   "Prints as TEXT, in place of an object whose printing may run user code."
@@ -67,7 +66,7 @@
   (write-string (placeholder-text object) stream))
 
 (defun presentable (object &optional (depth +shown-depth+) (length +shown-length+))
-  "A copy of OBJECT that prints briefly and runs no code of the user's."
+  "A copy of OBJECT that prints briefly and whose printing runs no code of the user's."
   (when (obsolete-p object)
     (return-from presentable (make-placeholder "#<instance of a redefined class>")))
   (flet ((inner (part) (presentable part (1- depth) length)))
@@ -104,8 +103,8 @@
 
 (declaim (ftype function class-of-system-p stored))
 (defun name-of-metaobject (object)
-  "The name of OBJECT, as text, if it is a class, a slot, a thread or a method of SBCL's own classes;
-  NIL otherwise."
+  "The name of OBJECT, as text, if it is a class, slot definition, thread or method of a class of
+  SBCL's own; otherwise NIL."
   (flet ((name (value) (and (consp value) (first value) (present (first value) *package* :case *print-case*))))
     (and (typep object '(or class method sb-mop:slot-definition sb-thread:thread))
          (class-of-system-p object)
@@ -123,7 +122,7 @@
   (and (internal-p 'comma-p) (comma-p object)))
 
 (defun present (object package &key (case :downcase) (length +shown-length+) (depth +shown-depth+))
-  "OBJECT as one line, as seen from PACKAGE, never running user code."
+  "The text of OBJECT on one line, as seen from PACKAGE. Never runs user code."
   (handler-case
       (with-standard-io-syntax
         (let ((*package* package) (*print-case* case) (*print-readably* nil) (*print-circle* nil)

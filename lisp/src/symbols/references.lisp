@@ -1,19 +1,19 @@
-;;;; References to a name, by the compiler's notes in the code that it made. sb-introspect's who-...
-;;;; take a tenth of a second for each of their kinds and, in newer SBCLs, a full garbage
-;;;; collection; this is one pass over the user's functions.
+;;;; References to a name, by the compiler's notes in the code that it made. The functions who-...
+;;;; of sb-introspect take a tenth of a second for each kind and, in newer SBCLs, a full garbage
+;;;; collection. This is a single pass over the user's functions.
 
 (in-package :consort)
 
 (defun own-package-p (package)
-  "Returns true if PACKAGE is SBCL's or ours, where nobody looks for callers."
+  "Returns true if PACKAGE is SBCL's or Consort's. Nobody searches callers there."
   (or (eq package (load-time-value (find-package "CONSORT")))
       (and (sb-ext:package-locked-p package)
            (or (eql 0 (search "SB-" (package-name package)))
                (member (package-name package) '("COMMON-LISP") :test #'string=)))))
 
 (defun find-elsewhere (text)
-  "The symbols called TEXT, which has no prefix, that mean something and are at home in a package of
-  the user's; only the exported ones, if there are any."
+  "The symbols called TEXT, which has no prefix, that have a meaning and whose home is a package of
+  the user's. If some of them are exported, only those."
   (multiple-value-bind (prefix name) (parse-name text)
     (unless prefix
       (let ((found '()))
@@ -32,7 +32,7 @@
 
 (defun map-methods-of-system (function)
   "Calls FUNCTION with each method that users defined for a generic function that a package of
-  SBCL's exports: PRINT-OBJECT, Gray streams' and the like."
+  SBCL's exports, such as PRINT-OBJECT or those of Gray streams."
   (let ((seen (make-hash-table :test 'eq)))
     (dolist (package (list-all-packages))
       (when (and (own-package-p package) (not (eq package (load-time-value (find-package "CONSORT")))))
@@ -47,7 +47,7 @@
 
 (defun map-own-functions (function)
   "Calls FUNCTION with the kind and name of each global function, macro and method of the user's
-  packages, and with the function."
+  packages, and with the function itself."
   (let ((seen (make-hash-table :test 'eq)))
     (flet ((visit (kind name object)
              (when (and (functionp object) (not (typep object 'generic-function)) (not (gethash object seen)))
@@ -110,11 +110,11 @@
             collect (list* :object "kind" "specializes" "by_kind" "method" "by" (method-name-text method package) place))))
 
 (defun references-to (symbol package)
-  "The JSON of all that refers to SYMBOL."
+  "The JSON of all references to SYMBOL."
   (append (references-from-code symbol package) (references-from-methods symbol package)))
 
 (defun callees-of (symbol package)
-  "The names of the functions and macros of the user's that SYMBOL's own code uses."
+  "The names of the user's functions and macros that SYMBOL's own code uses."
   (let ((names '()))
     (flet ((look (object)
              (when (functionp object)
@@ -130,7 +130,7 @@
       (let ((object (or (macro-function symbol) (and (fboundp symbol) (not (special-operator-p symbol)) (fdefinition symbol)))))
         (if (typep object 'generic-function)
             (dolist (method (sb-mop:generic-function-methods object))
-              ;; SBCL's own methods, of PRINT-OBJECT for instance, are not the user's code.
+              ;; SBCL's own methods, such as those of PRINT-OBJECT, are not the user's code.
               (unless (part-of-core-p method) (look (method-fast-function method))))
             (look object))))
     (sort (mapcar (lambda (name) (present name package)) names) #'string<)))

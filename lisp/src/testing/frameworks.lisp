@@ -1,18 +1,19 @@
-;;;; The frameworks that tests are written with. None is needed to build this: their symbols are
-;;;; looked up when tests are run. A framework lists its CASEs; running one gives its status, how
-;;;; many checks it made, and its failures.
+;;;; The test frameworks. None is needed to build this file, because their symbols are looked up
+;;;; when tests are run. A framework lists its TEST-CASEs. Running one returns its status, the
+;;;; number of its checks, and its failures.
 
 (in-package :consort)
 
 (defstruct (test-case (:constructor make-test-case (name suites run)))
-  "NAME, a symbol or string; SUITES, the names of those it is in, the nearest first; RUN, called
-  without arguments: status, checks, failures."
+  "NAME is a symbol or string. SUITES are the names of the suites that contain the test, nearest
+  first. RUN is called without arguments and returns the status, the number of checks, and the
+  failures."
   (name nil :read-only t)
   (suites '() :type list :read-only t)
   (run nil :type function :read-only t))
 
 (defun framework-symbol (package name)
-  "The symbol that PACKAGE calls NAME; NIL when there is no such package or symbol."
+  "The symbol that PACKAGE calls NAME; NIL if there is no such package or symbol."
   (let ((found (find-package package)))
     (and found (find-symbol name found))))
 
@@ -38,7 +39,7 @@
           "expected" (or-null expected) "actual" (or-null actual)))
 
 (defun compact (text)
-  "TEXT without the line breaks and indentation that a framework lays it out with."
+  "TEXT without the line breaks and indentation of a framework's layout."
   (format nil "~{~A~^ ~}"
           (loop for start = (position-if-not #'blank-p text) then (position-if-not #'blank-p text :start end)
                 while start
@@ -49,8 +50,8 @@
   (member char '(#\Space #\Newline #\Tab #\Return)))
 
 (defun between (text before after)
-  "Returns the part of TEXT between BEFORE and AFTER; NIL when they are not in it. AFTER NIL: up to
-  the end."
+  "Returns the part of TEXT between BEFORE and AFTER; NIL if they are not in it. If AFTER is NIL,
+  the part up to the end."
   (let* ((at (search before text))
          (start (and at (+ at (length before))))
          (end (and start (if after (search after text :start2 start) (length text)))))
@@ -95,8 +96,8 @@
         (t "passed")))
 
 (defun fiveam-failure (result)
-  "A failure, with expected and actual value where FiveAM's own words tell them (`X evaluated to A
-  which is not EQL to B`)."
+  "A failure, with the expected and the actual value if FiveAM's message contains them (`X evaluated
+  to A which is not EQL to B`)."
   (let* ((reason (compact (princ-to-string (or (call-framework :fiveam "REASON" result) "failed"))))
          (relation (between reason " which is not " nil))
          (to (and relation (search " to " relation))))
@@ -125,10 +126,11 @@
                               (loop for result in results
                                     when (eq (call-framework :parachute "STATUS" result) :failed) collect (parachute-failure result)))))))
 
-(defvar *stopping-test* nil "True in a test whose failed checks are to stop.")
+(defvar *stopping-test* nil "True in a test that is to stop at failed checks.")
 
 (defun parachute-report (test)
-  "Runs TEST. Returns the report; that of a test that stops signals an error for a failed check."
+  "Runs TEST. Returns the report. In a test that stops, the report signals an error for a failed
+  check."
   (let ((interactive (and *stopping-test* (framework-symbol :parachute "INTERACTIVE"))))
     (if interactive
         (call-framework :parachute "TEST" test :report interactive)
@@ -139,7 +141,8 @@
     (if (symbolp name) name (string name))))
 
 (defun parachute-leaves (result test)
-  "The results below RESULT that are of TEST itself, not of its children, and have none below them."
+  "The results below RESULT that belong to TEST itself, not to its children, and have no results
+  below them."
   (if (framework-type-p result :parachute "PARENT-RESULT")
       (loop for child being the elements of (parachute-children result)
             unless (and (framework-type-p child :parachute "TEST-RESULT") (not (eq (call-framework :parachute "EXPRESSION" child) test)))
@@ -202,14 +205,14 @@
     (funcall (if (consp hook) (cdr hook) hook))))
 
 (defun rove-assertions (results reader)
-  "The assertions among RESULTS, which are assertions and tests that have such."
+  "The assertions among RESULTS. These are assertions, and tests that contain assertions."
   (loop for result in results
         if (framework-type-p result :rove/core/result "TEST")
           append (rove-assertions (coerce (call-framework :rove/core/result reader result) 'list) reader)
         else collect result))
 
 (defun rove-error (assertion)
-  "The condition that ended the test, when ASSERTION is the one that says so."
+  "The condition that ended the test, if ASSERTION reports one."
   (let ((reason (call-framework :rove/core/result "ASSERTION-REASON" assertion)))
     (and (typep reason 'condition) reason)))
 
@@ -228,8 +231,8 @@
   '(("fiveam" :fiveam "GET-TEST" fiveam-cases)
     ("parachute" :parachute "PACKAGE-TESTS" parachute-cases)
     ("rove" :rove/core/suite/package "SUITE-TESTS" rove-cases))
-  "Names, with a package and one of its functions that is there when the framework is loaded, and
-  the function that lists its tests.")
+  "The frameworks, as lists of a name, a package, one of its functions that exists if the framework
+  is loaded, and the function that lists its tests.")
 
 (defun framework-loaded-p (framework)
   (let ((symbol (framework-symbol (second framework) (third framework))))

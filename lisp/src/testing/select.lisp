@@ -5,7 +5,7 @@
 ;;; Names
 
 (defun name-matches-p (name wanted)
-  "Returns true if WANTED, as a person writes it (`NAME` or `PACKAGE::NAME`, in any case), names
+  "Returns true if WANTED, as a person writes it (`NAME` or `PACKAGE::NAME`, in any case), means
   NAME, a symbol or string."
   (let* ((colon (position #\: wanted :from-end t))
          (package (and colon (string-right-trim ":" (subseq wanted 0 colon))))
@@ -42,8 +42,8 @@
   (mapcar (lambda (suffix) (concatenate 'string system suffix)) '("/tests" "/test" "-tests" "-test" ".test" ".tests")))
 
 (defun test-system-names (system)
-  "The systems to which the `test-op` of SYSTEM delegates; if there are none, those with usual names
-  of test systems that can be found."
+  "The systems to which the `test-op` of SYSTEM delegates. If there are none, the existing systems
+  among those with usual names of test systems."
   (or (declared-test-systems (ignore-errors (asdf:find-system system)))
       (remove-if-not (lambda (name) (asdf:find-system name nil)) (usual-test-systems system))))
 
@@ -60,8 +60,8 @@
     (asdf:parent-component (mapcan #'component-files (copy-list (asdf:component-children component))))))
 
 (defun system-files (name)
-  "The source files of system NAME and of those it depends on that are of the same family (`app`,
-  `app/tests`)."
+  "The source files of the system NAME and of the systems on which it depends that are of the same
+  family (`app`, `app/tests`)."
   (let ((seen '())
         (family (asdf:primary-system-name name)))
     (labels ((walk (name)
@@ -86,11 +86,12 @@
                        (and file (member (ignore-errors (truename file)) names :test #'equal))))
                    (list-all-packages))))
 
-;;; Places. SBCL does not record the tests of a framework as definitions, so their files are
-;;; searched for `(test NAME`.
+;;; Places. SBCL does not record the tests of a framework as definitions, so files are searched for
+;;; `(test NAME`.
 
 (defun test-place (name files)
-  "The first of FILES that defines the test NAME, and the line, 1-based; NIL."
+  "Two values: the first of FILES that defines the test NAME, and the line, 1-based; NIL if there is
+  none."
   (dolist (file files)
     (let ((line (ignore-errors
                  (with-open-file (in file :external-format '(:utf-8 :replacement #\?))
@@ -102,8 +103,8 @@
         (return (values file line))))))
 
 (defun defines-test-p (text name)
-  "Returns true if the line TEXT begins the definition of the test NAME, as any of the frameworks
-  writes it."
+  "Returns true if the line TEXT begins a definition of the test NAME in the syntax of any of the
+  frameworks."
   (let* ((start (position-if-not #'blank-p text))
          (end (and start (char= (char text start) #\() (position-if #'blank-p text :start start))))
     (when end
@@ -118,8 +119,8 @@
                     (or (= stop (length text)) (find (char text stop) " ()\"|	")))))))))
 
 (defun files-about (package)
-  "Returns the files that may have the tests of PACKAGE: the package's file, and the files of that
-  file's system."
+  "Returns the files that may contain the tests of PACKAGE: the package's file, and the files of
+  that file's system."
   (let* ((file (and package (file-of-package package)))
          (truename (and file (ignore-errors (truename file)))))
     (when truename

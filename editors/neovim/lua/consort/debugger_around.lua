@@ -1,5 +1,5 @@
---- The open frames and the cursor of the debugger's buffer at the stops around a nested one, which
---- come back when it is left.
+--- The open frames and the cursor of the debugger's buffer at the stops around a nested stop. They
+--- are restored when the nested stop is left.
 local M = {}
 
 ---@class consort.Around
@@ -7,7 +7,7 @@ local M = {}
 ---@field open integer[] the frames that were open, by their numbers
 ---@field at? integer the frame that the cursor was on
 
---- Returns the number of a frame, from 0; nil if the stop does not have it any more.
+--- Returns the number of a frame, from 0; nil if the stop no longer has it.
 ---@param stop consort.Stop
 function M.number_of(stop, frame)
   for i, each in ipairs(stop.frames) do
@@ -15,7 +15,7 @@ function M.number_of(stop, frame)
   end
 end
 
---- Returns the frame that the cursor is on in the window of a stop, by its number, if there is one.
+--- Returns the number of the frame at the cursor in the window of a stop, or nil.
 ---@param stop consort.Stop
 local function frame_at_cursor(stop)
   local win = stop.buf and vim.fn.bufwinid(stop.buf) or -1
@@ -40,8 +40,8 @@ local function go_to_frame(stop, win, number)
   if first then vim.api.nvim_win_set_cursor(win, { first, 0 }) end
 end
 
---- Takes the next stop of a thread for the present one. What was open at the one before is kept if
---- that is around it: a stop that was left, as by a step, has nothing to come back to.
+--- Makes the next stop of a thread the current one. The open frames at the previous stop are kept
+--- if that is around the next one. A stop that was left, as by a step, is not restored.
 ---@param stop consort.Stop
 ---@param number? integer
 ---@param level integer
@@ -55,7 +55,7 @@ function M.next(stop, number, level)
   stop.number, stop.level = number, level
 end
 
---- Opens the frames again that were open before stops within this one, with their present values.
+--- Opens the frames again that were open before stops within this one, with their current values.
 ---@param stop consort.Stop
 ---@param win integer
 ---@param open fun(frame: table, number: integer, shown: fun())

@@ -54,7 +54,7 @@ function M.show(adapter, frame, options)
   local own, is_here = vim.api.nvim_get_current_win(), client_of.here()
   requested = frame
   local function other(text)
-    -- A window that shows the file is taken. A REPL, a terminal or a list keeps its window.
+    -- A window that shows the file is used. A REPL, a terminal or a list keeps its window.
     if text or vim.fn.bufwinid(vim.fn.bufadd(frame.source.path)) == -1 then
       vim.cmd.wincmd('p')
       local is_kept = vim.bo.buftype ~= '' and not vim.b.consort_source or vim.wo.winfixbuf
@@ -88,7 +88,7 @@ function M.show(adapter, frame, options)
   end)
 end
 
---- Takes the highlighted form and the values away.
+--- Removes the highlighted form and the values.
 function M.clear()
   for _, buf in ipairs(vim.api.nvim_list_bufs()) do
     if vim.api.nvim_buf_is_loaded(buf) then vim.api.nvim_buf_clear_namespace(buf, namespace, 0, -1) end

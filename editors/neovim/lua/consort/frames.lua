@@ -1,7 +1,7 @@
 --- Frames of a backtrace.
 local M = {}
 
----@class consort.Frame what docs/protocol.md says of a frame
+---@class consort.Frame a frame as in docs/protocol.md
 ---@field text string
 ---@field name? string
 ---@field role 'program'|'signal'|'standard'|'internal'
@@ -9,14 +9,14 @@ local M = {}
 ---@field line? integer
 
 --- Returns the frames from the first one of the program on. Those above it, such as that of
---- `ERROR`, say no more than the message.
+--- `ERROR`, add nothing to the message.
 ---@param frames consort.Frame[]
 ---@return consort.Frame[]
 function M.of_program(frames)
   for i, frame in ipairs(frames) do
     if frame.role ~= 'signal' and frame.role ~= 'internal' then return vim.list_slice(frames, i) end
   end
-  return frames -- there is no other to show
+  return frames -- there are no other frames to show
 end
 
 return M

@@ -5,7 +5,7 @@ local client_of = require('consort.client')
 local M = {}
 local PATIENCE = 300 -- ms; a key cannot wait longer, and Vim's own indentation is better than none
 
---- Returns the number of cells that a line is to be indented by.
+--- Returns the number of cells by which a line must be indented.
 ---@param lnum integer 1-based
 ---@return integer
 function M.of(lnum)
@@ -28,7 +28,7 @@ function M.of(lnum)
       return vim.fn.strdisplaywidth(after:match('^%s*'))
     end
   end
-  return vim.fn.strdisplaywidth(space) -- the present indentation is right
+  return vim.fn.strdisplaywidth(space) -- the current indentation is right
 end
 
 --- Sets 'indentexpr' in a buffer that has none.

@@ -170,7 +170,7 @@ function M.at(buf, row)
   end
 end
 
---- Says behind the result of a form that it was not evaluated again.
+--- Shows after the result of a form that the form was not evaluated again.
 ---@param buf integer
 ---@param range integer[] the form, as for `show`
 ---@return boolean? is_said

@@ -1,5 +1,4 @@
---- `:Consort inspect`: a value of the image in the inspector's buffer, by way of the language
---- server.
+--- `:Consort inspect`: a value of the image in the inspector's buffer, through the language server.
 local client_of = require('consort.client')
 local float = require('consort.float')
 local shown = require('consort.shown')
@@ -11,11 +10,11 @@ local CELL = 40 -- cells of a column
 
 ---@class consort.Value
 ---@field text string
----@field reference integer 0: it has no parts to show
+---@field reference integer 0 if it has no parts to show
 
---- The methods of an adapter that the inspector calls, for values of the image. A reference is the
---- value's and the number of the first part to read. `parts` has the number of each part, by the
---- value's reference and the part's name.
+--- The methods of an adapter that the inspector calls, for values of the image. A reference
+--- consists of the value's reference and the number of the first part to read. `parts` maps the
+--- value's reference and a part's name to the number of the part.
 ---@class consort.Values
 ---@field buf integer
 ---@field parts table<string, table<string, integer>>
@@ -148,8 +147,8 @@ function Values:compare(one, other)
   end, { buf = self.buf, latest = 'value' })
 end
 
---- Goes to where a value is defined, in a window beside the inspector's; of several definitions,
---- one is chosen.
+--- Goes to the definition of a value, in a window beside the inspector's. If there are several
+--- definitions, the person chooses one.
 ---@param at consort.Inspected
 function Values:definition(at)
   local client = client_of.need()
@@ -185,16 +184,16 @@ function Values:describe(at)
 end
 
 --- Shows a value of the image in the inspector's buffer.
----@param buf integer whose language client is asked
----@param focus boolean the cursor goes to it
+---@param buf integer the buffer whose language client is used
+---@param focus boolean true to move the cursor to it
 ---@param number? integer from the inspector's `asked`
 function M.show(buf, name, text, reference, focus, number)
   if (reference or 0) == 0 then return client_of.say(('%s = %s: this value has no parts'):format(name, text)) end
   require('consort.inspector').open(setmetatable({ buf = buf, parts = {} }, Values), name, text, parts_of(reference, 0), focus, number)
 end
 
---- Inspects the value of code; without code, the result that is shown in this line, else the value
---- of the name at the cursor.
+--- Inspects the value of code. Without code, inspects the result that is shown in this line, or
+--- otherwise the value of the name at the cursor.
 ---@param code? string
 function M.open(code)
   local client = client_of.need()

@@ -1,9 +1,9 @@
---- Requests of which the last one counts, as long as it does not fail.
+--- Requests of which only the last one that has not failed counts.
 local M = {}
 
----@class consort.Kind requests that take each other's place
----@field count integer of the requests so far
----@field taken integer the number of the last request whose answer was taken
+---@class consort.Kind requests that replace each other
+---@field count integer the number of requests so far
+---@field taken integer the number of the last request whose answer was used
 ---@field open table<integer, true> the numbers of the requests without an answer
 ---@field held? { number: integer, take: fun() } the last answer, while a later request has none
 

@@ -11,7 +11,7 @@ local group = vim.api.nvim_create_augroup('consort.macrostep', {})
 local SCHEME = 'consort-macrostep://'
 local HINT = 'macro steps: e expands, c collapses, n and p go to macro calls, q goes back'
 
--- Options of the window that make the copy look as the text does.
+-- Options of the window that make the copy look like the text.
 local LOOK = { 'number', 'relativenumber', 'numberwidth', 'signcolumn', 'foldcolumn', 'wrap', 'linebreak', 'breakindent', 'list', 'cursorline' }
 -- Options that the window has only while it shows the copy.
 local OWN = { winbar = ' ' .. HINT, foldenable = false }
@@ -24,10 +24,10 @@ local OWN = { winbar = ' ' .. HINT, foldenable = false }
 ---@field options table<string, any> the window's own values of the options in OWN
 ---@field tick integer the copy's changedtick after the last step
 ---@field steps consort.Steps
----@field keys consort.CopyKey[] the key whose answer is waited for, and those pressed since
+---@field keys consort.CopyKey[] the key whose answer is awaited, and the keys pressed since
 
 ---@alias consort.CopyKey fun(copy: consort.Copy, buf: integer, over: consort.KeyOver)
----@alias consort.KeyOver fun(has_ended?: boolean) true: the server has ended without an answer
+---@alias consort.KeyOver fun(has_ended?: boolean) true if the server has ended without an answer
 
 ---@type table<integer, consort.Copy>
 local copies = {}
@@ -78,8 +78,7 @@ local function mark(buf, steps)
   end
 end
 
---- Shows other steps in the copy, by one edit: they differ from the present ones from START to
---- STOP.
+--- Shows other steps in the copy by one edit. They differ from the current ones from START to STOP.
 local function apply(buf, steps, start, stop)
   local copy = copies[buf]
   local replacement = steps.text:sub(start + 1, stop + #steps.text - #copy.steps.text)
@@ -118,8 +117,8 @@ local function take_key(copy, buf)
   end)
 end
 
---- Handles a key in the copy of the current window. Keys can come faster than answers: each waits
---- for the one before, and begins at the place to which that one moved.
+--- Handles a key in the copy of the current window. Keys can come faster than answers. Each waits
+--- for the previous one, and begins at the place to which that one moved the cursor.
 ---@param key consort.CopyKey calls `over` once
 local function press(key)
   local copy, buf = here()
@@ -220,7 +219,7 @@ end
 --- Expands the macro call at the cursor of the copy.
 function M.expand() press(expand) end
 
---- Takes back the innermost expansion at the cursor.
+--- Reverts the innermost expansion at the cursor.
 function M.collapse() press(collapse) end
 
 --- Goes to the next or previous macro call of the top-level form.
@@ -229,7 +228,8 @@ function M.go(forward) press(go(forward)) end
 
 -- Beginning and end
 
---- Ends the stepper of a copy: its windows show the original again, the person's at the same place.
+--- Ends the stepper of a copy. Its windows show the original again, the person's window at its
+--- former place.
 ---@param buf integer
 local function quit(buf)
   local copy = copies[buf]

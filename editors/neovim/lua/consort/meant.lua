@@ -2,8 +2,8 @@
 local M = {}
 local NEAR = 2 -- edits
 
---- Returns the number of letters that are put in, left out, replaced or exchanged with their
---- neighbour between two words.
+--- Returns the number of letters that must be inserted, removed, replaced or exchanged with their
+--- neighbour to make one word from the other.
 ---@param a string
 ---@param b string
 ---@return integer

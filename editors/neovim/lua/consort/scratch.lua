@@ -1,5 +1,5 @@
---- A buffer to try code in: Lisp that the language server knows, and no file. The buffer lives as
---- long as Neovim, also when no window shows it.
+--- A buffer for trying code. It is Lisp that the language server knows, and has no file. It exists
+--- until Neovim ends, even if no window shows it.
 local client_of = require('consort.client')
 
 local M = {}
@@ -14,8 +14,8 @@ local function designator(name)
   return plain and '#:' .. name:lower() or '"' .. name:gsub('[\\"]', '\\%0') .. '"'
 end
 
---- Attaches the scratch buffer to its client, or to one that was started again: only buffers of
---- files are attached by themselves.
+--- Attaches the scratch buffer to its client, or to one that was started again, because only
+--- buffers of files are attached automatically.
 ---@param buf integer
 ---@param client vim.lsp.Client
 function M.attach(buf, client)
@@ -25,7 +25,7 @@ function M.attach(buf, client)
 end
 
 local function make(package)
-  local old = vim.fn.bufnr(('^%s$'):format(NAME)) -- of `:bdelete`
+  local old = vim.fn.bufnr(('^%s$'):format(NAME)) -- left by `:bdelete`
   if old ~= -1 then vim.api.nvim_buf_delete(old, { force = true }) end
   local buf = vim.api.nvim_create_buf(true, true)
   vim.api.nvim_buf_set_name(buf, NAME)
@@ -42,8 +42,8 @@ local function make(package)
   return buf
 end
 
---- Opens the scratch buffer in a split, or goes to it. A new one is in the package of the file that
---- the person comes from.
+--- Opens the scratch buffer in a split, or goes to it. A new one has the package of the file that
+--- the person leaves.
 function M.open()
   local client = client_of.need()
   if not client then return end

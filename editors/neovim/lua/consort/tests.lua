@@ -40,7 +40,7 @@ end
 
 --- Shows the outcomes of a run.
 ---@param result table
----@param is_last? boolean false if a later run is shown: only the outcome is said
+---@param is_last? boolean false if a later run is shown. Only a message shows the outcome then.
 ---@param unsaved? string[] the files whose unsaved changes were not tested
 function M.report(result, is_last, unsaved)
   local items, by_buffer = {}, {}

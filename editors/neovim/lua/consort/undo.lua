@@ -1,13 +1,13 @@
 --- Undoes the last reload that a message reported to the person. The server undoes the newest
---- reload of the image, whoever asked for it: if the log has a newer one, the person is asked about
---- that first.
+--- reload of the image, whoever requested it. If the log has a newer one than the reported reload,
+--- the person is asked about that first.
 local client_of = require('consort.client')
 
 local M = {}
 
 -- Entries of the log
 
-local ADDS = {} ---@type table<string, true> tools and commands that add a reload to be undone
+local ADDS = {} ---@type table<string, true> tools and commands that add a reload that can be undone
 for _, name in ipairs({ 'compile_string', 'load_fasl', 'reload_package', 'reload_system', 'replace_function' }) do ADDS['code_' .. name] = true end
 for _, name in ipairs({ 'replaceFunction', 'reloadSystem', 'reloadPackage', 'compileForm', 'compileFile', 'loadFile', 'recompileCallers', 'undefine' }) do
   ADDS['consort.' .. name] = true
@@ -15,7 +15,7 @@ end
 local UNDOES = { code_undo = true, ['consort.undoReload'] = true }
 local EDITS = 'lisp-edit-form'
 
---- Returns what an entry of the log has done to the reloads that can be undone.
+--- Returns the effect of an entry of the log on the reloads that can be undone.
 ---@return 'adds'|'undoes'|nil
 local function effect(entry)
   if entry.tool == EDITS then
@@ -43,7 +43,7 @@ end
 ---@class consort.Told
 ---@field words string
 ---@field what? string the server's name of the reload, if it is known
----@field is_of fun(entry: table): boolean whether an entry of the log is about it
+---@field is_of fun(entry: table): boolean true if an entry of the log is about it
 ---@field by? string the agent whose call it is
 
 ---@class consort.Reloads of one server
@@ -58,7 +58,7 @@ local function reloads(client)
   return servers[client]
 end
 
---- Returns the time as the log has it.
+--- Returns the current time in the format of the log.
 local function now()
   local seconds, micros = vim.uv.gettimeofday()
   return os.date('!%Y-%m-%dT%H:%M:%S', seconds) .. ('.%03dZ'):format(math.floor(micros / 1000))
@@ -100,7 +100,7 @@ function M.reload(name, argument, on_result, options)
     on_result(result, ...)
   end, vim.tbl_extend('force', options, {
     on_error = function(error)
-      -- The log has some of these as done.
+      -- The log contains some of these as successful.
       if not client_of.has_ended(error) then table.insert(reloads(client.id).nothing, mine()) end
       on_error(error)
     end,
@@ -161,7 +161,7 @@ end
 local function told_last(here, entries)
   local one = here.told[#here.told]
   if not one then return nil, 'it was not reported to you', (newest(entries, 1, here.nothing)) end
-  -- Later entries are of other calls.
+  -- Later entries belong to other calls.
   local at = vim.iter(ipairs(entries)):find(function(_, entry) return one.is_of(entry) end)
   if at and effect(entries[at]) == 'adds' then
     local other, undid = newest(entries, at + 1, here.nothing)
@@ -236,7 +236,7 @@ function M.undo()
     local entries = log.entries or {}
     local one, reason, other = told_last(reloads(client.id), entries)
     if one then return put_back(client, one) end
-    -- If the log is complete and nothing is left to undo, the server says so.
+    -- If the log is complete and nothing is left to undo, the server reports that.
     if not other and (entries[1] == nil or entries[1].number == 1) then return put_back(client) end
     if not is_here() then return client_of.say(client_of.GONE_ON) end
     local newest_one = other and described(other) or 'a reload that is no longer in the log'
