@@ -66,8 +66,8 @@
   "The starts that wait for the starter, newest first. Each is a pair of a function that starts a
   thread, and a function that reports instead why none is started, or NIL.")
 (define-global *starts-lock* (sb-thread:make-mutex :name "consort starts") "Held while *STARTS* changes.")
-(define-global *starts-wanted* (sb-thread:make-semaphore :name "Counts the elements of
-  *STARTS*.") "Counts what is in *STARTS*.")
+(define-global *starts-wanted* (sb-thread:make-semaphore :name "consort starts")
+  "Counts the elements of *STARTS*.")
 
 (defun start-all ()
   "The work of the starter, a thread. Starts the threads in *STARTS*, oldest first. While no thread

@@ -52,8 +52,8 @@
 (define-global *thread-numbers* '() "A list of (NUMBER . THREAD) for the threads that were listed
   and still lived.")
 (define-global *last-thread-number* 0 "The number that was given last.")
-(define-global *thread-numbers-lock* (sb-thread:make-mutex :name "Guards the two variables
-  above.") "Guards both.")
+(define-global *thread-numbers-lock* (sb-thread:make-mutex :name "consort thread numbers")
+  "Guards the two variables above.")
 
 (defun number-threads (threads)
   "A list of (NUMBER . THREAD) for THREADS. Each thread keeps its number as long as it lives."

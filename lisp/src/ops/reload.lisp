@@ -5,8 +5,8 @@
 
 (in-package :consort)
 
-(define-global *reload-lock* (sb-thread:make-mutex :name "Held by a reload, so that there is only
-  one at a time.") "Held by the one reload that takes place.")
+(define-global *reload-lock* (sb-thread:make-mutex :name "consort reload")
+  "Held by a reload, so that there is only one at a time.")
 
 (defun failure-object (failure)
   (object "type" (failure-kind failure)

@@ -35,8 +35,8 @@
 (define-global *traced* (make-array +traced-calls+ :initial-element nil) "A ring buffer of calls, by
   their numbers.")
 (define-global *traced-count* 0 "The number of all calls since the ring buffer was emptied.")
-(define-global *traced-lock* (sb-thread:make-mutex :name "Guards these variables and
-  *TRACERS*.") "Guards both, the calls in progress, and *TRACERS*.")
+(define-global *traced-lock* (sb-thread:make-mutex :name "consort traced calls")
+  "Guards these variables and *TRACERS*.")
 (define-global *traced-open* (make-hash-table :test #'eq :weakness :key) "The traced calls in
   progress of each thread, innermost first.")
 
