@@ -173,8 +173,7 @@
 
 ;;; The start
 
-(define-global *image-id* "The id of this image, new at each
-  start." "The image's own name, new at each start.")
+(define-global *image-id* "" "The id of this image, new at each start.")
 
 (defun image-id ()
   "Returns the id of this image, new at each start. Front ends that see the same id share one
