@@ -16,7 +16,7 @@
   (state nil)
   ;; The reason why the code was asked to stop: NIL, :CANCEL, :TIMEOUT or :HEAP.
   (reason nil)
-  ;; The part of the heap that was in use when the code was stopped for :HEAP.
+  ;; The number of bytes of the heap that were in use when the code was stopped for :HEAP.
   (usage 0 :type (unsigned-byte 62))
   (stdout nil :type (or null capture))
   (stderr nil :type (or null capture))

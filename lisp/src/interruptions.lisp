@@ -68,8 +68,8 @@
   (schedule *deadlines* +foreign-pause+ (lambda () (look-after-interruption interruption))))
 
 (defun look-after-interruption (interruption)
-  "Sends INTERRUPTION again if it came in foreign code. If it has not come yet, its thread will send
-  it again when it comes there."
+  "Sends INTERRUPTION again if it came in foreign code. If it has not come yet, its thread will
+  schedule this again if it comes in foreign code."
   (when (eq :foreign (sb-ext:compare-and-swap (interruption-state interruption) :sent :late))
     (send-interruption interruption)))
 

@@ -50,7 +50,7 @@
 
 (declaim (inline or-null))
 (defun or-null (value)
-  "VALUE, or null for NIL, to be written."
+  "The JSON of VALUE, or null for NIL, for writing."
   (if (null value) :null value))
 
 ;;; Reader

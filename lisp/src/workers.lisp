@@ -92,7 +92,7 @@
 
 (defun close-session (name)
   "Removes the session of that NAME. Its current evaluation is interrupted, waiting jobs are
-  answered, and threads that its code started no longer stop."
+  answered, and threads that its code started make no more stops."
   (let ((session (gethash name *sessions*)))
     (when session
       (remhash name *sessions*)

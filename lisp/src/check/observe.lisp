@@ -125,7 +125,7 @@ If the code needs this, load the file's system first.)" message))))
     (shiftf (check-duplicate-reported check) t)))
 
 (defun passed-over-p (check code condition)
-  "Returns true if a finding is not wanted: a note that was not asked for, a variable or function
+  "Returns true if a finding is not wanted: a note that was not requested, a variable or function
   that may be used in a list that could not be compiled, and a condition that the compiler signals
   only because the file is loaded already."
   (or (and (typep condition 'sb-ext:compiler-note)

@@ -139,8 +139,8 @@
                 for (operation . component) = action
                 do (unless (shiftf (gethash action seen) t)
                      (perform-in-check state operation component)
-                     ;; As ASDF does, so that loads by the system's own code take into account what
-                     ;; was done.
+                     ;; As in ASDF, so that loads by the system's own code take these actions into
+                     ;; account.
                      (when (asdf/action:component-operation-time operation component)
                        (asdf/plan:mark-as-done plan operation component))))))))
   (nreverse (system-check-checks state)))
@@ -271,8 +271,8 @@
                          "system-not-loaded"))
 
 (defun check-lisp-component (state operation component)
-  "Checks the file of COMPONENT. Returns what is to be loaded then: :NOTHING-TO-LOAD, :BY-ASDF for
-  ASDF's own output file, or a fasl that is not where ASDF looks for it."
+  "Checks the file of COMPONENT. Returns the file to load afterwards: :BY-ASDF for ASDF's own output
+  file, a fasl at another place, or :NOTHING-TO-LOAD."
   (let* ((path (asdf:component-pathname component))
          (check (funcall (system-check-make-check state) path)))
     (if (null check)
@@ -290,8 +290,8 @@
                 (t fasl))))))
 
 (defun load-in-check (state operation component)
-  "Loads the file of COMPONENT as far as it was compiled, so that the files after it see what it
-  defines."
+  "Loads the file of COMPONENT as far as it was compiled, so that the files after it have its
+  definitions."
   (let ((outcome (gethash component (system-check-outcomes state) :by-asdf)))
     (unless (eq outcome :nothing-to-load)
       (call-silently (lambda ()

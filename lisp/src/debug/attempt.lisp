@@ -26,7 +26,7 @@
   (written '() :type list))             ; CHARACTERS-WRITTEN at its start
 
 (defun attempt-of-request (request descriptor)
-  "The attempt that REQUEST, JSON, asks for; its answer goes to DESCRIPTOR."
+  "The attempt for REQUEST, JSON. Its answer is sent to DESCRIPTOR."
   (make-attempt (field request "id") (field request "op" "") (field request "params" (object)) (field request "timeout" 5)
                 (make-report descriptor)))
 
@@ -66,7 +66,7 @@
 
 (defun answer-of-test (evaluation name status checks failures output)
   "Answers this process's attempt with the end of the test NAME: STATUS, CHECKS and FAILURES as in
-  TestResult, and OUTPUT, the JSON of what it printed. EVALUATION runs the tests."
+  TestResult, and OUTPUT, the JSON of its output. EVALUATION runs the tests."
   (let ((good (or (string= status "passed") (string= status "skipped"))))
     (unless good
       (setf (evaluation-error evaluation)

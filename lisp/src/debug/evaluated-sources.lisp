@@ -40,7 +40,7 @@
 
 (defun evaluated-source-at (file offset &key certain)
   "The text of the form that was last evaluated from OFFSET of FILE, a native name; NIL if it is not
-  known. With CERTAIN, NIL also if only a hash says that the text in the file is that form."
+  known. With CERTAIN, NIL also if only a hash shows that the text in the file is that form."
   (let* ((source (gethash (cons file offset) *evaluated-sources*))
          (end (and source (+ offset (evaluated-source-length source)))))
     (and source

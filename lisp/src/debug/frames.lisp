@@ -2,7 +2,7 @@
 
 (in-package :consort)
 
-(defconstant +stopped-frames+ 1000 "The maximum number of frames of a stop that can be looked at.")
+(defconstant +stopped-frames+ 1000 "The maximum number of frames of a stop that can be inspected.")
 
 (defun user-frames ()
   "Returns the user's frames of this thread, from the failure to the start of the evaluation,

@@ -16,7 +16,7 @@
   which no other is frozen.")
 
 (define-global *frozen* '()
-  "The existing frozen failures, newest first: conses of the process id and the kind of what failed:
+  "The existing frozen failures, newest first. Each is a cons of the process id and a kind:
   :EVALUATION, :THREAD or :TEST.")
 (define-global *frozen-lock* (sb-thread:make-mutex :name "consort frozen failures")
   "Held while *FROZEN* changes, or one of its processes is killed or reaped.")
@@ -186,7 +186,7 @@
     (serve-attempt attempt condition (first (frozen-frames frozen)) (second (frozen-frames frozen)))))
 
 (defun free-lost-locks (evaluation)
-  "Frees those of our locks that are not among *RUNTIME-LOCKS* and that a thread holds which this
+  "Frees those of Consort's locks that are not among *RUNTIME-LOCKS* and that a thread holds which this
   process does not have."
   (dolist (lock (list* *references-lock* *frozen-lock*
                        (mapcar #'capture-lock (remove nil (list (evaluation-stdout evaluation) (evaluation-stderr evaluation))))))
@@ -252,7 +252,7 @@
 
 (defun confine-attempt (attempt frozen parent)
   "Prepares the process of ATTEMPT, forked by PARENT, the process of FROZEN: it ends with PARENT,
-  has no connection to the host, and may do only what any copy may."
+  has no connection to the host, and has only the rights of any copy."
   (die-with-parent parent)
   (close-report)
   (limit-copy (attempt-seconds attempt))

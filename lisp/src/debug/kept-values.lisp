@@ -189,7 +189,7 @@
                                (cons (if same (car old) (keep (car values))) rest))))))))
     (keep-rest values (length values) old (length old))))
 
-;;; Instances again, for code that looks at a kept value
+;;; Instances again, for code that inspects a kept value
 
 (defun instance-of-snapshot (snapshot)
   "An instance of the class of SNAPSHOT with the kept parts as its slots; NIL if that would differ

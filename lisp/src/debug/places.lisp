@@ -10,7 +10,9 @@
 
 (defconstant +loaded-form+ 10000 "The maximum length of a form that is sent with the places in it.")
 
-(defvar *loaded-forms* nil "The texts of top-level forms in which frames of one answer are: a vector, or NIL where they are not asked for.")
+(defvar *loaded-forms* nil
+  "A vector of the texts of top-level forms that contain frames of one answer; NIL if the texts are
+  not requested.")
 
 (defun loaded-fields (text start end offset)
   "The JSON fields of the top-level form from START to END of TEXT, from which code was made. OFFSET

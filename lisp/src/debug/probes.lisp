@@ -1,6 +1,5 @@
 ;;;; Probes: calls around the subforms of a definition at which a running thread can stop.
 ;;;;
-;;;; (PROBE FORM) is a macro that expands one level of FORM and wraps the subforms that are
 ;;;; (PROBE FORM) is a macro that expands one level of FORM and wraps each evaluated subform in
 ;;;; PROBE again. So the compiler itself walks the code: every macro is expanded in its own lexical
 ;;;; environment. A form has a probe if the reader made its cons. Arguments that a macro keeps in
@@ -38,7 +37,7 @@
   is the form that the compiler was given. NAMES are those of global functions that the code of an
   evaluated form may define. MADE are those that it has defined (replaced-definitions.lisp). KNOWN
   is NIL, or the text of a form that is evaluated with calls of STEP (stepped-forms.lisp). KIND and
-  NAME say what is defined; KIND is :EVALUATED for another top-level form (evaluated-units.lisp).
+  NAME describe the definition; KIND is :EVALUATED for another top-level form (evaluated-units.lisp).
   OLD and NEW are the definition without and with probes. STATE says whether NEW is in place."
   (file "" :type string :read-only t)
   (package nil :read-only t)

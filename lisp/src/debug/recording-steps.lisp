@@ -21,8 +21,8 @@
     (and event (shown-event-p event) event)))
 
 (defun query-begin (log params)
-  "The event that a person looks at first: that of the error that nothing handled; else the one at
-  which the value that a check of a test found wrong first appears; else the first event."
+  "The event that is shown first: that of the error that nothing handled; otherwise the one at which
+  the value that a check of a test found wrong first appears; otherwise the first event."
   (declare (ignore params))
   (let* ((failed (failed-event log)) (wrong (and (null failed) (wrong-origin log))))
     (event-object log (or failed wrong (first-shown log))

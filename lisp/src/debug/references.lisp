@@ -12,14 +12,15 @@
 
 (define-global *references* (make-hash-table) "The REFERENCE of each number.")
 (define-global *last-reference* 0 "The number that was given last.")
-(define-global *references-lock* (sb-thread:make-mutex :name "consort references") "Guards both.")
+(define-global *references-lock* (sb-thread:make-mutex :name "consort references") "Guards the two variables above.")
 
 (defun inspectable-p (object)
-  "Returns true if there is anything to see in OBJECT."
+  "Returns true if OBJECT has parts that a person can inspect."
   (not (or (null object) (eq object t) (numberp object) (characterp object))))
 
 (defun refer (object &optional stop)
-  "A number for OBJECT, of STOP's stack if there is one; 0 when there is nothing to see in it."
+  "A number for OBJECT; 0 if it has nothing to inspect. STOP is the stop to whose stack OBJECT
+  belongs, or NIL."
   (cond ((and (not (obsolete-p object)) (not (inspectable-p object))) 0)
         (t (with-lock (*references-lock*)
              (let ((number (incf *last-reference*)))
@@ -32,7 +33,7 @@
   (with-lock (*references-lock*) (gethash number *references*)))
 
 (defun referent (reference)
-  "The value of REFERENCE, and whether it is still there."
+  "Two values: the value of REFERENCE, and true if it still exists."
   (if (reference-stop reference)
       (values (first (reference-strong reference)) t)
       (sb-ext:weak-pointer-value (reference-weak reference))))
@@ -45,8 +46,8 @@
             do (remhash number *references*))))
 
 (defun value-json (object &optional stop)
-  "The JSON of OBJECT as people are first shown it: one bounded line, the name of its class, and a
-  reference to look into it. Runs no code of the user's."
+  "The JSON of OBJECT as it is first shown to people: one bounded line, the name of its class, and a
+  reference by which it can be inspected. Runs no code of the user's."
   (object "text" (present object (user-package) :case :upcase)
           "type" (class-text object)
           "reference" (refer object stop)))

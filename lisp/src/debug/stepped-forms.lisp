@@ -62,7 +62,7 @@
     `(progn ,(probe-code *unit* number `(before-form ,*unit* ,number ,@variables))
             ,form)))
 
-(defvar *outer-hook* 'funcall "The *MACROEXPAND-HOOK* that EXPAND-STEPS stands for.")
+(defvar *outer-hook* 'funcall "The *MACROEXPAND-HOOK* that EXPAND-STEPS replaces.")
 (defvar *in-outer-hook* nil "True while this hook runs, up to its call of the expander: it may call EXPAND-STEPS, which it has found earlier.")
 
 (defun expand-steps (expander form environment)

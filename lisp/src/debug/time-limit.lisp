@@ -1,5 +1,5 @@
-;;;; A limit on the time that the user's code may take while a lock of ours is held, and the
-;;;; definitions that passed it when breakpoints were set.
+;;;; A limit on the time that the user's code may take while a lock of Consort's is held, and
+;;;; the definitions that exceeded it when breakpoints were set.
 
 (in-package :consort)
 

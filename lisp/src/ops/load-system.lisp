@@ -25,8 +25,8 @@
 ;;; A system that was loaded from the workspace must then not be replaced by an installed one of the
 ;;; same name.
 
-(define-global *workspace-asd-files* '() "The workspace's .asd files, as pathnames, at the time when
-  a system was last loaded through the host.")
+(define-global *workspace-asd-files* '() "The workspace's .asd files, as pathnames, which the host
+  has reported last.")
 
 (define-global *workspace-root* nil "The workspace's directory, once the host has reported it.")
 

@@ -4,8 +4,8 @@
 
 (in-package :consort)
 
-(defconstant +frozen-tests+ 2 "The maximum number of tests of a run whose errors are frozen, from
-  the first such error on.")
+(defconstant +frozen-tests+ 2 "The number of tests of a run whose errors are frozen: the first
+  ones that fail with an error.")
 
 (defstruct (test-run (:constructor make-test-run (evaluation freeze)))
   "A run of tests as EVALUATION. FREEZE is as in FREEZE-PARAM. LEFT is the number of further tests
