@@ -186,8 +186,8 @@
     (serve-attempt attempt condition (first (frozen-frames frozen)) (second (frozen-frames frozen)))))
 
 (defun free-lost-locks (evaluation)
-  "Frees those of Consort's locks that are not among *RUNTIME-LOCKS* and that a thread holds which this
-  process does not have."
+  "Frees those of Consort's locks that are not among *RUNTIME-LOCKS* and that a thread holds which
+  this process does not have."
   (dolist (lock (list* *references-lock* *frozen-lock*
                        (mapcar #'capture-lock (remove nil (list (evaluation-stdout evaluation) (evaluation-stderr evaluation))))))
     (when (and (lock-held-p lock) (not (eq (sb-thread:mutex-owner lock) sb-thread:*current-thread*)))

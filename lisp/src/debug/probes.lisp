@@ -37,8 +37,9 @@
   is the form that the compiler was given. NAMES are those of global functions that the code of an
   evaluated form may define. MADE are those that it has defined (replaced-definitions.lisp). KNOWN
   is NIL, or the text of a form that is evaluated with calls of STEP (stepped-forms.lisp). KIND and
-  NAME describe the definition; KIND is :EVALUATED for another top-level form (evaluated-units.lisp).
-  OLD and NEW are the definition without and with probes. STATE says whether NEW is in place."
+  NAME describe the definition. KIND is :EVALUATED for another top-level form
+  (evaluated-units.lisp). OLD and NEW are the definition without and with probes. STATE says whether
+  NEW is in place."
   (file "" :type string :read-only t)
   (package nil :read-only t)
   (text "" :type string :read-only t)

@@ -12,7 +12,8 @@
 
 (define-global *references* (make-hash-table) "The REFERENCE of each number.")
 (define-global *last-reference* 0 "The number that was given last.")
-(define-global *references-lock* (sb-thread:make-mutex :name "consort references") "Guards the two variables above.")
+(define-global *references-lock* (sb-thread:make-mutex :name "consort references")
+  "Guards the two variables above.")
 
 (defun inspectable-p (object)
   "Returns true if OBJECT has parts that a person can inspect."
