@@ -17,6 +17,11 @@ use crate::text::names::as_written;
 /// The maximum number of candidates from packages that the current one does not use.
 const MAX_FROM_OTHER_PACKAGES: usize = 40;
 
+/// The number subtracted from the score of a name of another package if the pattern has several
+/// words. A name at hand that fits word by word, such as `create-scanner` for `c-s`, thus comes
+/// before one of another package that begins with the pattern.
+const ELSEWHERE_BY_PARTS: f32 = 210.0;
+
 /// A candidate for the name.
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
@@ -264,6 +269,7 @@ fn elsewhere<'a>(sources: &'a Sources<'a>, pattern: &Pattern, wanted: &ExpectedN
                 continue;
             }
             if let Some(fit) = pattern.score(symbol.lower()) {
+                let fit = if pattern.parts { fit - ELSEWHERE_BY_PARTS } else { fit };
                 let used = sources.words.get(symbol.lower());
                 let home = symbol.home().and_then(|home| sources.index.package(home, None));
                 let system = home.map_or(package.system, |home| home.system);

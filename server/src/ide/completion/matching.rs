@@ -13,7 +13,7 @@ pub(super) struct Pattern {
     /// The search for the typed text inside a name.
     finder: Finder<'static>,
     /// True if the pattern has several words, as `de-bi`.
-    parts: bool,
+    pub(super) parts: bool,
 }
 
 /// The base score of a name that begins with the pattern. The following base scores are those of

@@ -37,6 +37,26 @@ fn image() -> FakeImage {
 }
 
 #[test]
+fn a_name_at_hand_that_fits_word_by_word_comes_before_one_of_another_package() {
+    let image = FakeImage::empty().index(json!([
+        {"name": "COMMON-LISP", "digest": "system", "system": true, "symbols": ["Ef--COPY-SEQ\t\tsequence"]},
+        {"name": "INTERNALS", "digest": "system", "system": true, "symbols": ["Ef--C-STRING-DECODER\t\tstring"]},
+        {"name": "BUILD", "digest": "1", "symbols": ["E--cC-SOURCE-FILE", "Ef--C-SUITE"]},
+        {"name": "APP", "digest": "1", "uses": ["COMMON-LISP"], "symbols": ["Ef--CREATE-SCANNER\t\tregex"]},
+    ]));
+    check(
+        image,
+        "(in-package :app)\n(c-s‸)",
+        expect![[r#"
+        create-scanner (function, APP)
+        copy-seq (function, COMMON-LISP)
+        build:c-suite (function, BUILD)
+        internals:c-string-decoder (function, INTERNALS)
+    "#]],
+    );
+}
+
+#[test]
 fn names_of_the_text_come_before_those_of_the_image() {
     let text = "(defun helper (x) x)\n(defun f (height) (g he‸))";
     check(
