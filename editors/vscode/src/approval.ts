@@ -5,6 +5,7 @@ import * as vscode from 'vscode'
 import type { Approval, Decision } from './lsp_ext.js'
 import { SCHEME, type Documents } from './documents.js'
 import { label, oneLine, plain, visible, wrapped } from './format.js'
+import { beforeLinks, Notice, noticeLink } from './notice.js'
 import { Queue, type Asked } from './queue.js'
 import { complain, type Server } from './server.js'
 import { definitionPlace, type DefinitionPlace } from './source.js'
@@ -179,34 +180,25 @@ export class Approvals implements vscode.Disposable, vscode.CodeLensProvider {
     if (asked !== this.shown) return
     this.seen = asked
     const { approval } = asked
-    // VS Code shows the whole text of a notification only if it has a button. It takes the button's
-    // title here, though its types say `boolean`. `Later` decides nothing, so no decision is the
-    // default.
-    const cancellable = 'Later' as unknown as boolean
-    void vscode.window.withProgress({ location: vscode.ProgressLocation.Notification, cancellable }, (progress, token) => {
-      // Decided while VS Code was opening the notification.
-      if (asked !== this.shown) return Promise.resolve()
-      token.onCancellationRequested(() => this.endNotice())
-      const link = (title: string, command: string): string => `[${title}](command:consort.editor.${command}?${encodeURIComponent(JSON.stringify([approval.id]))})`
-      const links = [link('Allow', 'approve'), link('Allow for this session', 'approveForSession'), link('Deny', 'deny')].join('  ·  ')
-      let percent = 0
-      const say = (): void => {
-        const left = this.queue.secondsLeft(asked)
-        const now = 100 * (1 - left / Math.max(1, approval.deadlineSeconds))
-        const more = this.queue.length > 1 ? ` (${this.queue.length - 1} more wait)` : ''
-        progress.report({ message: `${plain(sentence(approval))} ${links}  ·  ${left} s left${more}`, increment: now - percent })
-        percent = now
-      }
-      say()
-      const timer = setInterval(say, 1000)
-      return new Promise<void>((resolve) => {
-        this.endNotice = () => {
-          clearInterval(timer)
-          this.endNotice = () => undefined
-          resolve()
-        }
-      })
-    })
+    // `Later` decides nothing, so no decision is the default.
+    const notice = new Notice('Later', () => this.endNotice())
+    const link = (title: string, command: string): string => noticeLink(title, `consort.editor.${command}`, [approval.id])
+    const links = [link('Allow', 'approve'), link('Allow for this session', 'approveForSession'), link('Deny', 'deny')].join('  ·  ')
+    let percent = 0
+    const say = (): void => {
+      const left = this.queue.secondsLeft(asked)
+      const now = 100 * (1 - left / Math.max(1, approval.deadlineSeconds))
+      const more = this.queue.length > 1 ? ` (${this.queue.length - 1} more wait)` : ''
+      notice.say(`${beforeLinks(sentence(approval))} ${links}  ·  ${left} s left${more}`, now - percent)
+      percent = now
+    }
+    say()
+    const timer = setInterval(say, 1000)
+    this.endNotice = () => {
+      clearInterval(timer)
+      this.endNotice = () => undefined
+      notice.close()
+    }
   }
 
   /** The definition that would be replaced, if its place is known. */

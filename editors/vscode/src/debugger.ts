@@ -5,10 +5,11 @@ import { startDebugging } from './debug_session.js'
 import { lispEditor, rangeOf, type What } from './evaluate.js'
 import { plain } from './format.js'
 import { namesIn } from './inline_values.js'
+import { beforeLinks, Notice, noticeLink } from './notice.js'
 import { packageAt, topLevelFormAt } from './reader.js'
 import { RestartsView } from './restarts_view.js'
 import { complain, LANGUAGES, type Server } from './server.js'
-import { formsOf, restartButtons, restartOf, restartRows, restartTitle, Stops, stopText, type Restart, type Stop } from './stops.js'
+import { firstRestarts, formsOf, restartOf, restartRows, restartTitle, Stops, stopText, type Restart, type Stop } from './stops.js'
 
 const TYPE = 'consort'
 const UNTRUSTED = "Consort: a debugger runs the workspace's code, and waits until you trust this folder."
@@ -39,6 +40,8 @@ interface AdapterMessage {
 
 export class Debugger implements vscode.Disposable {
   private readonly stops = new Stops()
+  /** The notifications of stops, with the restarts that they show. */
+  private readonly notices = new Map<Stop, { notice: Notice; restarts: Restart[] }>()
   private readonly sessions = new Map<string, vscode.DebugSession>()
   /** The threads of this editor's evaluations that are stopped. */
   private readonly own = new Set<number>()
@@ -83,6 +86,7 @@ export class Debugger implements vscode.Disposable {
       vscode.languages.registerInlineValuesProvider(LANGUAGES, { provideInlineValues: (document, _, { stoppedLocation }) => inlineValues(document, stoppedLocation) }),
       vscode.commands.registerCommand('consort.editor.debugForm', () => this.debugForm()),
       vscode.commands.registerCommand('consort.editor.restarts', () => this.restarts()),
+      vscode.commands.registerCommand('consort.editor.restartOfStop', (serial: number, index?: number | null) => this.restartOfStop(serial, index).catch(complain)),
     ]
   }
 
@@ -219,6 +223,7 @@ export class Debugger implements vscode.Disposable {
     }
     const ended = (): void => {
       this.stops.ended(session.id)
+      this.closeNotices()
       void this.view.read()
       configured()
       if (this.sessions.delete(session.id)) void this.left(session).catch(complain)
@@ -229,11 +234,13 @@ export class Debugger implements vscode.Disposable {
         if (type !== 'event' || body?.threadId === undefined) return
         if (event === 'continued') {
           this.stops.continued(session.id, body.threadId)
+          this.closeNotices()
           void this.view.read()
           this.onContinued(body.threadId)
         }
         if (event !== 'stopped') return
         const { stop, first } = this.stops.stopped(session.id, body.threadId)
+        this.closeNotices()
         void this.view.read()
         // A stop at a breakpoint or after a step needs no notification: VS Code's own views show
         // it.
@@ -261,11 +268,29 @@ export class Debugger implements vscode.Disposable {
       if (this.stops.has(stop)) throw error
     })
     if (found === undefined) return
-    const buttons = restartButtons(found.restarts, LIST)
-    const chosen = await vscode.window.showWarningMessage<vscode.MessageItem & { restart?: Restart }>(text, ...buttons, { title: LIST })
-    if (chosen === undefined) return
-    if (chosen.restart === undefined) await this.choose(stop)
-    else await this.invoke(stop, chosen.restart)
+    const link = (title: string, restart?: number): string => noticeLink(title, 'consort.editor.restartOfStop', [stop.serial, restart])
+    const links = [...firstRestarts(found.restarts).map(({ title, restart }) => link(title, restart.index)), link(LIST)]
+    const notice = new Notice('Hide')
+    notice.say(`${beforeLinks(text)}  ${links.join('  ·  ')}`, 1)
+    this.notices.set(stop, { notice, restarts: found.restarts })
+  }
+
+  /** Closes the notifications of stops that were left. */
+  private closeNotices(): void {
+    for (const [stop, { notice }] of [...this.notices]) {
+      if (this.stops.has(stop)) continue
+      notice.close()
+      this.notices.delete(stop)
+    }
+  }
+
+  /** A link of a stop's notification: invokes a restart, or lists all of them. */
+  private async restartOfStop(serial: number, index: number | null | undefined): Promise<void> {
+    const [stop, told] = [...this.notices].find(([one]) => one.serial === serial) ?? []
+    if (stop === undefined || told === undefined) throw new Error('That stop was left.')
+    const restart = told.restarts.find((one) => one.index === index)
+    if (restart === undefined) await this.choose(stop)
+    else await this.invoke(stop, restart)
   }
 
   /** The stop that the debugger's views show, else the newest. */

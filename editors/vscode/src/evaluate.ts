@@ -45,6 +45,16 @@ export function placeHere(): { uri: string; position: Position } | undefined {
   return editor && { uri: editor.document.uri.toString(), position: plain(editor.selection.active) }
 }
 
+/**
+ * The package of the text at the cursor of the active editor; undefined if it shows no Lisp, or
+ * names no package above the cursor.
+ */
+export function packageHere(): string | undefined {
+  const editor = vscode.window.activeTextEditor
+  if (editor === undefined || !isLisp(editor.document)) return undefined
+  return packageAt(editor.document.getText(), editor.document.offsetAt(editor.selection.active))
+}
+
 export class Evaluator {
   /** Called before code is evaluated, and waited for. */
   before: () => Promise<void> = () => Promise.resolve()

@@ -1,6 +1,6 @@
 // The commands of evaluation: forms, results, the REPL, and interrupts.
 import * as vscode from 'vscode'
-import { chosenText, lispEditor, placeHere, type What } from './evaluate.js'
+import { chosenText, lispEditor, packageHere, placeHere, type What } from './evaluate.js'
 import type { Features, Register } from './features.js'
 import type { ImageState, LispError } from './lsp_ext.js'
 import { scratch } from './scratch.js'
@@ -51,14 +51,14 @@ export function registerEvaluationCommands(features: Features, command: Register
     const document = lispEditor()?.document
     if (document !== undefined) await differences.load(document).catch(complain)
   })
-  command('repl', () => repl.show())
+  command('repl', () => repl.show(false, packageHere()))
   command('sendToRepl', () => {
     const chosen = chosenText(({ selection }) => (selection.isEmpty ? 'top-level' : 'region'))
-    if (chosen !== undefined) repl.send(chosen.editor.document.getText(chosen.range))
+    if (chosen !== undefined) repl.send(chosen.editor.document.getText(chosen.range), packageHere())
   })
   command('scratch', () => scratch())
   command('callInRepl', async () => {
     const place = placeHere()
-    if (place !== undefined) await repl.call(place).catch(complain)
+    if (place !== undefined) await repl.call(place, packageHere()).catch(complain)
   })
 }

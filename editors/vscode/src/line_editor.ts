@@ -125,6 +125,14 @@ export class LineEditor {
     this.draw()
   }
 
+  /** Changes the prompt of the line that is being edited, unless running code reads the line. */
+  reprompt(prompt: string): void {
+    if (!this.active || this.question !== undefined || prompt === this.prompt) return
+    this.erase()
+    this.prompt = prompt
+    this.draw()
+  }
+
   /** Inserts text at the cursor, as if it were pasted. */
   paste(text: string): void {
     for (const line of text.replace(/\r\n?/g, '\n')) this.insert(line)

@@ -40,7 +40,9 @@ class Terminal implements vscode.Pseudoterminal {
   /** The error that was shown last. */
   error: LispError | undefined
   /** Texts that were sent before the terminal was open, or during an evaluation. */
-  private sent: string[] = []
+  private sent: { text: string; package: string | undefined }[] = []
+  /** Pending while the session enters another package. */
+  private entering: Promise<void> | undefined
   /** A text that was typed for the person before the terminal was open. */
   private typed: string | undefined
   private isOpen = false
@@ -97,18 +99,51 @@ class Terminal implements vscode.Pseudoterminal {
   }
 
   /**
-   * Evaluates a text after the running evaluation has ended. Text that is typed at the prompt
-   * stays.
+   * Evaluates a text after the running evaluation has ended, in its package if the image has it.
+   * Text that is typed at the prompt stays.
    */
-  send(text: string): void {
-    this.sent.push(text)
+  send(text: string, inPackage: string | undefined): void {
+    this.sent.push({ text: text.trim(), package: inPackage })
     this.evaluateSent()
   }
   private evaluateSent(): void {
     // During an evaluation the line editor may be active, for a line that the code reads.
-    while (this.isOpen && this.running === undefined && this.editor.isActive && this.sent.length > 0) {
-      const text = this.sent.shift()?.trim() ?? ''
-      if (text !== '') this.editor.run(text)
+    while (this.isOpen && this.running === undefined && this.entering === undefined && this.editor.isActive) {
+      const next = this.sent.shift()
+      if (next === undefined) return
+      if (next.package !== undefined && this.isOther(next.package)) {
+        this.sent.unshift({ ...next, package: undefined })
+        this.enter(next.package)
+      } else if (next.text !== '') this.editor.run(next.text)
+    }
+  }
+
+  /**
+   * Has the session read in another package, if the image has it. The package stays while code
+   * runs.
+   */
+  enter(name: string): void {
+    if (this.running !== undefined || this.entering !== undefined || !this.isOther(name)) return
+    this.entering = this.change(name).finally(() => {
+      this.entering = undefined
+      this.evaluateSent()
+    })
+  }
+  private isOther(name: string): boolean {
+    return shortPackage(name) !== shortPackage(this.package)
+  }
+  private async change(name: string): Promise<void> {
+    const string = `"${name.replace(/["\\]/g, '\\$&')}"`
+    try {
+      const code = `(let ((package (find-package ${string}))) (if package (progn (setf *package* package) (values)) :missing))`
+      const { package: now, values } = await this.server.run<EvalResult>('eval', { code })
+      // The answer to an evaluation that was begun since has the package.
+      if (this.running === undefined) this.package = now
+      this.editor.reprompt(this.prompt)
+      if (values.length > 0) this.editor.above(color(90, `; The package ${name} is not loaded: "Consort: Load a System" loads it.`))
+    } catch (error) {
+      // No server, or no image, which the prompt's line says too.
+      this.server.log.warn(`The REPL does not enter ${name}: ${error instanceof Error ? error.message : String(error)}`)
     }
   }
 
@@ -287,23 +322,28 @@ export class Repl implements vscode.Disposable {
     return this.pty?.input(wanted, token)
   }
 
-  show(preserveFocus = false): void {
+  /** `inPackage`: the package to enter, if the image has it. */
+  show(preserveFocus = false, inPackage?: string): void {
     if (this.terminal === undefined) {
       this.pty = new Terminal(this.server, this.memory)
       this.terminal = vscode.window.createTerminal({ name: 'Lisp REPL', pty: this.pty, iconPath: new vscode.ThemeIcon('terminal') })
     }
     this.terminal.show(preserveFocus)
+    if (inPackage !== undefined) this.pty?.enter(inPackage)
   }
-  send(text: string): void {
+  send(text: string, inPackage?: string): void {
     this.show(true)
-    this.pty?.send(text)
+    this.pty?.send(text, inPackage)
   }
 
-  /** Shows the REPL with a call of the function at a place, which a person can complete. */
-  async call(place: object): Promise<void> {
-    const argument = { ...place, package: this.pty?.inPackage ?? 'COMMON-LISP-USER' }
+  /**
+   * Shows the REPL, in the package of a place, with a call of the function there, which a person
+   * can complete.
+   */
+  async call(place: object, inPackage: string | undefined): Promise<void> {
+    const argument = { ...place, package: inPackage ?? this.pty?.inPackage ?? 'COMMON-LISP-USER' }
     const { text } = await withUnmovedFocus(this.server.ask<CallTemplate>('callTemplate', argument))
-    this.show()
+    this.show(false, inPackage)
     if (this.pty?.type(text) === false) void vscode.window.showInformationMessage('Consort: an evaluation runs in the REPL.')
   }
 }

@@ -79,21 +79,12 @@ export function stopText(text: string | undefined, description: string | undefin
   return plain(oneLine(text ?? description ?? 'Stopped', 300))
 }
 
-/**
- * The characters that the buttons of a notification have room for, with those that a button's frame
- * takes: VS Code cuts the titles of more.
- */
-const ROOM = 60
-const FRAME = 4
-/** The number of restarts for which a notification has buttons. */
-const BUTTONS = 3
+/** The number of restarts that a notification has beside the list of all. */
+const FIRST = 3
 
-/** The buttons for the first restarts that fit into a notification beside the button `other`. */
-export function restartButtons<R extends Restart>(restarts: readonly R[], other: string): { title: string; restart: R }[] {
-  const buttons = restarts.slice(0, BUTTONS).map((restart) => ({ title: restartTitle(restart), restart }))
-  let room = ROOM - other.length - FRAME
-  const tooMany = buttons.findIndex(({ title }) => (room -= title.length + FRAME) < 0)
-  return tooMany === -1 ? buttons : buttons.slice(0, tooMany)
+/** The first restarts of a stop, with their titles. */
+export function firstRestarts<R extends Restart>(restarts: readonly R[]): { title: string; restart: R }[] {
+  return restarts.slice(0, FIRST).map((restart) => ({ title: restartTitle(restart), restart }))
 }
 
 /** The rows of a list of restarts, each with its number. */
@@ -105,7 +96,7 @@ export function restartRows<R extends Restart>(restarts: readonly R[]): { label:
   }))
 }
 
-/** A restart's number and name, for a button. */
+/** A restart's number and name. */
 export function restartTitle({ index, name, report }: Restart): string {
   return label(`${index}: ${name ?? report}`, 40)
 }

@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import { Debugger } from '../src/debugger.js'
 import type { RestartsView } from '../src/restarts_view.js'
 import { cursor, open } from './fakes/editors.js'
-import { fakeServer } from './fakes/server.js'
-import { commands, debug, Selection } from './fakes/vscode.js'
+import { fakeServer, settle } from './fakes/server.js'
+import { commands, debug, Selection, window } from './fakes/vscode.js'
 
 interface Provider {
   resolveDebugConfiguration(folder: undefined, configuration: object): object | undefined
@@ -67,5 +67,51 @@ test('the view of restarts has those of the stop that is shown, and a digit take
   await told('continued')
   assert.deepEqual(view.getChildren(), [])
   tracker.onExit()
+})
+
+test('the notification of a stop closes when the stop was left, by whatever', async () => {
+  const { createDebugAdapterTracker: track } = debug.tracker as {
+    createDebugAdapterTracker(session: object): { onDidSendMessage(message: object): void; onExit(): void }
+  }
+  const restarts = [{ index: 0, name: 'GO-ON', report: 'Go on.', arguments: false, stop: 7 }]
+  const asked: object[] = []
+  const customRequest = (command: string, given: object): Promise<object> => {
+    if (command === 'consort/invokeRestart') asked.push(given)
+    return Promise.resolve({ restarts })
+  }
+  const texts: string[] = []
+  let open = 0
+  const { withProgress } = window
+  const recorded = (_: unknown, run: (progress: object, token: object) => Promise<void>): Promise<void> => {
+    open++
+    const report = ({ message }: { message: string }): void => void texts.push(message)
+    return run({ report }, { onCancellationRequested: () => undefined }).finally(() => open--)
+  }
+  Object.assign(window, { withProgress: recorded })
+  try {
+    const tracker = track({ id: 'noticed', configuration: {}, customRequest })
+    const told = (event: string): Promise<void> => {
+      tracker.onDidSendMessage({ type: 'event', event, body: { threadId: 4, reason: 'exception', text: 'E: no [x' } })
+      return settle()
+    }
+    await told('stopped')
+    assert.equal(open, 1)
+    // A bracket that is not closed does not take the link's title.
+    assert.match(texts[0] ?? '', /^E: no \\u\{5b\}x {2}\[0: GO-ON\]\(command:consort\.editor\.restartOfStop\?\S+\) {2}· {2}\[Choose a Restart…\]/)
+    const given = JSON.parse(decodeURIComponent(/restartOfStop\?(\S+)\)/.exec(texts[0] ?? '')?.[1] ?? '')) as unknown[]
+    const follow = commands.registered.get('consort.editor.restartOfStop') as (...given: unknown[]) => Promise<void>
+    await follow(...given)
+    assert.deepEqual(asked, [{ threadId: 4, stop: 7, index: 0, name: 'GO-ON' }])
+    await told('continued')
+    assert.equal(open, 0)
+    await follow(...given)
+    assert.equal(asked.length, 1)
+    await told('stopped')
+    tracker.onExit()
+    await settle()
+    assert.equal(open, 0)
+  } finally {
+    Object.assign(window, { withProgress })
+  }
   lisp.dispose()
 })

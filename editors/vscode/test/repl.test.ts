@@ -143,3 +143,37 @@ test('an interrupt that fails says why', async () => {
   await answer(0, 'eval', evaluated())
   one.dispose()
 })
+
+test('the REPL opens in the package of the file, and stays there for what is typed', async () => {
+  const { repl: one, write, last } = repl()
+  one.show(false, 'SHOP')
+  assert.match(String(codes()[0]), /\(find-package "SHOP"\)/)
+  write('(half')
+  await answer(0, 'eval', { ...evaluated('SHOP'), values: [] })
+  assert.equal(last(), 'SHOP> (half')
+  // From a file without a package, and from one of the same package, it stays.
+  one.show()
+  one.show(false, 'SHOP')
+  assert.deepEqual(codes(), [])
+  one.dispose()
+})
+
+test('a text that is sent is evaluated in its package, or is told that this is not loaded', async () => {
+  const { repl: one, last, all } = repl()
+  one.send('(price 1)', 'SHOP')
+  one.send('(price 2)', 'SHOP')
+  one.send('(cost)', 'MISSING')
+  assert.equal(codes().length, 1)
+  await answer(0, 'eval', { ...evaluated('SHOP'), values: [] })
+  for (const code of ['(price 1)', '(price 2)']) {
+    assert.deepEqual(codes(), [code])
+    await answer(0, 'eval', evaluated('SHOP'))
+  }
+  assert.match(all(), /SHOP> \(price 1\)\n1\nSHOP> \(price 2\)\n1\n/)
+  await answer(0, 'eval', { ...evaluated('SHOP'), values: [':MISSING'] })
+  assert.match(all(), /; The package MISSING is not loaded: "Consort: Load a System" loads it\./)
+  assert.deepEqual(codes(), ['(cost)'])
+  await answer(0, 'eval', evaluated('SHOP'))
+  assert.equal(last(), 'SHOP> ')
+  one.dispose()
+})

@@ -1,16 +1,9 @@
 // The stops of programs in words, and which of them a person is told of.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { formsOf, restartButtons, restartOf, restartRows, restartTitle, Stops, stopText, type Restart } from '../src/stops.js'
+import { formsOf, restartOf, restartRows, restartTitle, Stops, stopText, type Restart } from '../src/stops.js'
 
 const restart = (index: number, name: string | null, report = `Do ${index}.`, takes = false): Restart => ({ index, name, report, arguments: takes })
-
-test('a notification has buttons for the restarts whose titles are not cut', () => {
-  const titles = (...names: string[]) => restartButtons(names.map((name, index) => restart(index, name)), 'Choose a Restart…').map(({ title }) => title)
-  assert.deepEqual(titles('CONTINUE', 'A', 'ABORT', 'MORE'), ['0: CONTINUE', '1: A', '2: ABORT'])
-  assert.deepEqual(titles('CONTINUE', ':IGNORE-ALL', ':UNLOCK-PACKAGE', 'ABORT'), ['0: CONTINUE', '1: :IGNORE-ALL'])
-  assert.deepEqual(titles('USE-A-VALUE-THAT-HAS-A-VERY-LONG-NAME', 'ABORT'), [])
-})
 
 test('each restart has its number, and a nameless one its report', () => {
   const rows = restartRows([restart(0, 'CONTINUE'), restart(1, null, 'Go\n on'), restart(2, 'USE-VALUE', 'Use a value.', true)])

@@ -464,10 +464,11 @@ export class Workbench {
     await this.probe.execute('notifications.hideList')
   }
   /**
-   * Presses a button of a notification until that has its effect: by default, that it disappears.
+   * Presses a button or a link of a notification until that has its effect: by default, that it
+   * disappears.
    */
   async press(words, label, effect = async () => (await this.notice(words).count()) === 0) {
-    const button = this.notice(words).first().locator('a.monaco-button', { hasText: label }).first()
+    const button = this.notice(words).first().locator('a', { hasText: label }).first()
     let pressed = false
     await this.told(words)
     await this.until(`${label} of ${words}`, async () => {

@@ -40,8 +40,8 @@ export default async function ({ workbench, page, step }) {
     // Code's.
     await workbench.told('SIMPLE-ERROR: no ')
     assert.match(await stop.locator('.notification-list-item-message').innerText(), /no \$\{file\} in \[it\]\\u\{28\}command:x\) 84/)
-    assert.equal(await stop.locator('.notification-list-item-message a').count(), 0)
-    await stop.locator('.monaco-button', { hasText: '0: GO-ON' }).waitFor()
+    await stop.locator('a', { hasText: '0: GO-ON' }).waitFor()
+    assert.equal(await stop.locator('a', { hasText: /^it$/ }).count(), 0)
     await workbench.until('the call stack', async () => {
       await page.keyboard.press('Control+Shift+d')
       return workbench.soon(() => frames.filter({ hasText: 'HALF' }).first().isVisible())
@@ -107,6 +107,8 @@ export default async function ({ workbench, page, step }) {
     await page.keyboard.press('0')
     await over()
     await workbench.shows('scratch.lisp', ':WENT')
+    // The notification of the stop has ended with it.
+    await workbench.untold('SIMPLE-ERROR: No view.')
   })
 
   await stopping('a thread that a form started stops under its name, and goes on by a restart', async () => {
