@@ -37,4 +37,8 @@
   (defun landlock-abi () "Returns 0: this system has no Landlock." 0)
   (defun limit-copy (seconds) "Limits nothing on this system, and returns NIL." (declare (ignore seconds)) nil)
   (defun seccomp-p () "Returns NIL: this system has no seccomp." nil)
-  (defun confine (directory readable &optional confine-calls) "Confines nothing on this system. Returns 0, NIL and the reason." (declare (ignore directory readable confine-calls)) (values 0 nil "no seccomp")))
+  (defun confine-calls (landlock) "Returns NIL: this system has no filters." (declare (ignore landlock)) nil)
+  (defun confine (directory readable &optional confine-calls own-network)
+    "Confines nothing on this system. Returns 0, NIL and the reason."
+    (declare (ignore directory readable confine-calls own-network))
+    (values 0 nil "code is confined only on Linux")))

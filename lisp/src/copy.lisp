@@ -412,6 +412,7 @@
 (defun await-end (pid)
   "Waits for the child PID to end, without reaping it, so that its id is not used again. Does
   nothing on systems other than Linux."
+  #-linux (declare (ignore pid))
   #+linux
   (let ((facts (make-array 16 :element-type '(unsigned-byte 64) :initial-element 0))) ; siginfo_t
     (with-pinned-objects (facts)

@@ -455,7 +455,8 @@
     (when address
       (sb-alien:alien-funcall
        (sb-alien:extern-alien "setvbuf" (function sb-alien:int sb-sys:system-area-pointer sb-alien:unsigned-long sb-alien:int sb-alien:unsigned-long))
-       (sb-sys:sap-ref-sap (sb-sys:int-sap address) 0) 0 1 0)))) ; _IOLBF
+       (sb-sys:sap-ref-sap (sb-sys:int-sap address) 0) 0 1 0))) ; _IOLBF
+  nil)
 
 (defun restore-interruption-handler ()
   "Restores SBCL's handler of the signal by which threads are interrupted, whatever code has set."

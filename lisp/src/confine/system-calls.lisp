@@ -4,17 +4,6 @@
 
 (in-package :consort)
 
-#+linux
-(progn
-
-(defmacro system-call (number &rest arguments)
-  "Makes the system call NUMBER with ARGUMENTS, unsigned words. Returns the result; -1 when it
-  failed."
-  `(sb-alien:alien-funcall
-    (sb-alien:extern-alien "syscall" (function sb-alien:long sb-alien:long
-                                               ,@(loop repeat (length arguments) collect 'sb-alien:unsigned-long)))
-    ,number ,@arguments))
-
 (defmacro with-octets ((address words &optional (size (* 8 (length words)))) &body body)
   "Runs BODY with the variable ADDRESS bound to the address of SIZE octets. They begin with WORDS,
   of 64 bits each, and are zero after these. The address is valid only in BODY."
@@ -25,6 +14,17 @@
            ,@(loop for word in words for i from 0 collect `(setf (aref ,memory ,i) ,word))
            (let ((,address (sap-integer ,sap)))
              ,@body))))))
+
+#+linux
+(progn
+
+(defmacro system-call (number &rest arguments)
+  "Makes the system call NUMBER with ARGUMENTS, unsigned words. Returns the result; -1 when it
+  failed."
+  `(sb-alien:alien-funcall
+    (sb-alien:extern-alien "syscall" (function sb-alien:long sb-alien:long
+                                               ,@(loop repeat (length arguments) collect 'sb-alien:unsigned-long)))
+    ,number ,@arguments))
 
 (defparameter *machine*
   #+x86-64 '(#xc000003e first) #+arm64 '(#xc00000b7 second) #-(or x86-64 arm64) nil

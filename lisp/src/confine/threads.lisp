@@ -149,4 +149,4 @@
   (defun confine-with-threads (directory readable report)
     "Acts as CONFINE: there is nothing more to confine with here."
     (declare (ignore report))
-    (values-list (append (multiple-value-list (confine directory readable)) '("no namespaces")))))
+    (values-list (append (multiple-value-list (confine directory readable)) '("there are networks of a process's own only on Linux")))))

@@ -38,7 +38,9 @@
                            collect offset)))
       (and places
            (null (rest places))
-           (sb-sys:sap+ text (first places))))))
+           (sb-sys:sap+ text (first places)))))
+  #-(and x86-64 linux)
+  nil)
 
 (defun call-with-plain-links (function)
   "Calls FUNCTION. If no other thread runs and it is possible, links are meanwhile rewritten without
