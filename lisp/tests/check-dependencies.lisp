@@ -143,6 +143,24 @@
                                                      :more (list "asd" (in-root "fourth.asd"))))))
            (expect (equal told '("fourth.lisp undefined-function")) (format nil "the fasls of the person are read: ~S" told))))))))
 
+;;; A dependency that depends on a secondary system of its own file, as cl+ssl does
+
+(test "secondary-of-a-dependency"
+  (call-with-scratch
+   (lambda (root)
+     (flet ((in-root (name) (concatenate 'string root name)))
+       (write-files root
+                    "ring/ring.asd" "(defsystem \"ring\" :depends-on (\"ring/config\") :components ((:file \"ring\")))
+(defsystem \"ring/config\" :components ((:file \"config\")))"
+                    "ring/config.lisp" "(defpackage :ring-config (:use :cl) (:export #:f)) (in-package :ring-config) (defun f () 1)"
+                    "ring/ring.lisp" "(defpackage :ring (:use :cl :ring-config) (:export #:g)) (in-package :ring) (defun g () (f))"
+                    "top.asd" "(defsystem \"top\" :depends-on (\"ring\") :components ((:file \"top\")))"
+                    "top.lisp" "(defpackage :top (:use :cl :ring)) (in-package :top) (defun h () (g) (nowhere))")
+       (let ((asdf:*central-registry* (list (uiop:ensure-directory-pathname (in-root "ring/")))))
+         (expect (equal (reported-codes (check-lines "" :runner 'check-system-in-copy :asd-files (list (in-root "top.asd"))
+                                                        :more (list "asd" (in-root "top.asd"))))
+                        '("top.lisp undefined-function"))))))))
+
 ;;; A newer ASDF among the installed systems
 
 (test "newer-asdf"

@@ -21,6 +21,7 @@ pub fn evaluation(session: &str, code: &str) -> EvalParams {
         session: session.into(),
         code: code.into(),
         package: None,
+        requires: None,
         capture_time: false,
         timeout: AMPLE,
         origin: None,

@@ -3,7 +3,7 @@ import * as vscode from 'vscode'
 import { plain, plainRange, toRange } from './convert.js'
 import { compileAndLoad } from './compiling.js'
 import type { EvalResult, Name, Position } from './lsp_ext.js'
-import { formAt, packageAt, topLevelFormAt } from './reader.js'
+import { formAt, packageAt, packageNear, topLevelFormAt } from './reader.js'
 import { offerPackage } from './missing_package.js'
 import { TrackedRange } from './tracked_range.js'
 import type { Results } from './results.js'
@@ -46,13 +46,13 @@ export function placeHere(): { uri: string; position: Position } | undefined {
 }
 
 /**
- * The package of the text at the cursor of the active editor; undefined if it shows no Lisp, or
- * names no package above the cursor.
+ * The package of the text at the cursor of the active editor, or of the first text below it that
+ * has one; undefined if the editor shows no Lisp, or names no package.
  */
 export function packageHere(): string | undefined {
   const editor = vscode.window.activeTextEditor
   if (editor === undefined || !isLisp(editor.document)) return undefined
-  return packageAt(editor.document.getText(), editor.document.offsetAt(editor.selection.active))
+  return packageNear(editor.document.getText(), editor.document.offsetAt(editor.selection.active))
 }
 
 export class Evaluator {

@@ -133,9 +133,10 @@ export class LineEditor {
     this.draw()
   }
 
-  /** Inserts text at the cursor, as if it were pasted. */
-  paste(text: string): void {
+  /** Inserts text at the cursor, as if it were pasted, and leaves the cursor `back` before its end. */
+  paste(text: string, back = 0): void {
     for (const line of text.replace(/\r\n?/g, '\n')) this.insert(line)
+    this.cursor -= back
     this.redraw()
   }
 

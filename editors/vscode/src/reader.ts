@@ -204,10 +204,21 @@ export function formAt(text: string, offset: number): Form | undefined {
  */
 export function packageAt(text: string, offset: number): string | undefined {
   let name: string | undefined
-  for (const match of text.matchAll(/^\((?:cl:|common-lisp:)?in-package\s+(?:#?:|')?("(?:[^"\\]|\\.)*"|\|[^|]*\||[^\s()"';]+)\s*\)/gim)) {
+  for (const match of text.matchAll(IN_PACKAGE)) {
     if (match.index > offset) break
-    const written = match[1] ?? ''
-    name = /^["|]/.test(written) ? written.slice(1, -1) : written.toUpperCase()
+    name = packageNamed(match)
   }
   return name
+}
+
+/** The same, or the package of the first `in-package`, for an offset above that. */
+export function packageNear(text: string, offset: number): string | undefined {
+  const [first] = text.matchAll(IN_PACKAGE)
+  return packageAt(text, offset) ?? (first && packageNamed(first))
+}
+
+const IN_PACKAGE = /^\((?:cl:|common-lisp:)?in-package\s+(?:#?:|')?("(?:[^"\\]|\\.)*"|\|[^|]*\||[^\s()"';]+)\s*\)/gim
+
+function packageNamed([, written = '']: RegExpMatchArray): string {
+  return /^["|]/.test(written) ? written.slice(1, -1) : written.toUpperCase()
 }

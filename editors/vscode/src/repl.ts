@@ -9,6 +9,8 @@ import { complete } from './reader.js'
 import { withUnmovedFocus, isLisp, type Server } from './server.js'
 import { FUNCTIONS, OPERATORS } from '../syntaxes/names.mjs'
 
+/** The package that a session begins in. */
+const USER = 'COMMON-LISP-USER'
 const HISTORY = 'consort.replHistory'
 /** The last characters of output that a prompt is looked for in: more than a question shows. */
 const TAIL = 1000
@@ -26,7 +28,7 @@ class Terminal implements vscode.Pseudoterminal {
   readonly onDidWrite = this.written.event
   readonly onDidClose = this.closed.event
   private readonly editor: LineEditor
-  private package = 'COMMON-LISP-USER'
+  private package: string
   private running: vscode.CancellationTokenSource | undefined
   private atLineStart = true
   /** True once the evaluation has read a line: its duration then includes the person's time. */
@@ -43,15 +45,17 @@ class Terminal implements vscode.Pseudoterminal {
   private sent: { text: string; package: string | undefined }[] = []
   /** Pending while the session enters another package. */
   private entering: Promise<void> | undefined
-  /** A text that was typed for the person before the terminal was open. */
-  private typed: string | undefined
+  /** A text that was typed for the person before the terminal was open, and its cursor. */
+  private typed: { text: string; back: number } | undefined
   private isOpen = false
   private readonly subscription: vscode.Disposable
 
   constructor(
     private readonly server: Server,
     private readonly memory: vscode.Memento,
+    inPackage: string,
   ) {
+    this.package = inPackage
     this.editor = new LineEditor(
       {
         write: (text) => this.write(text),
@@ -70,7 +74,7 @@ class Terminal implements vscode.Pseudoterminal {
       known = now
       if (server.condition.state !== 'ready') this.editor.above(color(33, `; Lisp: ${now}`))
       else {
-        this.package = 'COMMON-LISP-USER'
+        this.package = USER
         this.editor.above(color(32, `; Lisp: ${now}`), this.prompt)
       }
     })
@@ -82,7 +86,7 @@ class Terminal implements vscode.Pseudoterminal {
     this.begin()
     this.isOpen = true
     this.evaluateSent()
-    if (this.typed !== undefined) this.type(this.typed)
+    if (this.typed !== undefined) this.type(this.typed.text, this.typed.back)
     this.typed = undefined
   }
   close(): void {
@@ -152,11 +156,14 @@ class Terminal implements vscode.Pseudoterminal {
     return this.package
   }
 
-  /** Inserts a text at the cursor, which a person can complete. False while an evaluation runs. */
-  type(text: string): boolean {
-    if (!this.isOpen) this.typed = text
+  /**
+   * Inserts a text, which a person can complete, with the cursor `back` characters before its end.
+   * False while an evaluation runs.
+   */
+  type(text: string, back: number): boolean {
+    if (!this.isOpen) this.typed = { text, back }
     else if (!this.editor.isActive || this.running !== undefined) return false
-    else this.editor.paste(text)
+    else this.editor.paste(text, back)
     return true
   }
 
@@ -298,18 +305,28 @@ class Terminal implements vscode.Pseudoterminal {
 export class Repl implements vscode.Disposable {
   private terminal: vscode.Terminal | undefined
   private pty: Terminal | undefined
-  private readonly subscription: vscode.Disposable
+  /** The package of the session while no terminal is open. */
+  private package = USER
+  private readonly subscriptions: vscode.Disposable[]
 
   constructor(
     private readonly server: Server,
     private readonly memory: vscode.Memento,
   ) {
-    this.subscription = vscode.window.onDidCloseTerminal((closed) => {
-      if (closed === this.terminal) this.terminal = this.pty = undefined
-    })
+    this.subscriptions = [
+      vscode.window.onDidCloseTerminal((closed) => {
+        if (closed !== this.terminal) return
+        this.package = this.pty?.inPackage ?? USER
+        this.terminal = this.pty = undefined
+      }),
+      // The session of another image begins in its first package.
+      server.onChange(() => {
+        if (server.condition.state !== 'ready') this.package = USER
+      }),
+    ]
   }
   dispose(): void {
-    this.subscription.dispose()
+    for (const subscription of this.subscriptions) subscription.dispose()
     this.terminal?.dispose()
   }
 
@@ -325,7 +342,7 @@ export class Repl implements vscode.Disposable {
   /** `inPackage`: the package to enter, if the image has it. */
   show(preserveFocus = false, inPackage?: string): void {
     if (this.terminal === undefined) {
-      this.pty = new Terminal(this.server, this.memory)
+      this.pty = new Terminal(this.server, this.memory, this.package)
       this.terminal = vscode.window.createTerminal({ name: 'Lisp REPL', pty: this.pty, iconPath: new vscode.ThemeIcon('terminal') })
     }
     this.terminal.show(preserveFocus)
@@ -341,9 +358,11 @@ export class Repl implements vscode.Disposable {
    * can complete.
    */
   async call(place: object, inPackage: string | undefined): Promise<void> {
-    const argument = { ...place, package: inPackage ?? this.pty?.inPackage ?? 'COMMON-LISP-USER' }
-    const { text } = await withUnmovedFocus(this.server.ask<CallTemplate>('callTemplate', argument))
+    const argument = { ...place, package: inPackage ?? this.pty?.inPackage ?? this.package }
+    const template = await withUnmovedFocus(this.server.ask<CallTemplate>('callTemplate', argument))
     this.show(false, inPackage)
-    if (this.pty?.type(text) === false) void vscode.window.showInformationMessage('Consort: an evaluation runs in the REPL.')
+    // The cursor is at the first argument, or behind the name.
+    const back = template.arguments.length > 0 ? template.text.length - template.name.length - 2 : 1
+    if (this.pty?.type(template.text, back) === false) void vscode.window.showInformationMessage('Consort: an evaluation runs in the REPL.')
   }
 }

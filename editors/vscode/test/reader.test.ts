@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { complete, formAt, packageAt, read, topLevelFormAt } from '../src/reader.js'
+import { complete, formAt, packageAt, packageNear, read, topLevelFormAt } from '../src/reader.js'
 
 /** A text with `|` (written ‸) where the cursor is. */
 function at(marked: string): [text: string, offset: number] {
@@ -82,4 +82,7 @@ test('the package at a place', () => {
   assert.equal(packageAt(text, text.indexOf('(b)')), 'Two')
   assert.equal(packageAt(text, text.length), 'THREE')
   assert.equal(packageAt('(a)', 1), undefined)
+  assert.equal(packageNear(`; text\n${text}`, 0), 'ONE')
+  assert.equal(packageNear(text, text.length), 'THREE')
+  assert.equal(packageNear('(a)', 1), undefined)
 })

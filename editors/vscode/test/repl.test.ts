@@ -174,6 +174,16 @@ test('a text that is sent is evaluated in its package, or is told that this is n
   assert.match(all(), /; The package MISSING is not loaded: "Consort: Load a System" loads it\./)
   assert.deepEqual(codes(), ['(cost)'])
   await answer(0, 'eval', evaluated('SHOP'))
-  assert.equal(last(), 'SHOP> ')
+  assert.equal(last(), 'SHOP>')
+  one.dispose()
+})
+
+test('a call is prepared with the cursor at its first argument', async () => {
+  const { repl: one, write, last } = repl()
+  const call = one.call({ uri: 'file:///a.lisp' }, undefined)
+  await answer(0, 'callTemplate', { text: '(price item 1)', name: 'price', arguments: ['item', '1'] })
+  await call
+  write('apple ')
+  assert.equal(last(), 'CL-USER> (price apple item 1)')
   one.dispose()
 })

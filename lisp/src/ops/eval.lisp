@@ -255,6 +255,7 @@
   session."
   (let* ((name (param params "session" 'string))
          (package (param params "package" 'string :default nil))
+         (required (param params "requires" 'string :default nil))
          (evaluation (make-evaluation id name))
          (answered nil))
     (setf (evaluation-asks evaluation) *asks*)
@@ -263,6 +264,7 @@
                        (lambda ()
                          (call-sending id (lambda () (setf answered t))
                                        (lambda ()
+                                         (when required (find-package-named required))
                                          (funcall function evaluation (and package (find-package-named package))))))
                        (lambda () (post-frame (object "id" id "result" (interrupted-outcome evaluation))))
                        (lambda ()

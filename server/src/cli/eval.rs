@@ -120,8 +120,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if let Some(missing) = missing_values(&outcome).filter(|_| args.raw) {
             print_error(&missing)?;
         }
+        let abridged = !args.raw && outcome.values.iter().any(|value| value.omitted > 0 || is_abridged(&value.text));
         // The output to a program is not escaped.
         print_as_it_is(&if io::stdout().is_terminal() { shown::terminal(&values) } else { values })?;
+        if abridged {
+            print_error("; abridged; `--raw` prints all of it\n")?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     // Errors in code that could not be read are rendered as `consort check` renders them.
@@ -207,6 +211,35 @@ fn values(outcome: &EvalOutcome) -> String {
 fn missing_values(outcome: &EvalOutcome) -> Option<String> {
     let omitted: usize = outcome.values.iter().map(|value| value.omitted).sum();
     (omitted > 0).then(|| format!("; the values were too long: {omitted} characters are not shown\n"))
+}
+
+/// Returns true if the printer has left out elements (`...`) or nested objects (`#`). Both are
+/// tokens that no object is printed as.
+fn is_abridged(printed: &str) -> bool {
+    let mut quote = None;
+    let mut token = String::new();
+    let mut characters = printed.chars();
+    while let Some(character) = characters.next() {
+        if character == '\\' {
+            token.push(character);
+            token.extend(characters.next());
+        } else if quote.is_some() || matches!(character, '"' | '|') {
+            token.push(character);
+            quote = match quote {
+                Some(open) if open == character => None,
+                None => Some(character),
+                within => within,
+            };
+        } else if character.is_whitespace() || matches!(character, '(' | ')') {
+            if (token == "#" && character != '(') || token == "..." {
+                return true;
+            }
+            token.clear();
+        } else {
+            token.push(character);
+        }
+    }
+    token == "#"
 }
 
 /// Returns the values for a program, each on lines of its own.
@@ -323,6 +356,16 @@ mod tests {
             [(r#""a \"b\" \\ c""#, r#"a "b" \ c"#), ("42", "42"), ("\"", "\""), (r#"("a")"#, r#"("a")"#), (r#""""#, "")]
         {
             assert_eq!(unquoted(printed), raw);
+        }
+    }
+
+    #[test]
+    fn what_the_printer_left_out_is_told_from_what_looks_like_it() {
+        for abridged in ["(0 1 2 ...)", "#(0 1 ...)", "(((#)))", "((# #) 1)", "#S(P :X #)", "(\"a\" ...)"] {
+            assert!(is_abridged(abridged), "{abridged}");
+        }
+        for whole in ["(0 1 2)", "#(0 1)", "#()", "\"and so on ...\"", "\"a \\\" # b\"", "(|...| |a # b|)", "(#\\( #\\# :...a)", "42"] {
+            assert!(!is_abridged(whole), "{whole}");
         }
     }
 

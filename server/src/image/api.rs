@@ -74,6 +74,9 @@ pub struct EvalParams {
     /// The package to bind `*package*` to for this call; `None`: the session's current one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<String>,
+    /// The package without which the evaluation is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requires: Option<String>,
     /// True to measure time and allocation.
     pub capture_time: bool,
     /// The time limit in seconds, after which the image interrupts the evaluation. The host waits

@@ -14,7 +14,7 @@ use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::document::Document;
-use crate::text::forms::toplevel_form;
+use crate::text::forms::{package_at, toplevel_form};
 use crate::text::position::{to_offset, to_position};
 use crate::text::tree::Tree;
 
@@ -83,11 +83,20 @@ impl Actor {
         let found = span.map(|span| Selected { span, text: text.clone(), version: document.version() });
         if let Some(Selected { span, .. }) = &found {
             request.code = text.slice(span.start..span.end).to_string();
+            request.requires = package_named_by(&document, part, *span);
             let position = Some(to_position(text, span.start, encoding));
             self.evaluate(client, request, Some(Place { uri, position }), how, reply);
         }
         drop(selected.send(found));
     }
+}
+
+/// Returns the package that a form names if the form is an `in-package`.
+fn package_named_by(document: &Document, part: Part, span: Span) -> Option<String> {
+    if !matches!(part, Part::Form(_) | Part::TopLevel(_)) {
+        return None;
+    }
+    package_at(document, span.end).filter(|after| package_at(document, span.start).as_ref() != Some(after))
 }
 
 /// Returns the form that is meant at a position ([`evaluate_part::form`]). Examines only the

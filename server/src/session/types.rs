@@ -136,6 +136,8 @@ pub struct EvalRequest {
     pub code: String,
     /// The package bound to `*package*` for this call.
     pub package: Option<String>,
+    /// The package that must exist, because the code is the `in-package` form that names it.
+    pub requires: Option<String>,
     /// True to measure time and allocation.
     pub capture_time: bool,
     /// The deadline in seconds. `None`: the configured default for an agent. For an editor, a day,

@@ -41,6 +41,7 @@ impl Actor {
             session: client.session.clone(),
             code: request.code,
             package: request.package.or(package),
+            requires: request.requires,
             capture_time: request.capture_time,
             timeout,
             origin: request.origin.or(origin),
@@ -98,7 +99,7 @@ impl Actor {
         let mut job = Job::new(id, kind, what);
         job.stop = Some(stop);
         self.jobs.start(job, reply, async move {
-            let package = params.package.clone().filter(|_| placed);
+            let package = params.requires.clone().or_else(|| params.package.clone().filter(|_| placed));
             systems.register(&image, &code).await;
             let found = redefinitions::definitions_of(code).await;
             params.redefines = provenance.replaced_by(&found, &making.package);

@@ -20,8 +20,11 @@ export default async function ({ workbench, page, step, loaded }) {
     await page.keyboard.press('Home')
     await page.keyboard.press('ArrowRight')
     await workbench.knows('the cursor on the name', ({ active }) => active.selection.active.character === 1)
-    await workbench.command('Consort: Call the Function in the REPL')
+    await workbench.command('Consort: Prepare a Call in the REPL')
     await workbench.until('the call', async () => (await workbench.terminal()).endsWith('CL-USER> (telegraph:encode text)'))
+    // The cursor is at the first argument.
+    await page.keyboard.type('"e" ')
+    await workbench.until('the argument', async () => (await workbench.terminal()).endsWith('CL-USER> (telegraph:encode "e" text)'))
   }, 'callTemplate')
 
   await step('completions say what they are and what they take', async () => {

@@ -1,5 +1,5 @@
 // The REPL: several lines, packages, history, and Ctrl-C.
-export default async function ({ workbench, page, step }) {
+export default async function ({ workbench, page, step, loaded }) {
   const says = (what, wanted) => workbench.until(what, async () => wanted.test(await workbench.terminal()))
 
   await step('the REPL: input over several lines, the package in the prompt, history', async () => {
@@ -18,6 +18,24 @@ export default async function ({ workbench, page, step }) {
     for (let i = 0; i < 5; i++) await page.keyboard.press('ArrowUp')
     await says('history', /:done\)$/)
     await workbench.both('4-repl')
+  })
+
+  await step('the REPL opens in the package of the file, and in the last one again', async () => {
+    await loaded()
+    // The cursor is in the first line: the package is that of the first form.
+    await workbench.file('code.lisp')
+    await workbench.command('Consort: Open the REPL')
+    await says('the package of the file', /^TELEGRAPH>$/m)
+    await workbench.probe.execute('workbench.action.terminal.kill')
+    await workbench.knows('no terminal', ({ terminals }) => terminals.length === 0)
+    await workbench.scratch('(+ 1 2)')
+    await workbench.command('Consort: Open the REPL')
+    await says('the last package', /^TELEGRAPH>$/m)
+    await workbench.until('the focus in the REPL', () => page.evaluate(() => document.activeElement?.closest('.terminal-wrapper.active') != null))
+    await workbench.line('(encode "e")')
+    await says('the value', /^"\."\nTELEGRAPH>$/m)
+    await workbench.line('(in-package :cl-user)')
+    await says('the first package', /CL-USER>$/)
   })
 
   await step('code that reads takes the line that is typed behind its prompt, in the REPL', async () => {
