@@ -85,6 +85,29 @@ T.it('a message with answers is answered in its float', function()
   T.eq(nil, float())
 end)
 
+T.it('a long question is broken between words, and all of it is in the float', function()
+  vim.o.columns = 60
+  coroutine.wrap(function()
+    client.handlers['window/showMessageRequest'](nil, { type = 2, message = ('abcdefghijkl '):rep(20), actions = { { title = 'Yes' } } }, { client_id = client.id })
+  end)()
+  local question = T.wait('the question', float)
+  vim.cmd.redraw()
+  local row, column = unpack(vim.api.nvim_win_get_position(question))
+  local width, height = vim.api.nvim_win_get_width(question), vim.api.nvim_win_get_height(question)
+  local shown = {}
+  for at = row + 2, row + 1 + height do
+    local cells = {}
+    for cell = column + 2, column + 1 + width do table.insert(cells, vim.fn.screenstring(at, cell)) end
+    table.insert(shown, vim.trim(table.concat(cells)))
+  end
+  local text = table.concat(shown, '\n')
+  T.eq(20, select(2, text:gsub('abcdefghijkl', '')), text)
+  T.eq(true, text:find('\n1  Yes$') ~= nil, text)
+  type_in('<LocalLeader>a1')
+  T.eq(nil, float())
+  vim.o.columns = 80
+end)
+
 T.it('messages with any number of answers are asked in their order', function()
   local titles = {}
   for i = 1, 12 do table.insert(titles, 'Answer ' .. i) end

@@ -135,4 +135,14 @@ T.it('code is evaluated also where the history cannot be kept, which is said onc
   T.eq(true, last():find('the history of the REPL is not kept: ', 1, true) ~= nil and last():find('/dev/null', 1, true) ~= nil, last())
 end)
 
+T.it('above the first in-package the REPL opens in the package of that', function()
+  S.window('; a comment', '(in-package :shop)', '(a)', '(in-package :other)')
+  vim.bo.filetype = 'lisp'
+  vim.api.nvim_win_set_cursor(0, { 1, 0 })
+  repl.open()
+  vim.cmd.stopinsert()
+  T.eq(true, questions[1].arguments.code:find('(find-package "SHOP")', 1, true) ~= nil, vim.inspect(questions))
+  answer(1, 'eval', value('1', 'SHOP'))
+end)
+
 T.finish()

@@ -71,7 +71,9 @@ function M.open(text, options)
   local width = math.max(widest(lines), vim.fn.strdisplaywidth(title) + 2, vim.fn.strdisplaywidth(hint or '') + 2, options.wide or 0)
   width = math.min(math.max(20, vim.o.columns - 4), width)
   local height = rows_of(lines, width)
-  local config = vim.tbl_extend('error', (options.top or late) and at_top(height, width) or at_cursor(height), {
+  local here = vim.api.nvim_get_current_win()
+  local function place(rows) return (options.top or late) and at_top(rows, width) or at_cursor(rows) end
+  local config = vim.tbl_extend('error', place(height), {
     width = width,
     border = vim.o.winborder ~= '' and vim.o.winborder or 'rounded',
     style = 'minimal',
@@ -80,7 +82,13 @@ function M.open(text, options)
   })
   local win = vim.api.nvim_open_win(buf, options.focus ~= false and not late, config)
   vim.wo[win].wrap = true
+  vim.wo[win].linebreak = true
   vim.wo[win].breakindent = true
+  -- Lines that are broken between words may take more rows.
+  local rows = vim.api.nvim_win_text_height(win, {}).all
+  if rows > height then
+    vim.api.nvim_win_call(here, function() vim.api.nvim_win_set_config(win, place(rows)) end)
+  end
   if options.row then vim.api.nvim_win_set_cursor(win, { math.min(#lines, options.row + 1), 0 }) end
   if options.filetype then
     -- Only the syntax is set: a filetype would start a language client for a buffer without a file.
@@ -115,7 +123,8 @@ function M.replace(buf, text)
   local win = vim.fn.bufwinid(buf)
   if win == -1 then return end
   local width = math.min(math.max(20, vim.o.columns - 4), math.max(widest(lines), vim.api.nvim_win_get_width(win)))
-  vim.api.nvim_win_set_config(win, { width = width, height = math.max(1, math.min(rows_of(lines, width), vim.o.lines - 6)) })
+  vim.api.nvim_win_set_config(win, { width = width })
+  vim.api.nvim_win_set_config(win, { height = math.max(1, math.min(vim.api.nvim_win_text_height(win, {}).all, vim.o.lines - 6)) })
 end
 
 return M
