@@ -26,8 +26,10 @@ return {
     require('consort.start').ends(vim.lsp.get_client_by_id(id))
     vim.schedule(function() require('consort.client').ended(id) end)
   end),
-  -- A code lens is run here, so that what failed is shown at its line.
+  -- A code lens is run here, so that what failed is shown at its line; a code action that loads a
+  -- system, so that the outcome is shown.
   commands = {
+    ['consort.loadSystem'] = function(command) require('consort.commands').table.load.run(command.arguments[1].system) end,
     ['consort.runTestAtPoint'] = function(command) require('consort.tests').run_lens(command) end,
   },
   handlers = {

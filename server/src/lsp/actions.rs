@@ -203,6 +203,8 @@ async fn quick_fixes(
         if fixes.is_empty() {
             continue;
         }
+        // Not every client orders them.
+        fixes.sort_by_key(|fix| !fix.preferred);
         let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).convert(item.clone()).await;
         for fix in fixes {
             if let Some(edit) = workspace_edit(connection, uri, &fix, open, &closed) {

@@ -166,6 +166,15 @@ T.it('both errors about a package that is not there yet say what to do', functio
   end
 end)
 
+T.it('a package that is not there yet is loaded by the system of the file', function()
+  local namespace = vim.api.nvim_create_namespace('offline')
+  local told = { lnum = 0, col = 0, code = 'system-not-loaded', message = 'not loaded', user_data = { lsp = { data = { system = 'shop/tests' } } } }
+  vim.diagnostic.set(namespace, 0, { told })
+  local said = require('consort.systems').package_missing({ code = 1, message = 'Package SHOP-TESTS not found', data = { kind = 'package-not-found' } })
+  vim.diagnostic.reset(namespace, 0)
+  T.eq(true, vim.startswith(said or '', 'no package SHOP-TESTS yet: :Consort load shop/tests, or '), said)
+end)
+
 T.it('a run without tests says why', function()
   require('consort.tests').report({ status = 'error', tests = {}, error = { type = 'SYSTEM-NOT-FOUND', message = 'There is no system "nope".' } })
   T.eq('Consort: no test was run: There is no system "nope".', last_said())

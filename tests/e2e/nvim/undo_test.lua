@@ -255,4 +255,11 @@ T.it('a second undo waits for the first, and a person who has gone on is asked n
   T.eq('log', questions[1].what)
 end)
 
+T.it('a code action that loads a system says when that is loaded', function()
+  S.window('(in-package :shop)')
+  vim.lsp.config.consort.commands['consort.loadSystem']({ arguments = { { system = 'shop' } } })
+  answer(1, 'loadSystem', { loaded = true })
+  T.eq('Consort: shop is loaded', last())
+end)
+
 T.finish()

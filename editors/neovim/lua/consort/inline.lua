@@ -55,7 +55,8 @@ end
 function M.summary(result)
   if result.status == 'ok' then
     local values = result.values or {}
-    return '⇒ ' .. (#values == 0 and 'no value' or one_line(table.concat(values, ', '))), 'ConsortValue'
+    local warned = #(result.warnings or {}) > 0 and '⚠ ' or ''
+    return warned .. '⇒ ' .. (#values == 0 and 'no value' or one_line(table.concat(values, ', '))), 'ConsortValue'
   end
   local error = result.error
   if type(error) == 'table' then return '✗ ' .. one_line(('%s: %s'):format(error.type, error.message)), 'ConsortError' end

@@ -1,5 +1,6 @@
 --- The workspace's systems, by the `.asd` files of its root and of the directories in it.
 local client_of = require('consort.client')
+local shown = require('consort.shown')
 
 local M = {}
 local LIMIT = 50 -- files
@@ -59,15 +60,24 @@ function M.without(unsaved)
   return ('; %s %s unsaved: :wall, then again'):format(table.concat(unsaved, ', '), #unsaved == 1 and 'is' or 'are')
 end
 
+--- Returns the system of the current buffer's file, if a diagnostic says that it is not loaded.
+---@return string?
+local function unloaded_here()
+  for _, one in ipairs(vim.diagnostic.get(0)) do
+    local system = one.code == 'system-not-loaded' and vim.tbl_get(one, 'user_data', 'lsp', 'data', 'system')
+    if type(system) == 'string' then return shown.line(system) end
+  end
+end
+
 --- Returns, for the error that a package does not exist yet, one line that says what to do: load
---- the system of its name or the only one there is, or evaluate the buffer.
+--- the file's system, that of the package's name or the only one there is, or evaluate the buffer.
 ---@param error lsp.ResponseError
 ---@return string?
 function M.package_missing(error)
   local package = type(error.data) == 'table' and error.data.kind == 'package-not-found' and (error.message:match('^The package (%S+) does not exist yet') or error.message:match('^Package (%S+) not found'))
   if not package then return end
   local names = M.names()
-  local system = vim.list_contains(names, package:lower()) and package:lower() or #names == 1 and names[1]
+  local system = unloaded_here() or vim.list_contains(names, package:lower()) and package:lower() or #names == 1 and names[1]
   local buffer = require('consort.maps').key('eval-buffer')
   return ('no package %s yet: %s%s'):format(package, system and (':Consort load %s, or '):format(system) or '', buffer)
 end

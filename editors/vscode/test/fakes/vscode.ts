@@ -272,7 +272,7 @@ export const commands = {
     return Promise.resolve(commands.run(name, ...args))
   },
 }
-export const languages = { registerCodeLensProvider: never, registerEvaluatableExpressionProvider: never, registerInlineValuesProvider: never, match: () => 1 }
+export const languages = { registerCodeLensProvider: never, registerEvaluatableExpressionProvider: never, registerInlineValuesProvider: never, match: () => 1, getDiagnostics: () => [] }
 export const debug = {
   breakpoints: [] as unknown[],
   /** The provider of configurations that completes them, for tests. */
