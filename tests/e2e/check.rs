@@ -131,6 +131,11 @@ fn a_file_of_a_system_below_is_checked_with_the_systems_of_the_root() {
     assert_eq!(world.status()["workspace"], json!(world.workspace().canonicalize().expect("it is there")));
     let evaluated = world.run(&["eval", "(+ 1 2)"]);
     assert_eq!(stdout(&evaluated).trim(), "=> 3", "{evaluated:?}");
+    assert_eq!(evaluated.stderr, b"", "{evaluated:?}");
+    let abridged = world.run(&["eval", "(make-list 101)"]);
+    assert_eq!(String::from_utf8_lossy(&abridged.stderr), "; abridged; `--raw` prints all of it\n", "{abridged:?}");
+    let whole = world.run(&["eval", "--raw", "(make-list 101)"]);
+    assert_eq!((stdout(&whole).matches("NIL").count(), whole.stderr.as_slice()), (101, &b""[..]), "{whole:?}");
     assert_eq!(world.processes().iter().filter(|process| process.contains(" serve")).count(), 1);
     world.finish();
 }

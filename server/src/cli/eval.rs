@@ -17,6 +17,7 @@ use consort::text::Span;
 use consort::text::document::Document;
 use ropey::Rope;
 
+use super::abridged::is_abridged;
 use super::output::{Failure, ProgressLine, colour, print_as_it_is, print_error, print_error_as_it_is, width};
 use super::packages::PromptKind;
 use super::{WorkspaceArg, packages, trust};
@@ -213,35 +214,6 @@ fn missing_values(outcome: &EvalOutcome) -> Option<String> {
     (omitted > 0).then(|| format!("; the values were too long: {omitted} characters are not shown\n"))
 }
 
-/// Returns true if the printer has left out elements (`...`) or nested objects (`#`). Both are
-/// tokens that no object is printed as.
-fn is_abridged(printed: &str) -> bool {
-    let mut quote = None;
-    let mut token = String::new();
-    let mut characters = printed.chars();
-    while let Some(character) = characters.next() {
-        if character == '\\' {
-            token.push(character);
-            token.extend(characters.next());
-        } else if quote.is_some() || matches!(character, '"' | '|') {
-            token.push(character);
-            quote = match quote {
-                Some(open) if open == character => None,
-                None => Some(character),
-                within => within,
-            };
-        } else if character.is_whitespace() || matches!(character, '(' | ')') {
-            if (token == "#" && character != '(') || token == "..." {
-                return true;
-            }
-            token.clear();
-        } else {
-            token.push(character);
-        }
-    }
-    token == "#"
-}
-
 /// Returns the values for a program, each on lines of its own.
 fn raw_values(outcome: &EvalOutcome) -> String {
     outcome.values.iter().map(|value| format!("{}\n", unquoted(&value.text))).collect()
@@ -356,16 +328,6 @@ mod tests {
             [(r#""a \"b\" \\ c""#, r#"a "b" \ c"#), ("42", "42"), ("\"", "\""), (r#"("a")"#, r#"("a")"#), (r#""""#, "")]
         {
             assert_eq!(unquoted(printed), raw);
-        }
-    }
-
-    #[test]
-    fn what_the_printer_left_out_is_told_from_what_looks_like_it() {
-        for abridged in ["(0 1 2 ...)", "#(0 1 ...)", "(((#)))", "((# #) 1)", "#S(P :X #)", "(\"a\" ...)"] {
-            assert!(is_abridged(abridged), "{abridged}");
-        }
-        for whole in ["(0 1 2)", "#(0 1)", "#()", "\"and so on ...\"", "\"a \\\" # b\"", "(|...| |a # b|)", "(#\\( #\\# :...a)", "42"] {
-            assert!(!is_abridged(whole), "{whole}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! The command line: one file for each subcommand.
 
+mod abridged;
 mod check;
 mod dap;
 mod doctor;

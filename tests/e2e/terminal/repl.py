@@ -100,6 +100,8 @@ def an_entry_has_the_lines_that_it_needs(person):
     person.enter("1 (values 2 3) (values)")
     person.line("; no values")
     person.screen.see("=> 1\n=> 2\n=> 3\n")
+    person.enter("(loop for i below 101 collect :i)")
+    person.screen.see("...)\n; abridged; (print *) prints all of it\n")
     person.enter("(car '(a) ))")
     person.screen.see("closes nothing")
     person.prompt()

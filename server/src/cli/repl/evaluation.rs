@@ -6,6 +6,7 @@ use consort::model::evaluation::EvalError;
 use consort::text::toplevel::placed_forms;
 use serde_json::{Value, json};
 
+use super::super::abridged::is_abridged;
 use super::super::eval::{Code, reading_errors};
 use super::super::output::{Failure, print_error_as_it_is};
 use super::super::packages::{self, PromptKind};
@@ -97,6 +98,9 @@ impl Repl {
             let values = elements(&body["values"]);
             let shown: String = values.iter().map(|value| format!("=> {}\n", text(&value["value"]))).collect();
             self.screen.print(if shown.is_empty() { "; no values\n" } else { &shown })?;
+            if values.first().is_some_and(|value| is_abridged(text(&value["value"]))) {
+                self.screen.print_error("; abridged; (print *) prints all of it\n", "90")?;
+            }
             return Ok(true);
         }
         let error = &body["error"];
