@@ -131,6 +131,27 @@ async fn a_launch_that_is_terminated_at_once_runs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_of_a_file_stops_in_the_file() {
+    let (fixture, session) = fixture().await;
+    let file = fixture.workspace.path().join("forms.lisp");
+    let form = "(list 1\n      (car 2))";
+    std::fs::write(&file, format!("{form}\n\n\n{form}\n\n(list 3)\n")).unwrap();
+    // The same text is evaluated at the nearer place; a text that is not in the file, in none.
+    for (line, code, wanted) in [(1, form, json!(2)), (5, form, json!(5)), (6, "(list (car 2))", Value::Null)] {
+        let mut client = Client::connect(&session, PATIENCE);
+        launch(&mut client, json!({"code": code, "file": file, "line": line})).await;
+        let stopped = client.event("stopped").await;
+        let frames = client.ask("stackTrace", json!({"threadId": stopped["threadId"]})).await;
+        let frame = &frames["stackFrames"][0];
+        let shown = if frame["source"]["path"] == json!(file) { frame["line"].clone() } else { Value::Null };
+        assert_eq!(shown, wanted, "{line} {frame}");
+        client.leave().await;
+    }
+    drop(session);
+    fixture.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_test_that_was_loaded_stops_at_its_breakpoints() {
     let (fixture, session) = fixture().await;
     let stand_ins = fixture.workspace.path().join("stand-ins.lisp");

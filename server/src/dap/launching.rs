@@ -21,7 +21,7 @@ use crate::session::Session;
 use crate::shown;
 use crate::text::Span;
 use crate::text::forms::package_at;
-use crate::text::position::{PositionEncoding, to_position};
+use crate::text::position::{Position, PositionEncoding, to_position};
 
 /// Evaluates the code or runs the test that `attach` or `launch` named, then ends the debug
 /// session. Does nothing if they named none. `terminations` counts the `terminate` requests since
@@ -60,7 +60,13 @@ pub(super) async fn launch(connection: &Connection, mut terminations: watch::Rec
             let code = format!("; the test {}", shown::line(&test.name));
             NewEvaluation { code, package: test.package.clone(), test: Some(test), ..NewEvaluation::default() }
         }
-        (None, Some(code), _) => NewEvaluation { code, package, ..NewEvaluation::default() },
+        (None, Some(code), place) => {
+            let place = match &place {
+                Some((file, line)) => form_on_line(connection, &code, file, *line).await,
+                None => None,
+            };
+            NewEvaluation { code, package, place, ..NewEvaluation::default() }
+        }
         (None, None, Some((file, line))) => {
             let message = format!(
                 "There is no test at {}:{line}: no form (test NAME ...), (def-test ...), (deftest ...) or (define-test ...).",
@@ -96,6 +102,18 @@ fn failure(outcome: &EvalOutcome) -> String {
     let Some(error) = &outcome.error else { return "It did not end.".into() };
     let frames = stack_frame::texts(error.backtrace.clone());
     format!("{}: {}\n{}", error.kind, error.message, frames.join("\n"))
+}
+
+/// Returns the URI of a file, and the start of the top-level form there, on that line or nearest to
+/// it, whose text is the code. A stop in the code is then shown in the file.
+async fn form_on_line(connection: &Connection, code: &str, file: &Path, line: usize) -> Option<(String, Position)> {
+    let context: Context<Session> = connection.session.context(connection.client).await;
+    let text = context.texts().get(file).await?;
+    let rope = text.document.text();
+    let forms = text.document.scan().forms().iter().map(|form| form.span);
+    let same = forms.filter(|span| rope.slice(span.start..span.end) == code);
+    let found = same.min_by_key(|span| rope.char_to_line(span.end).abs_diff(line.saturating_sub(1)))?;
+    Some((text.uri.clone(), to_position(rope, found.start, PositionEncoding::Utf32)))
 }
 
 /// Finds the test whose form is on a line of a file, as an editor or the disk has it, and evaluates
