@@ -251,6 +251,32 @@ T.it('without the program and without Lisp, health says what to install', functi
   end
 end)
 
+T.it('the package of a text is that of its last IN-PACKAGE', function()
+  local function package_of(...)
+    vim.cmd.enew({ bang = true })
+    vim.api.nvim_buf_set_lines(0, 0, -1, false, { ... })
+    vim.cmd('$')
+    return require('consort.repl').package_here()
+  end
+  for line, name in pairs({
+    ['(in-package shop)'] = 'SHOP',
+    ['(in-package :shop)'] = 'SHOP',
+    ['(in-package #:shop)'] = 'SHOP',
+    ['(in-package KEYWORD:shop)'] = 'SHOP',
+    ['(CL:IN-PACKAGE "shop")'] = 'shop',
+    ['( in-package :shop )'] = 'SHOP',
+    ['(in-package :|My Shop|)'] = 'My Shop',
+    ['(in-package #:my\\-shop)'] = 'MY-SHOP',
+    ['(in-package "a \\"shop\\"")'] = 'a "shop"',
+    ['(in-package :shop);'] = 'SHOP',
+  }) do
+    T.eq(name, package_of(line, '(list)'), line)
+  end
+  T.eq('SHOP', package_of('(in-package', '  :shop)', '(list)'))
+  T.eq('SHOP', package_of('(in-package :shop)', ';; (in-package :other)', '(in-packages :other)'))
+  T.eq(nil, package_of('(list)'))
+end)
+
 T.it('the REPL knows when what is typed is whole', function()
   local is_whole = require('consort.repl').is_whole
   for _, text in ipairs({ '1', '(a)', '(a "(")', '(a #\\( b)', '(a |(| b)', '(a) ; (', '(a #| ( #| |# |# b)', 'a)', '(a \\( b)', '"a\\"b"' }) do

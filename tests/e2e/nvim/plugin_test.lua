@@ -385,7 +385,18 @@ T.it('with the strict keys a deletion leaves lists and strings whole', function(
   T.eq('( "𝄞")', vim.fn.getline(7))
   press('A<BS><BS><BS><Esc>')
   T.eq('( "")', vim.fn.getline(7))
-  vim.api.nvim_buf_set_lines(0, 6, 7, false, { before })
+  -- A block: in each of its lines the columns of the block, and what is beside them stays.
+  vim.api.nvim_buf_set_lines(0, 6, 7, false, { '(a bb "é𝄞 c" d)', '(', '(x yy (list c) d)' })
+  to(7, 3)
+  press('<C-v>jjld')
+  T.eq({ '(a  "é𝄞 c" d)', '(', '(x  (list c) d)' }, vim.fn.getline(7, 9))
+  T.eq({ 7, 3 }, vim.api.nvim_win_get_cursor(0))
+  T.eq({ { 'bb', '', 'yy' }, '\0222' }, { vim.fn.getreg('"', 1, true), vim.fn.getregtype('"') })
+  press('<C-v>jj$d')
+  T.eq({ '(a )', '(', '(x )' }, vim.fn.getline(7, 9))
+  vim.cmd.undo()
+  T.eq({ '(a  "é𝄞 c" d)', '(', '(x  (list c) d)' }, vim.fn.getline(7, 9))
+  vim.api.nvim_buf_set_lines(0, 6, 9, false, { before })
   vim.api.nvim_win_set_cursor(0, { row, 0 })
   for _, keys in ipairs({ 'x', 'X', 'D', 'd', 'dd' }) do vim.keymap.del('n', keys, { buffer = true }) end
   for _, keys in ipairs({ 'x', 'd' }) do vim.keymap.del('x', keys, { buffer = true }) end

@@ -146,6 +146,23 @@ T.it('breakpoints stay at their lines when one goes before the answer', function
   T.eq({ '2:●' }, drawn('consort.breakpoints', buf))
 end)
 
+T.it('a temporary breakpoint that could not be set is gone', function()
+  local buf = window('(a)', '(b)')
+  stop(8, { frame(1, nil, 1) })
+  local debugger = vim.api.nvim_get_current_buf()
+  vim.api.nvim_set_current_win(vim.fn.bufwinid(buf))
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.breakpoints').run_to_cursor()
+  answer(1, 'threads', { threads = {} })
+  T.eq({ '1:◇' }, drawn('consort.breakpoints', buf))
+  answer(1, 'setBreakpoints', nil, 'The image does not answer.')
+  T.eq({}, drawn('consort.breakpoints', buf))
+  T.eq({}, questions) -- the thread does not continue
+  T.eq('Consort: The image does not answer.', last())
+  vim.api.nvim_buf_delete(debugger, { force = true })
+  tell('exited', {})
+end)
+
 T.it('a breakpoint stays at its text when lines come above it before the answer', function()
   local buf = window('(a)', '(b)')
   vim.api.nvim_win_set_cursor(0, { 2, 0 })
@@ -217,6 +234,22 @@ T.it('an end of a thread that failed does not abort its next stop', function()
   tell('exited', {})
 end)
 
+T.it('a stop of another image, of a thread with the same number, is not shown', function()
+  window()
+  local other = setmetatable({ root = '/other' }, getmetatable(only))
+  require('consort.debugger').on_stopped(nil, { thread = 6 }, { client_id = 1 })
+  S.adapter = other
+  require('consort.debugger').on_stopped(nil, { thread = 6 }, { client_id = 1 })
+  S.adapter = only
+  for _, adapter in ipairs({ only, other }) do
+    tell('stopped', { threadId = 6, reason = 'exception', text = 'at ' .. adapter.root }, adapter)
+    answer(1, 'consort/restarts', { restarts = {} })
+    answer(1, 'stackTrace', { stackFrames = {} })
+    has('at ' .. adapter.root)
+    tell('exited', {}, adapter)
+  end
+end)
+
 -- Evaluation
 
 T.it('a value comes beside its form when lines were written above it', function()
@@ -260,6 +293,28 @@ T.it('what differs is not loaded from the lines of another text', function()
   answer(1, 'evalRegion', ok('1', { range = range(0, 0, 3) }))
   T.eq({}, questions)
   T.eq('Consort: 1 form evaluated, then you moved on: `:Consort changed` goes on', last())
+end)
+
+T.it('of a buffer that the server does not know nothing is said unless it is asked about', function()
+  local buf = window('(a)')
+  local client, knows, names = vim.lsp.get_clients()[1], require('consort.client').knows, nil
+  client.attached_buffers = { [buf] = true }
+  require('consort.client').knows = function() return false end
+  require('consort.differences').files(function(found) names = found end)
+  T.eq({}, names)
+  T.eq({}, said)
+  require('consort.differences').load()
+  T.eq('Consort: this is no Lisp file that the server has; `:Consort changed` is for those', last())
+  require('consort.client').knows, client.attached_buffers = knows, nil
+end)
+
+T.it('the tracing of a package is begun and ended by its name', function()
+  window('(a)')
+  for _, command in ipairs({ 'trace', 'untrace' }) do
+    vim.cmd('Consort ' .. command .. ' in shop')
+    T.eq({ package = 'shop' }, questions[1].arguments)
+    answer(1, command, { text = 'done' })
+  end
 end)
 
 T.it('marks are those of the newest image', function()

@@ -139,6 +139,19 @@ T.it('a form that is cancelled while it waits leaves the results of other forms'
   require('consort.eval').form()
   answer(1, 'evalForm', nil, cancelled(inner))
   T.eq({ '⇒ 1', '· cancelled, not evaluated again' }, shown())
+  -- Another form in the place of the one with the result, of the same length.
+  vim.api.nvim_buf_set_text(buf, 0, 4, 0, 5, { 'c' })
+  require('consort.eval').form()
+  answer(1, 'evalForm', nil, cancelled(inner))
+  T.eq({}, shown())
+  T.eq('Consort: ' .. interrupted, last())
+  vim.api.nvim_buf_set_text(buf, 0, 4, 0, 5, { 'b' })
+  -- One that was requested before the result that is shown.
+  require('consort.eval').form()
+  require('consort.eval').form()
+  answer(2, 'evalForm', S.ok('3', { range = inner }))
+  answer(1, 'evalForm', nil, cancelled(inner))
+  T.eq({ '⇒ 3' }, shown())
   -- One that runs may have changed anything.
   require('consort.inline').clear(buf)
   require('consort.eval').form()

@@ -16,7 +16,8 @@ local namespace = vim.api.nvim_create_namespace('consort.breakpoints')
 
 ---@type table<integer, consort.Breakpoint[]> by buffer
 local breakpoints = {}
----@type table<integer, fun()[]> by buffer: the functions to call on the answer to its last request
+---@type table<integer, fun(error?: string)[]> by buffer: the functions to call on the answer to its
+---  last request
 local asked = {}
 ---@type table<integer, fun(): boolean> by buffer: whether its text is that of its last request
 local is_text_sent = {}
@@ -49,7 +50,8 @@ end
 --- earlier ones, so their answers are ignored, and the answer to the last request completes them,
 --- too.
 ---@param buf integer
----@param done? fun() called after a successful answer to this request or a later one
+---@param done? fun(error?: string) called after the answer to this request or a later one, with the
+---  error if that failed
 local function send(buf, done)
   local client = client_of.of(buf)
   local adapter = client and adapters.of(client)
@@ -62,9 +64,12 @@ local function send(buf, done)
   adapter:request('setBreakpoints', { source = source, breakpoints = sent }, function(error, answer)
     if not vim.api.nvim_buf_is_valid(buf) or asked[buf] ~= mine then return end
     asked[buf] = nil
-    if error then return client_of.fail(error) end
-    for i, one in ipairs(wanted) do apply_answer(buf, one, answer.breakpoints[i] or {}, is_same_text()) end
-    for _, each in ipairs(mine) do each() end
+    if error then
+      client_of.fail(error)
+    else
+      for i, one in ipairs(wanted) do apply_answer(buf, one, answer.breakpoints[i] or {}, is_same_text()) end
+    end
+    for _, each in ipairs(mine) do each(error) end
   end)
 end
 
@@ -88,9 +93,23 @@ function M.toggle(condition)
   local one = { condition = condition }
   sign(buf, one, line)
   table.insert(wanted, one)
-  send(buf, function()
-    if one.verified == false and one.message then client_of.say(one.message, vim.log.levels.WARN) end
+  send(buf, function(error)
+    if not error and one.verified == false and one.message then client_of.say(one.message, vim.log.levels.WARN) end
   end)
+end
+
+--- Removes the breakpoints of `M.run_to_cursor` from a buffer, but not from the image.
+---@param buf integer
+---@return boolean is_changed
+local function drop_temporary(buf)
+  local wanted = breakpoints[buf] or {}
+  local others = vim.iter(wanted):filter(function(one) return not one.once end):totable()
+  if #others == #wanted or not vim.api.nvim_buf_is_valid(buf) then return false end
+  for _, one in ipairs(wanted) do
+    if one.once then vim.api.nvim_buf_del_extmark(buf, namespace, one.mark) end
+  end
+  breakpoints[buf] = others
+  return true
 end
 
 --- Continues the newest stop up to the cursor's line, with a breakpoint that is removed at the next
@@ -109,7 +128,8 @@ function M.run_to_cursor()
     local one = { once = true }
     sign(buf, one, line)
     table.insert(wanted, one)
-    send(buf, function()
+    send(buf, function(error)
+      if error then return drop_temporary(buf) end -- the request has set nothing
       if one.verified then return continue() end
       M.remove_temporary()
       client_of.say(one.message or 'nothing stops in this line', vim.log.levels.WARN)
@@ -119,15 +139,8 @@ end
 
 --- Removes the breakpoints of `M.run_to_cursor`.
 function M.remove_temporary()
-  for buf, wanted in pairs(breakpoints) do
-    local others = vim.iter(wanted):filter(function(one) return not one.once end):totable()
-    if #others < #wanted and vim.api.nvim_buf_is_valid(buf) then
-      for _, one in ipairs(wanted) do
-        if one.once then vim.api.nvim_buf_del_extmark(buf, namespace, one.mark) end
-      end
-      breakpoints[buf] = others
-      send(buf)
-    end
+  for buf in pairs(breakpoints) do
+    if drop_temporary(buf) then send(buf) end
   end
 end
 

@@ -114,7 +114,7 @@ M.table = {
   },
   trace = { about = 'trace a function; all of a package: in PACKAGE', run = function(rest) require('consort.views').trace(true, rest) end },
   traced = { about = 'the calls of what is traced, as a tree', run = lazy('traced', 'open') },
-  untrace = { about = 'stop tracing a function; without a name: all functions', run = function(rest) require('consort.views').trace(false, rest) end },
+  untrace = { about = 'stop tracing a function, or: in PACKAGE; without a name: all functions', run = function(rest) require('consort.views').trace(false, rest) end },
   inspect = { about = 'inspect the value of code, or the result in this line', run = function(rest) require('consort.inspect').open(rest) end },
   record = {
     about = 'record the form, a test by its name, or the next call: next NAME, cancel',

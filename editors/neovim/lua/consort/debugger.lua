@@ -36,8 +36,8 @@ local LEVELS = 200 -- the maximum number of frames that are shown
 ---@type consort.Stop[] the oldest first
 local stops = {}
 local serial = 0
----@type table<integer, consort.Adapter> the adapters, by thread, of the threads to show when they
----  stop
+---@type table<consort.Adapter, table<integer, true>> the threads to show when they stop, by number,
+---  because each image numbers its own
 local awaited = {}
 ---@type { root: string, number: integer, is_here: fun(): boolean }? the failure requested last
 local requested_failure
@@ -366,8 +366,8 @@ adapters.on('stopped', function(adapter, body)
   if stop.quitting then return quit(stop) end
   if adapter.failure then
     show(stop, function() return requested_failure ~= nil and requested_failure.root == adapter.root and requested_failure.number == adapter.failure and requested_failure.is_here() end)
-  elseif awaited[stop.thread] == adapter or stop.buf then
-    awaited[stop.thread] = nil
+  elseif vim.tbl_get(awaited, adapter, stop.thread) or stop.buf then
+    if awaited[adapter] then awaited[adapter][stop.thread] = nil end
     show(stop)
   end
 end)
@@ -388,9 +388,7 @@ adapters.on('exited', function(adapter)
   for i = #stops, 1, -1 do
     if stops[i].adapter == adapter then close(table.remove(stops, i)) end
   end
-  for thread, other in pairs(awaited) do
-    if other == adapter then awaited[thread] = nil end
-  end
+  awaited[adapter] = nil
 end)
 
 --- Handles `consort/stopped`, the notification that an evaluation of this editor has stopped.
@@ -401,7 +399,8 @@ function M.on_stopped(_, params, context)
   if not adapter then return end
   local stop = find(adapter, params.thread)
   if stop then return show(stop) end
-  awaited[params.thread] = adapter
+  awaited[adapter] = awaited[adapter] or {}
+  awaited[adapter][params.thread] = true
 end
 
 --- Opens a frozen failure in the debugger's buffer.

@@ -26,10 +26,7 @@ end
 ---@return boolean? sent true if a handler will be called; nil or false if no request was sent
 local function ask(buf, on_answer, on_error)
   local client = vim.lsp.get_clients({ bufnr = buf, name = 'consort' })[1]
-  if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then
-    if on_error then client_of.fail('this is no Lisp file that the server has; `:Consort changed` is for those') end
-    return
-  end
+  if not client or not client.initialized or not client_of.knows(client, 'consort.differences') then return end
   return client_of.request(client, 'differences', { uri = vim.uri_from_bufnr(buf) }, function(error, answer)
     if not error then return on_answer(answer) end
     if on_error then on_error(error) end
@@ -122,7 +119,7 @@ function M.load()
   end
   local function next_form()
     if mine ~= loads[buf] or not is_same() then return end
-    ask(buf, function(answer)
+    local sent = ask(buf, function(answer)
       if mine ~= loads[buf] or not is_same() then return end
       local form = vim.iter(answer.forms):find(function(one) return one.range.start.line > last end)
       -- The image has no source text of a file that was never loaded, so no form of it differs.
@@ -135,6 +132,7 @@ function M.load()
         next_form()
       end)
     end, client_of.failed)
+    if not sent then client_of.fail('this is no Lisp file that the server has; `:Consort changed` is for those') end
   end
   next_form()
 end

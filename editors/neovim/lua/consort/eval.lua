@@ -140,7 +140,7 @@ local function run(command, argument, done)
       local is_cancelled = data.kind == 'interrupted' and not running.has_begun(argument.outputToken)
       running.done(argument.outputToken)
       local range = is_cancelled and place(data.range, client)
-      if not (range and inline.cancelled(buf, range)) then client_of.failed(error) end
+      if not (range and inline.cancelled(buf, range, number)) then client_of.failed(error) end
     end,
   })
   if not cancel then running.done(argument.outputToken) end

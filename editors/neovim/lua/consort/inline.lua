@@ -171,13 +171,16 @@ function M.at(buf, row)
   end
 end
 
---- Shows after the result of a form that the form was not evaluated again.
+--- Says behind the result of a form that it was not evaluated again. The result must be of an
+--- evaluation that began before the cancelled one.
 ---@param buf integer
 ---@param range integer[] the form, as for `show`
+---@param number integer of the cancelled evaluation, from `begun`
 ---@return boolean? is_said
-function M.cancelled(buf, range)
+function M.cancelled(buf, range, number)
+  drop_outdated(buf)
   for mark, entry in pairs(shown[buf] or {}) do
-    if vim.deep_equal(range_of(buf, mark), range) then
+    if entry.number < number and vim.deep_equal(range_of(buf, mark), range) then
       local label = vim.api.nvim_buf_get_extmark_by_id(buf, namespace, entry.label, { details = true })
       vim.api.nvim_buf_set_extmark(buf, namespace, label[1], label[2], {
         id = entry.label,

@@ -294,39 +294,7 @@ local function make()
   prompt()
 end
 
---- Returns the package that an IN-PACKAGE form in a line names, and whether the line has one.
----@return string? name
----@return boolean found
-local function package_in_line(row)
-  local line = vim.fn.getline(row)
-  if not line:lower():find('^%(%s*[%a-]*:?:?in%-package%s') then return nil, false end
-  local string = line:match('^%(%S+%s+"([^"]+)"')
-  if string then return string, true end
-  local symbol = line:match('^%(%S+%s+#?:?([^%s()"]+)')
-  return symbol and symbol:gsub('^keyword:', ''):upper(), true
-end
-
---- Returns the package of the text at the cursor: that of the last IN-PACKAGE form at or above the
---- cursor's line. Returns nil if there is none.
----@return string?
-function M.package_here()
-  for row = vim.api.nvim_win_get_cursor(0)[1], 1, -1 do
-    local name, found = package_in_line(row)
-    if found then return name end
-  end
-end
-
---- Returns the package of the text at the cursor, or that of the first IN-PACKAGE form below the
---- cursor.
----@return string?
-local function package_near()
-  local here = M.package_here()
-  if here then return here end
-  for row = vim.api.nvim_win_get_cursor(0)[1] + 1, vim.api.nvim_buf_line_count(0) do
-    local name, found = package_in_line(row)
-    if found then return name end
-  end
-end
+M.package_here = require('consort.in_package').here
 
 --- Changes the package of the REPL, and shows it in the prompt unless an evaluation is running.
 local function show_package(name)

@@ -16,11 +16,46 @@ end
 
 local register = '"'
 
+--- Returns the parts of the lines of a blockwise operator, the last line first: the row and the byte
+--- columns, 0-based, end exclusive. A line that ends before the block has an empty part.
+---@return integer[][]
+local function block()
+  local parts = {}
+  for _, pair in ipairs(vim.fn.getregionpos(vim.fn.getpos("'["), vim.fn.getpos("']"), { type = '\22' })) do
+    local row, from, to = pair[1][2], pair[1][3] - 1, pair[2][3] - 1
+    if from < 0 then
+      table.insert(parts, 1, { row - 1, 0, 0 })
+    else
+      -- The last column is within the last character.
+      local line = vim.fn.getline(row)
+      local last = to + vim.str_utf_start(line, to + 1)
+      table.insert(parts, 1, { row - 1, from, last + #vim.fn.strpart(line, last, 1, true) })
+    end
+  end
+  return parts
+end
+
+--- Deletes the parts of the lines in a block, each strictly. The register gets all of them.
+local function delete_block()
+  local top, texts = nil, {}
+  for _, part in ipairs(block()) do
+    local row, from, to = unpack(part)
+    local done, text = false, ''
+    if to > from then done, text = delete('deleteForward', { row, from, row, to }) end
+    if done == nil then break end -- after a message
+    table.insert(texts, 1, text or '')
+    top = { row + 1, from }
+  end
+  if #texts > 0 then vim.fn.setreg(register, texts, 'b') end
+  if top then vim.api.nvim_win_set_cursor(0, top) end
+end
+
 --- Deletes the text of a motion or selection, as the 'operatorfunc' of `d`.
 ---@param kind 'line'|'char'|'block'
 function M.operator(kind)
   local from, to = vim.api.nvim_buf_get_mark(0, '['), vim.api.nvim_buf_get_mark(0, ']')
   local count = vim.api.nvim_buf_line_count(0)
+  if kind == 'block' then return delete_block() end
   if kind == 'line' then
     if to[1] < count then
       delete('deleteForward', { from[1] - 1, 0, to[1], 0 }, register)

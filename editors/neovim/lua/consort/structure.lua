@@ -91,6 +91,7 @@ end
 ---@param range? integer[] row, column, end row, end column: 0-based bytes, end exclusive
 ---@param register? string the register for the deleted text; by default none gets it
 ---@return boolean? done whether something was deleted; nil, after a message, on a failure
+---@return string? text that was deleted
 function M.delete(action, range, register)
   local client = client_of.need()
   if not client then return end
@@ -104,13 +105,14 @@ function M.delete(action, range, register)
   local selection = { start = position(range[1], range[2]), ['end'] = position(range[3], range[4]) }
   local result = now(client, 'structure', { uri = place.uri, selection = selection, action = action })
   if not result then return end
-  local edits = result.edits or {}
+  local edits, text = result.edits or {}, nil
   if #edits > 0 then
-    if register then vim.fn.setreg(register, taken(client, edits)) end
+    text = taken(client, edits)
+    if register then vim.fn.setreg(register, text) end
     vim.lsp.util.apply_text_edits(edits, vim.api.nvim_get_current_buf(), client.offset_encoding)
   end
   if result.selection then set_cursor(client, result.selection.start) end
-  return #edits > 0
+  return #edits > 0, text
 end
 
 ---@type { action: string, count: integer, register: string, fresh: boolean }

@@ -113,11 +113,11 @@ function M.package_manual(name) show_manual(name or require('consort.repl').pack
 M.callers = show_text('recompileCallers', { hint = 'q closes' }, nil, function(...) require('consort.undo').reload(...) end)
 
 --- Traces a function or, with `in PACKAGE`, all functions of a package. If `on` is false, ends the
---- tracing of the function or, without a name, of all functions.
+--- tracing of the function or of those of the package or, without a name, of all functions.
 ---@param on boolean
 ---@param name? string by default, to trace, the name at the cursor
 function M.trace(on, name)
-  local package = on and (name or ''):match('^in%s+(%S+)$')
+  local package = (name or ''):match('^in%s+(%S+)$')
   local argument = package and { package = package } or on and asked(name) or name and name ~= '' and named(name) or {}
   if not argument then return end
   client_of.execute(on and 'trace' or 'untrace', argument, function(result) client_of.say(result.text) end)
