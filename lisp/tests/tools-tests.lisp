@@ -97,7 +97,11 @@
         (is = 1000 (length (path answer "calls")))
         (is = 510 (path answer "calls" 0 "call")))
       (ok (find "traced::deep" (path (traced "count" 1) "names") :test #'string=))
-      (call image "untrace" "session" "mine")
+      ;; The functions of a package, and no others.
+      (prepare image "(defun cl-user::other-traced () :other)")
+      (is equal "ok" (path (call image "trace" "name" "other-traced" "session" "mine") "result" "status"))
+      (ok (text-contains "LEAF" (path (call image "untrace" "package" "TRACED" "session" "mine") "result" "stdout" "text")))
+      (is equalp #("other-traced") (path (traced "count" 1) "names"))
       (evaluated image "(traced::branch 3)" :session "other")
       (is = 1509 (path (traced "count" 1) "last"))
       (is string= "not-found" (path (call image "trace" "package" "SB-IMPL" "session" "mine") "error" "kind")))))
