@@ -34,7 +34,37 @@
     (expect (same (list (make-symbol "G1") 2) (list (make-symbol "G1") 2)) "made-up names count by their words")
     (loop for (a b) in '(((a b) (a . b)) ((a (b)) ((a) b)) ("a" a) (1 1.0) (1.0 1d0) ((1 2) (2 1)) (#\a "a") (nil (nil)) (#(1 2) (1 2)) (:a cl-user::a))
           do (expect (not (same a b)) (format nil "~S and ~S have two digests" a b)))
+    ;; Objects that are compared by their text.
+    (flet ((filled (last &aux (array (make-array '(1 200) :initial-element 1)))
+             (setf (aref array 0 199) last)
+             array)
+           (deep (last) (loop repeat 20 for form = (vector last 2) then (make-array '(1 1) :initial-element form) finally (return form))))
+      (expect (same (make-array '(1 20) :initial-element 1) (make-array '(1 20) :initial-element 1)) "equal arrays have one digest")
+      (expect (not (same (filled 1) (filled 2))) "a part that is not printed because of its place makes a difference")
+      (expect (not (same (deep 1) (deep 2))) "a part that is not printed because of its depth makes a difference"))
+    (let ((long (make-list (+ 2 +digest-limit+))) (other (make-list (+ 2 +digest-limit+))))
+      (setf (car (last other)) 'end)
+      (expect (not (same long other)) "an element behind the last that is digested makes a difference"))
     (expect (integerp (object-digest (let ((list (list 1 2))) (setf (cdr (last list)) list)))) "a circular list has a digest")))
+
+;;; Messages
+
+(test "messages"
+  (let ((pipe (new-pipe)))
+    (flet ((put (text)
+             (let ((octets (coerce (sb-ext:string-to-octets text :external-format :utf-8) 'octets)))
+               (write-octets (pipe-writer pipe) octets 0 (length octets)))))
+      (put (format nil "no JSON~%{\"a\": 1}~%"))
+      (sb-posix:close (pipe-writer pipe))
+      (let ((reader (make-line-reader (pipe-reader pipe))))
+        (expect (eql 1 (field (next-message reader) "a")) "a line that is no JSON is not the end")
+        (expect (null (next-message reader)) "the end of the pipe is")))))
+
+(test "a-key-that-is-not-read-is-not-written"
+  (let ((keys (new-pipe)) (other (new-pipe)))
+    (sb-posix:close (pipe-writer keys))
+    (expect (eql -1 (fork-with-key (pipe-reader keys) (pipe-writer other))) "without a key nothing is forked")
+    (expect (not (wait-until-fd-usable (pipe-reader other) :input 0 nil)) "what is no key is not written")))
 
 ;;; Records
 

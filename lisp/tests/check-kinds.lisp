@@ -14,6 +14,15 @@
         (mapcar (lambda (diagnostic) (field diagnostic "code")) (diagnostics-of lines))
         (list (format nil "the copy ended with ~A, ~A" code signal)))))
 
+;;; A function whose name begins as those of definers do.
+(defun cl-user::deflated (a b) (list a b))
+(let* ((text "(deflated unknown-one (list unknown-one))")
+       (place (position #\u text)))
+  (test "a-function-whose-name-begins-with-def"
+    (expect (equalp (vector place (+ place (length "unknown-one")))
+                    (field (first (diagnostics-of (check-lines (coerce text 'text) :path "/nowhere/text.lisp"))) "span"))
+            "its first argument is no name")))
+
 (defvar *directory* (fresh-directory) "A directory that no copy may write in.")
 (defvar *victim* (concatenate 'string *directory* "victim") "A file that no copy may delete.")
 (with-open-file (out *victim* :direction :output) (write-string "untouched" out))

@@ -62,6 +62,19 @@
       (prepare image (format nil "(load ~S)" file))
       (is eq :set (answer-to-point image "mcp-1" file *exchanged-text*)))))
 
+(deftest of-a-fasl-whose-source-was-exchanged-while-it-was-compiled-nothing-is-known
+  (let* ((file (write-in-the-same-second "exchanged-in-between.lisp" *exchanged-text*))
+         (fasl (concatenate 'string *scratch* "exchanged-in-between.fasl")))
+    (with-image (image)
+      (prepare image (format nil "(compile-file ~S :output-file ~S)
+                                  (defvar *before* (consort::state-of-source (consort::native-true-name ~:*~:*~S)))" file fasl))
+      (flet ((known (code)
+               (first-value image (format nil "(progn ~A (and (gethash (consort::facts-of-fasl (consort::native-true-name ~S)) consort::*compiled-contents*) t))" code fasl))))
+        (is string= "T" (known ""))
+        ;; A second fasl with the facts of the first.
+        (write-in-the-same-second "exchanged-in-between.lisp" *text-after-exchange*)
+        (is string= "NIL" (known (format nil "(consort::note-compiled ~S (consort::native-true-name ~S) *before*)" fasl file)))))))
+
 (deftest after-a-load-that-failed-it-is-not-known-what-was-loaded
   (with-image (image)
     (let ((file (write-in-the-same-second "several.lisp" *exchanged-text*)))

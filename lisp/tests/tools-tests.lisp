@@ -104,7 +104,9 @@
       (is equalp #("other-traced") (path (traced "count" 1) "names"))
       (evaluated image "(traced::branch 3)" :session "other")
       (is = 1509 (path (traced "count" 1) "last"))
-      (is string= "not-found" (path (call image "trace" "package" "SB-IMPL" "session" "mine") "error" "kind")))))
+      (is string= "not-found" (path (call image "trace" "package" "SB-IMPL" "session" "mine") "error" "kind"))
+      ;; The package in which the name was looked up.
+      (is string= "There is no symbol nope in COMMON-LISP." (path (call image "describe" "name" "cl:nope" "session" "mine") "error" "message")))))
 
 (deftest a-traced-call-that-comes-while-others-are-told
   (with-image (image)

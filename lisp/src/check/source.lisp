@@ -41,11 +41,15 @@
     stream))
 
 (defun definer-p (form)
-  "Returns true if FORM is a list whose operator has a name that begins with DEF, so that it
-  probably defines something."
+  "Returns true if FORM is a list whose operator has a name that begins with DEF and is no function
+  here, so that it probably defines something. A function gets the value of its first argument, and
+  no name."
   (and (consp form)
        (symbolp (car form))
-       (eql 0 (search "DEF" (symbol-name (car form))))))
+       (eql 0 (search "DEF" (symbol-name (car form))))
+       (or (not (fboundp (car form)))
+           (special-operator-p (car form))
+           (and (macro-function (car form)) t))))
 
 ;;; Searches in the text, in the standard syntax
 

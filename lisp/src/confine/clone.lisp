@@ -83,18 +83,18 @@
 (defun fork-with-key (pipe-to-read pipe-to-write)
   "Forks with the key, which is read from the descriptor PIPE-TO-READ. The old process writes it
   back to PIPE-TO-WRITE. Returns the process id, 0 in the new process, or -1 when the key could not
-  be read or the system refused."
+  be read, so that nothing is written, or the system refused."
   (with-octets (key (0))
     (without-interrupts
-      (let ((pid (if (read-key pipe-to-read key)
-                     (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 56 #-x86-64 220)
+      (if (read-key pipe-to-read key)
+          (let ((pid (call-c "syscall" sb-alien:long (sb-alien:long #+x86-64 56 #-x86-64 220)
                              (sb-alien:unsigned-long sb-posix:sigchld) (sb-alien:long 0)
                              (sb-alien:unsigned-long (sap-word (int-sap key) 0))
-                             (sb-alien:long 0) (sb-alien:long 0))
-                     -1)))
-        (unless (zerop pid) (write-key pipe-to-write key))
-        (setf (sap-word (int-sap key) 0) 0)
-        pid))))
+                             (sb-alien:long 0) (sb-alien:long 0))))
+            (unless (zerop pid) (write-key pipe-to-write key))
+            (setf (sap-word (int-sap key) 0) 0)
+            pid)
+          -1))))
 
 (defun forbid-fork ()
   "Installs a further filter by which this process can make no processes, even with the key. Returns

@@ -15,12 +15,11 @@
         (let ((*package* package) (*read-eval* nil))
           (handler-case (values (read-from-string text))
             (error () (refuse "not-found" "~A names nothing." text))))
-        (multiple-value-bind (symbol found)
-            (find-symbol (string-upcase bare)
-                         (cond ((null colon) package)
-                               ((zerop colon) (find-package "KEYWORD"))
-                               (t (find-package-named (subseq text 0 colon)))))
-          (if found symbol (refuse "not-found" "There is no symbol ~A in ~A." text (package-name package)))))))
+        (let ((home (cond ((null colon) package)
+                          ((zerop colon) (find-package "KEYWORD"))
+                          (t (find-package-named (subseq text 0 colon))))))
+          (multiple-value-bind (symbol found) (find-symbol (string-upcase bare) home)
+            (if found symbol (refuse "not-found" "There is no symbol ~A in ~A." bare (package-name home))))))))
 
 (defun function-given (params)
   "Returns the name that NAME-GIVEN returns. Refuses if it names no function, macro or

@@ -113,10 +113,14 @@
     (list size written inode)))
 
 (defun note-compiled (fasl name before)
-  "Records that FASL was compiled from the source file NAME, unless NAME was written since. BEFORE
-  is its SOURCE-STATE before the compilation."
-  (when (unchanged-since-p name before)
-    (ignore-errors (keep-content (facts-of-fasl (native-true-name fasl)) before *compiled-contents*))))
+  "Records that FASL was compiled from the source file NAME, which had the SOURCE-STATE BEFORE before
+  that. If it was written since, nothing is known of FASL, not even what was known of an earlier file
+  with the same facts."
+  (ignore-errors
+   (let ((facts (facts-of-fasl (native-true-name fasl))))
+     (if (unchanged-since-p name before)
+         (keep-content facts before *compiled-contents*)
+         (remhash facts *compiled-contents*)))))
 
 (defun with-directory (file)
   "FILE, an argument of LOAD or COMPILE-FILE, with the directory of *DEFAULT-PATHNAME-DEFAULTS*."

@@ -21,15 +21,29 @@
   (mix-digest (sxhash (symbol-name symbol))
               (let ((package (symbol-package symbol))) (if package (sxhash (package-name package)) 1))))
 
+(defun new-digest ()
+  "A digest that nothing else has."
+  (random (ash 1 62)))
+
+(defun cut-p (text)
+  "Returns true if the printer may have left out a part of what TEXT shows, by *PRINT-LENGTH* or
+  *PRINT-LEVEL*."
+  (or (search "..." text)
+      (loop for start = 0 then (1+ at)
+            for at = (position #\# text :start start)
+            while at
+              thereis (let ((next (1+ at)))
+                        (or (= next (length text)) (find (char text next) '(#\Space #\Newline #\) #\>)))))))
+
 (defun printed-digest (object)
   "A digest of the printed text of OBJECT, which has no parts that could be compared. If the text
-  contains an address, or OBJECT cannot be printed, equal objects have different digests. Forms are
-  then compiled again without need."
-  (string-digest
-   (handler-case (with-standard-io-syntax
-                   (let ((*print-readably* nil) (*print-level* 3) (*print-length* 8) (*print-circle* nil) (*package* (find-package :keyword)))
-                     (prin1-to-string object)))
-     (error () (format nil "~36R" (random most-positive-fixnum))))))
+  contains an address or not all of OBJECT, or OBJECT cannot be printed, equal objects have different
+  digests. Forms are then compiled again without need."
+  (let ((text (handler-case (with-standard-io-syntax
+                              (let ((*print-readably* nil) (*print-level* 4) (*print-length* 32) (*print-circle* nil) (*package* (find-package :keyword)))
+                                (prin1-to-string object)))
+                (error () nil))))
+    (if (or (null text) (cut-p text)) (new-digest) (string-digest text))))
 
 (defconstant +digest-limit+ 500000
   "The maximum number of conses and vector elements of a form that are digested. A limit is needed
@@ -37,7 +51,8 @@
 
 (defun object-digest (object)
   "A digest of OBJECT, a form as read or a value that the compiler keeps. EQUAL lists have the same
-  digest, except where PRINTED-DIGEST applies. Uninterned symbols with the same name have the same
+  digest, except where PRINTED-DIGEST applies or the list has more than +DIGEST-LIMIT+ elements: of
+  two such lists each has a digest of its own. Uninterned symbols with the same name have the same
   digest."
   (let ((left +digest-limit+))
     (labels ((of (object)
@@ -62,7 +77,8 @@
                  (t (cond ((comma-p object) (mix-digest 31 (of (comma-expression object))))
                           ((assumed-type-p object) (mix-digest 37 (of (assumed-type-parts object))))
                           (t (printed-digest object)))))))
-      (of object))))
+      (let ((digest (of object)))
+        (if (plusp left) digest (new-digest))))))
 
 (defun plain-object-p (object)
   "Returns true if OBJECT, a value that the compiler keeps, is of a type whose contents

@@ -56,12 +56,15 @@
     (unless (write-octets descriptor octets 0 end) (exit-process 0))))
 
 (defun next-message (reader)
-  "Waits for the next message and returns it. NIL when no more messages come, or when the next line
-  is too long or no JSON."
-  (multiple-value-bind (octets start end) (next-line reader)
-    (and (typep octets 'octets)
-         (handler-case (parse-json octets start end)
-           (error () nil)))))
+  "Waits for the next message and returns it; NIL when no more messages come. A line that is too long
+  or no JSON is left out: it is no end, and who sent it waits for an answer in vain at most."
+  (loop
+    (multiple-value-bind (octets start end) (next-line reader)
+      (when (null octets) (return nil))
+      (let ((message (and (typep octets 'octets)
+                          (handler-case (parse-json octets start end)
+                            (error () nil)))))
+        (when message (return message))))))
 
 (defun message-read-p (reader)
   "Returns true if READER holds octets that were read but not yet returned."
