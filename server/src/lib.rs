@@ -20,6 +20,7 @@ mod framing;
 pub mod host;
 pub mod ide;
 pub mod image;
+pub mod limits;
 mod locked;
 pub mod lsp;
 pub mod mcp;

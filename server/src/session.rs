@@ -295,7 +295,12 @@ impl Session {
         self.inner.image.obstacle()
     }
 
-    /// Handles `textDocument/didOpen`.
+    /// Returns what a person needs to know about an image whose process is suspended, if it is.
+    pub async fn suspended_image(&self) -> Option<String> {
+        self.inner.image.suspended().await
+    }
+
+    /// `textDocument/didOpen`.
     pub fn open(&self, client: ClientId, uri: String, version: i32, text: String) {
         self.send(Event::Open { client, uri, version, text });
     }

@@ -77,6 +77,28 @@ async fn parts(client: &mut Client, reference: u64) -> Vec<(String, String, u64)
     shown.as_array().unwrap().iter().map(part).collect()
 }
 
+/// An editor may set its breakpoints while the recording is still being opened.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_breakpoint_that_comes_while_a_recording_is_opened_is_kept() {
+    let (fixture, session) = fixture().await;
+    let (number, file) = recorded(&fixture, &session, "(shop::total '((:price 3) (:cost 5)))").await;
+    let mut client = Client::connect(&session, PATIENCE);
+    client.ask("initialize", json!({"adapterID": "consort"})).await;
+    client.event("initialized").await;
+    let attach = client.send("attach", json!({"recording": number})).await;
+    let points = json!({"source": {"path": file}, "breakpoints": [{"line": 4}]});
+    let points = client.send("setBreakpoints", points).await;
+    client.answer(attach).await;
+    client.event("capabilities").await;
+    assert_eq!(client.answer(points).await["body"]["breakpoints"][0]["verified"], true);
+    client.ask("configurationDone", Value::Null).await;
+    client.event("stopped").await;
+    assert_eq!(step(&mut client, "reverseContinue").await["text"], "(getf item :price) => nil");
+    client.leave().await;
+    drop(session);
+    fixture.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recording_is_stepped_back_from_its_error() {
     let (fixture, session) = fixture().await;

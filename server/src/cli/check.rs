@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
 
 use consort::bounded_file::{self, SOURCE_LIMIT};
 use consort::host::control::{Reply, Request, ask};
@@ -307,22 +307,12 @@ fn answer<T: serde::de::DeserializeOwned>(place: &Place, request: &Request, line
     let connected = place.connect_or_start(&Hello::new(Protocol::Control)).map_err(|error| error.to_string())?;
     let answer = ask(connected, request, |reply, _| match reply {
         Reply::Progress { message, .. } => line.show(&message),
-        Reply::Waiting { why } => say_once(line, &why),
+        Reply::Waiting { why } => output::say_wait_once(line, "check", &why),
         _ => Ok(()),
     });
     line.clear().map_err(|error| error.to_string())?;
     let answer = answer.map_err(|error| error.to_string())?;
     serde_json::from_value(answer).map_err(|error| format!("the host's answer: {error}"))
-}
-
-/// Prints a reason for a wait, which several checks may have, once.
-fn say_once(line: &ProgressLine, why: &str) -> io::Result<()> {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if !SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(why.to_owned()) {
-        return Ok(());
-    }
-    line.clear()?;
-    print_error(&format!("consort check: {}\n", shown::line(why)))
 }
 
 /// Returns a file's text and real path.

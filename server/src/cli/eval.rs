@@ -17,8 +17,7 @@ use consort::text::Span;
 use consort::text::document::Document;
 use ropey::Rope;
 
-use super::abridged::is_abridged;
-use super::output::{Failure, ProgressLine, colour, print_as_it_is, print_error, print_error_as_it_is, width};
+use super::output::{self, Failure, ProgressLine, colour, print_as_it_is, print_error, print_error_as_it_is, width};
 use super::packages::PromptKind;
 use super::{WorkspaceArg, packages, trust};
 
@@ -84,6 +83,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
             Reply::Input { question } => {
                 terminal.on_input_question();
                 connection.try_clone().map(|connection| answer_input(question, connection))
+            }
+            Reply::Waiting { why } => {
+                terminal.fresh_line()?;
+                output::say_wait_once(&line, "eval", &why)
             }
             _ => Ok(()),
         }

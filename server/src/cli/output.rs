@@ -1,9 +1,11 @@
 //! Output to the terminal, and the failures of a command.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use consort::host::election::ConnectError;
@@ -186,6 +188,16 @@ impl ProgressLine {
     pub(crate) fn clear(&self) -> io::Result<()> {
         if self.shown.take() { print_error_as_it_is("\r\x1b[K") } else { Ok(()) }
     }
+}
+
+/// Prints the reason for which a subcommand waits, once, although several requests may have it.
+pub(crate) fn say_wait_once(line: &ProgressLine, subcommand: &str, why: &str) -> io::Result<()> {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if !SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(why.to_owned()) {
+        return Ok(());
+    }
+    line.clear()?;
+    print_error(&format!("consort {subcommand}: {}\n", shown::line(why)))
 }
 
 #[cfg(test)]

@@ -41,11 +41,12 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    consort::host::stray_signals::have_no_effect();
     if args.background {
         let word = match run_in_background(args) {
             Ok(code) => return Ok(code),
             Err(Failure::Cannot(message)) => message.replace('\n', " "),
-            Err(Failure::Io(error)) => error.to_string(),
+            Err(Failure::Io(error)) => consort::limits::explained(&error),
         };
         // The client that started this process reads this line, unless the host has reported before
         // that it is ready.

@@ -37,7 +37,11 @@ fn recorded(file: &Path, point: &RequestedBreakpoint) -> Option<RecordingBreakpo
 /// Handles the request `setBreakpoints`, which replaces the breakpoints of one file.
 pub(super) async fn set(connection: &Connection, replay: &Replay, arguments: SetBreakpoints) -> Answer {
     let file = arguments.source.and_then(|source| source.path).ok_or("There are breakpoints only in files.")?;
-    let points = lock(&replay.requested_breakpoints).replace(&file, arguments.breakpoints);
+    let points = {
+        // `take_over` replaces all breakpoints, while the beginning of the session holds this lock.
+        let _begun = replay.at.lock().await;
+        lock(&replay.requested_breakpoints).replace(&file, arguments.breakpoints)
+    };
     Ok(json!({"breakpoints": places(connection, replay, &file, &points).await?}))
 }
 

@@ -40,6 +40,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 /// The interval at which a waiting request's reason to wait is determined.
 const OBSTACLE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
+/// The number of these intervals between two looks at the image's process.
+const LOOKS_FOR_SUSPENSION: u32 = 5;
+
 /// A request of the command line.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
@@ -125,7 +128,8 @@ pub enum Reply {
         /// The number of all steps, when known.
         total: Option<u64>,
     },
-    /// The reason why the request waits: what the user's code does in the image.
+    /// The reason why the request waits: what the user's code does in the image, or that the image's
+    /// process is suspended.
     Waiting {
         /// A sentence for a person.
         why: String,
@@ -312,11 +316,19 @@ async fn perform(session: &Session, request: Request, replies: mpsc::UnboundedSe
     }
 }
 
-/// Resolves once the request may have waited for some seconds: with the progress of the image's
-/// start, or, for a check, with the reason why the image cannot be copied yet.
+/// Resolves with the progress of the image's start, with the fact that the image's process is
+/// suspended, or for a check with what keeps the image from being copied, when the request may have
+/// waited for it for some seconds.
 async fn while_waiting(session: &Session, is_check: bool) -> Reply {
     crate::steady::sleep(PROGRESS_INTERVAL).await;
+    let mut looks = 0_u32;
     loop {
+        if looks.is_multiple_of(LOOKS_FOR_SUSPENSION)
+            && let Some(why) = session.suspended_image().await
+        {
+            return Reply::Waiting { why };
+        }
+        looks = looks.wrapping_add(1);
         if let Some(why) = session.copy_obstacle().filter(|_| is_check) {
             return Reply::Waiting { why };
         }

@@ -15,6 +15,7 @@ use super::runtime_base::with_path;
 use super::runtime_dir::RuntimeDir;
 use crate::fault::{self, Call};
 use crate::framing::{self, first_line};
+use crate::limits;
 use crate::search_paths;
 
 /// The time limit for the answer to a hello. A host answers at once, whatever its image does. A
@@ -226,9 +227,9 @@ impl Place {
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         search_paths::keep_absolute(&mut command);
-        let mut child = fault::point(Call::Spawn)
-            .and_then(|()| command.spawn())
-            .map_err(|error| ConnectError::Start(format!("{}: {error}", self.program.display())))?;
+        let mut child = fault::point(Call::Spawn).and_then(|()| command.spawn()).map_err(|error| {
+            ConnectError::Start(format!("{}: {}", self.program.display(), limits::explained(&error)))
+        })?;
         let (sender, receiver) = mpsc::channel();
         let stdout = child.stdout.take();
         // The thread also waits for the end of the host, so that no zombie remains while this

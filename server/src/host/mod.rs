@@ -18,6 +18,7 @@ mod runtime_base;
 pub mod runtime_dir;
 pub mod serve;
 pub mod services;
+pub mod stray_signals;
 pub mod workspace;
 
 /// The version of this build. The two ends of a host's socket must agree on it.

@@ -36,14 +36,19 @@ fn program_and_number(process: u32) -> String {
     }
 }
 
-/// Returns the path of a process's executable, or `None` if the system does not report it. The name
-/// that a process gives itself is not used.
+/// What the system appends to the path of an executable that was replaced or removed since the start
+/// of its process, as by an upgrade.
+const REPLACED: &str = " (deleted)";
+
+/// Returns the path of a process's executable, or `None` if the system does not report it. An
+/// executable that was replaced since has the path of its replacement. The name that a process gives
+/// itself is not used.
 fn program(process: u32) -> Option<PathBuf> {
-    fs::read_link(format!("/proc/{process}/exe")).ok()
+    let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;
+    Some(path.to_str().and_then(|path| path.strip_suffix(REPLACED)).map(PathBuf::from).unwrap_or(path))
 }
 
-/// Returns the path of this process's executable, empty if unknown. If the file was replaced since
-/// the start, the system appends ` (deleted)` to the path.
+/// Returns the path of this process's executable, empty if unknown.
 fn own_program() -> PathBuf {
     program(std::process::id()).unwrap_or_default()
 }
@@ -70,5 +75,21 @@ mod tests {
         assert!(describe(std::process::id()).ends_with(&format!("process {starter})")));
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
+    }
+
+    #[test]
+    fn a_program_whose_file_was_replaced_is_the_same_program() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().canonicalize().unwrap().join("sleep");
+        let path = std::env::var_os("PATH").unwrap();
+        let sleep = std::env::split_paths(&path).map(|directory| directory.join("sleep")).find(|path| path.exists());
+        fs::copy(sleep.unwrap(), &file).unwrap();
+        let mut sleeper = std::process::Command::new(&file).arg("600").spawn().unwrap();
+        fs::remove_file(&file).unwrap();
+        let (path, described) = (program(sleeper.id()), describe(sleeper.id()));
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        assert_eq!(path, Some(file));
+        assert_eq!(described, format!("sleep (process {})", sleeper.id()));
     }
 }

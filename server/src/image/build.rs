@@ -60,7 +60,10 @@ pub(super) async fn build(
             .stderr(Stdio::from(write));
         Ok::<_, io::Error>((reader, start_helper(&mut command)?))
     })()
-    .map_err(|error| Failed { how: format!("could not be started: {error}"), last: String::new() })?;
+    .map_err(|error| Failed {
+        how: format!("could not be started: {}", crate::limits::explained(&error)),
+        last: String::new(),
+    })?;
     let leader = child.id().unwrap_or_default();
     let (steps, printed) = (Steps::default(), Mutex::new(Printed::default()));
     let reads = async {

@@ -30,14 +30,14 @@ const MAX_UNUSED_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum CoreError {
     /// The cache directory cannot be used.
-    #[error(
-        "The cache directory {directory} cannot be used: {error}. Make it writable, or set XDG_CACHE_HOME to another one."
-    )]
+    #[error("The cache directory {directory} cannot be used: {error}. {step}")]
     Cache {
         /// The directory.
         directory: String,
         /// The error.
         error: String,
+        /// The next step, a sentence.
+        step: &'static str,
     },
     /// The program does not behave like SBCL.
     #[error("{question} {how}.\nSet `lisp.command` to a program that runs SBCL, and restart the image.")]
@@ -166,6 +166,7 @@ impl Cache {
         let cannot = |error: io::Error| CoreError::Cache {
             directory: self.directory.display().to_string(),
             error: error.to_string(),
+            step: crate::limits::step(&error).unwrap_or("Make it writable, or set XDG_CACHE_HOME to another one."),
         };
         make_private(&self.directory).map_err(cannot)?;
         let _alone = self.exclusive().await.map_err(cannot)?;

@@ -30,7 +30,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// A phrase to follow the program's name, if the program could not be started, did not end, or
 /// printed without end.
 pub fn version(program: &Path, arguments: &[String], directory: &Path) -> Result<(Vec<u8>, ExitStatus), String> {
-    let cannot = |error: io::Error| format!("could not be started: {error}");
+    let cannot = |error: io::Error| format!("could not be started: {}", crate::limits::explained(&error));
     let (mut read, write) = io::pipe().map_err(cannot)?;
     let mut command = Command::new(program);
     command.args(arguments).arg("--version").current_dir(directory).stdin(Stdio::null()).process_group(0);

@@ -22,6 +22,7 @@ use super::program::Program;
 use super::rate::Rate;
 use super::runtime::Runtime;
 use crate::config::{InitFile, LispConfig};
+use crate::limits;
 use crate::locked::lock;
 use crate::model::image::ImageEvent;
 use crate::model::stop::StopEvent;
@@ -100,7 +101,7 @@ impl Running {
     ) -> Result<Arc<Instance>, StartError> {
         let (ready_sender, mut ready) = oneshot::channel();
         let running = Running::spawn(runtime, program, start, events, ready_sender).map_err(|error| StartError {
-            reason: format!("{} could not be started: {error}", program.path.display()),
+            reason: format!("{} could not be started: {}", program.path.display(), limits::explained(&error)),
             kind: StartErrorKind::NotSpawned,
         })?;
         let running = slot.insert(running);

@@ -46,7 +46,7 @@ impl Session {
         uri: &str,
         position: Option<Position>,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
-        self.evaluation(client, request, Some(Place { uri: uri.into(), position }))
+        self.evaluation(client, request, Some(Place::new(uri.into(), position)))
     }
 
     /// Evaluates code as [`Session::evaluate_at`] does if `place`, the URI of a document and a
@@ -57,7 +57,7 @@ impl Session {
         request: EvalRequest,
         place: Option<(String, Position)>,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
-        self.evaluation(client, request, place.map(|(uri, position)| Place { uri, position: Some(position) }))
+        self.evaluation(client, request, place.map(|(uri, position)| Place::new(uri, Some(position))))
     }
 
     /// Evaluates code in a confined copy of the image, which has the client's package and REPL

@@ -2,6 +2,7 @@
 //! everything that the session does.
 
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -28,7 +29,7 @@ use crate::model::input::InputTarget;
 use crate::model::trial::{Trial, TriedForm};
 use crate::text::Span;
 use crate::text::document::{Document, Edit};
-use crate::text::position::{Position, PositionEncoding};
+use crate::text::position::{LineColumn, Position, PositionEncoding};
 
 /// The channel for an answer of the image. When the caller closes it, the work is cancelled.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, ImageError>>;
@@ -38,6 +39,14 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, ImageError>>;
 pub(super) struct Place {
     pub(super) uri: String,
     pub(super) position: Option<Position>,
+    /// The position with its column in characters, once it was looked up in the document.
+    pub(super) found: Arc<OnceLock<LineColumn>>,
+}
+
+impl Place {
+    pub(super) fn new(uri: String, position: Option<Position>) -> Place {
+        Place { uri, position, found: Arc::default() }
+    }
 }
 
 /// A function that starts a job of any operation. Arguments: the jobs, the job, the name of the

@@ -76,7 +76,7 @@ impl Session {
         place: Option<Place>,
     ) -> impl Future<Output = Result<EvalOutcome, ImageError>> + Send + use<> {
         let code = request.code.clone();
-        let at = place.as_ref().and_then(|place| place.position);
+        let at = place.as_ref().map(|place| place.found.clone());
         let how = log::current().map_or_else(|| "evaluate".into(), |doing| doing.tool.clone());
         // Agents get the image's own words, as their contract says.
         let for_person = how.starts_with("consort.");
@@ -87,6 +87,7 @@ impl Session {
             async move {
                 let mut outcome = work.await?;
                 if for_person {
+                    let at = at.and_then(|found| found.get().copied());
                     unreadable_code::explain(|| code, 0, at, &mut outcome);
                 }
                 Ok(outcome)

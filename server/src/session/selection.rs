@@ -85,7 +85,7 @@ impl Actor {
             request.code = text.slice(span.start..span.end).to_string();
             request.requires = package_named_by(&document, part, *span);
             let position = Some(to_position(text, span.start, encoding));
-            self.evaluate(client, request, Some(Place { uri, position }), how, reply);
+            self.evaluate(client, request, Some(Place::new(uri, position)), how, reply);
         }
         drop(selected.send(found));
     }

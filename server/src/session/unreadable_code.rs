@@ -4,14 +4,19 @@ use super::requests::in_place;
 use crate::ide::structure;
 use crate::model::evaluation::EvalOutcome;
 use crate::text::document::Document;
-use crate::text::position::{LineColumn, Position, line_column};
+use crate::text::position::{LineColumn, line_column};
 
 /// Replaces the message of the outcome's error if the code could not be read. The new message is
 /// that of the first structural diagnostic in the part that was read or, without one, the reader's
 /// message, followed by line and column. The code is the part of `text` from the character offset
-/// `start` on. `place` is the position in the file at which `text` begins; `None` if `text` begins
-/// at the start of its file or has no file.
-pub(super) fn explain(text: impl FnOnce() -> String, start: usize, place: Option<Position>, outcome: &mut EvalOutcome) {
+/// `start` on. `place` is the place in the file at which `text` begins; `None` if `text` begins at
+/// the start of its file or has no file.
+pub(super) fn explain(
+    text: impl FnOnce() -> String,
+    start: usize,
+    place: Option<LineColumn>,
+    outcome: &mut EvalOutcome,
+) {
     let Some(error) = &mut outcome.error else { return };
     let Some(unread) = error.unread else { return };
     let text = text();
@@ -27,8 +32,8 @@ pub(super) fn explain(text: impl FnOnce() -> String, start: usize, place: Option
         };
         let LineColumn { mut line, mut column } = line_column(document.text(), at);
         if let Some(place) = place {
-            column += if line == 1 { place.column as usize } else { 0 };
-            line += place.line as usize;
+            column += if line == 1 { place.column - 1 } else { 0 };
+            line += place.line - 1;
         }
         format!("{message} (line {line}, column {column})")
     });

@@ -1,11 +1,12 @@
 """consort.eval and its sisters; cancelling; a client that vanishes; an image that dies."""
 
 import asyncio
+import json
 import os
 import signal
 
 import pytest
-from conftest import PATIENCE
+from conftest import CONSORT, PATIENCE
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
@@ -47,6 +48,17 @@ async def test_an_unknown_command_and_an_unknown_package_are_refused(client):
     with pytest.raises(JsonRpcException) as refused:
         await client.eval("1", package="NO-SUCH")
     assert "NO-SUCH" in str(refused.value)
+
+
+async def test_code_that_cannot_be_read_is_placed_by_its_characters(workspace):
+    for encodings, column in (["utf-16"], 7), (["utf-8"], 11), (["utf-32"], 5):
+        client = await workspace.connect([types.PositionEncodingKind(one) for one in encodings])
+        uri = workspace.uri(f"{encodings[0]}.lisp")
+        text = '"𝄞𝄞" (list 1\n'
+        client.open(uri, text)
+        code = text.strip()[5:]
+        answer = await client.eval(code, uri=uri, position={"line": 0, "character": column})
+        assert answer["error"]["message"].endswith("(line 1, column 6)"), (encodings, answer)
 
 
 async def test_cancelling_stops_the_loop_and_keeps_the_state(workspace, client):
@@ -112,3 +124,35 @@ async def test_restart_image_gives_a_new_one(client):
     await client.command("consort.restartImage", {})
     assert first(await client.eval("(sb-posix:getpid)")) != pid
     assert first(await client.eval("(boundp (intern \"*GONE*\"))")) == "NIL"
+
+
+async def run(workspace, *arguments):
+    return await asyncio.create_subprocess_exec(
+        CONSORT, *arguments, cwd=workspace.path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+
+
+async def test_a_command_is_told_that_the_image_is_suspended(workspace, client):
+    pid = int(first(await client.eval("(sb-posix:getpid)")))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        command = await run(workspace, "eval", "(+ 40 2)")
+        line = await asyncio.wait_for(command.stderr.readline(), PATIENCE)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert f"(process {pid}) is suspended" in line.decode(), line
+    out, _ = await asyncio.wait_for(command.communicate(), PATIENCE)
+    assert out.decode() == "=> 42\n"
+
+
+async def test_a_stray_signal_leaves_the_host(workspace, client):
+    async def host():
+        command = await run(workspace, "status", "--json")
+        out, _ = await asyncio.wait_for(command.communicate(), PATIENCE)
+        return json.loads(out)["host_pid"]
+
+    pid = await host()
+    for stray in signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGPROF:
+        os.kill(pid, stray)
+    assert first(await client.eval("(+ 40 2)")) == "42"
+    assert await host() == pid

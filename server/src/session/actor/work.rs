@@ -14,7 +14,7 @@ use crate::session::others_definitions::Maker;
 use crate::session::provenance::{MadeBy, ProvenanceEntry, loading};
 use crate::session::{ClientId, EvalRequest, Frontend, LoadRequest, Status, path_of_uri, redefinitions, status};
 use crate::text::forms::package_at;
-use crate::text::position::{line_column, to_offset};
+use crate::text::position::{LineColumn, line_column, to_offset};
 
 /// The default time limit of an editor's evaluation, in seconds. It is long, because a person sees
 /// the evaluation run and can interrupt it.
@@ -127,12 +127,13 @@ impl Actor {
         let position = place.position.unwrap_or_default();
         let (Some(open), Some(info)) = (self.documents.get(&(client, place.uri.clone())), self.clients.get(&client))
         else {
-            let origin = |file| Origin { file, line: position.line as usize + 1, column: position.column as usize + 1 };
-            return (file.map(origin), None);
+            let at = LineColumn { line: position.line as usize + 1, column: position.column as usize + 1 };
+            let at = *place.found.get_or_init(|| at);
+            return (file.map(|file| Origin { file, line: at.line, column: at.column }), None);
         };
         let text = open.document.text();
         let offset = to_offset(text, position, info.encoding);
-        let at = line_column(text, offset);
+        let at = *place.found.get_or_init(|| line_column(text, offset));
         let origin = file.map(|file| Origin { file, line: at.line, column: at.column });
         let package = package_at(&open.document, offset).unwrap_or_else(|| open.first_package().into());
         (origin, Some(package))
