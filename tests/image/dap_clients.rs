@@ -3,7 +3,7 @@
 
 use consort::session::recordings::RecordRequest;
 use consort::session::{ClientInfo, Frontend};
-use consort_tests::patience::{AMPLE, PATIENCE};
+use consort_tests::patience::{AMPLE, PATIENCE, comes};
 use serde_json::{Value, json};
 
 use crate::dap::{Client, fixture};
@@ -60,6 +60,21 @@ async fn the_requests_of_nvim_dap() {
     assert_eq!(client.refused("pause", json!({"threadId": idle})).await, "Nothing runs that could be paused.");
 
     let in_console = |code: &str| json!({"expression": code, "context": "repl"});
+    // The client asks for the threads at a stop only, and so knows the idle one alone.
+    let evaluation = client.send("evaluate", in_console("(loop (sleep 0.01))")).await;
+    comes("the pause of the console's evaluation", async || {
+        let seq = client.send("pause", json!({"threadId": idle})).await;
+        (client.answer(seq).await["success"] == true).then_some(())
+    })
+    .await;
+    let stopped = client.event("stopped").await;
+    assert_eq!((&stopped["reason"], &stopped["ownEvaluation"]), (&json!("pause"), &json!(true)));
+    client.ask("terminateThreads", json!({"threadIds": [stopped["threadId"]]})).await;
+    assert_eq!(client.answer(evaluation).await["success"], false);
+    // The client shows a value with a reference once it has got a variable of it.
+    let empty = client.ask("evaluate", in_console("(make-hash-table)")).await["variablesReference"].clone();
+    let parts = client.ask("variables", json!({"variablesReference": empty})).await;
+    assert_eq!(parts["variables"], json!([{"name": "(empty)", "value": "", "variablesReference": 0}]));
     let evaluation = client.send("evaluate", in_console("(price 4)")).await;
     let stopped = client.event("stopped").await;
     assert_eq!(stopped["hitBreakpointIds"].as_array().unwrap().len(), 2, "{stopped}");

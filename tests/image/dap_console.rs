@@ -30,6 +30,10 @@ async fn a_console_completes_in_its_package_and_with_the_variables_of_a_frame() 
     let frames = client.ask("stackTrace", json!({"threadId": thread})).await["stackFrames"].clone();
     let answer = client.ask("completions", json!({"text": "(+ ", "column": 4, "frameId": frames[1]["id"]})).await;
     assert_eq!(labels(&answer)[..2], ["x".to_owned(), "y".to_owned()]);
+    // Clients that sort show the same order.
+    let sorted: Vec<&str> =
+        answer["targets"].as_array().unwrap().iter().map(|one| one["sortText"].as_str().unwrap()).collect();
+    assert!(sorted.len() > 2 && sorted.is_sorted_by(|one, next| one < next), "{sorted:?}");
     client.ask("terminateThreads", json!({"threadIds": [thread]})).await;
     client.leave().await;
     drop(session);

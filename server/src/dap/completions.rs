@@ -44,17 +44,25 @@ pub(super) async fn complete(connection: &Connection, arguments: Completions) ->
     };
     let start = utf16(&arguments.text, found.replace.start.saturating_sub(console.before));
     let length: usize = found.typed.chars().map(char::len_utf16).sum();
-    let target = |label: &str, kind: &str| json!({"label": label, "text": label, "type": kind, "start": start + 1, "length": length});
-    let mut targets = Vec::new();
-    for name in locals(connection, arguments.frame_id).await {
-        if name.to_lowercase().starts_with(&found.typed.to_lowercase()) {
-            targets.push(target(&name.to_lowercase(), "variable"));
-        }
-    }
+    let typed = found.typed.to_lowercase();
+    let variables = locals(connection, arguments.frame_id).await.into_iter().map(|name| name.to_lowercase());
+    let variables = variables.filter(|name| name.starts_with(&typed)).map(|name| (name, "variable"));
     // An item with an import needs an edit elsewhere, which a console cannot make.
     let items = found.items.into_iter().filter(|item| item.import.is_none());
-    targets.extend(items.map(|Item { label, kind, .. }| target(&label, type_of(&kind))));
-    Ok(json!({ "targets": targets }))
+    let names = variables.chain(items.map(|Item { label, kind, .. }| (label, type_of(&kind))));
+    let target = |(place, (label, kind)): (usize, (String, &str))| {
+        json!({
+            "label": label, "text": label, "type": kind, "start": start + 1, "length": length,
+            "sortText": sort_text(place),
+        })
+    };
+    Ok(json!({"targets": names.enumerate().map(target).collect::<Vec<_>>()}))
+}
+
+/// Returns the `sortText` of the completion at a place of the list. Without it, clients sort by the
+/// labels.
+fn sort_text(place: usize) -> String {
+    format!("{place:05}")
 }
 
 /// The console's input as a document, after an IN-PACKAGE form if the package is known.

@@ -193,7 +193,15 @@ impl Connection {
         }
     }
 
-    /// Returns true if a stop belongs to an evaluation of the client.
+    /// Returns the number of the client's newest evaluation that has begun and is not stopped.
+    pub(super) fn running_evaluation(&self) -> Option<u64> {
+        let stopped: BTreeSet<u64> = lock(&self.stops).values().map(thread_of).collect();
+        let evaluations = lock(&self.evaluations);
+        let mut begun = evaluations.iter().filter_map(|running| running.sent.get().map(|sent| sent.number));
+        begun.rfind(|number| !stopped.contains(number))
+    }
+
+    /// Returns true if a stop is of an evaluation of the client.
     fn is_own(&self, stop: &Stop) -> bool {
         stop.session.as_deref().is_some_and(|session| is_session_of(&self.own, session))
     }

@@ -88,10 +88,12 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
             answer_of_resuming(connection.session.at_stop(DebugRestartFrame { stop, frame }).await)
         }
         "pause" => {
-            let target = arguments::<InThread>(request)?.thread_id;
-            if target == IDLE_THREAD {
-                return Err("Nothing runs that could be paused.".into());
-            }
+            let target = match arguments::<InThread>(request)?.thread_id {
+                // A client may know only this thread, because it has not asked for the threads since
+                // the console's evaluation began.
+                IDLE_THREAD => connection.running_evaluation().ok_or("Nothing runs that could be paused.")?,
+                thread => thread,
+            };
             connection.session.at_stop(DebugPause { target }).await.map_err(error_message)
         }
         "terminate" => terminate(connection).await,
@@ -229,6 +231,10 @@ async fn variables(connection: &Connection, arguments: Variables) -> Answer {
                 .map_err(error_message)?;
             let mut handles = lock(&connection.handles);
             let mut parts: Vec<Value> = page.parts.iter().map(|part| handles.part(part)).collect();
+            // nvim-dap shows nothing at all for a value whose variables are none.
+            if page.total == 0 {
+                parts.push(json!({"name": "(empty)", "value": "", "variablesReference": 0}));
+            }
             let next = start.saturating_add(page.parts.len());
             if arguments.count == 0 && next < page.total && !page.parts.is_empty() {
                 let more = handles.number(Referent::Parts { reference, start: next });
