@@ -25,7 +25,7 @@ local function last_said() return last() or '' end
 --- its state: the focused thread, the known threads with their frames, and the current frame.
 ---@param dap table
 local function session_of(dap, adapter, config)
-  local session = { config = config, adapter = adapter, seq = 0, waiting = {}, events = {}, buffered = '', threads = {} }
+  local session = { config = config, adapter = adapter, seq = 0, waiting = {}, events = {}, buffered = '', threads = {}, dirty = {} }
   local function call(listeners, ...)
     for key, listener in pairs(listeners) do
       if listener(...) then listeners[key] = nil end
@@ -118,7 +118,10 @@ local function tables()
   local fallback = { __index = { auto_continue_if_many_stopped = true } }
   dap.defaults = setmetatable({}, { __index = function(tbl, key) return rawget(rawset(tbl, key, setmetatable({}, fallback)), key) end })
   function dap.session() return dap.current end
-  function dap.run(config)
+  function dap.sessions() return dap.others or {} end
+  function dap.set_session(session) dap.current = session end
+  function dap.run(config, opts)
+    dap.last = { config, opts or {} }
     dap.adapters[config.type](function(adapter)
       adapter.enrich_config(config, function(enriched) dap.current = session_of(dap, adapter, enriched) end)
     end, config)
@@ -158,7 +161,7 @@ T.it('a program that is not there is named', function()
 end)
 
 T.it('the package is that of the last in-package above', function()
-  local of = require('consort.dap').package
+  local of = require('consort.dap_code').package
   T.eq(nil, of({ '(defun f ())', ';; (in-package :no)' }))
   for _, name in ipairs({ ':fixture', '#:fixture', '"FIXTURE"', "'fixture", 'fixture', '|FIXTURE|' }) do
     T.eq('FIXTURE', of({ '(in-package :before)', ('(in-package %s) ; x'):format(name), '(f)' }), name)
@@ -194,6 +197,43 @@ T.it('a form is evaluated with the debugger', function()
   vim.api.nvim_win_set_cursor(0, { 1, 20 })
   require('consort.dap').evaluate()
   T.eq('#<PACKAGE "FIXTURE">', shown(begin()))
+  T.eq('Consort: #<PACKAGE "FIXTURE">', last_said(), 'the value is told, because no window shows the REPL')
+end)
+
+T.it('what was evaluated is evaluated again, as it is then, and no session is ended for it', function()
+  vim.api.nvim_buf_set_lines(0, 9, 9, false, { '', '(list 1)' })
+  vim.api.nvim_win_set_cursor(0, { 11, 1 })
+  require('consort.dap').evaluate()
+  T.eq('(1)', shown(begin()))
+  local config, options = unpack(dap.last)
+  T.eq(true, options.new)
+  vim.api.nvim_buf_set_text(0, 10, 6, 10, 7, { '(+ 1 2)' })
+  vim.api.nvim_buf_set_lines(0, 0, 0, false, { '', '' })
+  vim.api.nvim_win_set_cursor(0, { 3, 1 })
+  dap.run(config)
+  T.eq({ '(list (+ 1 2))', 'FIXTURE' }, { dap.current.config.code, dap.current.config.package })
+  T.eq('(3)', shown(begin()))
+  vim.cmd('edit!')
+end)
+
+--- The configuration that an adapter gets for one of a launch.json; nil if it is refused.
+local function enriched(config)
+  local got
+  dap.adapters.consort(function(adapter)
+    adapter.enrich_config(vim.tbl_extend('error', { type = 'consort', request = 'launch' }, config), function(one) got = one end)
+  end, config)
+  return got
+end
+
+T.it("a launch.json's configurations mean what they mean in VS Code", function()
+  vim.api.nvim_win_set_cursor(0, { 9, 10 })
+  T.eq({ '(list (/ 5 (- 1 1)))', file, 9 }, { enriched({}).code, enriched({}).file, enriched({}).line })
+  T.eq({ '(list (/ 5 (- 1 1)))' }, { enriched({ evaluate = 'top-level' }).code, enriched({ evaluate = 'top-level' }).file })
+  T.eq('(/ 5 (- 1 1))', enriched({ evaluate = 'form' }).code)
+  T.eq(table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\n'), enriched({ evaluate = 'file' }).code)
+  T.eq({ '(f)' }, { enriched({ code = '(f)' }).code, enriched({ code = '(f)' }).line })
+  T.eq(nil, enriched({ evaluate = 'all' }))
+  T.eq('Consort: `evaluate` in a debug configuration is one of form, top-level, selection, file, test', last_said())
 end)
 
 T.it('a form that fails stops, and a restart that is chosen lets it go on', function()
@@ -244,6 +284,7 @@ T.it('the test at the cursor is run with the debugger, as it stands in the buffe
   session:ask('continue', { threadId = session.stopped_thread_id })
   local text = shown(session)
   T.eq(true, text:find('T-TESTS::SUMS: failed, 1 check', 1, true) ~= nil, text)
+  T.eq(true, last_said():find('Consort: T-TESTS::SUMS: failed, 1 check', 1, true) ~= nil, last_said())
   vim.cmd('edit! ' .. file)
 end)
 
@@ -348,6 +389,7 @@ T.it('the thread that is paused has the focus', function()
     running = vim.iter(session:ask('threads').threads):find(function(thread) return thread.name:find('evaluation', 1, true) end)
     return running
   end)
+  T.eq(true, session.dirty.threads, 'nvim-dap asks again before it offers threads to pause')
   session:ask('pause', { threadId = running.id })
   focused(session, 'the focus of a pause')
   T.eq(running.id, session.stopped_thread_id)
@@ -364,6 +406,72 @@ T.it('completions replace the name before the cursor, and texts without a file a
   local found = vim.iter(answer.targets):find(function(target) return target.label == 'make-instance' end)
   T.eq({ text:find('make-inst', 1, true) - 1, #'make-inst' }, { found.start, found.length })
   leave(session)
+end)
+
+--- Calls the listeners of an event around what nvim-dap does.
+local function told(name, session, body, react)
+  for _, listener in pairs(dap.listeners.before[name]) do listener(session, body) end
+  if react then react() end
+  for _, listener in pairs(dap.listeners.after[name]) do listener(session, body) end
+end
+
+T.it('the session of the own evaluation is the current one, and the others leave the stop to it', function()
+  local function session_at(thread) return { config = { type = 'consort', request = 'launch' }, adapter = { options = { cwd = workspace } }, threads = {}, stopped_thread_id = thread } end
+  local mine, other = session_at(7), session_at(nil)
+  dap.others, dap.current = { mine, other }, other
+  local here, there = { threadId = 7, reason = 'breakpoint', stop = 3, ownEvaluation = true }, { threadId = 7, reason = 'breakpoint', stop = 3 }
+  told('event_stopped', mine, here)
+  told('event_stopped', other, there, function() dap.current = other end)
+  T.eq({ 'breakpoint', 'pause', true }, { here.reason, there.reason, there.isShownElsewhere })
+  T.wait('the own session', function() return dap.current == mine end)
+  dap.others, dap.current = nil, nil
+end)
+
+local function placed(group) return vim.tbl_map(function(sign) return sign.lnum end, vim.fn.sign_getplaced(vim.api.nvim_get_current_buf(), { group = group })[1].signs) end
+
+T.it('a breakpoint that changes keeps the line that its sign has', function()
+  vim.fn.sign_define('DapBreakpoint', { text = 'B' })
+  local id = vim.fn.sign_place(0, 'dap_breakpoints', 'DapBreakpoint', vim.api.nvim_get_current_buf(), { lnum = 9, priority = 21 })
+  vim.api.nvim_buf_set_lines(0, 2, 2, false, { '' })
+  T.eq({ 10 }, placed('dap_breakpoints'))
+  local session = { config = { type = 'consort' } }
+  told('event_breakpoint', session, { reason = 'changed', breakpoint = { id = 1, verified = true } }, function()
+    vim.fn.sign_place(id, 'dap_breakpoints', 'DapBreakpoint', vim.api.nvim_get_current_buf(), { lnum = 9, priority = 21 })
+  end)
+  T.eq({ 10 }, placed('dap_breakpoints'))
+  vim.fn.sign_unplace('dap_breakpoints')
+  vim.cmd('edit!')
+end)
+
+T.it('breakpoints stay at their texts when another program writes the file', function()
+  local buf = vim.api.nvim_get_current_buf()
+  local set
+  dap.others = { { set_breakpoints = function(_, points) set = points end } }
+  package.loaded['dap.breakpoints'] = { get = function(of) return { [of] = placed('dap_breakpoints') } end }
+  vim.fn.sign_place(0, 'dap_breakpoints', 'DapBreakpoint', buf, { lnum = 9, priority = 21 })
+  vim.api.nvim_win_set_cursor(0, { 9, 0 })
+  require('consort.breakpoints').toggle()
+  local namespace = vim.api.nvim_get_namespaces()['consort.breakpoints']
+  local function own() return vim.tbl_map(function(mark) return mark[2] + 1 end, vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, {})) end
+  -- The form is shorter and beyond the end of what it was in, so that its line alone does not tell it.
+  local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
+  vim.fn.writefile({ lines[1], lines[2], lines[9] }, file)
+  T.wait('the text on the disk', function() return vim.api.nvim_buf_line_count(0) == 3 end)
+  T.eq({ { 3 }, { 3 } }, { placed('dap_breakpoints'), own() })
+  T.eq({ [buf] = { 3 } }, set)
+  vim.fn.writefile(vim.list_extend({ ';; an agent', ';; was here' }, lines), file)
+  T.wait('the text on the disk', function() return vim.api.nvim_buf_line_count(0) == #lines + 2 end)
+  T.eq({ { 11 }, { 11 } }, { placed('dap_breakpoints'), own() })
+  require('consort.breakpoints').clear()
+  vim.fn.sign_unplace('*')
+  dap.others = nil
+end)
+
+T.it('columns of frames are bytes, as nvim-dap takes them', function()
+  vim.api.nvim_buf_set_lines(0, 0, 1, false, { 'é😀(list)' })
+  local frames = { { source = { path = file }, line = 1, column = 4, endLine = 1, endColumn = 8 }, { source = { path = '/not/open' }, line = 1, column = 4 } }
+  for _, listener in pairs(dap.listeners.before.stackTrace) do listener({ config = { type = 'consort' } }, nil, { stackFrames = frames }) end
+  T.eq({ 7, 11, 4 }, { frames[1].column, frames[1].endColumn, frames[2].column })
 end)
 
 T.leave(workspace)

@@ -98,18 +98,20 @@ function M.toggle(condition)
   end)
 end
 
---- Removes the breakpoints of `M.run_to_cursor` from a buffer, but not from the image.
+--- Returns a function that moves the breakpoints of a buffer from their present lines and sets them
+--- anew; nil if there are none.
 ---@param buf integer
----@return boolean is_changed
-local function drop_temporary(buf)
-  local wanted = breakpoints[buf] or {}
-  local others = vim.iter(wanted):filter(function(one) return not one.once end):totable()
-  if #others == #wanted or not vim.api.nvim_buf_is_valid(buf) then return false end
-  for _, one in ipairs(wanted) do
-    if one.once then vim.api.nvim_buf_del_extmark(buf, namespace, one.mark) end
+---@return fun(line_now: fun(line: integer): integer)?
+function M.keep(buf)
+  local kept = vim.tbl_map(function(one) return { one, line_of(buf, one) } end, breakpoints[buf] or {})
+  if #kept == 0 then return end
+  return function(line_now)
+    for _, each in ipairs(kept) do
+      local one, line = unpack(each)
+      if line and vim.list_contains(breakpoints[buf] or {}, one) then sign(buf, one, line_now(line)) end
+    end
+    send(buf)
   end
-  breakpoints[buf] = others
-  return true
 end
 
 --- Continues the newest stop up to the cursor's line, with a breakpoint that is removed at the next

@@ -1,10 +1,12 @@
 --- The debugger, with nvim-dap: `require('consort.dap').setup()`; see :help consort-debugger.
 local client_of = require('consort.client')
+local code_of = require('consort.dap_code')
 local focus = require('consort.dap_focus')
 
 local M = {}
 local TYPE = 'consort'
 local MISSING = "a debugger needs nvim-dap (https://github.com/mfussenegger/nvim-dap), which is not on 'runtimepath'; `consort.dap.setup()` did nothing"
+local NO_SESSION = "nothing is stopped in nvim-dap; its `continue()` attaches to the image, and `:Consort debugger` shows the image's stops"
 
 ---@return table? dap
 local function nvim_dap()
@@ -13,56 +15,6 @@ local function nvim_dap()
   -- If the module exists but fails to load, the person has to see its error.
   if #vim.api.nvim_get_runtime_file('lua/dap.lua', false) + #vim.api.nvim_get_runtime_file('lua/dap/init.lua', false) > 0 then error(dap, 0) end
   client_of.say(MISSING, vim.log.levels.WARN)
-end
-
---- Returns the package in force after some lines, which the last `in-package` in them names.
----@param lines string[] the first lines of a buffer
----@return string? name
-function M.package(lines)
-  for at = #lines, 1, -1 do
-    local written = lines[at]:lower():match('^%(in%-package%s+()') or lines[at]:lower():match('^%(cl:in%-package%s+()') or lines[at]:lower():match('^%(common%-lisp:in%-package%s+()')
-    if written then
-      local name = lines[at]:sub(written):gsub("^#?:", ''):gsub("^'", '')
-      local quoted = name:match('^"([^"]+)"') or name:match('^|([^|]+)|')
-      return quoted or (name:match('^[^%s()"\';]+') or ''):upper()
-    end
-  end
-end
-
---- Returns the form at the cursor and its package, or the text of the buffer; nil, after a message,
---- if there is no form.
----@param what string 'form' or 'buffer'
----@return string? code
----@return string? package
-local function text_of(what)
-  local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
-  if what == 'buffer' then return table.concat(lines, '\n') end
-  local range = require('consort.structure').top_level()
-  if not range then return client_of.say('put the cursor into a form', vim.log.levels.WARN) end
-  local text = vim.api.nvim_buf_get_text(0, range[1], range[2], range[3], range[4], {})
-  return table.concat(text, '\n'), M.package(vim.list_slice(lines, 1, range[1]))
-end
-
---- Returns the file and the line of the cursor, for the test there; nil, after a message, if the
---- buffer has no file.
----@return { file: string, line: integer }?
-local function place_of_test()
-  local file = vim.api.nvim_buf_get_name(0)
-  if file == '' or vim.bo.buftype ~= '' then return client_of.say('only a test in a file can be debugged', vim.log.levels.WARN) end
-  return { file = file, line = vim.api.nvim_win_get_cursor(0)[1] }
-end
-
---- Puts the code, or the place of the test, into a configuration that has `evaluate`. nvim-dap has
---- expanded variables such as `${file}` before, and thus expands none in the code.
-local function enrich(config, on_config)
-  if config.code or config.test or not config.evaluate then return on_config(config) end
-  if config.evaluate == 'test' then
-    local place = place_of_test()
-    return place and on_config(vim.tbl_extend('keep', {}, config, place))
-  end
-  local code, package = text_of(config.evaluate)
-  if not code then return end
-  on_config(vim.tbl_extend('keep', { code = code }, config, { package = package }))
 end
 
 --- Passes the adapter to nvim-dap: the language client's program, for the client's workspace.
@@ -75,15 +27,16 @@ local function adapter(on_adapter)
     type = 'executable',
     command = program,
     args = root and { 'dap', '--workspace', root } or { 'dap' },
-    -- Sources without a file are Lisp, too. `terminate` waits for cleanup forms.
-    options = { cwd = root, source_filetype = 'lisp', disconnect_timeout_sec = 15 },
-    enrich_config = enrich,
+    -- Sources without a file are Lisp, too. `terminate` waits for cleanup forms. The first answer
+    -- waits for a host that is starting.
+    options = { cwd = root, source_filetype = 'lisp', disconnect_timeout_sec = 15, initialize_timeout_sec = 30 },
+    enrich_config = code_of.enrich,
   })
 end
 
-M.form = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the form at the cursor', evaluate = 'form' }
+M.form = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the form at the cursor', evaluate = 'top-level' }
 M.test = { type = TYPE, request = 'launch', name = 'Lisp: run the test at the cursor', evaluate = 'test' }
-M.buffer = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the buffer', evaluate = 'buffer' }
+M.buffer = { type = TYPE, request = 'launch', name = 'Lisp: evaluate the buffer', evaluate = 'file' }
 M.attach = { type = TYPE, request = 'attach', name = 'Lisp: attach to the image' }
 
 --- Adds the adapter and the configurations to nvim-dap, and a message at each stop. Further calls
@@ -99,9 +52,12 @@ function M.setup()
   end
   dap.configurations.lisp = configurations
   focus.follow(dap, TYPE)
+  require('consort.dap_columns').follow(dap, TYPE)
+  require('consort.dap_breakpoints').follow(dap, TYPE)
+  require('consort.dap_results').follow(dap, TYPE)
   -- The listener returns nothing, because nvim-dap removes a listener that returns true.
   dap.listeners.after.event_stopped[TYPE] = function(session, body)
-    if (session.config or {}).type ~= TYPE then return end
+    if (session.config or {}).type ~= TYPE or body.isShownElsewhere then return end
     local what = type(body.text) == 'string' and body.text or body.description or 'stopped'
     -- A recording is no running program, and has no restarts.
     if session.config.recording then
@@ -113,17 +69,21 @@ function M.setup()
   return true
 end
 
---- Evaluates the form at the cursor with the debugger.
-function M.evaluate()
+--- Runs a configuration with what is at the cursor now, beside the debug sessions that there are:
+--- nvim-dap would end one of the same name, and with it the stop that it is at.
+local function run_here(own)
   local dap = nvim_dap()
-  if dap then dap.run(M.form) end
+  local here = dap and code_of.here(own.evaluate)
+  if here then dap.run(vim.tbl_extend('error', { here = here }, own), { new = true }) end
 end
 
---- Runs the test at the cursor with the debugger, which stops at errors and failed checks.
-function M.evaluate_test()
-  local dap = nvim_dap()
-  if dap then dap.run(M.test) end
-end
+--- Evaluates the top-level form at the cursor with the debugger. nvim-dap's `run_last()` evaluates
+--- the same form again, as it is then.
+function M.evaluate() run_here(M.form) end
+
+--- Runs the test at the cursor with the debugger, which stops at errors and failed checks. nvim-dap's
+--- `run_last()` runs the same test again.
+function M.evaluate_test() run_here(M.test) end
 
 --- Returns true if `setup()` has registered the adapter with nvim-dap.
 ---@return boolean
@@ -166,7 +126,7 @@ function M.restarts()
   local dap = nvim_dap()
   local session = dap and dap.session()
   if not dap then return end
-  if not session or (session.config or {}).type ~= TYPE then return client_of.say('nothing is stopped') end
+  if not session or (session.config or {}).type ~= TYPE then return client_of.say(NO_SESSION) end
   if session.stopped_thread_id then return M.restarts_of(session, session.stopped_thread_id) end
   local stopped = focus.stopped_threads(session)
   if #stopped == 0 then return client_of.say('nothing is stopped') end

@@ -1,6 +1,6 @@
 --- Corrections to nvim-dap's sessions. The focus of a session is the stopped thread that nvim-dap's
---- commands act on. Listeners keep it where nvim-dap would lose it or choose another thread.
---- Another listener converts the columns of completions.
+--- commands act on. Listeners keep it where nvim-dap would lose it or choose another thread, and
+--- have nvim-dap ask for the threads when it needs them.
 local M = {}
 
 --- The requests that make nvim-dap mark the thread as running, even if the adapter refuses them.
@@ -41,12 +41,39 @@ local function keep_focus(session, refused, _, arguments)
   end)
 end
 
+--- Returns true if another session of this editor has the focus at a thread.
+local function is_elsewhere(dap, session, thread)
+  for _, other in pairs(dap.sessions and dap.sessions() or {}) do
+    if other ~= session and other.stopped_thread_id == thread then return true end
+  end
+  return false
+end
+
 --- Changes a stop before nvim-dap handles it, so that a stop of the person's own evaluation and a
 --- requested stop (`pause`) get the focus. By itself, nvim-dap does not move the focus to a stop
---- while another thread has it, nor to a `pause` that stops one thread only.
-local function take_focus(session, stop)
+--- while another thread has it, nor to a `pause` that stops one thread only. A stop at which another
+--- session has the focus does not get it again.
+local function take_focus(dap, session, stop)
+  if not stop.ownEvaluation and is_elsewhere(dap, session, stop.threadId) then
+    stop.isShownElsewhere, stop.reason = true, 'pause'
+    return
+  end
   if stop.ownEvaluation and session.stopped_thread_id ~= stop.threadId then session.stopped_thread_id = nil end
   if stop.reason == 'pause' then stop.reason = 'paused' end
+end
+
+--- The newest stop of an own evaluation: the workspace and number of the stop, and its session.
+local newest = {} ---@type { stop?: string, session?: table }
+
+--- Makes the session current whose own evaluation stopped. nvim-dap leaves a session that was told of
+--- the stop first, or while the own one asked for the threads.
+local function take_over(dap, session, stop)
+  local name = ('%s %s'):format(((session.adapter or {}).options or {}).cwd, stop.stop)
+  if stop.ownEvaluation then newest = { stop = name, session = session } end
+  -- nvim-dap's own listener may come after this one.
+  vim.schedule(function()
+    if newest.stop == name and not newest.session.closed and dap.set_session then dap.set_session(newest.session) end
+  end)
 end
 
 --- Removes the current frame when the thread with the focus has resumed. nvim-dap would go on
@@ -55,12 +82,10 @@ local function forget_frame(session)
   if not session.stopped_thread_id then session.current_frame = nil end
 end
 
---- Converts the start of the text that a completion replaces to bytes, 0-based, for nvim-dap. The
---- adapter sends UTF-16 code units, 1-based.
-local function count_in_bytes(_, refused, answer, arguments)
-  for _, target in ipairs(not refused and answer and answer.targets or {}) do
-    if target.start then target.start = vim.str_byteindex(arguments.text, 'utf-16', target.start - 1, false) end
-  end
+--- Makes nvim-dap ask for the threads again whenever it needs them. By itself, it asks after a
+--- `thread` event only, and would offer to pause evaluations that have ended, and no others.
+local function forget_threads(session)
+  if session.dirty then session.dirty.threads = true end
 end
 
 --- Registers the listeners of this module for all sessions of a type.
@@ -69,13 +94,14 @@ end
 function M.follow(dap, kind)
   -- A listener that returns true is removed.
   local function listen(when, name, react)
-    dap.listeners[when][name][kind] = function(session, ...)
+    dap.listeners[when][name][kind .. '.focus'] = function(session, ...)
       if (session.config or {}).type == kind then react(session, ...) end
     end
   end
-  listen('before', 'event_stopped', take_focus)
+  listen('before', 'event_stopped', function(session, stop) take_focus(dap, session, stop) end)
+  listen('after', 'event_stopped', function(session, stop) take_over(dap, session, stop) end)
   listen('after', 'event_continued', forget_frame)
-  listen('before', 'completions', count_in_bytes)
+  listen('after', 'threads', forget_threads)
   for _, command in ipairs(RESUMING) do
     listen('after', command, keep_focus)
   end

@@ -15,6 +15,23 @@ local followed = {}
 
 local group = vim.api.nvim_create_augroup('consort.disk', {})
 
+--- Returns a function that moves a buffer's breakpoints to the lines that their texts have now. When
+--- Neovim reads a file again, it leaves signs in the lines of the same numbers.
+---@param buf integer
+---@return fun()
+local function breakpoints_of(buf)
+  local moves = {}
+  for _, kind in ipairs({ 'consort.breakpoints', 'consort.dap_breakpoints' }) do
+    moves[#moves + 1] = require(kind).keep(buf)
+  end
+  if #moves == 0 then return function() end end
+  local before = vim.api.nvim_buf_get_lines(buf, 0, -1, false)
+  return function()
+    local line_now = require('consort.ranges').lines_moved(before, vim.api.nvim_buf_get_lines(buf, 0, -1, false))
+    for _, move in ipairs(moves) do move(line_now) end
+  end
+end
+
 --- Reads a buffer again if its file has changed and 'autoread' is set. Leaves a buffer with unsaved
 --- changes as it is; when the person writes it, Neovim asks for confirmation.
 ---@param buf integer
@@ -24,8 +41,11 @@ function M.look(buf)
   -- A file that was removed may be written again soon, so `checktime` must not warn about it.
   if vim.uv.fs_stat(name) == nil then return end
   local tick = vim.api.nvim_buf_get_changedtick(buf)
+  local keep = breakpoints_of(buf)
   vim.cmd.checktime(buf)
-  if vim.api.nvim_buf_get_changedtick(buf) ~= tick and vim.fn.bufwinid(buf) ~= -1 then
+  if vim.api.nvim_buf_get_changedtick(buf) == tick then return end
+  keep()
+  if vim.fn.bufwinid(buf) ~= -1 then
     client_of.say(('%s was written by another program, and is read again'):format(vim.fn.fnamemodify(name, ':t')))
   end
 end

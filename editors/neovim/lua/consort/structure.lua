@@ -178,6 +178,13 @@ function M.top_level()
   return client and list_around(client, math.huge)
 end
 
+--- Returns the range of the innermost list around the cursor.
+---@return integer[]? range as `list_around` returns it
+function M.innermost()
+  local client = client_of.need()
+  return client and list_around(client, 1)
+end
+
 --- Selects the list around the cursor (`af`), or its contents (`if`). With a count, selects an
 --- outer list.
 ---@param inner boolean true for the contents
