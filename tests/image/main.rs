@@ -21,5 +21,6 @@ mod dap_threads;
 mod debugging;
 mod evaluation;
 mod faults;
+mod nvim_dap;
 mod support;
 mod worker;
