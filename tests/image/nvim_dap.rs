@@ -17,7 +17,9 @@ const MESSAGES: &str = include_str!("nvim-dap/session.jsonl");
 /// Returns the arguments of a request, with the values of the messages before it.
 fn filled(arguments: &Value, file: &str, bodies: &[Value]) -> Value {
     match arguments {
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), filled(value, file, bodies))).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), filled(value, file, bodies))).collect()
+        }
         Value::Array(values) => values.iter().map(|value| filled(value, file, bodies)).collect(),
         Value::String(text) if text.starts_with('@') => {
             let (line, pointer) = text[1..].split_at(text.find('/').unwrap() - 1);
@@ -64,7 +66,12 @@ async fn recorded_sessions_of_nvim_dap() {
             let request = usize::try_from(message["answer"].as_u64().unwrap()).unwrap();
             let answer = client.answer(requests[request - 1]).await;
             assert_eq!(answer["success"], message["success"], "{}: {answer}", context());
-            assert_eq!(message.get("message"), answer.get("message").filter(|_| message["success"] == false), "{}", context());
+            assert_eq!(
+                message.get("message"),
+                answer.get("message").filter(|_| message["success"] == false),
+                "{}",
+                context()
+            );
             if let Some(result) = message.get("result") {
                 assert_eq!(&answer["body"]["result"], result, "{}", context());
             }
