@@ -41,10 +41,16 @@ local function keep_focus(session, refused, _, arguments)
   end)
 end
 
---- Returns true if another session of this editor has the focus at a thread.
+--- Returns what two sessions of one image have in common, and no others: numbers of threads and stops
+--- are an image's.
+local function image_of(session)
+  return ('%s %s'):format((session.config or {}).type, ((session.adapter or {}).options or {}).cwd)
+end
+
+--- Returns true if another session of the same image has the focus at a thread.
 local function is_elsewhere(dap, session, thread)
   for _, other in pairs(dap.sessions and dap.sessions() or {}) do
-    if other ~= session and other.stopped_thread_id == thread then return true end
+    if other ~= session and other.stopped_thread_id == thread and image_of(other) == image_of(session) then return true end
   end
   return false
 end
@@ -62,13 +68,13 @@ local function take_focus(dap, session, stop)
   if stop.reason == 'pause' then stop.reason = 'paused' end
 end
 
---- The newest stop of an own evaluation: the workspace and number of the stop, and its session.
+--- The newest stop of an own evaluation: its image and number, and its session.
 local newest = {} ---@type { stop?: string, session?: table }
 
 --- Makes the session current whose own evaluation stopped. nvim-dap leaves a session that was told of
 --- the stop first, or while the own one asked for the threads.
 local function take_over(dap, session, stop)
-  local name = ('%s %s'):format(((session.adapter or {}).options or {}).cwd, stop.stop)
+  local name = ('%s %s'):format(image_of(session), stop.stop)
   if stop.ownEvaluation then newest = { stop = name, session = session } end
   -- nvim-dap's own listener may come after this one.
   vim.schedule(function()
