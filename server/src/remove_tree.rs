@@ -1,6 +1,6 @@
 //! Removal of a scratch directory of a check, with any file modes and any depth.
 
-use std::fs::{self, Permissions};
+use std::fs::{self, DirEntry, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub fn remove_tree(root: &Path) -> io::Result<()> {
     let mut waiting: Vec<PathBuf> = vec![root.to_owned()];
     let mut emptied: Vec<PathBuf> = Vec::new();
     while let Some(directory) = waiting.pop() {
-        for entry in fs::read_dir(&directory)?.flatten() {
+        for entry in entries(&directory, &mut first) {
             let path = entry.path();
             let result = if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 let moved = loop {
@@ -52,6 +52,23 @@ pub fn remove_tree(root: &Path) -> io::Result<()> {
         }
     }
     first.map_or(Ok(()), Err)
+}
+
+/// Returns all entries of a directory that can be read. They are read before any of them is moved
+/// or removed, because a directory that is changed meanwhile may give an entry twice, or not at
+/// all. An error is added to `first` if it is the first one.
+fn entries(directory: &Path, first: &mut Option<io::Error>) -> Vec<DirEntry> {
+    let mut entries = Vec::new();
+    let mut read = || -> io::Result<()> {
+        for entry in fs::read_dir(directory)? {
+            entries.push(entry?);
+        }
+        Ok(())
+    };
+    if let Err(error) = read() {
+        first.get_or_insert(error);
+    }
+    entries
 }
 
 /// Gives this user all permissions on a directory. `directory` is no link: its metadata was read
@@ -88,6 +105,17 @@ mod tests {
             fs::create_dir(&above).unwrap();
             fs::rename(&root, above.join("x".repeat(200))).unwrap();
             fs::rename(&above, &root).unwrap();
+        }
+        remove_tree(&root).unwrap();
+        assert!(!root.exists());
+    }
+    #[test]
+    fn a_directory_that_takes_several_reads_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("scratch");
+        // The kernel returns about 150 such names at once.
+        for number in 0..400 {
+            fs::create_dir_all(root.join(format!("{number}-{}", "x".repeat(200)))).unwrap();
         }
         remove_tree(&root).unwrap();
         assert!(!root.exists());
