@@ -8,6 +8,8 @@ use super::api::LoadSystemParams;
 
 /// The maximum number of names in a message.
 const NAMED: usize = 20;
+/// The maximum number of reloads that the image can undo (lisp/src/reload/undo.lisp).
+const UNDOABLE: usize = 50;
 
 /// A step of the loading into a new image.
 #[derive(Debug, Clone)]
@@ -44,15 +46,41 @@ impl Step {
     }
 }
 
+/// A reload that the image has made.
+#[derive(Debug, PartialEq)]
+enum Reload {
+    /// A reload of code, which the image can undo.
+    Code(Replay),
+    /// A reload of files, which a new image loads with their systems.
+    Files {
+        /// The definitions that the files made.
+        names: Vec<String>,
+        /// True if the image can undo the reload.
+        undoable: bool,
+    },
+}
+
+impl Reload {
+    fn code(&self) -> Option<&Replay> {
+        match self {
+            Reload::Code(replay) => Some(replay),
+            Reload::Files { .. } => None,
+        }
+    }
+
+    fn is_undoable(&self) -> bool {
+        matches!(self, Reload::Code(_) | Reload::Files { undoable: true, .. })
+    }
+}
+
 /// The systems, files and reloads that a new image will get.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     systems: Vec<LoadSystemParams>,
     /// A counter of changes.
     revision: u64,
-    /// The reloads that the image can undo, the last at the end. An entry is `None` for a reload of
-    /// files, which are loaded with their systems.
-    reloads: Vec<Option<Replay>>,
+    /// The reloads, the last at the end.
+    reloads: Vec<Reload>,
     /// The current step. If the image dies during it, it is not repeated.
     current_step: Option<Step>,
     /// The steps during which an image died, each with the reason.
@@ -73,42 +101,64 @@ impl Plan {
     /// Notes that code was reloaded.
     pub(crate) fn replay(&mut self, replay: Replay) {
         self.revision += 1;
-        self.reloads.push(Some(replay));
+        self.reloads.push(Reload::Code(replay));
+        self.forget_superseded();
     }
 
-    /// Notes a reload of files, which defined `names`. An earlier reload of code that defined
-    /// nothing else is not replayed any more.
-    pub(crate) fn reloaded_files(&mut self, names: &[String], recorded: bool) {
+    /// Notes a reload of files, which defined `names`. Earlier reloads of code that defined nothing
+    /// else are not replayed, unless this reload is undone.
+    pub(crate) fn reloaded_files(&mut self, names: &[String], undoable: bool) {
         self.revision += 1;
-        for entry in &mut self.reloads {
-            if entry.as_ref().is_some_and(|replay| replay.names.iter().all(|name| names.contains(name))) {
-                *entry = None;
-            }
-        }
-        if recorded {
-            self.reloads.push(None);
+        if undoable || !names.is_empty() {
+            self.reloads.push(Reload::Files { names: names.to_vec(), undoable });
+            self.forget_superseded();
         }
     }
 
-    /// Returns the reloads that a new image gets, in order. A reload is left out if newer ones
-    /// define all of its names.
-    fn replays(&self) -> Vec<Replay> {
+    /// Forgets those of the reloads too old to be undone that are not replayed, whatever is undone.
+    fn forget_superseded(&mut self) {
+        let newest_first = self.reloads.iter().enumerate().rev();
+        let Some((last_old, _)) = newest_first.filter(|(_, reload)| reload.is_undoable()).nth(UNDOABLE) else { return };
+        let replayed = self.replayed(last_old + 1);
+        let newer = self.reloads.split_off(last_old + 1);
+        let old = std::mem::take(&mut self.reloads).into_iter().enumerate();
+        let kept = old.filter(|(at, _)| replayed.binary_search(at).is_ok()).map(|(_, reload)| reload);
+        self.reloads = kept.chain(newer).collect();
+    }
+
+    /// Returns the places of the reloads of code that are replayed if only the first `count` reloads
+    /// count, in order. One is left out if newer reloads, of code or of files, define all of its
+    /// names.
+    fn replayed(&self, count: usize) -> Vec<usize> {
         let mut defined = HashSet::new();
-        let mut kept: Vec<Replay> = Vec::new();
-        for replay in self.reloads.iter().rev().flatten() {
-            let known = replay.names.iter().filter(|name| !defined.insert(name.as_str())).count();
-            if replay.names.is_empty() || known < replay.names.len() {
-                kept.push(replay.clone());
+        let mut kept: Vec<usize> = Vec::new();
+        for (at, reload) in self.reloads[..count].iter().enumerate().rev() {
+            match reload {
+                Reload::Files { names, .. } => defined.extend(names.iter().map(String::as_str)),
+                Reload::Code(replay) => {
+                    let known = replay.names.iter().filter(|name| !defined.insert(name.as_str())).count();
+                    if replay.names.is_empty() || known < replay.names.len() {
+                        kept.push(at);
+                    }
+                }
             }
         }
         kept.reverse();
         kept
     }
 
+    /// Returns the reloads that a new image gets, in order.
+    fn replays(&self) -> Vec<Replay> {
+        let replayed = self.replayed(self.reloads.len());
+        replayed.into_iter().filter_map(|at| self.reloads[at].code().cloned()).collect()
+    }
+
     /// Notes that the last reload was undone.
     pub(crate) fn undone(&mut self) {
         self.revision += 1;
-        self.reloads.pop();
+        if let Some(last) = self.reloads.iter().rposition(Reload::is_undoable) {
+            self.reloads.remove(last);
+        }
     }
 
     /// Returns a number that changes whenever the contents of a new image would.
@@ -121,7 +171,7 @@ impl Plan {
         if let Some(step) = self.current_step.take() {
             match &step {
                 Step::System(params) => self.systems.retain(|known| known.system != params.system),
-                Step::Replay(fatal) => self.reloads.retain(|known| known.as_ref() != Some(fatal)),
+                Step::Replay(fatal) => self.reloads.retain(|known| known.code() != Some(fatal)),
                 Step::File(..) => {}
             }
             self.fatal.push((step, format!("the image ended during it: {reason}")));
@@ -132,7 +182,7 @@ impl Plan {
     /// left out because an image died during them, each with the reason.
     pub(crate) fn begin(&mut self, files: Vec<Step>) -> (Vec<Step>, Vec<(String, String)>) {
         // A new image can undo the reloads that are replayed in it.
-        self.reloads = self.replays().into_iter().map(Some).collect();
+        self.reloads = self.replays().into_iter().map(Reload::Code).collect();
         let steps = self.steps(files);
         let left_out = self.fatal.iter().map(|(step, why)| (step.name(), why.clone())).collect();
         // A system is loaded again when it is asked for. An init file is left out until the
@@ -156,7 +206,7 @@ impl Plan {
 
     /// Forgets a reload whose replay failed.
     pub(crate) fn not_replayed(&mut self, failed: &Replay) {
-        self.reloads.retain(|known| known.as_ref() != Some(failed));
+        self.reloads.retain(|known| known.code() != Some(failed));
     }
 
     fn is_fatal(&self, path: &PathBuf) -> bool {
@@ -215,11 +265,36 @@ mod tests {
         assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
         plan.replay(replay("g", &["G"]));
         assert_eq!(replayed(&plan), ["f 399", "nothing by name", "g"]);
-        // The reload before the undone one counts again.
+        // The reload before the undone one is replayed again.
         plan.undone();
         assert_eq!(replayed(&plan), ["f and g", "f 399", "nothing by name"]);
         plan.begin(Vec::new());
         assert_eq!(plan.reloads.len(), 3);
+    }
+
+    #[test]
+    fn a_reload_of_files_replaces_code_until_it_is_undone() {
+        let mut plan = Plan::default();
+        let [f, g] = ["F".to_owned(), "G".to_owned()];
+        plan.replay(replay("f and g", &["F", "G"]));
+        plan.replay(replay("nothing by name", &[]));
+        plan.reloaded_files(&[f.clone()], true);
+        assert_eq!(replayed(&plan), ["f and g", "nothing by name"], "the files do not define g");
+        plan.reloaded_files(&[g], true);
+        assert_eq!(replayed(&plan), ["nothing by name"]);
+        plan.undone();
+        assert_eq!(replayed(&plan), ["f and g", "nothing by name"]);
+        plan.replay(replay("f", &["F"]));
+        plan.reloaded_files(&[f], false);
+        assert_eq!(replayed(&plan), ["f and g", "nothing by name"]);
+        // The last reload cannot be undone, so the one before it is.
+        plan.undone();
+        assert_eq!(plan.reloads.len(), 4);
+        for _ in 0..200 {
+            plan.reloaded_files(&["F".to_owned(), "G".to_owned()], true);
+        }
+        assert_eq!(replayed(&plan), ["nothing by name"]);
+        assert!(plan.reloads.len() <= UNDOABLE + 2, "{}", plan.reloads.len());
     }
 
     #[test]
