@@ -4,13 +4,12 @@
 
 mod in_editors;
 mod read_only;
+mod replacing;
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -18,11 +17,12 @@ use tokio::sync::mpsc;
 
 use self::in_editors::{any_is_of, documents_of, unsaved_texts};
 use self::read_only::ReadOnly;
+use self::replacing::write;
 use super::event::Event;
 use super::file_identity::real_path;
+use super::unsaved_marks::Holder;
 use super::{ClientId, Feedback, Session};
 use crate::fault::{self, Call};
-use crate::locked::lock;
 use crate::text::{Span, decode_as_edited, encoding};
 
 /// The largest file that is read, in bytes.
@@ -35,8 +35,6 @@ const APPLY_TIMEOUT: Duration = Duration::from_secs(20);
 const PATH_ONLY: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const PATH_ONLY: OFlags = OFlags::RDONLY;
-/// The lock that serializes writes, from the last check of a file to the rename.
-static WRITING: Mutex<u64> = Mutex::new(0);
 
 /// The reason why a file was not read or not written: a stable kind, and a message with the next
 /// step.
@@ -66,9 +64,9 @@ pub struct SourceFile {
     pub text: String,
     /// The editor whose unsaved text this is.
     pub editor: Option<Unsaved>,
-    /// The process id of an editor that has unsaved changes of the file and is not connected. The
-    /// text is then the one on disk.
-    pub held_by: Option<u32>,
+    /// The editor that has unsaved changes of the file and is not connected. The text is then the
+    /// one on disk.
+    pub held_by: Option<Holder>,
     /// The reason why the file may not be written.
     read_only: Option<ReadOnly>,
     bytes: Vec<u8>,
@@ -99,8 +97,8 @@ impl SourceFile {
     ///
     /// The file is read-only, or an editor that is not connected has unsaved changes of it.
     pub fn writable(&self) -> Result<(), FileError> {
-        if let Some(process) = self.held_by {
-            return Err(error("editor", format!("{} Nothing was changed.", self.owner_in_words(process))));
+        if let Some(holder) = &self.held_by {
+            return Err(error("editor", format!("{} Nothing was changed.", self.owner_in_words(holder))));
         }
         match self.read_only {
             Some(why) if self.editor.is_none() => Err(error("not-written", why.message(&self.relative))),
@@ -109,12 +107,18 @@ impl SourceFile {
     }
 
     /// Describes an editor that has unsaved changes of the file and is not connected.
-    pub fn owner_in_words(&self, process: u32) -> String {
-        format!(
-            "{} had unsaved changes in an editor (process {process}) that is not connected to this host. \
-             To have the file edited, save it there, or open it there with Consort connected (restart its language server).",
-            self.relative
-        )
+    pub fn owner_in_words(&self, holder: &Holder) -> String {
+        let file = &self.relative;
+        match holder {
+            Holder::Editor(process) => format!(
+                "{file} had unsaved changes in an editor (process {process}) that is not connected to this host. \
+                 To have the file edited, save it there, or open it there with Consort connected (restart its language server)."
+            ),
+            Holder::Unknown(why) => format!(
+                "{file} may have unsaved changes in an editor: Consort's marks of unsaved texts cannot be read ({why}). \
+                 To have the file edited, open it in an editor with Consort connected."
+            ),
+        }
     }
 
     /// Returns the error for a file that an editor has open with a text that the session does not
@@ -136,12 +140,13 @@ impl SourceFile {
 }
 
 impl Session {
-    /// Returns the process id of an editor, on any host, whose mark
+    /// Returns the editor, on any host, whose mark
     /// ([`UnsavedMarks`](super::unsaved_marks::UnsavedMarks)) says that it has unsaved changes of a
     /// file.
-    async fn holder(&self, file: &Path) -> Option<u32> {
+    async fn holder(&self, file: &Path) -> Option<Holder> {
         let (marks, file) = (self.inner.marks.clone()?, file.to_owned());
-        tokio::task::spawn_blocking(move || marks.holder(&file)).await.ok().flatten()
+        let holder = tokio::task::spawn_blocking(move || marks.holder(&file)).await;
+        holder.unwrap_or_else(|error| Some(Holder::Unknown(error.to_string())))
     }
 
     /// Delays the reading of files for agents until `back` resolves: until then an editor may have
@@ -248,9 +253,9 @@ impl Session {
                 }
                 let documents = documents_of(self.open_documents().await, &file.path).await;
                 if documents.is_empty()
-                    && let Some(process) = self.holder(&file.path).await
+                    && let Some(holder) = self.holder(&file.path).await
                 {
-                    return Err(error("editor", format!("{} Nothing was changed.", file.owner_in_words(process))));
+                    return Err(error("editor", format!("{} Nothing was changed.", file.owner_in_words(&holder))));
                 }
                 if !unsaved_texts(documents).await.is_empty() {
                     let message = format!(
@@ -411,84 +416,6 @@ fn identity(directory: impl AsFd, name: &std::ffi::OsStr) -> Result<Identity, ru
     let facts = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss)] // their types differ between systems
     Ok(Identity { device: facts.st_dev as u64, inode: facts.st_ino as u64 })
-}
-
-/// Writes a temporary file and renames it, in the directory as resolved, after a last check that
-/// the file is still the same.
-fn write(workspace: &Path, file: &SourceFile, bytes: &[u8]) -> Result<(), FileError> {
-    let mut number = lock(&WRITING);
-    *number += 1;
-    let failed = |why: String| {
-        error("not-written", format!("{} could not be written: {why}. Nothing was changed.", file.relative))
-    };
-    let changed = || {
-        error(
-            "file-changed",
-            format!(
-                "{} was changed or replaced by somebody else meanwhile. Nothing was changed: read it again.",
-                file.relative
-            ),
-        )
-    };
-    let (name_given, _) = resolve(workspace, &file.path.to_string_lossy())?;
-    let (parent, name) = split(&file.path)?;
-    let parent = directory(parent).map_err(|_| changed())?;
-    if name_given != file.path || identity(parent.as_fd(), name).ok() != file.identity {
-        return Err(changed());
-    }
-    let old = rustix::fs::openat(
-        parent.as_fd(),
-        name,
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK,
-        Mode::empty(),
-    )
-    .map_err(|why| failed(why.to_string()))?;
-    let mut old = std::fs::File::from(old);
-    let mut now = Vec::new();
-    Read::take(&mut old, MAX_FILE_BYTES + 1).read_to_end(&mut now).map_err(|why| failed(why.to_string()))?;
-    if now != file.bytes {
-        return Err(changed());
-    }
-    let facts = old.metadata().map_err(|why| failed(why.to_string()))?;
-    // A file that is replaced by a rename must itself be writable.
-    rustix::fs::accessat(parent.as_fd(), name, rustix::fs::Access::WRITE_OK, AtFlags::empty())
-        .map_err(|why| failed(why.to_string()))?;
-    let temporary = [b".", name.as_bytes(), format!(".consort-{}-{number}", std::process::id()).as_bytes()].concat();
-    let temporary = std::ffi::OsStr::from_bytes(&temporary);
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let new = fault::point(Call::Open)
-        .and_then(|()| Ok(rustix::fs::openat(parent.as_fd(), temporary, flags, Mode::RUSR | Mode::WUSR)?))
-        .map_err(|why| failed(why.to_string()))?;
-    let mut new = std::fs::File::from(new);
-    let written = fault::point(Call::Write)
-        .and_then(|()| new.write_all(bytes))
-        .and_then(|()| keep_owner(&new, &facts))
-        .and_then(|()| new.set_permissions(facts.permissions()))
-        .and_then(|()| new.sync_all())
-        .map_err(|why| failed(why.to_string()))
-        .and_then(|()| if identity(parent.as_fd(), name).ok() == file.identity { Ok(()) } else { Err(changed()) })
-        .and_then(|()| {
-            rustix::fs::renameat(parent.as_fd(), temporary, parent.as_fd(), name).map_err(|why| failed(why.to_string()))
-        });
-    if written.is_err() {
-        let _ = rustix::fs::unlinkat(parent.as_fd(), temporary, AtFlags::empty());
-    }
-    written
-}
-
-/// Gives a new file the owner and the group of the one that it replaces, as far as the system
-/// allows it: root may work in the files of another user.
-fn keep_owner(new: &std::fs::File, old: &std::fs::Metadata) -> std::io::Result<()> {
-    let own = new.metadata()?;
-    if own.gid() != old.gid() {
-        // The owner of a file may give it only to groups of which the owner is a member.
-        let _ = fchown(new, None, Some(old.gid()));
-    }
-    if own.uid() != old.uid() {
-        // Only root may do this.
-        let _ = fchown(new, Some(old.uid()), None);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -76,9 +76,21 @@ impl DiskState {
     }
 }
 
-/// Returns the SHA-256 of a file's content, or `None` if the file cannot be read or is too large.
-fn digest(path: &Path) -> Option<String> {
-    bounded_file::read(path, MAX_DIGESTED).ok().map(|bytes| format!("{:x}", Sha256::digest(bytes)))
+/// Returns the SHA-256 of a file's content.
+///
+/// # Errors
+/// The file cannot be read, or is too large.
+fn digest(path: &Path) -> io::Result<String> {
+    bounded_file::read(path, MAX_DIGESTED).map(|bytes| format!("{:x}", Sha256::digest(bytes)))
+}
+
+/// The editor that has unsaved text of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holder {
+    /// The editor with this process id.
+    Editor(u32),
+    /// The marks cannot be read, for this reason, so that an editor may have unsaved text.
+    Unknown(String),
 }
 
 /// A change of a mark, which the marks' thread makes.
@@ -106,20 +118,51 @@ impl UnsavedMarks {
         Marker { marks: self.clone(), path: path.to_owned(), editor, decided: Arc::default() }
     }
 
-    /// Returns the id of the process of an editor that has unsaved text of a file. The file's path
-    /// is given with links resolved. Reads the disk.
-    pub(super) fn holder(&self, file: &Path) -> Option<u32> {
+    /// Returns the editor that has unsaved text of a file. The file's path is given with links
+    /// resolved. Reads the disk.
+    pub(super) fn holder(&self, file: &Path) -> Option<Holder> {
+        self.find_holder(file).unwrap_or_else(|error| Some(Holder::Unknown(error.to_string())))
+    }
+
+    fn find_holder(&self, file: &Path) -> io::Result<Option<Holder>> {
         let prefix = prefix(file);
         // A mark of a hard link has the name of that link.
         let linked = file.metadata().is_ok_and(|facts| facts.nlink() > 1);
         // The limit applies only to the marks that are read, because reading all names costs
         // little.
-        let named = std::fs::read_dir(&*self.directory).ok()?.flatten();
-        let own = named.filter(|entry| linked || entry.file_name().to_string_lossy().starts_with(&prefix));
+        let listed = match std::fs::read_dir(&*self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            listed => listed?,
+        };
+        let is_own = |name: &str| name.starts_with(&prefix);
         let is_of = |mark: &Mark| mark.path == file || linked && are_linked(&mark.path, file);
-        let mut marks = own.take(MAX_EXAMINED).filter_map(|entry| read(&entry.path()));
-        let held = marks.find(|mark| is_of(mark) && holds(mark))?;
-        Some(held.editor.pid)
+        let (mut examined, mut unread) = (0, None);
+        for entry in listed {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with(UNFINISHED) || !(linked || is_own(&name)) {
+                continue;
+            }
+            examined += 1;
+            if examined > MAX_EXAMINED {
+                break;
+            }
+            match read(&entry.path()) {
+                Ok(Some(mark)) if is_of(&mark) && holds(&mark) => return Ok(Some(Holder::Editor(mark.editor.pid))),
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    if let Some(pid) = running_editor(&name).filter(|_| is_own(&name)) {
+                        return Ok(Some(Holder::Editor(pid)));
+                    }
+                }
+                // The mark was removed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    unread.get_or_insert(error);
+                }
+            }
+        }
+        unread.map_or(Ok(None), Err)
     }
 
     fn send(&self, change: MarkChange) {
@@ -131,7 +174,7 @@ impl UnsavedMarks {
                 let mut set = HashMap::new();
                 for change in receiver {
                     if let Err(error) = carry_out(&directory, change, &mut set) {
-                        tracing::debug!(%error, "a mark of unsaved text was not changed");
+                        tracing::warn!(%error, "a mark of unsaved text was not changed");
                     }
                 }
             });
@@ -219,7 +262,7 @@ fn carry_out(directory: &Path, change: MarkChange, set: &mut HashMap<(PathBuf, u
             let path = real_path(&given);
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             let file = directory.join(name(&path, &given, editor));
-            let mark = Mark { disk: DiskState::of(&path), digest: digest(&path), path, editor };
+            let mark = Mark { disk: DiskState::of(&path), digest: digest(&path).ok(), path, editor };
             fault::point(Call::Open)?;
             // The file gets the mark's name only when it is complete, so that a reader sees a whole
             // mark or none.
@@ -246,25 +289,51 @@ fn remove(mark: &Path) -> io::Result<()> {
     }
 }
 
-fn read(file: &Path) -> Option<Mark> {
-    serde_json::from_slice(&bounded_file::read(file, 1 << 16).ok()?).ok()
+/// Returns a mark, or `None` if its content is not understood: another version of Consort may have
+/// written it.
+///
+/// # Errors
+/// The mark cannot be read.
+fn read(file: &Path) -> io::Result<Option<Mark>> {
+    Ok(serde_json::from_slice(&bounded_file::read(file, 1 << 16)?).ok())
+}
+
+/// Returns the process id in the name of a mark, if there is such a process.
+fn running_editor(name: &str) -> Option<u32> {
+    let (pid, _) = name.rsplit_once('.')?.1.split_once('-')?;
+    pid.parse().ok().filter(|pid| process_table::started(*pid).is_some())
 }
 
 /// Returns true if the editor still has the unsaved text, as far as the process and the file show.
+/// Returns true as well if the file cannot be read.
 fn holds(mark: &Mark) -> bool {
     mark.editor.lives()
-        && (DiskState::of(&mark.path) == mark.disk || mark.digest.is_some() && digest(&mark.path) == mark.digest)
+        && (DiskState::of(&mark.path) == mark.disk
+            || mark.digest.is_some() && digest(&mark.path).map_or_else(is_transient, |now| Some(now) == mark.digest))
 }
 
-/// Removes the marks that do not hold any more.
+/// Returns false for an error that shows that a file is not the one that was marked.
+#[allow(clippy::needless_pass_by_value)] // for `map_or_else`
+fn is_transient(error: io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, InvalidInput, NotADirectory, NotFound};
+    !matches!(error.kind(), NotFound | NotADirectory | FileTooLarge | InvalidInput)
+}
+
+/// Removes the marks that do not hold any more. A mark that cannot be read now is kept.
 fn remove_dead(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten().take(MAX_EXAMINED) {
         let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
         // Another host may be writing the mark.
-        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+        if name.starts_with(UNFINISHED) {
             continue;
         }
-        if read(&path).is_none_or(|mark| !holds(&mark)) {
+        let is_dead = match read(&path) {
+            Ok(Some(mark)) => !holds(&mark),
+            Ok(None) => running_editor(&name).is_none(),
+            Err(_) => false,
+        };
+        if is_dead {
             // A mark that stays is examined again by the next host.
             let _ = std::fs::remove_file(path);
         }
@@ -283,7 +352,7 @@ mod tests {
     /// Waits until the holder of the file is the wanted one.
     fn settled(marks: &UnsavedMarks, file: &Path, wanted: Option<u32>) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while marks.holder(file) != wanted {
+        while marks.holder(file) != wanted.map(Holder::Editor) {
             assert!(std::time::Instant::now() < deadline, "{:?}, not {wanted:?}", marks.holder(file));
             std::thread::yield_now();
         }
@@ -301,7 +370,7 @@ mod tests {
         settled(&other, &file, Some(editor.id()));
         assert_eq!(other.holder(&file.with_file_name("b.lisp")), None);
         std::fs::File::options().write(true).open(&file).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
-        assert_eq!(other.holder(&file), Some(editor.id()), "somebody has touched it");
+        assert_eq!(other.holder(&file), Some(Holder::Editor(editor.id())), "somebody has touched it");
         std::fs::write(&file, "(saved)").unwrap();
         assert_eq!(other.holder(&file), None, "somebody has written it");
         let marker = marker.next();
@@ -334,7 +403,7 @@ mod tests {
         for number in 0..50 {
             let file = file.with_file_name(format!("{number}.lisp"));
             carry_out(&marks.directory, MarkChange::Set(file.clone(), own), &mut HashMap::new()).unwrap();
-            assert_eq!(marks.holder(&file), Some(own.pid), "{number}");
+            assert_eq!(marks.holder(&file), Some(Holder::Editor(own.pid)), "{number}");
         }
     }
 
@@ -355,10 +424,38 @@ mod tests {
         // Changes are made in order, so that the wait for this mark covers the one before.
         marks.marker(&place.join("b.lisp"), own).changed();
         settled(&marks, &place.join("b.lisp"), Some(own.pid));
-        assert_eq!(marks.holder(&file), Some(own.pid), "the other document is not saved");
-        assert_eq!(marks.holder(&hard), Some(own.pid), "it is the same file");
+        assert_eq!(marks.holder(&file), Some(Holder::Editor(own.pid)), "the other document is not saved");
+        assert_eq!(marks.holder(&hard), Some(Holder::Editor(own.pid)), "it is the same file");
         changed.closed();
         settled(&marks, &file, None);
+    }
+
+    #[test]
+    fn a_mark_that_cannot_be_read_counts_and_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let (file, other) = (place.join("a.lisp"), place.join("b.lisp"));
+        let marks = UnsavedMarks::within(&place);
+        let own = process(std::process::id());
+        assert_eq!(marks.holder(&file), None, "there is no directory of marks");
+        std::fs::create_dir(&*marks.directory).unwrap();
+        // A mark that was written by another version.
+        let newer = marks.directory.join(name(&file, &file, own));
+        std::fs::write(&newer, r#"{"version": 2}"#).unwrap();
+        assert_eq!(marks.holder(&file), Some(Holder::Editor(own.pid)));
+        let ended = EditorProcess { pid: u32::MAX, started: 0 };
+        let dead = marks.directory.join(name(&other, &other, ended));
+        std::fs::write(&dead, "").unwrap();
+        assert_eq!(marks.holder(&other), None, "its process has ended");
+        // Not even root can follow a link to itself.
+        let unreadable = marks.directory.join(name(&other, &other, own));
+        std::os::unix::fs::symlink("loop", marks.directory.join("loop")).unwrap();
+        std::os::unix::fs::symlink("loop", &unreadable).unwrap();
+        assert!(matches!(marks.holder(&other), Some(Holder::Unknown(_))));
+        remove_dead(&marks.directory);
+        assert!(newer.exists() && unreadable.is_symlink() && !dead.exists());
+        let nowhere = UnsavedMarks { directory: Arc::new(newer), work: Arc::default() };
+        assert!(matches!(nowhere.holder(&file), Some(Holder::Unknown(_))), "it is no directory");
     }
 
     #[test]

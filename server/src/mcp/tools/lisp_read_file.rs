@@ -79,9 +79,9 @@ lisp-edit-form takes; those you name in full.";
         let offset = input.offset.unwrap_or(0);
         let unsaved = file.editor.is_some();
         let mut facts = Output { path: file.relative.clone(), unsaved, ..Output::default() };
-        let note = match file.held_by {
+        let note = match &file.held_by {
             _ if unsaved => " (an editor's text, with changes that are not saved)".to_owned(),
-            Some(process) => format!(" (the text on disk. {})", file.owner_in_words(process)),
+            Some(holder) => format!(" (the text on disk. {})", file.owner_in_words(holder)),
             None => String::new(),
         };
         let mut text;

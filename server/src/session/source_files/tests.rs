@@ -4,6 +4,10 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
+use std::os::unix::fs::{MetadataExt, fchown};
+
+use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
+
 use super::*;
 
 fn place() -> (tempfile::TempDir, PathBuf) {
@@ -88,6 +92,34 @@ fn a_file_keeps_its_owner_and_group() {
     let facts = path.metadata().unwrap();
     assert_eq!((facts.uid(), facts.gid(), facts.mode() & 0o777), (owner, group, 0o640));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "(b)");
+}
+
+#[test]
+fn a_file_with_a_long_name_keeps_its_access_control_list_and_other_attributes() {
+    let (_place, workspace) = place();
+    let name = format!("{}.lisp", "x".repeat(250));
+    let path = workspace.join(&name);
+    std::fs::write(&path, "(a)").unwrap();
+    // Version 2: the owner reads and writes, the user 4321 reads, the group and others nothing.
+    let entries = [(0x01, 6, u32::MAX), (0x02, 4, 4321), (0x04, 0, u32::MAX), (0x10, 4, u32::MAX), (0x20, 0, u32::MAX)];
+    let list = entries.iter().fold(vec![2, 0, 0, 0], |mut list, (tag, permissions, id)| {
+        list.extend([*tag, 0, *permissions, 0]);
+        list.extend(id.to_le_bytes());
+        list
+    });
+    let attributes = [("user.consort.test", &b"kept"[..]), ("system.posix_acl_access", &list[..])];
+    let file = std::fs::File::open(&path).unwrap();
+    // Not every file system has all of them.
+    let set: Vec<_> =
+        attributes.iter().filter(|(name, value)| fsetxattr(&file, *name, value, XattrFlags::empty()).is_ok()).collect();
+    write(&workspace, &read(&workspace, &name).unwrap(), b"(b)").unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "(b)");
+    let file = std::fs::File::open(&path).unwrap();
+    for (name, value) in set {
+        let mut now = [0; 100];
+        let length = fgetxattr(&file, *name, &mut now[..]).unwrap();
+        assert_eq!(&now[..length], *value, "{name}");
+    }
 }
 
 #[test]
