@@ -1,11 +1,12 @@
 //! Stopped programs, for front ends, and the operations on them.
 
-use std::collections::{BTreeSet, VecDeque};
+mod stop_record;
+
 use std::path::Path;
 
 use tokio::sync::{broadcast, watch};
 
-use super::own_sessions::is_session_of;
+use self::stop_record::StopRecord;
 use super::{ClientId, Frontend, Session};
 use crate::ide::context::Backend as _;
 pub use crate::image::api::Operation;
@@ -86,10 +87,9 @@ impl Session {
         let name = frontend.session(client);
         StopsOf {
             session: self.clone(),
-            name,
-            reported: BTreeSet::new(),
-            missed: VecDeque::new(),
+            record: StopRecord::new(name),
             events: self.stop_events(),
+            images: self.watch_image(),
         }
     }
 
@@ -145,13 +145,9 @@ impl Session {
 #[derive(Debug)]
 pub struct StopsOf {
     session: Session,
-    /// The name of the client's own evaluation session.
-    name: String,
-    /// The stops that were reported and have not been left.
-    reported: BTreeSet<u64>,
-    /// The stops whose events were missed, to be reported.
-    missed: VecDeque<Stop>,
+    record: StopRecord,
     events: broadcast::Receiver<StopEvent>,
+    images: watch::Receiver<ImageState>,
 }
 
 /// A stop of a client's evaluation, or of a thread that one started.
@@ -175,32 +171,34 @@ impl StopsOf {
     /// no more.
     pub async fn next(&mut self) -> Option<Stopped> {
         loop {
-            if let Some(stop) = self.missed.pop_front() {
+            self.record.set_image(self.images.borrow_and_update().image());
+            if self.record.has_missed_events() {
+                let stops = self.session.at_stop(DebugStops {}).await.map(|answer| answer.stops);
+                // Without an answer, the image is asked again after its next event, or when there
+                // is another image.
+                match stops {
+                    Ok(stops) => self.record.answered(stops),
+                    Err(error) => tracing::debug!(%error, "stops may have been missed"),
+                }
+            }
+            if let Some(stop) = self.record.next_missed() {
                 return Some(self.stopped(&stop));
             }
-            match self.events.recv().await {
-                Ok(StopEvent::Stopped(stop)) if self.is_own(&stop) => return Some(self.stopped(&stop)),
-                Ok(StopEvent::Left(left)) => drop(self.reported.remove(&left.stop)),
-                Ok(_) => {}
-                Err(broadcast::error::RecvError::Lagged(_)) => {
-                    let stops = self.session.at_stop(DebugStops {}).await.map(|answer| answer.stops);
-                    let stops = stops.unwrap_or_default();
-                    self.reported.retain(|reported| stops.iter().any(|stop| stop.number == *reported));
-                    let new = |stop: &Stop| self.is_own(stop) && !self.reported.contains(&stop.number);
-                    self.missed = stops.into_iter().filter(new).collect();
-                }
-                Err(broadcast::error::RecvError::Closed) => return None,
+            tokio::select! {
+                event = self.events.recv() => match event {
+                    Ok(StopEvent::Stopped(stop)) if self.record.is_new(&stop) => return Some(self.stopped(&stop)),
+                    Ok(StopEvent::Left(left)) => self.record.left(left.stop),
+                    Ok(_) => {}
+                    Err(broadcast::error::RecvError::Lagged(_)) => self.record.note_missed_events(),
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                },
+                // The sender lives as long as the session.
+                _ = self.images.changed() => {}
             }
         }
     }
 
-    fn is_own(&self, stop: &Stop) -> bool {
-        let session = stop.session.as_deref().or(stop.started_by.as_deref());
-        stop.parent.is_none() && session.is_some_and(|session| is_session_of(&self.name, session))
-    }
-
-    fn stopped(&mut self, stop: &Stop) -> Stopped {
-        self.reported.insert(stop.number);
+    fn stopped(&self, stop: &Stop) -> Stopped {
         Stopped::of(stop, &self.session.image_state())
     }
 }
