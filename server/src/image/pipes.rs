@@ -77,6 +77,48 @@ struct Capture {
     clip: Clip,
     stream: Option<mpsc::UnboundedSender<OutputChunk>>,
     streamed: usize,
+    /// The first bytes of a character whose other bytes have not been read.
+    partial: Vec<u8>,
+}
+
+impl Capture {
+    /// Passes output on while the evaluation runs. A character whose bytes come in two reads is
+    /// passed on whole.
+    fn stream(&mut self, bytes: &[u8], stderr: bool) {
+        let Some(stream) = self.stream.as_ref().filter(|_| self.streamed < MAX_STREAMED_BYTES) else { return };
+        self.streamed += bytes.len();
+        self.partial.extend_from_slice(bytes);
+        let complete = self.partial.len() - partial_length(&self.partial);
+        let partial = self.partial.split_off(complete);
+        let bytes = std::mem::replace(&mut self.partial, partial);
+        send(stream, &bytes, stderr);
+    }
+
+    /// Returns the captured text, at the end of the evaluation.
+    fn finish(self, stderr: bool) -> Clipped {
+        if let Some(stream) = &self.stream {
+            send(stream, &self.partial, stderr);
+        }
+        self.clip.finish()
+    }
+}
+
+fn send(stream: &mpsc::UnboundedSender<OutputChunk>, bytes: &[u8], stderr: bool) {
+    if !bytes.is_empty() {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        let _ = stream.send(OutputChunk { text, stderr }); // the listener may have left
+    }
+}
+
+/// Returns the number of last bytes that begin a character and do not complete it.
+fn partial_length(bytes: &[u8]) -> usize {
+    let last = &bytes[bytes.len().saturating_sub(3)..];
+    let first = last.iter().rposition(|byte| !(0x80..0xc0).contains(byte));
+    let Some(begun) = first.map(|first| &last[first..]) else { return 0 };
+    match std::str::from_utf8(begun) {
+        Err(error) if error.error_len().is_none() => begun.len(),
+        _ => 0,
+    }
 }
 
 /// The receiver of lines that belong to no evaluation. The arguments are the line, and true if it
@@ -88,6 +130,8 @@ struct Sink {
     stderr: bool,
     captures: Vec<Capture>,
     line: Vec<u8>,
+    /// The number of bytes that are left out at the end of `line`.
+    cut: usize,
     rate: Rate,
     sink: LineSink,
     /// The last bytes, whether or not they belong to an evaluation.
@@ -103,19 +147,15 @@ impl Sink {
         self.last.drain(..self.last.len().saturating_sub(LAST_BYTES));
         let [capture] = self.captures.as_mut_slice() else { return self.pass_lines(bytes) };
         capture.clip.push(bytes);
-        if let Some(stream) = &capture.stream
-            && capture.streamed < MAX_STREAMED_BYTES
-        {
-            capture.streamed += bytes.len();
-            let text = String::from_utf8_lossy(bytes).into_owned();
-            let _ = stream.send(OutputChunk { text, stderr: self.stderr }); // the listener may have left
-        }
+        capture.stream(bytes, self.stderr);
     }
 
     fn pass_lines(&mut self, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = LINE.saturating_sub(self.line.len()).min(piece.len());
             self.line.extend_from_slice(&piece[..room]);
+            let rest = &piece[room..];
+            self.cut += rest.strip_suffix(b"\n").unwrap_or(rest).len();
             if piece.ends_with(b"\n") {
                 self.pass_line();
             }
@@ -126,7 +166,16 @@ impl Sink {
         if self.line.is_empty() {
             return;
         }
-        let line = String::from_utf8_lossy(&std::mem::take(&mut self.line)).trim_end().to_owned();
+        let (mut bytes, mut cut) = (std::mem::take(&mut self.line), std::mem::take(&mut self.cut));
+        if cut > 0 {
+            let partial = partial_length(&bytes);
+            bytes.truncate(bytes.len() - partial);
+            cut += partial;
+        }
+        let mut line = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+        if cut > 0 {
+            line += &format!(" [{cut} bytes left out]");
+        }
         match self.rate.take() {
             None => {}
             Some(dropped) => {
@@ -153,6 +202,7 @@ impl Pipe {
             stderr,
             captures: Vec::new(),
             line: Vec::new(),
+            cut: 0,
             rate: Rate::new(),
             sink,
             last: VecDeque::new(),
@@ -201,14 +251,15 @@ impl Pipe {
         let mut sink = lock(&self.sink);
         self.drain(&mut sink);
         sink.pass_line();
-        sink.captures.push(Capture { id, clip: Clip::default(), stream, streamed: 0 });
+        sink.captures.push(Capture { id, clip: Clip::default(), stream, streamed: 0, partial: Vec::new() });
     }
 
     fn end(&self, id: u64) -> Clipped {
         let mut sink = lock(&self.sink);
         self.drain(&mut sink);
+        let stderr = sink.stderr;
         match sink.captures.iter().position(|capture| capture.id == id) {
-            Some(at) => sink.captures.swap_remove(at).clip.finish(),
+            Some(at) => sink.captures.swap_remove(at).finish(stderr),
             None => Clipped::default(),
         }
     }
@@ -300,6 +351,30 @@ mod tests {
         assert_eq!((stdout.text.as_str(), stdout.omitted), ("alone", 0));
         assert_eq!(stderr.text, "gr\u{fc}n\n\u{ff}");
         assert_eq!(*lock(&lines), ["before", "whose?"]);
+    }
+
+    #[tokio::test]
+    async fn a_character_of_two_reads_is_streamed_whole() {
+        let (mut out, _err, pipes) = pipes(&Arc::default());
+        let (stream, mut chunks) = mpsc::unbounded_channel();
+        pipes.begin(1, Some(stream));
+        for bytes in [&b"a\xe2"[..], b"\x82", b"\xac\xff\xf0\x9f", b"\x99\x82b\xc3"] {
+            out.write_all(bytes).unwrap();
+            pipes.out.drain(&mut lock(&pipes.out.sink));
+        }
+        let captured = pipes.end(1).0.text;
+        let streamed: String = std::iter::from_fn(|| chunks.try_recv().ok()).map(|chunk| chunk.text).collect();
+        assert_eq!(streamed, "a\u{20ac}\u{fffd}\u{1f642}b\u{fffd}");
+        assert_eq!(captured, streamed);
+    }
+
+    #[tokio::test]
+    async fn a_long_line_is_cut_between_characters_and_says_so() {
+        let lines = Arc::default();
+        let (mut out, _err, pipes) = pipes(&lines);
+        out.write_all(format!("{}\u{20ac}uro\nshort\n", "x".repeat(LINE - 1)).as_bytes()).unwrap();
+        pipes.out.drain(&mut lock(&pipes.out.sink));
+        assert_eq!(*lock(&lines), [format!("{} [6 bytes left out]", "x".repeat(LINE - 1)), "short".to_owned()]);
     }
 
     #[tokio::test]
