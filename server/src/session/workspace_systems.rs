@@ -29,6 +29,16 @@ struct Registered {
     files: Option<Vec<PathBuf>>,
 }
 
+impl Registered {
+    /// Notes that an image was told of the files. `before` and `after` are the image's states at the
+    /// query and after it. If the image was replaced meanwhile, the new one may not know the files.
+    fn note(&mut self, before: &ImageState, after: &ImageState, files: Vec<PathBuf>) {
+        if let Some(id) = before.image().filter(|id| after.image() == Some(id)) {
+            (self.image, self.files) = (id.to_owned(), Some(files));
+        }
+    }
+}
+
 impl RegisteredSystems {
     pub(super) fn new(asd: Arc<AsdFiles>, root: PathBuf) -> RegisteredSystems {
         RegisteredSystems { asd, root, registered: Arc::default() }
@@ -60,13 +70,9 @@ impl RegisteredSystems {
         let settled = state.wait_for(|state| !matches!(state, ImageState::Starting { .. }));
         let _ = crate::steady::timeout(STARTING, settled).await;
         let told = WorkspaceSystems { asd_files: asd_files.clone(), root: self.root.clone() };
+        let asked = image.state();
         match image.query(&told).await {
-            Ok(_) => {
-                if let Some(id) = image.state().image() {
-                    let mut registered = self.lock();
-                    (registered.image, registered.files) = (id.to_owned(), Some(asd_files));
-                }
-            }
+            Ok(_) => self.lock().note(&asked, &image.state(), asd_files),
             Err(error) => tracing::debug!(%error, "the image was not told of the workspace's systems"),
         }
     }
@@ -85,4 +91,20 @@ impl RegisteredSystems {
 fn loads(code: &str) -> bool {
     let code = code.to_ascii_lowercase();
     ["load", "asdf", "require", "system"].iter().any(|word| code.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_began_during_the_query_was_not_told() {
+        let image = |id: &str| ImageState::Ready { pid: 1, image: id.into(), lisp: String::new() };
+        let mut registered = Registered::default();
+        registered.note(&image("a"), &image("b"), Vec::new());
+        registered.note(&ImageState::Idle, &image("b"), Vec::new());
+        assert_eq!((registered.image.as_str(), &registered.files), ("", &None));
+        registered.note(&image("b"), &image("b"), Vec::new());
+        assert_eq!((registered.image.as_str(), registered.files), ("b", Some(Vec::new())));
+    }
 }
