@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
@@ -37,11 +37,8 @@ impl Log {
     /// # Errors
     /// An I/O error.
     pub fn open(path: PathBuf) -> io::Result<Log> {
-        if let Some(dir) = path.parent() {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-            prune(dir);
-        }
         let file = append(&path)?;
+        path.parent().into_iter().for_each(prune);
         let length = file.metadata()?.len();
         Ok(Log { path, file: Mutex::new((file, length)) })
     }
@@ -49,8 +46,16 @@ impl Log {
     fn write_line(&self, line: &[u8]) -> io::Result<()> {
         let mut guard = lock(&self.file);
         let (file, length) = &mut *guard;
+        // Another host may have removed a log that was not written for long.
+        if file.metadata()?.nlink() == 0 {
+            *file = append(&self.path)?;
+            *length = file.metadata()?.len();
+        }
         if *length + line.len() as u64 > LIMIT {
-            std::fs::rename(&self.path, self.path.with_extension("log.old"))?;
+            match std::fs::rename(&self.path, self.path.with_extension("log.old")) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
             *file = append(&self.path)?;
             *length = 0;
         }
@@ -72,7 +77,11 @@ impl Write for &Log {
     }
 }
 
+/// Opens a log for appending, and creates it and its directory if they do not exist.
 fn append(path: &Path) -> io::Result<File> {
+    if let Some(directory) = path.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    }
     fault::point(Call::Open)?;
     File::options().create(true).append(true).mode(0o600).open(path)
 }
@@ -109,5 +118,22 @@ mod tests {
         assert!(std::fs::metadata(&old).unwrap().len() <= LIMIT);
         assert!(std::fs::read_to_string(&path).unwrap().contains("line 39999 "));
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_log_that_was_removed_is_begun_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state/x.log");
+        let log = Log::open(path.clone()).unwrap();
+        writeln!(&log, "first").unwrap();
+        std::fs::remove_file(&path).unwrap();
+        writeln!(&log, "second").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "second\n");
+        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+        let full = "x".repeat(LIMIT as usize - 1);
+        for _ in 0..2 {
+            writeln!(&log, "{full}").unwrap();
+        }
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), LIMIT);
     }
 }
