@@ -3,7 +3,7 @@
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::SystemTime;
@@ -111,15 +111,22 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
     }
     let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     fault::point(Call::Open)?;
-    let mut file = File::options().create(true).append(true).mode(0o600).custom_flags(no_link).open(path)?;
+    let mut file = File::options().create(true).read(true).append(true).mode(0o600).custom_flags(no_link).open(path)?;
     let facts = file.metadata()?;
     if !facts.is_file() || facts.mode() & 0o077 != 0 || facts.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other(
             "it is not a file that is yours alone (mode 0600); remove it, and a new one is made",
         ));
     }
+    // An entry may have been written in part, for example to a full disk. The next one begins on a
+    // line of its own.
+    let mut last = [b'\n'];
+    if let Some(at) = facts.len().checked_sub(1) {
+        file.read_exact_at(&mut last, at)?;
+    }
+    let separator = if last == [b'\n'] { "" } else { "\n" };
     fault::point(Call::Write)?;
-    file.write_all(format!("{line}\n").as_bytes())
+    file.write_all(format!("{separator}{line}\n").as_bytes())
 }
 
 #[cfg(test)]
@@ -136,6 +143,11 @@ mod tests {
         append(&path, "2").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n2\n");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        // The disk was full.
+        File::options().append(true).open(&path).unwrap().write_all(b"{\"ti").unwrap();
+        append(&path, "3").unwrap();
+        append(&path, "4").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "1\n2\n{\"ti\n3\n4\n");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert!(append(&path, "3").unwrap_err().to_string().contains("yours alone"));
         std::fs::remove_file(&path).unwrap();
