@@ -47,3 +47,42 @@ impl Session {
         settle(self.ask(|reply| Event::ApplyTrustedSettings { client, config, reply })).await
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::config::trust::UntrustedSettings;
+    use crate::image::Image;
+    use crate::session::{ClientInfo, Feedback, Frontend};
+
+    fn config(digest: &str) -> Config {
+        let untrusted = UntrustedSettings {
+            workspace: "/some/workspace".into(),
+            keys: vec![("lisp.init_file".into(), digest.into())],
+            digest: digest.into(),
+            granted: Box::default(),
+        };
+        Config { untrusted: Some(untrusted), ..Config::default() }
+    }
+
+    #[tokio::test]
+    async fn settings_that_changed_under_the_question_are_asked_about_anew() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().to_owned();
+        let (image, events) = Image::prepare_with_cache(Config::default().lisp, &place, place.clone(), place.clone());
+        let session = Session::start(config("first"), place, image, events);
+        let (editor, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "test".into() });
+        session.note_shows_questions(editor);
+        let mut asked = async || loop {
+            if let Feedback::AskTrust(prompt) = feedback.recv().await.unwrap() {
+                return prompt.digest;
+            }
+        };
+        assert_eq!(asked().await, "first");
+        session.put_trusted(editor, Box::new(config("second"))).await.unwrap();
+        session.answer_trust(editor, "first".into(), TrustAnswer::Trust).await.unwrap();
+        assert_eq!(asked().await, "second");
+        session.answer_trust(editor, "second".into(), TrustAnswer::NotNow).await.unwrap();
+    }
+}

@@ -47,10 +47,17 @@ impl Actor {
         if self.trust.asked != Some(client) || self.trust.answered {
             return None;
         }
+        let changed = self.config.untrusted.as_ref().is_some_and(|untrusted| untrusted.digest != digest);
+        if changed && answer != TrustAnswer::Cannot {
+            // The settings have changed since they were shown.
+            self.trust.asked = None;
+            self.ask_for_trust(client);
+            return None;
+        }
         match answer {
             TrustAnswer::Trust => {
                 self.trust.answered = true;
-                self.config.untrusted.clone().filter(|untrusted| untrusted.digest == digest)
+                self.config.untrusted.clone()
             }
             TrustAnswer::NotNow => {
                 self.trust.answered = true;
