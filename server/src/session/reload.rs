@@ -402,18 +402,32 @@ impl Change {
 /// Returns the package prefix of a name: `MY-APP` of `my-app:compute` and of `(setf
 /// my-app::place)`.
 pub(crate) fn home_of(function: &str) -> Option<String> {
-    let name = function.trim().trim_start_matches("#'").trim_start_matches('(').trim_end_matches(')');
-    let name = name.split_whitespace().last()?;
-    let (package, _) = name.split_once(':')?;
+    let name = last_symbol(function.trim().trim_start_matches("#'"))?;
+    let package = crate::text::names::symbol(name)?.package?;
     // A definition of a system function belongs to the user's package.
-    if ["cl", "common-lisp", "keyword"].iter().any(|system| package.eq_ignore_ascii_case(system))
-        || package.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("sb-"))
-    {
-        return None;
+    let is_system = matches!(package.as_str(), "" | "CL" | "COMMON-LISP" | "KEYWORD") || package.starts_with("SB-");
+    (!is_system).then_some(package)
+}
+
+/// Returns the last symbol of a function's name, as it is written.
+fn last_symbol(function: &str) -> Option<&str> {
+    let (mut in_bars, mut escaped) = (false, false);
+    let is_end = |char: char| {
+        if std::mem::take(&mut escaped) {
+            return false;
+        }
+        match char {
+            '\\' => escaped = true,
+            '|' => in_bars = !in_bars,
+            _ => return !in_bars && (char.is_whitespace() || matches!(char, '(' | ')')),
+        }
+        false
+    };
+    let mut last = None;
+    for symbol in function.split(is_end).filter(|symbol| !symbol.is_empty()) {
+        last = Some(symbol);
     }
-    // The reader makes a name without bars uppercase.
-    let bars = package.strip_prefix('|').and_then(|rest| rest.strip_suffix('|'));
-    (!package.is_empty()).then(|| bars.map_or_else(|| package.to_uppercase(), str::to_owned))
+    last
 }
 
 fn refused(failure: crate::image::api::reload::ReloadFailure) -> ReloadOutcome {
@@ -445,6 +459,11 @@ mod tests {
             ("(setf my-app::place)", Some("MY-APP")),
             ("compute", None),
             ("cl:print-object", None),
+            ("|my app|::f", Some("my app")),
+            ("#'(setf |My (app)|:|a b|)", Some("My (app)")),
+            ("my\\:app::f", Some("MY:APP")),
+            ("|a:b|", None),
+            ("|sb-like|:f", Some("sb-like")),
             ("(setf sb-mop:class-name)", None),
             (":key", None),
             ("", None),
