@@ -61,14 +61,29 @@ impl EvalError {
     }
 }
 
-/// Returns a message without the line and the stream that a reader error
-/// (`SB-INT:STREAM-READER-ERROR`) adds. Any other message is returned as it is.
+/// Returns a message without the line and the stream that an error of the reader
+/// (`SB-INT:STREAM-READER-ERROR`) adds at its end, if the reader has read a string. Any other
+/// message is returned as it is.
 pub fn without_stream(message: &str) -> &str {
-    let is_line = |rest: &str| rest.trim_start_matches(|digit: char| digit.is_ascii_digit()).starts_with(", Column: ");
-    let lines = message.match_indices(" Line: ").filter(|(at, mark)| is_line(&message[at + mark.len()..]));
-    let streams = message.match_indices(" Stream: #<");
-    let end = lines.chain(streams).map(|(at, _)| at).min();
-    end.map_or(message, |end| message[..end].trim_end())
+    let Some((before, stream)) = message.trim_end().rsplit_once("Stream: #<") else { return message };
+    let is_whole = stream.find('>') == Some(stream.len() - 1);
+    if !is_whole || !stream.contains("STRING-INPUT-STREAM") || !before.ends_with(char::is_whitespace) {
+        return message;
+    }
+    let before = before.trim_end();
+    match before.rsplit_once("Line: ") {
+        Some((text, position)) if text.ends_with(char::is_whitespace) && is_position(position) => text.trim_end(),
+        _ => before,
+    }
+}
+
+/// Returns true for the text `1, Column: 5, File-Position: 5`.
+fn is_position(text: &str) -> bool {
+    let mut numbers = text.split(',').zip(["", "Column: ", "File-Position: "]).map(|(part, name)| {
+        let number = part.trim().strip_prefix(name).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    numbers.all(|is_number| is_number) && text.matches(',').count() == 2
 }
 
 /// Time and allocation of an evaluation.
@@ -258,10 +273,22 @@ mod tests {
 
     #[test]
     fn only_the_readers_line_and_stream_are_left_out() {
-        let read = "unmatched close parenthesis\n\n    Line: 1, Column: 5, Position: 5\n\n    Stream: #<IN {1}>";
-        assert_eq!(without_stream(read), "unmatched close parenthesis");
-        assert_eq!(without_stream("end of file on Stream: #<IN {1}>"), "end of file on");
-        let other = "Bad record. Line: 3, field 2. Stream: closed";
-        assert_eq!(without_stream(other), other);
+        let stream = "Stream: #<SB-IMPL::STRING-INPUT-STREAM {100140B343}>";
+        for position in ["Line: 1, Column: 5, File-Position: 5", "Line: 1, Column: 5,\n    File-Position: 5"] {
+            let read = format!("unmatched close parenthesis\n\n    {position}\n\n    {stream}");
+            assert_eq!(without_stream(&read), "unmatched close parenthesis");
+        }
+        assert_eq!(without_stream("illegal character Stream: #<STRING-INPUT-STREAM>"), "illegal character");
+        let kept = format!("Bad record at Line: x. {stream}");
+        assert_eq!(without_stream(&kept), "Bad record at Line: x.");
+        for other in [
+            "Bad record. Line: 3, field 2. Stream: closed",
+            "Bad record. Line: 3, Column: 4, field 2 is no number",
+            "Bad record. Line: 3, Column: 4, File-Position: 9",
+            "Nothing came. Stream: #<FD-STREAM for \"a socket\"> Host: a",
+            "No end. Line: 3, Column: 4, File-Position: 9 Stream: #<SB-SYS:FD-STREAM for \"file a\" {1}>",
+        ] {
+            assert_eq!(without_stream(other), other);
+        }
     }
 }
