@@ -397,6 +397,7 @@ impl Actor {
             self.log.forget(id);
             self.contexts.set(id, None);
             self.folders.leave(id);
+            self.forget_failure_without_documents();
         }
     }
 

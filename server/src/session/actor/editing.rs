@@ -128,6 +128,7 @@ impl Actor {
         self.log.note_image_change();
         let text = open.document.text().clone();
         self.notify(key.0, Feedback::Diagnostics { uri: key.1, version: None, text, items: Vec::new() });
+        self.forget_failure_without_documents();
     }
 
     /// Sends each client the new diagnostics of its documents.

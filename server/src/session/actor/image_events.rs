@@ -41,6 +41,7 @@ impl Actor {
                         self.busy_until = None;
                         self.checks_failing_since = None;
                         self.documents.all_due(Instant::now());
+                        self.forget_failure_without_documents();
                     }
                     ImageState::Idle | ImageState::Starting { .. } => {}
                 }

@@ -88,10 +88,65 @@ impl Actor {
     /// Handles a successful check.
     pub(super) fn check_succeeded(&mut self) {
         self.checks_failing_since = None;
-        if self.notes.contains_key(NOTE_KEY) && !self.documents.any_is_outdated() {
-            self.notes.remove(NOTE_KEY);
-            self.failure_reported = false;
+        if self.remove_note() {
             self.notify_all(&Feedback::Log { level: Level::Info, text: "Documents are checked again.".into() });
         }
+    }
+
+    /// Handles the closing of documents, or a new image: the failure of a check is over if no
+    /// document is left whose check failed. Without an image, no document is checked.
+    pub(super) fn forget_failure_without_documents(&mut self) {
+        if self.can_check() && self.remove_note() {
+            self.checks_failing_since = None;
+        }
+    }
+
+    /// Removes the note about failing checks unless a document is outdated. Returns true if there
+    /// was a note.
+    fn remove_note(&mut self) -> bool {
+        if self.documents.any_is_outdated() || self.notes.remove(NOTE_KEY).is_none() {
+            return false;
+        }
+        self.failure_reported = false;
+        true
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::checker::Checker;
+    use crate::config::Config;
+    use crate::image::Image;
+    use crate::model::image::ImageState;
+    use crate::session::provenance::ProvenanceStore;
+    use crate::session::{ClientId, Contexts, folders, name_index};
+    use tokio::sync::mpsc;
+
+    #[tokio::test]
+    async fn a_failure_is_forgotten_with_the_document() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().to_owned();
+        let config = Config::default();
+        let (image, _images) = Image::prepare_with_cache(config.lisp.clone(), &place, place.clone(), place.clone());
+        let (events, _received) = mpsc::unbounded_channel();
+        let names = name_index::Names::new(image.clone());
+        let log = crate::session::log::Log::new();
+        let record = (log, ProvenanceStore::default(), Contexts::default(), names, folders::Folders::default());
+        let copies = (image.clone(), Checker::new(&image));
+        let mut actor = Actor::new(config, place, copies, events.downgrade(), record, Default::default(), None);
+        actor.state = ImageState::Ready { pid: 1, image: "a".into(), lisp: "none".into() };
+        let key = |name: &str| (ClientId(1), format!("file:///{name}.lisp"));
+        for name in ["a", "b"] {
+            actor.documents.open(key(name), crate::text::document::Document::new("(a)", 1));
+        }
+        let error = ImageError::Refused { kind: crate::model::error_kind::ErrorKind::INTERNAL, message: "no".into() };
+        actor.check_failed(&key("a"), &error, Instant::now());
+        actor.close(key("b"));
+        assert!(actor.notes.contains_key(NOTE_KEY) && actor.failure_reported);
+        actor.close(key("a"));
+        assert!(!actor.notes.contains_key(NOTE_KEY) && !actor.failure_reported);
+        assert_eq!(actor.checks_failing_since, None);
     }
 }
