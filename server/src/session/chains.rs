@@ -292,12 +292,12 @@ impl Chains {
 
     fn note_end(&mut self, key: &Key, end: &ChainEnd, now: Instant) {
         tracing::debug!(document = key.1, why = %end, "no chain stands for a document");
-        if let ChainEnd::Failed(_) = end {
-            self.counts.failed += 1;
-        } else if self.counts.failed > 0 {
-            return;
+        let is_failure = matches!(end, ChainEnd::Failed(_));
+        self.counts.failed += u64::from(is_failure);
+        // The reason of a failure is not replaced by that of another end.
+        if is_failure || self.counts.failed == 0 {
+            self.counts.why = Some(end.to_string());
         }
-        self.counts.why = Some(end.to_string());
         if *end != ChainEnd::Changed
             && let Some(followed) = self.documents.get_mut(key)
         {

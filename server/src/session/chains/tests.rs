@@ -287,6 +287,11 @@ fn where_chains_are_impossible_none_is_said_to_have_failed() {
     let last = case.begin();
     case.event(last, ChainEvent::Ended(ChainEnd::Changed));
     assert_eq!(case.counts().why.as_deref(), Some("no memory"));
+    case.edit(0, 0, " ");
+    let last = case.begin();
+    case.event(last, ChainEvent::Ended(ChainEnd::Impossible("checks are not confined")));
+    assert_eq!(case.counts().why.as_deref(), Some("no memory"));
+    assert!(!case.wants(), "the next attempt is delayed after each end of a chain");
 }
 
 #[test]
