@@ -208,11 +208,11 @@ impl Runner {
             let reports = job.findings().stopped(Limit::Other, reason);
             Ok((CheckOutput { reports, answer: None, stopped: Some(Limit::Other) }, None))
         };
-        let _obstacle = ObstacleGuard(&self.forker.runtime);
+        let obstacle = self.forker.runtime.obstacles.begin();
         loop {
             let attempt = self.attempt(job, deadline, unresponsive, permit.clone(), by_process).await;
             if let Err(failed) = &attempt {
-                self.forker.runtime.set_obstacle(failed.obstacle());
+                obstacle.set(failed.obstacle());
             }
             match attempt {
                 Ok((output, running)) => return Ok((output, Some(running))),
@@ -259,15 +259,6 @@ impl Runner {
         let output = forked.follow(lines, answers, job.findings(), job, deadline, begin).await?;
         forked.finish_if_ended();
         Ok((output, running))
-    }
-}
-
-/// Clears the reason for a wait when the wait is over.
-struct ObstacleGuard<'r>(&'r Runtime);
-
-impl Drop for ObstacleGuard<'_> {
-    fn drop(&mut self) {
-        self.0.set_obstacle(None);
     }
 }
 

@@ -104,7 +104,7 @@ impl Image {
 
     /// Returns the reason why a request waits for a copy of the image, if one does.
     pub fn obstacle(&self) -> Option<String> {
-        self.runtime.obstacle()
+        self.runtime.obstacles.first()
     }
 
     /// Returns the shared state of the image, for the checker.

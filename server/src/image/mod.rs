@@ -14,6 +14,7 @@ mod hang;
 pub(crate) mod instance;
 pub(crate) mod lines;
 pub(crate) mod link;
+mod obstacles;
 pub(crate) mod pipes;
 mod plan;
 pub mod probe;

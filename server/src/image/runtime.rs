@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::build;
 use super::core::Cache;
 use super::instance::Instance;
+use super::obstacles::Obstacles;
 use super::plan::{Plan, Restoration};
 use super::stops::MAX_LAG;
 use super::turns::Turns;
@@ -78,8 +79,8 @@ pub(crate) struct Runtime {
     pub(crate) turns: Turns,
     /// The stops of programs.
     pub(crate) stops: broadcast::Sender<StopEvent>,
-    /// The reason why a request waits for a copy of the image.
-    obstacle: Mutex<Option<String>>,
+    /// The reasons why checks wait for a copy of the image.
+    pub(crate) obstacles: Obstacles,
 }
 
 impl Runtime {
@@ -106,19 +107,8 @@ impl Runtime {
             tasks: TaskTracker::new(),
             turns: Turns::default(),
             stops: broadcast::channel(MAX_LAG).0,
-            obstacle: Mutex::default(),
+            obstacles: Obstacles::default(),
         }
-    }
-
-    /// Notes why a copy of the image cannot be made yet. `None`: a copy was made, or is no longer
-    /// wanted.
-    pub(crate) fn set_obstacle(&self, why: Option<String>) {
-        *lock(&self.obstacle) = why;
-    }
-
-    /// Returns the reason why a request waits for a copy of the image.
-    pub(crate) fn obstacle(&self) -> Option<String> {
-        lock(&self.obstacle).clone()
     }
 
     /// Returns the configuration of the next start.
