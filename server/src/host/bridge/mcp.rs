@@ -172,10 +172,10 @@ impl Bridge {
         if !connected && let Err(message) = self.connect() {
             return self.refuse(&peek, &message);
         }
-        match peek.method.as_deref() {
-            Some("initialize") => self.handshake.initialize = Some(line.to_vec()),
-            Some("notifications/initialized") => self.handshake.initialized = Some(line.to_vec()),
-            _ => {}
+        // A notification is not sent again by itself. So it is repeated at the next host if this host
+        // has not received it.
+        if peek.method.as_deref() == Some("notifications/initialized") {
+            self.handshake.initialized = Some(line.to_vec());
         }
         if !self.expect_answer(&peek) {
             return self.refuse(&peek, &host_lost_message());
@@ -190,6 +190,7 @@ impl Bridge {
         let write = |host: &mut UnixStream| fault::point(Call::Write).and_then(|()| host.write_all(&whole));
         let failed = self.host.as_mut().is_some_and(|host| write(host).is_err());
         if !failed {
+            self.note_initialize(&peek, line);
             return Ok(());
         }
         // The host has ended without this message. The next host gets a request, unless the request
@@ -211,7 +212,16 @@ impl Bridge {
         }
         // A second failure in a row is answered by the other direction.
         let _ = self.host.as_mut().map(|host| host.write_all(&whole));
+        self.note_initialize(&peek, line);
         Ok(())
+    }
+
+    /// Keeps an `initialize` that was sent to a host, to repeat it at the next host. If it was kept
+    /// earlier, a host that takes the place of one that ended would get it twice.
+    fn note_initialize(&mut self, peek: &Peek<'_>, line: &[u8]) {
+        if peek.method.as_deref() == Some("initialize") {
+            self.handshake.initialize = Some(line.to_vec());
+        }
     }
 
     /// Records a request that the host is to answer. Returns false if `peek` is a request and the
@@ -493,17 +503,55 @@ mod tests {
         assert!(link.answer(&asked["id"], answer.as_bytes()).is_some());
     }
 
-    #[test]
-    fn a_question_beside_the_repeated_handshake_has_an_id_of_the_bridge() {
-        let written = tempfile::NamedTempFile::new().unwrap();
-        let initialize = Some(b"{\"id\": 5, \"method\": \"initialize\"}\n".to_vec());
-        let bridge = Bridge {
+    /// Returns a bridge without a host that writes to a file.
+    fn bridge(written: &tempfile::NamedTempFile) -> Bridge {
+        Bridge {
             workspace: None,
             shared: Arc::default(),
             stdout: Arc::new(Mutex::new(written.reopen().unwrap())),
             host: None,
-            handshake: Handshake { initialize, initialized: None },
-        };
+            handshake: Handshake::default(),
+        }
+    }
+
+    /// A host that takes the place of one that ended gets an `initialize` as a part of the repeated
+    /// handshake, or by itself, but not both.
+    #[test]
+    fn an_initialize_that_no_host_received_is_not_repeated() {
+        const INITIALIZE: &[u8] = b"{\"id\": 5, \"method\": \"initialize\"}\n";
+        let written = tempfile::NamedTempFile::new().unwrap();
+        let mut bridge = bridge(&written);
+        let (host, end) = UnixStream::pair().unwrap();
+        let mut copy = host.try_clone().unwrap();
+        bridge.host = Some(host);
+        bridge.shared.lock().connected = true;
+        // Fails writes to the connection.
+        end.shutdown(std::net::Shutdown::Read).unwrap();
+        let shared = bridge.shared.clone();
+        let noticed = std::thread::spawn(move || {
+            let ended = std::io::Read::read(&mut copy, &mut [0]);
+            shared.lock().connected = false;
+            shared.changed.notify_all();
+            ended
+        });
+        // There is no workspace, so no other host is started.
+        bridge.pass(INITIALIZE).unwrap();
+        assert_eq!(noticed.join().unwrap().unwrap(), 0);
+        assert_eq!(bridge.handshake.initialize, None);
+        assert!(std::fs::read_to_string(written.path()).unwrap().contains("no workspace was chosen"));
+
+        let (host, _end) = UnixStream::pair().unwrap();
+        bridge.host = Some(host);
+        bridge.shared.lock().connected = true;
+        bridge.pass(INITIALIZE).unwrap();
+        assert_eq!(bridge.handshake.initialize.as_deref(), Some(INITIALIZE));
+    }
+
+    #[test]
+    fn a_question_beside_the_repeated_handshake_has_an_id_of_the_bridge() {
+        let written = tempfile::NamedTempFile::new().unwrap();
+        let initialize = Some(b"{\"id\": 5, \"method\": \"initialize\"}\n".to_vec());
+        let bridge = Bridge { handshake: Handshake { initialize, initialized: None }, ..bridge(&written) };
         let (mut host, mut end) = UnixStream::pair().unwrap();
         end.write_all(format!("{QUESTION}\n{{\"id\": 5, \"result\": {{}}}}\n").as_bytes()).unwrap();
         let mut from_host = BlockingLines::new(host.try_clone().unwrap());
