@@ -2,6 +2,7 @@
 //! only makes decisions. The checks are made by `pass.rs`.
 
 mod pass;
+mod running;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;

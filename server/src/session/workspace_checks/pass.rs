@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::task::JoinSet;
-
+use super::running::Running;
 use super::{Due, FileFindings, FoundInFile, ImageVersion, Pause};
 use crate::bounded_file::{self, SOURCE_LIMIT};
 use crate::checker::copies_at_once;
@@ -307,24 +306,27 @@ impl<F: FnMut(Step)> RunningPass<'_, F> {
     async fn check_alone(&mut self, wanted: Vec<FileToCheck>) -> Result<Unloaded, ImageError> {
         let mut unloaded = Unloaded::new();
         let mut waiting = wanted.into_iter();
-        let mut running = JoinSet::new();
+        let mut running = Running::new();
         // One copy is left for the checks of others.
         let at_once = copies_at_once() - 1;
         loop {
             while running.len() < at_once.max(1)
                 && let Some(one) = waiting.next()
             {
-                let (session, client) = (self.session.clone(), self.client);
-                running.spawn(async move { (session.checked_alone(client, &one.path).await, one) });
+                let (session, client, path) = (self.session.clone(), self.client, one.path.clone());
+                running.start(one, async move { session.checked_alone(client, &path).await });
             }
-            let Some(ended) = running.join_next().await else { return Ok(unloaded) };
-            let Ok((checked, one)) = ended else { continue };
+            let Some((one, ended)) = running.next().await else { return Ok(unloaded) };
+            let checked = ended.unwrap_or_else(|error| {
+                tracing::error!(%error, path = %one.path.display(), "a file of the workspace was not checked");
+                Ok(None)
+            });
             match checked? {
                 Some(mut checked) => match checked.system.take() {
                     Some(system) => unloaded.entry(system).or_default().push((one, checked)),
                     None => self.keep(one.path, one.related, checked, None),
                 },
-                // The file cannot be read, or its check was interrupted.
+                // The file cannot be read, or its check was interrupted or panicked.
                 None => self.step(&one.path),
             }
         }
