@@ -294,7 +294,7 @@ impl Image {
 
     /// Interrupts the evaluations and loads that run for `session`, or for all sessions. Returns
     /// the number of interrupted requests.
-    pub async fn interrupt(&self, session: Option<&str>) -> Result<usize, ImageError> {
+    pub async fn interrupt(&self, session: Option<&str>) -> usize {
         self.interrupt_these(session, &["eval", "load-system", "load-file"]).await
     }
 
@@ -308,24 +308,25 @@ impl Image {
         }
     }
 
-    /// Interrupts loads, as [`Image::interrupt`] does, but no evaluations: [`Image::eval_until`]
-    /// can end those.
-    pub async fn interrupt_loads(&self, session: Option<&str>) -> Result<usize, ImageError> {
-        self.interrupt_these(session, &["load-system", "load-file"]).await
+    /// Interrupts all loads, but no evaluations: [`Image::eval_until`] can end those. A load belongs
+    /// to no session.
+    pub async fn interrupt_loads(&self) -> usize {
+        self.interrupt_these(None, &["load-system", "load-file"]).await
     }
 
-    async fn interrupt_these(&self, session: Option<&str>, operations: &[&str]) -> Result<usize, ImageError> {
-        if matches!(&*self.runtime.phase.borrow(), Phase::Idle) {
-            return Ok(0);
-        }
-        let instance = self.runtime.dispatcher().await?;
+    /// Interrupts requests. Without an image that answers, there are none.
+    async fn interrupt_these(&self, session: Option<&str>, operations: &[&str]) -> usize {
+        let instance = match &*self.runtime.phase.borrow() {
+            Phase::Ready(instance) | Phase::Starting(_, Some(instance)) => instance.clone(),
+            Phase::Idle | Phase::Starting(_, None) | Phase::Building(_) | Phase::Dead(..) => return 0,
+        };
         let mut found = tokio::task::JoinSet::new();
         for target in instance.link.running(session, operations) {
             let link = instance.link.clone();
             found.spawn(async move { link.interrupt_found(target).await });
         }
         let all = crate::steady::timeout(DISPATCHER_TIMEOUT, found.join_all()).await.unwrap_or_default();
-        Ok(all.into_iter().filter(|found| *found).count())
+        all.into_iter().filter(|found| *found).count()
     }
 
     /// Answers a question of running code for a line of input. An answer to a question that is over
@@ -373,6 +374,24 @@ impl Image {
         let (reply, done) = oneshot::channel();
         if self.commands.send(Command::Shutdown(reply)).is_ok() {
             let _ = done.await; // an error means that the supervisor has ended already
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn without_an_image_there_is_nothing_to_interrupt() {
+        let place = tempfile::tempdir().unwrap().path().to_owned();
+        let config = crate::config::Config::default().lisp;
+        let (image, _events) = Image::prepare_with_cache(config, &place, place.clone(), place.clone());
+        assert_eq!(image.interrupt_loads().await, 0);
+        for phase in [Phase::Building("building the core".into()), Phase::Dead("No Lisp.".into(), true)] {
+            image.runtime.enter(phase);
+            assert_eq!(image.interrupt_loads().await, 0);
         }
     }
 }

@@ -87,6 +87,7 @@ fn is_interrupted_on_drop(op: &str) -> bool {
             | "debug-pause"
             | "interrupt-thread"
             | "kill-thread"
+            | "check"
             | "check-system"
             | "macroexpand"
             | "eval-in-copy"

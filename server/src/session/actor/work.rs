@@ -187,11 +187,11 @@ impl Actor {
                 }
             }
         }
-        let session = whose.and_then(|whose| self.clients.get(&whose)).map(|client| client.session.clone());
         let image = self.image.clone();
         self.jobs.start(Job::new(client, Kind::Other, "interrupting"), reply, async move {
-            // Evaluations are jobs, which have been stopped already.
-            Ok(count + image.interrupt_loads(session.as_deref()).await?)
+            // The evaluations and loads of clients are jobs, which have been stopped already. The
+            // other loads give a new image its contents.
+            Ok(count + if everything { image.interrupt_loads().await } else { 0 })
         });
     }
 
