@@ -86,7 +86,7 @@ impl Workers {
                 "Nothing can be checked: no second SBCL process could be started: {why}"
             )))
         };
-        let path = std::env::var("PATH").unwrap_or_default();
+        let path = std::env::var_os("PATH").unwrap_or_default();
         let program = program::find(&self.runtime.config().command, &self.runtime.workspace, &path)
             .map_err(|error| unavailable(error.to_string()))?;
         let start = self

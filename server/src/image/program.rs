@@ -1,5 +1,6 @@
 //! The program that runs the image: `lisp.command` looked up on PATH. This module starts nothing.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -46,7 +47,7 @@ pub(crate) struct Program {
 /// Looks up `command`: an absolute path, a path relative to `workspace`, or a name on `path` (the
 /// value of the variable PATH). A relative entry of PATH would name a directory of the workspace,
 /// and is ignored.
-pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<Program, ProgramError> {
+pub(crate) fn find(command: &[String], workspace: &Path, path: &OsStr) -> Result<Program, ProgramError> {
     let (name, arguments) = command.split_first().filter(|(name, _)| !name.is_empty()).ok_or(ProgramError::Empty)?;
     let found = if name.contains('/') {
         Some(workspace.join(name)).filter(|file| is_executable(file))
@@ -60,7 +61,7 @@ pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<P
         let searched = if name.contains('/') {
             format!("`{name}` is not there, or may not be executed")
         } else {
-            format!("`{name}` is not on the PATH ({path})")
+            format!("`{name}` is not on the PATH ({})", path.to_string_lossy())
         };
         let what = if name == "sbcl" { "SBCL is not installed" } else { "The configured Lisp cannot be started" };
         return Err(ProgramError::NotFound(format!("{what}: {searched}.\n{ADVICE}")));
@@ -79,7 +80,7 @@ pub(crate) fn find(command: &[String], workspace: &Path, path: &str) -> Result<P
 /// # Errors
 /// The reason why there is no such program, for the user.
 pub fn find_program(command: &[String], workspace: &Path) -> Result<PathBuf, String> {
-    let path = std::env::var("PATH").unwrap_or_default();
+    let path = std::env::var_os("PATH").unwrap_or_default();
     find(command, workspace, &path).map(|program| program.path).map_err(|error| error.to_string())
 }
 
@@ -98,7 +99,12 @@ fn is_sbcl(file: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn find(command: &[String], workspace: &Path, path: &str) -> Result<Program, ProgramError> {
+        super::find(command, workspace, OsStr::new(path))
+    }
 
     fn command(words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).collect()
@@ -130,6 +136,14 @@ mod tests {
         }
         executable(&bin.join("sbcl-2.5"), b"\x7fELF and another one");
         assert_ne!(find(&command(&["sbcl"]), directory.path(), &path).unwrap().identity, sbcl.identity);
+    }
+
+    #[test]
+    fn a_path_with_a_name_that_is_not_utf_8_is_searched() {
+        let directory = tempfile::tempdir().unwrap();
+        executable(&directory.path().join("sbcl"), b"\x7fELF");
+        let path = [b"/caf\xe9:", directory.path().as_os_str().as_bytes()].concat();
+        assert!(super::find(&command(&["sbcl"]), Path::new("/"), OsStr::from_bytes(&path)).is_ok());
     }
 
     #[test]

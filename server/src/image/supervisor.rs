@@ -140,7 +140,7 @@ impl Supervisor {
         self.generation += 1;
         let runtime = self.runtime.clone();
         let config = runtime.config();
-        let path = std::env::var("PATH").unwrap_or_default();
+        let path = std::env::var_os("PATH").unwrap_or_default();
         let program = match program::find(&config.command, &runtime.workspace, &path) {
             Ok(program) => program,
             Err(error) => return LifeEnd::CannotStart(error.to_string()),
