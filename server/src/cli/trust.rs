@@ -83,7 +83,10 @@ fn ask_for_agreement() -> Result<bool, Failure> {
 }
 
 fn list(store: &TrustStore) -> Result<ExitCode, Failure> {
-    let records = store.list().map_err(|error| Failure::cannot(error.to_string()))?;
+    let (records, errors) = store.list().map_err(|error| Failure::cannot(error.to_string()))?;
+    for error in errors {
+        print_error(&format!("consort: a record of trust is not used: {}\n", shown::terminal(&error)))?;
+    }
     if records.is_empty() {
         print("No workspace is trusted.\n")?;
     }

@@ -214,21 +214,33 @@ impl TrustStore {
         }
     }
 
-    /// Returns all records, sorted by path.
+    /// Returns all records, sorted by path, and the errors of the records that are not used because
+    /// they cannot be read.
     ///
     /// # Errors
     /// An I/O error.
-    pub fn list(&self) -> io::Result<Vec<Record>> {
+    pub fn list(&self) -> io::Result<(Vec<Record>, Vec<String>)> {
         let entries = match std::fs::read_dir(self.directory.as_deref().ok_or_else(no_home)?) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
             Err(error) => return Err(error),
         };
-        let files =
-            entries.flatten().map(|entry| entry.path()).filter(|file| file.extension().is_some_and(|e| e == "json"));
-        let mut records: Vec<Record> = files.filter_map(|file| self.record(&file).ok()).collect();
-        records.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(records)
+        let (mut records, mut errors) = (Vec::new(), Vec::new());
+        for entry in entries {
+            let file = entry?.path();
+            if file.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            match self.record(&file) {
+                Ok(record) => records.push(record),
+                // The record was removed meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => errors.push(format!("{}: {error}", file.display())),
+            }
+        }
+        records.sort_by(|a: &Record, b| a.path.cmp(&b.path));
+        errors.sort();
+        Ok((records, errors))
     }
 }
 
@@ -285,9 +297,9 @@ mod tests {
         ] {
             assert!(!store.grants(&untrusted(other)));
         }
-        assert_eq!(store.list().unwrap()[0].keys, [r#"lisp.command = ["qlot","exec","sbcl"]"#]);
+        assert_eq!(store.list().unwrap().0[0].keys, [r#"lisp.command = ["qlot","exec","sbcl"]"#]);
         assert!(store.revoke(&wanted.workspace).unwrap() && !store.revoke(&wanted.workspace).unwrap());
-        assert!(!store.grants(&wanted) && store.list().unwrap().is_empty());
+        assert!(!store.grants(&wanted) && store.list().unwrap().0.is_empty());
     }
 
     #[test]
@@ -313,6 +325,8 @@ mod tests {
         std::fs::write(&file, "{").unwrap();
         set(&file, 0o600);
         assert!(!store.grants(&wanted));
+        let (records, errors) = store.list().unwrap();
+        assert!(records.is_empty() && errors.len() == 1 && errors[0].contains(file.to_str().unwrap()), "{errors:?}");
     }
 
     #[test]
