@@ -46,7 +46,7 @@ async fn apply(
     points: Vec<RequestedBreakpoint>,
 ) -> Vec<(RequestedBreakpoint, Value)> {
     let verified = match send(connection, file, points.clone()).await {
-        Ok(answer) => answer.breakpoints,
+        Ok(answer) => answer.for_each_of(points.len()),
         Err(error) => {
             let running = matches!(connection.session.image_state(), ImageState::Ready { .. });
             let message = Some(if running { error.to_string() } else { NOT_RUNNING.to_owned() });

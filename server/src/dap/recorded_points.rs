@@ -114,5 +114,5 @@ async fn places(
         }
         shown
     };
-    Ok(points.iter().zip(places).map(shown).collect())
+    Ok(points.iter().zip(places.into_iter().chain(std::iter::repeat(None))).map(shown).collect())
 }

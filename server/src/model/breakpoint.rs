@@ -59,6 +59,15 @@ pub struct Breakpoints {
     pub breakpoints: Vec<Breakpoint>,
 }
 
+impl Breakpoints {
+    /// Returns an outcome for each of `count` points, also if the image has given fewer.
+    pub fn for_each_of(mut self, count: usize) -> Vec<Breakpoint> {
+        let message = "The Lisp image did not say whether it has set this breakpoint. Set it again.";
+        self.breakpoints.resize_with(count, || Breakpoint { message: Some(message.into()), ..Breakpoint::default() });
+        self.breakpoints
+    }
+}
+
 /// The event `breakpoints-changed`: breakpoints have lost their place, or may have one now.
 #[derive(Debug, Clone, Deserialize)]
 pub struct BreakpointsChanged {
@@ -86,4 +95,17 @@ pub struct LogpointMessage {
     pub text: String,
     /// The place of the breakpoint.
     pub place: Place,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_breakpoint_without_an_outcome_has_a_reason() {
+        let set = Breakpoint { verified: true, ..Breakpoint::default() };
+        let outcomes = Breakpoints { breakpoints: vec![set.clone()] }.for_each_of(2);
+        assert_eq!(outcomes[0], set);
+        assert!(outcomes.len() == 2 && !outcomes[1].verified && outcomes[1].message.is_some());
+    }
 }

@@ -98,7 +98,7 @@ impl Tool for SetBreakpoints {
             format!("\nThese breakpoints could not be recorded, so they are lost if the host is killed: {why}.")
         });
         let set = match set {
-            Ok(set) => set.breakpoints,
+            Ok(set) => set.for_each_of(lines.len()),
             Err(error) => {
                 let mut failure = Failure::of(error, None);
                 failure.message += &unrecorded;
