@@ -3,18 +3,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use lsp_types::{PublishDiagnosticsParams, TextEdit, Url, WorkspaceEdit};
-use serde_json::json;
+use lsp_types::{PublishDiagnosticsParams, TextEdit, Url};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::approve::Questions;
+use super::edits::{self, EditedText};
 use super::ext;
 use super::input::Lines;
 use super::notifier::Notifier;
 use super::progress::Bar;
 use super::to_proto::{self, Diagnostics};
-use super::transport::Peer;
 use super::trust;
 use crate::model::image::ImageState;
 use crate::session::{Feedback, describe_image};
@@ -23,9 +22,6 @@ use crate::shown;
 /// The time after which the start of an image gets a progress bar. With a cached core, the start
 /// takes a fraction of this.
 const PROGRESS_BAR_DELAY: Duration = Duration::from_millis(500);
-
-/// The time limit for an editor to apply an edit.
-const APPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Sends events until the client is detached or disconnects.
 pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedReceiver<Feedback>) {
@@ -68,7 +64,8 @@ pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedRec
             Some(Feedback::AskOver { id, what, why }) => questions.withdraw(&notifier, id, &what, &why),
             Some(Feedback::Message { level, text }) => notifier.say("window/showMessage", level, &text),
             Some(Feedback::ApplyEdit { uri, version, text, edits, reply }) => {
-                let Ok(uri) = Url::parse(&uri) else { continue };
+                let edited = EditedText { uri, text: text.clone() };
+                let Ok(uri) = Url::parse(&edited.uri) else { continue };
                 let edits = edits
                     .into_iter()
                     .map(|(span, new_text)| TextEdit {
@@ -77,8 +74,11 @@ pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedRec
                     })
                     .collect();
                 let edit = to_proto::edit(&uri, Some(version), notifier.negotiated.document_changes, edits);
-                let peer = notifier.peer.clone();
-                tokio::spawn(async move { drop(reply.send(apply(&peer, "Edit by an agent", edit).await)) });
+                let Notifier { peer, session, client, .. } = notifier.clone();
+                tokio::spawn(async move {
+                    let applied = edits::apply((&session, client), &peer, "Edit by an agent", edit, &[edited]).await;
+                    drop(reply.send(applied));
+                });
             }
             Some(Feedback::Log { level, text }) => notifier.say("window/logMessage", level, &text),
             Some(Feedback::Checking { uri, running }) => {
@@ -106,20 +106,6 @@ pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedRec
                 notifier.peer.notify_newest(ext::IMAGE_STATE, "", describe_image(&state));
             }
         }
-    }
-}
-
-/// Asks the client to edit its documents (LSP 3.17 `workspace/applyEdit`).
-///
-/// # Errors
-/// The reason why the client did not apply the edit.
-pub(super) async fn apply(peer: &Peer, label: &str, edit: WorkspaceEdit) -> Result<(), String> {
-    let asked = peer.request("workspace/applyEdit", json!({"label": label, "edit": edit}));
-    match crate::steady::timeout(APPLY_TIMEOUT, asked).await {
-        Ok(Ok(answer)) if answer["applied"] == json!(true) => Ok(()),
-        Ok(Ok(answer)) => Err(answer["failureReason"].as_str().unwrap_or("it refused the edit.").to_owned()),
-        Ok(Err(error)) => Err(error.message.into_owned()),
-        Err(_) => Err(format!("it did not answer within {} s.", APPLY_TIMEOUT.as_secs())),
     }
 }
 

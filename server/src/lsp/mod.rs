@@ -8,6 +8,7 @@ mod commands;
 mod completion;
 mod connection;
 mod definition;
+mod edits;
 mod ext;
 mod feedback;
 mod formatting;

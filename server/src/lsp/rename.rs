@@ -6,6 +6,7 @@ use lsp_types::*;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
 use super::connection::Connection;
+use super::edits::{self, EditedText};
 use super::to_proto;
 use crate::ide::rename::{self, Change, FileChanges, Options, Refusal, Renaming};
 use crate::session::{InCopy, Level};
@@ -33,6 +34,10 @@ pub(super) async fn rename(connection: &Connection, params: RenameParams) -> Res
     let Some(cursor) = connection.cursor(params.text_document_position).await else { return Ok(None) };
     let expander = InCopy { session: connection.session.clone(), client: connection.client };
     let renaming = rename::rename(&cursor, &params.new_name, &expander, Options::default()).await.map_err(refused)?;
+    // The client applies the answer, and some clients ignore its versions.
+    let texts = EditedText::of_changes(&renaming.files);
+    let unchanged = edits::check_unchanged(&connection.session, connection.client, &texts).await;
+    unchanged.map_err(|why| refused(Refusal(format!("Nothing was renamed: {why}"))))?;
     Ok(Some(edit(connection, &renaming)))
 }
 

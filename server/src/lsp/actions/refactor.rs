@@ -8,6 +8,7 @@ use crate::ide::context::Cursor;
 use crate::ide::refactor::verification::Compiler;
 use crate::ide::refactor::{self, Group, Offer};
 use crate::lsp::connection::Connection;
+use crate::lsp::edits::{self, EditedText};
 use crate::lsp::{from_proto, rename};
 use crate::model::check::CheckReport;
 use crate::model::diagnostic::Diagnostic as Finding;
@@ -96,6 +97,11 @@ pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> 
     let compiler = InCopy { session: connection.session.clone(), client: connection.client };
     match refactor::apply(&cursor, Span { start, end }, &id, &compiler).await {
         Ok(done) => {
+            let texts = EditedText::of_changes(&done.files);
+            if let Err(why) = edits::check_unchanged(&connection.session, connection.client, &texts).await {
+                refused(&format!("{} Nothing was changed.", sentence(&why)));
+                return action;
+            }
             if let Some(why) = &done.not_compiled {
                 let title = &action.title;
                 connection.show(Level::Info, &format!("{title}: the result was not compiled first. {why}"));

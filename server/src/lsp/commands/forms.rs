@@ -10,7 +10,8 @@ use super::eval::{Reports, follow};
 use super::{Command, seconds};
 use crate::ide::evaluate_part::comment;
 use crate::lsp::connection::{Connection, no_document};
-use crate::lsp::{feedback, from_proto, to_proto};
+use crate::lsp::edits::{self, EditedText};
+use crate::lsp::{from_proto, to_proto};
 use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 use crate::session::{EvalRequest, Part, Selected};
@@ -158,20 +159,11 @@ impl Command for EvalToComment {
         let span = (selected.text.byte_to_char(range.start), selected.text.byte_to_char(range.end)).into();
         let edit =
             TextEdit { range: to_proto::range(&selected.text, span, connection.negotiated().encoding), new_text };
-        // The editor may have changed the text during the evaluation.
-        let now = connection.session.document(connection.client, argument.uri.as_str()).await;
-        let applied = match now {
-            Some(now) if now.text() == &selected.text => {
-                let edit = to_proto::edit(
-                    &argument.uri,
-                    Some(selected.version),
-                    connection.negotiated().document_changes,
-                    vec![edit],
-                );
-                feedback::apply(&connection.peer, "Value as comment", edit).await
-            }
-            _ => Err("the text was changed while it was evaluated.".into()),
-        };
+        let versions = connection.negotiated().document_changes;
+        let edit = to_proto::edit(&argument.uri, Some(selected.version), versions, vec![edit]);
+        let edited = EditedText { uri: argument.uri.to_string(), text: selected.text };
+        let client = (&connection.session, connection.client);
+        let applied = edits::apply(client, &connection.peer, "Value as comment", edit, &[edited]).await;
         value["applied"] = json!(applied.is_ok());
         value["reason"] = json!(applied.err());
         Ok(value)

@@ -10,6 +10,7 @@ use tower_lsp::jsonrpc::{Error, Result};
 use super::form_at::FormAt;
 use super::{Command, seconds};
 use crate::lsp::connection::{Connection, no_document};
+use crate::lsp::edits::{self, EditedText};
 use crate::lsp::{from_proto, to_proto};
 use crate::model::expansion::{ExpandAnswer, ExpandExtent, ExpandRequest, Expansion};
 use crate::session::Level;
@@ -183,17 +184,9 @@ async fn finish(connection: &Connection, argument: &Argument, place: &Place, don
         }
         let change = TextEdit { range, new_text: done.expansion };
         let edit = to_proto::edit(uri, Some(place.version.unwrap_or(0)), negotiated.document_changes, vec![change]);
-        result["applied"] = match negotiated.apply_edit {
-            true => {
-                let params = json!({"label": "Macroexpand in place", "edit": edit});
-                let answer = connection.peer.request("workspace/applyEdit", params).await?;
-                (answer["applied"] == true).into()
-            }
-            false => false.into(),
-        };
-        if !negotiated.apply_edit {
-            result["edit"] = serde_json::to_value(edit).unwrap_or_default();
-        }
+        let edited = EditedText { uri: uri.to_string(), text: place.text.clone() };
+        let words = ("Macroexpand in place", "The form was not replaced by its expansion");
+        edits::apply_or_return(connection, words, edit, &[edited], &mut result).await;
     } else if argument.show {
         let short: String = done.expansion.chars().take(MAX_MESSAGE_CHARS).collect();
         let note = match argument.how {

@@ -10,6 +10,7 @@ use super::Command;
 use crate::ide::context::Cursor;
 use crate::ide::move_definition;
 use crate::lsp::connection::{Connection, no_document};
+use crate::lsp::edits::{self, EditedText};
 use crate::lsp::rename::{edit_of, refused};
 use crate::lsp::{from_proto, to_proto};
 use crate::session::Session;
@@ -65,15 +66,10 @@ impl Command for MoveDefinition {
         let cursor = cursor(connection, &argument.uri, argument.position).await?;
         let moved = move_definition::moved(&cursor, argument.target.as_str()).await.map_err(refused)?;
         let mut result = json!({"name": to_proto::label(&moved.name), "note": moved.note});
+        let texts = EditedText::of_changes(&moved.files);
         let edit = edit_of(connection, moved.files);
-        if connection.negotiated().apply_edit {
-            let params = json!({"label": "Move a definition", "edit": edit});
-            let answer = connection.peer.request("workspace/applyEdit", params).await?;
-            result["applied"] = (answer["applied"] == true).into();
-        } else {
-            result["applied"] = false.into();
-            result["edit"] = serde_json::to_value(edit).unwrap_or_default();
-        }
+        let words = ("Move a definition", "The definition was not moved");
+        edits::apply_or_return(connection, words, edit, &texts, &mut result).await;
         Ok(result)
     }
 }
