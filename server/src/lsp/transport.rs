@@ -123,14 +123,13 @@ impl Peer {
         let Some(frame) = framed(&json!({"jsonrpc": "2.0", "method": method, "params": to_value(params)})) else {
             return;
         };
-        let (key, length) = (format!("{method} {about}"), frame.len());
+        let key = format!("{method} {about}");
+        // The length counts before the frame can be written or replaced, which subtracts it.
+        let backlog = self.count(frame.len());
         let replaced = lock(&self.inner.latest).insert(key.clone(), frame);
         match replaced {
-            Some(old) => {
-                self.inner.backlog.fetch_add(length, Ordering::Relaxed);
-                self.inner.backlog.fetch_sub(old.len(), Ordering::Relaxed);
-            }
-            None => self.queue(Queued::Newest(key), length),
+            Some(old) => drop(self.inner.backlog.fetch_sub(old.len(), Ordering::Relaxed)),
+            None => self.queue(Queued::Newest(key), backlog),
         }
     }
 
@@ -161,13 +160,18 @@ impl Peer {
 
     fn send(&self, message: &impl Serialize) {
         if let Some(frame) = framed(message) {
-            let length = frame.len();
-            self.queue(Queued::Frame(frame), length);
+            let backlog = self.count(frame.len());
+            self.queue(Queued::Frame(frame), backlog);
         }
     }
 
-    fn queue(&self, queued: Queued, length: usize) {
-        let backlog = self.inner.backlog.fetch_add(length, Ordering::Relaxed) + length;
+    /// Adds the length of a frame to the backlog, and returns the backlog.
+    fn count(&self, length: usize) -> usize {
+        self.inner.backlog.fetch_add(length, Ordering::Relaxed) + length
+    }
+
+    /// Queues a frame whose length has been counted, unless the backlog is over the limit.
+    fn queue(&self, queued: Queued, backlog: usize) {
         if backlog > self.inner.max_queued {
             tracing::warn!("the client has not read {backlog} bytes: giving it up");
             self.inner.closed.cancel();

@@ -274,3 +274,16 @@ async fn an_error_that_an_editor_shows_is_only_text() {
         assert_eq!(answer["error"]["message"], shown::notification(nasty), "{answer}");
     }
 }
+
+#[test]
+fn a_state_counts_before_a_newer_one_can_replace_it() {
+    let (peer, _outgoing) = Peer::new(QUEUED);
+    let latest = lock(&peer.inner.latest);
+    let sender = std::thread::spawn({
+        let peer = peer.clone();
+        move || peer.notify_newest("state", "one", json!({}))
+    });
+    crate::patience::until("the notification counts", || peer.inner.backlog.load(Ordering::Relaxed) > 0);
+    drop(latest);
+    sender.join().unwrap();
+}
