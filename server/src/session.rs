@@ -69,6 +69,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub(crate) use self::file_identity::real_path;
 use crate::checker::Checker;
 use crate::config::{Config, Source};
 pub use crate::file_uri::{path_of_uri, uri_of_path};

@@ -20,7 +20,7 @@ const DEADLINE: f64 = 30.0;
 pub(crate) struct Record;
 
 /// The tool's arguments.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
     #[serde(default)]
@@ -106,6 +106,8 @@ impl Tool for Record {
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: false, open_world: false };
 
     async fn required_approval_async(call: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+        // A person is not asked about a call that fails anyway.
+        input.clone().parse()?;
         if let (Some(function), None) = (&input.next, input.recording) {
             let what = format!(
                 "Record the next call of {}, whoever makes it: it and the functions that it calls are compiled with probes, until it was made",

@@ -14,6 +14,7 @@ use crate::ide::files;
 use crate::model::breakpoint::RequestedBreakpoint;
 use crate::model::error_kind::ErrorKind;
 use crate::session::approval::{Class, Subject};
+use crate::session::real_path;
 use crate::shown::line;
 
 /// The maximum number of breakpoints in one file.
@@ -32,6 +33,27 @@ pub(crate) struct Input {
     /// Lisp over variables
     #[serde(default)]
     condition: Option<String>,
+}
+
+/// Refuses lines that cannot be meant.
+fn check_lines(lines: &[usize]) -> Result<(), Failure> {
+    if lines.len() <= MAX_BREAKPOINTS && !lines.contains(&0) {
+        return Ok(());
+    }
+    let message = format!("Bad arguments for set-breakpoints: `lines` are up to {MAX_BREAKPOINTS} numbers from 1 on.");
+    Err(Failure { kind: ErrorKind::BAD_ARGUMENTS, message })
+}
+
+/// Returns the path of a file with links resolved, by which its breakpoints are kept. `given` is
+/// absolute or relative to the workspace.
+async fn kept_path(workspace: &Path, given: &str) -> PathBuf {
+    let named = workspace.join(given);
+    let resolved = tokio::task::spawn_blocking({
+        let named = named.clone();
+        move || real_path(&named)
+    });
+    // Fails only when the host leaves.
+    resolved.await.unwrap_or(named)
 }
 
 /// Refuses a file that cannot have breakpoints, because messages about the breakpoints would reveal
@@ -57,9 +79,11 @@ impl Tool for SetBreakpoints {
     const DESCRIPTION: &'static str = "Your evaluations, and the user's, stop there; then use debug.";
     const HINTS: Hints = Hints { read_only: false, destructive: false, idempotent: true, open_world: false };
 
-    fn required_approval(input: &Input) -> Option<(Class, Subject)> {
+    async fn required_approval_async(_: &Call, input: &Input) -> Result<Option<(Class, Subject)>, Failure> {
+        // A person is not asked about a call that fails anyway.
+        check_lines(&input.lines)?;
         if input.lines.is_empty() {
-            return None;
+            return Ok(None);
         }
         let lines: Vec<String> = input.lines.iter().map(ToString::to_string).collect();
         let what = format!(
@@ -71,16 +95,11 @@ impl Tool for SetBreakpoints {
         let also = input.condition.is_some().then_some(Class::Eval);
         let code = input.condition.clone();
         let file = Some(PathBuf::from(&input.file));
-        Some((Class::ModifyRunningCode, Subject { what, file, code, also, ..Subject::default() }))
+        Ok(Some((Class::ModifyRunningCode, Subject { what, file, code, also, ..Subject::default() })))
     }
 
     async fn call(call: Call, Input { file, lines, condition }: Input) -> Reply<Facts> {
-        let path = call.session.workspace().join(&file);
-        if lines.len() > MAX_BREAKPOINTS || lines.contains(&0) {
-            let message =
-                format!("Bad arguments for set-breakpoints: `lines` are up to {MAX_BREAKPOINTS} numbers from 1 on.");
-            return Failure { kind: ErrorKind::BAD_ARGUMENTS, message }.into();
-        }
+        let path = kept_path(call.session.workspace(), &file).await;
         if !lines.is_empty()
             && let Err(failure) = source(&path, &file).await
         {
@@ -125,5 +144,32 @@ impl Tool for SetBreakpoints {
         text += &unrecorded;
         let failed = !set.is_empty() && set.iter().all(|one| !one.verified);
         Reply::new(text.trim_end().into(), Facts::new(json!({"breakpoints": facts})), failed)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_link_and_its_file_have_the_same_breakpoints() {
+        let place = tempfile::tempdir().unwrap();
+        let workspace = place.path().canonicalize().unwrap();
+        let file = workspace.join("a.lisp");
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, workspace.join("link.lisp")).unwrap();
+        assert_eq!(kept_path(&workspace, "link.lisp").await, file);
+        assert_eq!(kept_path(&workspace, "./a.lisp").await, file);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(kept_path(&workspace, "a.lisp").await, file, "to clear those of a removed file");
+    }
+
+    #[test]
+    fn lines_that_cannot_be_meant_are_refused() {
+        assert_eq!(check_lines(&[1, 2]), Ok(()));
+        for lines in [vec![0], vec![1; MAX_BREAKPOINTS + 1]] {
+            assert_eq!(check_lines(&lines).unwrap_err().kind, ErrorKind::BAD_ARGUMENTS);
+        }
     }
 }
