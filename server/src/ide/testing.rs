@@ -43,6 +43,9 @@ pub struct TestReport {
     /// The output printed outside of tests.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
+    /// The run's output with the compiler's, if the compiler's was removed. An agent can ask for it.
+    #[serde(skip)]
+    pub full_output: Option<String>,
 }
 
 impl TestReport {
@@ -59,6 +62,7 @@ impl TestReport {
             tests: Vec::new(),
             error: Some(EvalError::new(kind, message)),
             output: String::new(),
+            full_output: None,
         }
     }
 }
@@ -67,7 +71,7 @@ impl From<RunTestsOutcome> for TestReport {
     fn from(answer: RunTestsOutcome) -> Self {
         let RunTestsOutcome { outcome, framework, tests } = answer;
         let mut evaluation = Evaluation::from(outcome);
-        evaluation.for_agent();
+        let full_output = evaluation.for_agent();
         let EvalOutcome { status, stdout, stderr, error, .. } = evaluation.outcome;
         let count = |status: &str| tests.iter().filter(|test| test.status == status).count();
         let (passed, failed, errors, skipped) = (count("passed"), count("failed"), count("error"), count("skipped"));
@@ -82,6 +86,7 @@ impl From<RunTestsOutcome> for TestReport {
             tests: tests.into_iter().map(TestFacts::from).collect(),
             error,
             output: clip(&[stdout.text, stderr.text].concat(), OUTPUT).text,
+            full_output,
         }
     }
 }

@@ -47,15 +47,16 @@ pub(crate) fn shorten(
     kept: &Mutex<Kept>,
 ) -> (String, Value) {
     let long = limits.data < usize::MAX && facts.to_string().len() > limits.data;
-    let before = long.then(|| facts.clone());
-    let cut_strings = cut_strings(&mut facts, text, limits.string);
-    let cut_lists = long && cut_lists(&mut facts, limits.data);
-    if full.is_none() && !cut_strings && !cut_lists && text.len() <= limits.text {
-        return (text.to_owned(), facts);
-    }
     let said_full = full.is_some();
     let mut store = full.unwrap_or_else(|| text.to_owned());
-    if let Some(before) = before.filter(|_| cut_lists) {
+    let before = facts.clone();
+    let whole = if text.len() <= limits.text { text } else { "" };
+    let strings = cut_strings(&mut facts, text, &[&store, whole], limits.string);
+    let cut_lists = long && cut_lists(&mut facts, limits.data);
+    if !said_full && !strings.cut && !cut_lists && text.len() <= limits.text {
+        return (text.to_owned(), facts);
+    }
+    if cut_lists || strings.missing {
         store.push_str("\n\n[data]\n");
         store.push_str(&serde_json::to_string_pretty(&before).unwrap_or_default());
     }
@@ -96,28 +97,57 @@ pub(crate) fn ends(text: &str, limit: usize, between: &dyn Fn(usize) -> String) 
     format!("{}\n{}\n{}", &text[..head], between(tail - head), &text[tail..])
 }
 
-/// Shortens long strings that are also in the text. Returns true if there were any.
-fn cut_strings(value: &mut Value, text: &str, most: usize) -> bool {
+/// The long strings of the data that were shortened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct CutStrings {
+    /// True if there were any.
+    cut: bool,
+    /// True if neither the kept text nor the text as shown has all of one.
+    missing: bool,
+}
+
+impl CutStrings {
+    fn and(self, other: CutStrings) -> CutStrings {
+        CutStrings { cut: self.cut | other.cut, missing: self.missing | other.missing }
+    }
+}
+
+/// Shortens long strings that are also in the text. `readable` are the texts that an agent can read
+/// in full.
+fn cut_strings(value: &mut Value, text: &str, readable: &[&str], most: usize) -> CutStrings {
+    let all = |cut: CutStrings, value: &mut Value| cut.and(cut_strings(value, text, readable, most));
     match value {
         Value::String(string) if string.len() > most => {
             let mut start = 80;
             while !string.is_char_boundary(start) {
                 start -= 1;
             }
-            // A single line of the string is enough to find it, because the text may indent the
-            // others.
+            // A single line of the string is enough to find its beginning, because the text may
+            // indent the others.
             let probe = string[..start].lines().map(str::trim).max_by_key(|line| line.len()).unwrap_or_default();
-            let shown = !probe.is_empty() && text.contains(probe);
-            if shown {
-                *string =
-                    ends(string, STRING / 2, &|left| format!("[... {left} bytes: see the text or full-output ...]"));
+            if probe.is_empty() || !text.contains(probe) {
+                return CutStrings::default();
             }
-            shown
+            let missing = !readable.iter().any(|text| has_lines(text, string));
+            *string = ends(string, STRING / 2, &|left| format!("[... {left} bytes: see the text or full-output ...]"));
+            CutStrings { cut: true, missing }
         }
-        Value::Array(items) => items.iter_mut().fold(false, |cut, item| cut_strings(item, text, most) | cut),
-        Value::Object(fields) => fields.values_mut().fold(false, |cut, field| cut_strings(field, text, most) | cut),
-        _ => false,
+        Value::Array(items) => items.iter_mut().fold(CutStrings::default(), all),
+        Value::Object(fields) => fields.values_mut().fold(CutStrings::default(), all),
+        _ => CutStrings::default(),
     }
+}
+
+/// Returns true if a text has all lines of a string, in their order. Indentation is ignored.
+fn has_lines(text: &str, string: &str) -> bool {
+    let mut rest = text;
+    string.lines().map(str::trim).filter(|line| !line.is_empty()).all(|line| match rest.find(line) {
+        Some(at) => {
+            rest = &rest[at + line.len()..];
+            true
+        }
+        None => false,
+    })
 }
 
 /// Shortens all lists to fewer and fewer items, and at last long strings, until the data is within
@@ -214,6 +244,24 @@ mod tests {
         // Data missing from the text stays.
         let (_, facts, _) = shortened("a", None, json!({"tree": "b".repeat(1000)}));
         assert_eq!(facts["tree"].as_str().unwrap().len(), 1000);
+    }
+
+    #[test]
+    fn a_string_whose_middle_the_text_lacks_is_kept() {
+        let lines: Vec<String> = (0..600).map(|line| format!("line {line}")).collect();
+        let printed = lines.join("\n");
+        let text = format!("{}\n[...]\n{}", lines[..50].join("\n"), lines[550..].join("\n"));
+        let (_, facts, mut kept) = shortened(&text, None, json!({"stdout": printed}));
+        assert!(!facts.to_string().contains("line 150"), "{facts}");
+        assert!(kept.text(1).unwrap().contains("line 150"), "{facts}");
+        // The complete text may lack what the text has.
+        let full = Some("[the compiler's output]".into());
+        let (_, _, mut kept) = shortened(&printed, full, json!({"stdout": printed}));
+        assert!(kept.text(1).unwrap().contains("line 150"));
+        // Indentation is no difference.
+        let indented = format!("  {}", lines.join("\n  "));
+        let (_, _, mut kept) = shortened(&indented, None, json!({"stdout": printed}));
+        assert_eq!(kept.text(1), Some(indented.as_str()));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 pub(super) const MAX_ANSWERS: usize = 16;
 /// The maximum size of all kept answers in bytes.
 const MAX_TOTAL_BYTES: usize = 1 << 20;
+/// The maximum size of the line that says how much of a text was left out, in bytes.
+const MAX_MARK_BYTES: usize = 64;
 /// The time for which an answer is kept.
 pub(super) const RETENTION: Duration = Duration::from_secs(30 * 60);
 
@@ -25,17 +27,22 @@ struct Entry {
 }
 
 impl Kept {
-    /// Keeps a text, and returns its number. Older texts are removed to free space.
+    /// Keeps a text, and returns its number. Older texts are removed to free space. The end of a
+    /// text that is too long is left out, and a line says so.
     pub(crate) fn keep(&mut self, text: String) -> u64 {
         self.keep_at(text, Instant::now())
     }
 
     fn keep_at(&mut self, mut text: String, now: Instant) -> u64 {
-        let mut end = text.len().min(MAX_TOTAL_BYTES);
-        while !text.is_char_boundary(end) {
-            end -= 1;
+        if text.len() > MAX_TOTAL_BYTES {
+            let mut end = MAX_TOTAL_BYTES - MAX_MARK_BYTES;
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            let mark = format!("\n[{} bytes left out]", text.len() - end);
+            text.truncate(end);
+            text.push_str(&mark);
         }
-        text.truncate(end);
         self.last += 1;
         self.entries.push_back(Entry { number: self.last, text, since: now });
         self.expire(now);
@@ -87,7 +94,10 @@ mod tests {
         assert_eq!(kept.text_at(84, now), None);
         let large = kept.keep_at("ä".repeat(MAX_TOTAL_BYTES), now);
         assert_eq!(kept.numbers(), [large]);
-        assert!(kept.text_at(large, now).unwrap().len() <= MAX_TOTAL_BYTES);
+        let text = kept.text_at(large, now).unwrap();
+        assert!(text.len() <= MAX_TOTAL_BYTES);
+        let (shown, mark) = text.rsplit_once('\n').unwrap();
+        assert_eq!(mark, format!("[{} bytes left out]", 2 * MAX_TOTAL_BYTES - shown.len()));
         assert_eq!(kept.text_at(large, now + RETENTION + Duration::from_secs(1)), None);
         assert!(kept.numbers().is_empty());
     }

@@ -114,13 +114,14 @@ fn rows(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns words for a heading about a part of a text that was left out when the text was written.
+/// Returns words for a heading about a part of a text that was left out when the text was written
+/// or kept. The line is numbered as in pages.
 fn gap(text: &str) -> String {
     let marks = |line: &&str| {
         let line = line.trim_matches('.');
         line.len() < 80 && line.starts_with('[') && line.ends_with(']') && line.contains(" left out")
     };
-    let gap = text.lines().enumerate().find(|(_, line)| marks(line));
+    let gap = rows(text).enumerate().find(|(_, line)| marks(line));
     gap.map(|(index, line)| format!(", not all is kept: line {} is {line}", index + 1)).unwrap_or_default()
 }
 
@@ -199,6 +200,8 @@ mod tests {
         assert_eq!(search(text, "line 5", 1, 4000).text, format!("[0 of 3 lines, {gap}]\n"));
         assert!(page(text, 1, 4000).text.starts_with(&format!("[lines 1-3 of 3, {gap}]\nline 1\n")));
         assert_eq!(page("a\nb\n", 9, 4000).text, "[there are 2 lines]");
+        let after_long_line = format!("{}\n{text}", "x".repeat(2 * MAX_ROW_CHARS + 1));
+        assert!(page(&after_long_line, 9, 4000).text.contains("line 5 is ...["), "three rows and line 1 are before it");
     }
 
     #[test]

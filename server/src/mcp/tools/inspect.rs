@@ -307,11 +307,13 @@ async fn inspect_code(call: &Call, input: &Input, code: String) -> Reply<Facts> 
     let others = if count > 1 { format!("\n; The first of {count} values, which are in `/`.") } else { String::new() };
     let mut reply = evaluated(call, input, &LispValue { text: first, kind: None, reference }, &others).await;
     let mut evaluation = Evaluation::from(EvalOutcome { values: Vec::new(), ..outcome });
-    evaluation.for_agent();
+    let full = evaluation.for_agent();
     let printed = evaluate::render(&evaluation);
     let printed = printed.strip_suffix("; No value").unwrap_or(&printed);
+    // The complete text has the compiler's output before the parts.
+    let full = full.map(|full| format!("{}{}", full.strip_suffix("; No value").unwrap_or(&full), reply.text));
     reply.text.insert_str(0, printed);
-    reply
+    Reply { full, ..reply }
 }
 
 /// Returns the refusal of a name that no local variable of a frame has. The name is not looked up

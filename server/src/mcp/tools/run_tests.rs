@@ -106,7 +106,9 @@ impl Tool for RunTests {
                 {
                     error.message += &format!("\n{hint}");
                 }
-                Reply { text: render(&facts), failed: facts.status != EvalStatus::Ok, facts, full: None }
+                let text = render(&facts);
+                let full = facts.full_output.take().map(|full| format!("{text}\n\n{full}"));
+                Reply { text, failed: facts.status != EvalStatus::Ok, facts, full }
             }
             Err(error @ ImageError::Lost { .. }) => {
                 let facts = TestReport::from_failure(Failure::of(error, None));
