@@ -28,8 +28,20 @@ pub(super) struct Argument {
     position: Option<Position>,
 }
 
+impl Argument {
+    /// Refuses half of a place. The call would count as one without a name.
+    fn check(&self) -> Result<()> {
+        if self.name.is_some() || self.uri.is_some() == self.position.is_some() {
+            return Ok(());
+        }
+        let message = format!("A `uri` needs a `position`, and a `position` a `uri`. The `arguments` are {EXPECTS}.");
+        Err(Error::invalid_params(message))
+    }
+}
+
 /// Returns the name in question, and the package in which it is read.
 async fn name_in_question(connection: &Connection, argument: Argument) -> Result<(Option<String>, Option<String>)> {
+    argument.check()?;
     match argument {
         Argument { name: Some(name), package, .. } => Ok((Some(name), package)),
         Argument { uri: Some(uri), position: Some(position), package, .. } => {
@@ -165,5 +177,25 @@ impl Command for TracedCalls {
         let Page { after, count, clear } = page;
         let answer = traced_calls(&connection.session, after, count.unwrap_or(200).clamp(1, 1000), clear).await;
         answer.map(|answer| json!(answer)).map_err(|error| to_proto::error(&error))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_a_place_is_not_a_call_without_a_name() {
+        let checked = |argument: Value| serde_json::from_value::<Argument>(argument).unwrap().check();
+        let (uri, position) = ("file:///a.lisp", json!({"line": 0, "character": 0}));
+        for refused in [json!({"uri": uri}), json!({"position": position}), json!({"uri": uri, "package": "P"})] {
+            assert!(checked(refused.clone()).is_err(), "{refused}");
+        }
+        for fine in
+            [json!({}), json!({"package": "P"}), json!({"name": "F"}), json!({"uri": uri, "position": position})]
+        {
+            assert!(checked(fine.clone()).is_ok(), "{fine}");
+        }
     }
 }
