@@ -20,7 +20,7 @@ use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageError;
 use crate::session::bound_file::BoundFile;
 use crate::session::outside;
-use crate::session::{CheckRequest, ClientId, Session};
+use crate::session::{CheckRequest, ClientId, OpenDocument, Session};
 use crate::text::decode;
 use crate::text::position::line_column;
 
@@ -251,45 +251,8 @@ async fn check(
     let workspace = tokio::fs::canonicalize(workspace).await.unwrap_or_else(|_| workspace.to_owned());
     for path in wanted {
         let mut file = FileFindings { file: shown(&workspace, &path), unsaved: false, ..FileFindings::default() };
-        let (text, items) = match (open.get(&path), together.remove(&path)) {
-            (Some(document), Some(items)) => {
-                file.unsaved = document.unsaved;
-                (document.document.text().clone(), items)
-            }
-            (None, Some(items)) => match source(&path).await {
-                Ok(text) => (Rope::from_str(&text), items),
-                Err(error) => {
-                    file.problem = Some(error.to_string());
-                    (Rope::new(), Vec::new())
-                }
-            },
-            (Some(document), None) => {
-                file.unsaved = document.unsaved;
-                match session.snapshot(document.client, &document.uri, true).await {
-                    Some(snapshot) => {
-                        let outdated = snapshot.items.iter().find(|item| item.code == NOT_CHECKED);
-                        file.problem = outdated.map(|item| item.message.clone());
-                        (snapshot.text, snapshot.items)
-                    }
-                    None => continue,
-                }
-            }
-            (None, None) => match source(&path).await {
-                Ok(text) => match check_text(session, client, &path, text.clone()).await {
-                    Ok(items) => (Rope::from_str(&text), items),
-                    Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),
-                    Err(error) if error.kind() == ErrorKind::INTERRUPTED => return Err(error),
-                    Err(error) => {
-                        file.problem = Some(error.to_string());
-                        (Rope::new(), Vec::new())
-                    }
-                },
-                Err(error) => {
-                    file.problem = Some(error.to_string());
-                    (Rope::new(), Vec::new())
-                }
-            },
-        };
+        let (text, items) =
+            findings(session, client, &path, open.get(&path), together.remove(&path), &mut file).await?;
         found.errors += items.iter().filter(|item| item.severity == Severity::Error).count();
         found.warnings += items.iter().filter(|item| item.severity == Severity::Warning).count();
         found.style_warnings += items.iter().filter(|item| item.severity == Severity::StyleWarning).count();
@@ -303,6 +266,53 @@ async fn check(
         }
     }
     Ok(found)
+}
+
+/// Returns the text of a file, and its diagnostics. `open` is the file's document, if an editor has
+/// it open. `together` are the diagnostics of a check with other files. Notes in `file` whether the
+/// text is unsaved, and why it could not be checked.
+async fn findings(
+    session: &Session,
+    client: ClientId,
+    path: &Path,
+    open: Option<&OpenDocument>,
+    together: Option<Vec<Diagnostic>>,
+    file: &mut FileFindings,
+) -> Result<(Rope, Vec<Diagnostic>), ImageError> {
+    match (open, together) {
+        (Some(document), Some(items)) => {
+            file.unsaved = document.unsaved;
+            return Ok((document.document.text().clone(), items));
+        }
+        (Some(document), None) => {
+            if let Some(snapshot) = session.snapshot(document.client, &document.uri, true).await {
+                file.unsaved = document.unsaved;
+                let outdated = snapshot.items.iter().find(|item| item.code == NOT_CHECKED);
+                file.problem = outdated.map(|item| item.message.clone());
+                return Ok((snapshot.text, snapshot.items));
+            }
+            // The document was closed meanwhile, so the file counts.
+        }
+        (None, Some(items)) => match source(path).await {
+            Ok(text) => return Ok((Rope::from_str(&text), items)),
+            Err(error) => {
+                file.problem = Some(error.to_string());
+                return Ok(Default::default());
+            }
+        },
+        (None, None) => {}
+    }
+    let problem = match source(path).await {
+        Ok(text) => match check_text(session, client, path, text.clone()).await {
+            Ok(items) => return Ok((Rope::from_str(&text), items)),
+            Err(error @ (ImageError::Unavailable(_) | ImageError::Lost { .. })) => return Err(error),
+            Err(error) if error.kind() == ErrorKind::INTERRUPTED => return Err(error),
+            Err(error) => error.to_string(),
+        },
+        Err(error) => error.to_string(),
+    };
+    file.problem = Some(problem);
+    Ok(Default::default())
 }
 
 fn not_loaded(text: &Rope, form: Difference) -> NotLoaded {
@@ -381,8 +391,26 @@ fn render_not_loaded(file: &FileFindings, text: &mut String) {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::session::{ClientInfo, Frontend};
+
+    #[tokio::test]
+    async fn a_document_that_is_closed_meanwhile_is_answered_as_a_file() {
+        let place = tempfile::tempdir().unwrap();
+        let session = Session::without_image(place.path());
+        let (client, _) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "an editor".into() });
+        let path = place.path().join("gone.lisp");
+        let uri = crate::session::uri_of_path(&path);
+        session.open(client, uri.clone(), 1, "(f)".into());
+        let open = session.open_documents().await;
+        session.close(client, &uri);
+        let mut file = FileFindings::default();
+        let found = findings(&session, client, &path, open.first(), None, &mut file).await.unwrap();
+        assert_eq!((open.len(), found.1.len()), (1, 0));
+        assert!(file.problem.is_some_and(|why| why.contains("No such file")));
+    }
 
     #[test]
     fn the_name_of_a_file_is_one_line_whatever_is_in_it() {
