@@ -337,11 +337,26 @@ fn shown(path: &Path) -> String {
     here.ok().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path).display().to_string()
 }
 
+/// Prints the diagnostics of a file as JSON, one in a line.
 fn print_json(Checked { name, text, report, .. }: &Checked) -> Result<(), Failure> {
     for diagnostic in &report.diagnostics {
         output::print_json(&line(name, text, diagnostic))?;
     }
+    // Each line of the output is a diagnostic.
+    if let Some(stopped) = stopped(name, &report.end) {
+        print_error(&format!("consort check: {stopped}\n"))?;
+    }
     Ok(())
+}
+
+/// Returns the reason why the check of a file did not reach its end, if it did not.
+fn stopped(name: &str, end: &CheckEnd) -> Option<String> {
+    match end {
+        CheckEnd::Complete => None,
+        CheckEnd::Stopped { reason } => {
+            Some(format!("{}: the check was stopped: {}", shown::line(name), shown::line(reason)))
+        }
+    }
 }
 
 /// Returns a diagnostic as JSON.
@@ -405,8 +420,8 @@ fn print_text(place: &Place, checked: &Checked) -> Result<(), Failure> {
         let source = Source { name, text, lines_before: 0 };
         print_as_it_is(&format!("{}\n\n", terminal.render(&source, &diagnostic, suggestion.as_deref())))?;
     }
-    if let CheckEnd::Stopped { reason } = &report.end {
-        print(&format!("{}: the check was stopped: {}\n\n", shown::line(name), shown::line(reason)))?;
+    if let Some(stopped) = stopped(name, &report.end) {
+        print(&format!("{stopped}\n\n"))?;
     }
     Ok(())
 }
