@@ -35,7 +35,9 @@ pub(super) async fn forward(connection: &Connection, feedback: Feedback) {
             connection.event("consort/input", json!({"id": wanted.question, "prompt": wanted.prompt}));
         }
         Feedback::InputOver { question } => connection.event("consort/inputOver", json!({"id": question})),
-        Feedback::Message { text, .. } => connection.print_in_console(&format!("{text}\n")),
+        Feedback::Message { text, .. } | Feedback::ImageLost { text, .. } => {
+            connection.print_in_console(&format!("{text}\n"))
+        }
         _ => {}
     }
 }

@@ -62,7 +62,9 @@ pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedRec
             Some(Feedback::InputOver { question }) => lines.withdraw(&notifier, question),
             Some(Feedback::AskTrust(asked)) => trust::ask(&notifier, *asked),
             Some(Feedback::AskOver { id, what, why }) => questions.withdraw(&notifier, id, &what, &why),
-            Some(Feedback::Message { level, text }) => notifier.say("window/showMessage", level, &text),
+            Some(Feedback::Message { level, text } | Feedback::ImageLost { level, text }) => {
+                notifier.say("window/showMessage", level, &text)
+            }
             Some(Feedback::ApplyEdit { uri, version, text, edits, reply }) => {
                 let edited = EditedText { uri, text: text.clone() };
                 let Ok(uri) = Url::parse(&edited.uri) else { continue };

@@ -20,9 +20,9 @@ const REPEAT_PERIOD: Duration = Duration::from_secs(5);
 /// breakpoints were kept or withdrawn, and that people and other agents made definitions.
 #[derive(Default)]
 pub(super) struct Notices {
-    kept: VecDeque<String>,
-    /// Set after an answer that reported the loss or absence of the image. Notices that arrive
-    /// before this time only repeat it.
+    kept: VecDeque<Notice>,
+    /// Set after an answer that reported the loss or absence of the image. Notices of a loss that
+    /// arrive before this time only repeat it.
     told_until: Option<Instant>,
     /// The number of the last definition that the client knows.
     definitions: u64,
@@ -33,6 +33,13 @@ pub(super) struct Notices {
     breakpoints: Vec<String>,
 }
 
+/// A notice, with true if it reports the loss of the image and nothing else.
+#[derive(Debug)]
+struct Notice {
+    text: String,
+    is_loss: bool,
+}
+
 impl Notices {
     /// Creates an empty list for a client that knows the definitions up to the number
     /// `definitions`.
@@ -40,11 +47,19 @@ impl Notices {
         Notices { definitions, ..Notices::default() }
     }
 
-    /// Adds a notice, unless it only repeats the last answer about the loss of the image.
-    pub(super) fn add(&mut self, notice: String) {
-        if self.told_until.is_some_and(|until| Instant::now() < until) {
-            return;
+    /// Adds a notice.
+    pub(super) fn add(&mut self, text: String) {
+        self.keep(Notice { text, is_loss: false });
+    }
+
+    /// Adds a notice of the loss of the image, unless it only repeats the last answer.
+    pub(super) fn add_loss(&mut self, text: String) {
+        if self.told_until.is_none_or(|until| until <= Instant::now()) {
+            self.keep(Notice { text, is_loss: true });
         }
+    }
+
+    fn keep(&mut self, notice: Notice) {
         if self.kept.len() == NOTICES {
             self.kept.pop_front();
         }
@@ -66,14 +81,16 @@ impl Notices {
     }
 
     /// Removes and returns the notices to add to an answer. If `told` is true, the answer itself
-    /// reports the loss of the image, and only notices about breakpoints are added.
+    /// reports the loss of the image. Notices of the loss, and of definitions that it took, are then
+    /// left out.
     fn take(&mut self, told: bool) -> Vec<String> {
         if told {
             self.told_until = Some(Instant::now() + REPEAT_PERIOD);
-            self.kept.clear();
+            self.kept.retain(|notice| !notice.is_loss);
             self.others.clear();
         }
-        self.breakpoints.drain(..).chain(self.kept.drain(..)).chain(self.others.drain(..)).collect()
+        let kept = self.kept.drain(..).map(|notice| notice.text);
+        self.breakpoints.drain(..).chain(kept).chain(self.others.drain(..)).collect()
     }
 }
 

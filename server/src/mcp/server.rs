@@ -88,6 +88,7 @@ impl Client {
             while let Some(feedback) = feedback.recv().await {
                 match feedback {
                     Feedback::Message { text, .. } => lock(&task_notices).add(text),
+                    Feedback::ImageLost { text, .. } => lock(&task_notices).add_loss(text),
                     Feedback::Input(wanted) => task_input.ask(&task_session, &wanted),
                     Feedback::InputOver { question } => task_input.withdraw(question),
                     _ => {}

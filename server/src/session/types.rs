@@ -68,6 +68,14 @@ pub enum Feedback {
         /// The text of the message.
         text: String,
     },
+    /// A message for a person that the image was lost, or that all is as before in a new image. It
+    /// says nothing new to a client whose call has just been answered with the loss.
+    ImageLost {
+        /// The level.
+        level: Level,
+        /// The text of the message.
+        text: String,
+    },
     /// The image's state, on connection and at every change.
     Image(ImageState),
     /// A check of one of this client's documents takes long, or such a check has ended.

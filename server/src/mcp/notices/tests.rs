@@ -35,10 +35,17 @@ fn a_call_that_was_told_of_the_loss_itself_is_not_told_again() {
     ] {
         let facts = json!({"success": false, "error": error});
         let notices = Mutex::new(Notices::default());
-        lock(&notices).add("before".into());
-        assert_eq!(text(&with_notices(answer(facts), &notices)), "=> 3");
-        lock(&notices).add("after".into());
+        lock(&notices).add_loss("before".into());
+        assert_eq!(text(&with_notices(answer(facts.clone()), &notices)), "=> 3");
+        lock(&notices).add_loss("after".into());
         assert_eq!(text(&with_notices(answer(json!({"status": "ok"})), &notices)), "=> 3");
+        // Other messages are no repetition.
+        lock(&notices).add("An error ended a thread.".into());
+        let told = with_notices(answer(json!({"status": "ok"})), &notices);
+        assert_eq!(text(&told), "=> 3\n\n; Note: An error ended a thread.");
+        lock(&notices).add("The settings have a fault.".into());
+        let told = with_notices(answer(facts), &notices);
+        assert_eq!(text(&told), "=> 3\n\n; Note: The settings have a fault.");
     }
 }
 

@@ -25,7 +25,7 @@ impl Actor {
                     ImageState::Dead { reason, is_final } => {
                         let again = if *is_final { "" } else { " A new one is being started." };
                         let text = format!("{reason}{again}");
-                        self.notify_all(&Feedback::Message { level: Level::Error, text });
+                        self.notify_all(&Feedback::ImageLost { level: Level::Error, text });
                         if *is_final {
                             self.nothing_is_checked(reason);
                         }
@@ -51,8 +51,11 @@ impl Actor {
                 self.notify_all(&Feedback::Image(state));
             }
             ImageEvent::Restored { reason, restored, failed } => {
-                let level = if failed.is_empty() { Level::Info } else { Level::Warning };
-                self.notify_all(&Feedback::Message { level, text: restored_text(&reason, &restored, &failed) });
+                let text = restored_text(&reason, &restored, &failed);
+                self.notify_all(&match failed.is_empty() {
+                    true => Feedback::ImageLost { level: Level::Info, text },
+                    false => Feedback::Message { level: Level::Warning, text },
+                });
                 self.documents.all_due(Instant::now());
             }
             ImageEvent::Printed { text, stderr } => {
