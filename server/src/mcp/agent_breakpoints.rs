@@ -212,11 +212,17 @@ impl AgentBreakpoints {
         state.kept = kept;
     }
 
-    /// Records the breakpoints for the next connection or the next host.
+    /// Records the breakpoints for the next connection or the next host. Dropping the future does
+    /// not stop this, because the breakpoints have been replaced already.
     ///
     /// # Errors
     /// The record cannot be written.
-    pub(crate) async fn record(&self) -> io::Result<()> {
+    pub(crate) async fn record(self: &Arc<Self>) -> io::Result<()> {
+        let own = self.clone();
+        tokio::spawn(async move { own.write_record().await }).await.map_err(io::Error::other)?
+    }
+
+    async fn write_record(&self) -> io::Result<()> {
         let _recording = self.recording.lock().await;
         let (bridge_record, files) = {
             let state = self.lock();

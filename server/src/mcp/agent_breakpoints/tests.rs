@@ -175,6 +175,28 @@ async fn calls_at_the_same_time_wait_and_one_tells_of_the_files_that_were_put_ba
 }
 
 #[tokio::test]
+async fn a_call_that_is_cancelled_while_breakpoints_are_recorded_records_them() {
+    let host = Host::with(kept()).await;
+    host.editor("deny");
+    let recording = host.own.recording.lock().await;
+    {
+        let mut taking_over = pin!(host.take_over());
+        while !host.own.lock().kept.is_empty() {
+            let polled = poll_fn(|context| Poll::Ready(taking_over.as_mut().poll(context))).await;
+            assert!(polled.is_pending(), "{polled:?}");
+            tokio::task::yield_now().await;
+        }
+    }
+    drop(recording);
+    crate::patience::comes("the record without the refused breakpoint", async || {
+        let record = host.record().connect(BRIDGE).1;
+        let lines: Vec<usize> = record.values().flatten().map(|point| point.line).collect();
+        (lines == [2]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_connection_that_ends_leaves_the_record_to_the_next_of_its_bridge() {
     let host = Host::with(kept()).await;
     assert_eq!(host.own.end(), Vec::<PathBuf>::new(), "before the first call");
