@@ -98,11 +98,12 @@ fn head(tree: &Tree, outer: NodeId) -> String {
     shown + " ...)"
 }
 
-/// Returns the lines without the first `offset`, at most `limit`, and the number of all lines.
-pub fn lines(text: &str, offset: usize, limit: usize) -> (String, usize) {
+/// Returns the lines without the first `offset`, at most `limit`, with their number and the number
+/// of all lines.
+pub fn lines(text: &str, offset: usize, limit: usize) -> (String, usize, usize) {
     let all: Vec<&str> = text.lines().collect();
     let shown: Vec<&str> = all.iter().skip(offset).take(limit).copied().collect();
-    (shown.join("\n"), all.len())
+    (shown.join("\n"), shown.len(), all.len())
 }
 
 /// A pattern for names that ignores case. `*` and `.*` match anything, `^` and `$` match the ends,
@@ -147,6 +148,12 @@ impl Pattern {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_line_is_a_line() {
+        assert_eq!(lines("\na", 0, 1), (String::new(), 1, 2));
+        assert_eq!(lines("\na", 2, 1), (String::new(), 0, 2));
+    }
 
     #[test]
     fn forms_collapse_to_what_says_what_they_are() {

@@ -111,11 +111,10 @@ lisp-edit-form takes; those you name in full.";
         } else {
             let (all, limit) = (file.text, input.limit.unwrap_or(LINES));
             let lines = requests::compute_whole(move || read_file::lines(&all, offset, limit)).await;
-            let (shown, total) = match lines {
+            let (shown, count, total) = match lines {
                 Ok(lines) => lines,
                 Err(too_long) => return Failure::from(too_long).into(),
             };
-            let count = if shown.is_empty() { 0 } else { shown.split('\n').count() };
             text = format!("{}{note}: {}\n\n{shown}", file.relative, range_line("line", offset, count, total));
             (facts.total, facts.text) = (Some(total), Some(shown));
         }
