@@ -157,15 +157,15 @@ fn defined(form: &Form, node: &Node, operator: String) -> Option<Defined> {
         name: name.span,
         lambda_list: list.filter(|_| functional || operator.starts_with("define-")).map(|list| list.span),
         specializers: list.filter(|_| is_method).map(|list| specializers(form, list)).unwrap_or_default(),
-        qualifiers: node
-            .children
-            .iter()
-            .skip(2)
-            .take_while(|child| is_method && child.kind != Kind::List)
-            .map(|child| form.text(child).to_lowercase())
-            .collect(),
+        qualifiers: if is_method { qualifiers(form, node, 2) } else { Vec::new() },
         operator,
     })
+}
+
+/// Returns the qualifiers of a method. The first `skipped` parts of `node` are before them.
+fn qualifiers(form: &Form, node: &Node, skipped: usize) -> Vec<String> {
+    let parts = node.children.iter().skip(skipped).take_while(|child| child.kind != Kind::List);
+    parts.map(|child| form.text(child).to_lowercase()).collect()
 }
 
 fn specializers(form: &Form, list: &Node) -> Vec<String> {
@@ -312,6 +312,19 @@ mod tests {
         };
         let method = Hint { specializers: method.specializers.iter().map(|one| key(one)).collect(), ..method };
         assert_eq!(place(FILE, method).map(|text| text.contains(":around")), Some(true));
+    }
+
+    #[test]
+    fn a_method_of_a_generic_function_s_definition_is_told_by_its_qualifiers() {
+        let file = "(defgeneric g (x)\n  (:method ((x t)) 1)\n  (:method :around ((x t)) 2))";
+        let method = |qualifiers: &[&str]| Hint {
+            form: Some(0),
+            specializers: vec!["t".into()],
+            qualifiers: qualifiers.iter().map(|&one| one.to_owned()).collect(),
+            ..hint("method", "g")
+        };
+        assert_eq!(place(file, method(&[":around"])).as_deref(), Some(":method | (:method :around ((x t)) 2)"));
+        assert_eq!(place(file, method(&[])).as_deref(), Some(":method | (:method ((x t)) 1)"));
     }
 
     #[test]

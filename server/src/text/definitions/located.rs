@@ -7,7 +7,7 @@ use super::super::datum::{Form, Kind, Node};
 use super::super::document::Document;
 use super::super::features::guards_hold;
 use super::super::toplevel::TopForm;
-use super::{Defined, everywhere, fits, key, named, specializers};
+use super::{Defined, everywhere, fits, key, named, qualifiers, specializers};
 
 /// The image's data about a definition.
 #[derive(Debug, Clone, Default)]
@@ -106,6 +106,7 @@ fn made_by_class(form: &Form, hint: &Hint<'_>) -> Option<Place> {
     if hint.kind == "method" && operator == "defgeneric" {
         let method = node.children.iter().find(|option| {
             form.operator(option).as_deref() == Some(":method")
+                && qualifiers(form, option, 1) == hint.qualifiers
                 && option
                     .children
                     .iter()
