@@ -45,10 +45,10 @@ pub fn prefix_length(written: &str) -> usize {
 pub fn as_written(name: &str) -> String {
     let plain = |char: char| match char {
         '(' | ')' | ':' | '|' | '\\' | '"' | '\'' | ';' | ',' | '`' | '#' => false,
-        _ => !char.is_whitespace() && !char.is_lowercase(),
+        _ => !char.is_whitespace() && upcase(downcase(char)) == char,
     };
     if !name.is_empty() && name.chars().all(plain) && !is_number(name) && !name.bytes().all(|byte| byte == b'.') {
-        name.to_lowercase()
+        name.chars().map(downcase).collect()
     } else {
         format!("|{}|", name.replace('\\', "\\\\").replace('|', "\\|"))
     }
@@ -81,6 +81,34 @@ fn colon(written: &str) -> Option<usize> {
     None
 }
 
+/// Returns a text with the letters that the reader makes of it, without regard to escapes.
+pub fn upcased(text: &str) -> String {
+    text.chars().map(upcase).collect()
+}
+
+/// Returns a character in upper case as `char-upcase` does. Only a character that has one character
+/// in the other case, from which the conversion leads back, has a case in SBCL: `ß` has none.
+fn upcase(char: char) -> char {
+    other_case(char, &mut char.to_uppercase(), |upper| only(&mut upper.to_lowercase()))
+}
+
+/// Returns a character in lower case as `char-downcase` does.
+fn downcase(char: char) -> char {
+    other_case(char, &mut char.to_lowercase(), |lower| only(&mut lower.to_uppercase()))
+}
+
+fn other_case(char: char, converted: &mut impl Iterator<Item = char>, back: impl FnOnce(char) -> Option<char>) -> char {
+    // Numerals and letters in circles are no letters for SBCL.
+    let is_letter = !matches!(char, '\u{2160}'..='\u{217f}' | '\u{24b6}'..='\u{24e9}');
+    only(converted).filter(|other| is_letter && back(*other) == Some(char)).unwrap_or(char)
+}
+
+/// Returns the only item, or `None` if there are more.
+fn only(chars: &mut impl Iterator<Item = char>) -> Option<char> {
+    let first = chars.next()?;
+    chars.next().is_none().then_some(first)
+}
+
 /// Returns the text without its escapes. Characters that were not escaped are in upper case.
 pub(super) fn unescaped(written: &str) -> String {
     let mut name = String::with_capacity(written.len());
@@ -91,7 +119,7 @@ pub(super) fn unescaped(written: &str) -> String {
             '\\' => name.extend(chars.next()),
             '|' => in_bars = !in_bars,
             _ if in_bars => name.push(char),
-            _ => name.extend(char.to_uppercase()),
+            _ => name.push(upcase(char)),
         }
     }
     name
@@ -132,6 +160,8 @@ mod tests {
             ("#:g", Some((None, "G"))),
             ("|a:b|", Some((None, "a:b"))),
             ("1+", Some((None, "1+"))),
+            ("straße", Some((None, "STRAßE"))),
+            ("ärgerµıⅳ", Some((None, "ÄRGERµıⅳ"))),
             ("+", Some((None, "+"))),
             ("12", None),
             ("-1/2", None),
@@ -153,7 +183,17 @@ mod tests {
 
     #[test]
     fn names_are_written_as_they_are_read() {
-        let all = [("CAR", "car"), ("Mixed", "|Mixed|"), ("A|B", "|A\\|B|"), ("1+", "1+"), ("12", "|12|"), ("", "||")];
+        let all = [
+            ("STRAßE", "straße"),
+            ("Äİ", "äİ"),
+            ("ä", "|ä|"),
+            ("CAR", "car"),
+            ("Mixed", "|Mixed|"),
+            ("A|B", "|A\\|B|"),
+            ("1+", "1+"),
+            ("12", "|12|"),
+            ("", "||"),
+        ];
         for (name, expected) in all {
             assert_eq!(as_written(name), expected);
             assert_eq!(symbol(expected).map(|symbol| symbol.name).as_deref(), Some(name));

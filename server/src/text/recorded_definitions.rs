@@ -150,7 +150,7 @@ fn recorded_definition(
         .filter(|prefix| !prefix.is_empty() && !prefix.contains(['|', '#']));
     let text = document.text();
     Some(Definition {
-        package: prefix.map(str::to_uppercase).or_else(|| package.map(str::to_owned)),
+        package: prefix.map(names::upcased).or_else(|| package.map(str::to_owned)),
         name,
         kind: kind.to_owned(),
         method,

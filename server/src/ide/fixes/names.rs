@@ -6,6 +6,7 @@ use crate::image::api::find_name::{FindName, FoundName, Offer};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
+use crate::text::names::upcased;
 use crate::text::{Span, scanner::Scanner, scanner::TokenKind};
 
 /// The maximum number of packages that are offered.
@@ -51,13 +52,13 @@ pub(super) fn question(document: &Document, item: &Diagnostic, first_package: &s
     accepted_kinds(&item.code)?;
     let token = token(document, item)?;
     let package = package_at(document, item.span.start).unwrap_or_else(|| first_package.to_owned());
-    Some(FindName { name: token.name.to_uppercase(), package })
+    Some(FindName { name: upcased(&token.name), package })
 }
 
 /// Returns the packages whose definitions the fixes may change, in upper case.
 pub(super) fn packages(document: &Document, item: &Diagnostic, asked: &FindName) -> Vec<String> {
     let written = token(document, item).and_then(|token| token.package);
-    written.map(|package| package.to_uppercase()).into_iter().chain([asked.package.clone()]).collect()
+    written.map(|package| upcased(&package)).into_iter().chain([asked.package.clone()]).collect()
 }
 
 pub(super) fn fixes(
@@ -84,7 +85,7 @@ pub(super) fn fixes(
         let own = found.offers.iter().find(|offer| offer.package.eq_ignore_ascii_case(package) && !offer.external);
         if own.is_some() {
             fixes.push(replace(item, format!("{package}::{}", token.name)).preferred());
-            if let Some((uri, definition)) = definition(&package.to_uppercase())
+            if let Some((uri, definition)) = definition(&upcased(package))
                 && let Some(change) = add(&definition, &Clause::Export(&token.name))
             {
                 let title = format!("Export {} from {}", token.name, shown(package));

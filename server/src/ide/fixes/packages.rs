@@ -4,6 +4,7 @@ use super::Change;
 use crate::ide::context::{Backend, Context};
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
+use crate::text::names::upcased;
 
 /// A `defpackage` (or UIOP's `define-package`) as written.
 pub(in crate::ide) struct Definition {
@@ -70,7 +71,7 @@ fn designated(written: &str) -> Option<String> {
         return (!inner.contains('\\')).then(|| inner.to_owned());
     }
     let name = written.strip_prefix("#:").or_else(|| written.strip_prefix(':')).unwrap_or(written);
-    (!name.contains(['|', '\\', ':', '#'])).then(|| name.to_uppercase())
+    (!name.contains(['|', '\\', ':', '#'])).then(|| upcased(name))
 }
 
 /// Returns the edit that adds a name to a clause, or that adds the clause. Returns `None` if the
@@ -156,7 +157,7 @@ pub(in crate::ide) fn imported_from(definition: &Definition, name: &str) -> Opti
 /// Returns `name` as a string designator in the style of `like`.
 fn designator(name: &str, like: &str) -> String {
     if like.starts_with('"') {
-        format!("\"{}\"", name.to_uppercase())
+        format!("\"{}\"", upcased(name))
     } else if like.starts_with(':') {
         format!(":{name}")
     } else {
