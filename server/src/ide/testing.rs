@@ -43,7 +43,8 @@ pub struct TestReport {
     /// The output printed outside of tests.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// The run's output with the compiler's, if the compiler's was removed. An agent can ask for it.
+    /// The run's output with the compiler's, if the compiler's was removed. An agent can ask for
+    /// it.
     #[serde(skip)]
     pub full_output: Option<String>,
 }
