@@ -47,7 +47,7 @@
         for operator across (the simple-vector *standard-operators*)
         for symbol = (standard-operator-symbol operator)
         unless (or (and cells (eq (standard-operator-cell operator) (function-cell symbol)))
-                   (eq (standard-operator-definition operator) (present-definition symbol (standard-operator-kind operator))))
+                   (eq (standard-operator-definition operator) (operator-definition symbol (standard-operator-kind operator))))
           collect operator))
 
 (defun restore-operator (operator)
