@@ -113,10 +113,13 @@
   may be asked for input, or NIL.")
 
 (defun report-busy (id obstacle)
-  "Answers the request ID, for which no thread can be made because of OBSTACLE. Must be called in
-  the thread that makes threads, which may wait for the host."
-  (send-error id "busy" (format nil "No work can begin now: ~A. If that thread does not finish, interrupt what it runs, end it, or restart the image."
-                                obstacle)))
+  "Answers the request ID, for which no thread can be made because of OBSTACLE, which is as in
+  START-THREAD-OR-REPORT. Must be called in the thread that makes threads, which may wait for the
+  host."
+  (send-error id "busy" (if (eq obstacle :refused)
+                            "No work can begin now: the system makes no further thread, perhaps because the program has as many as it may have. End threads of the program, or restart the image."
+                            (format nil "No work can begin now: ~A. If that thread does not finish, interrupt what it runs, end it, or restart the image."
+                                    obstacle))))
 
 (defun start-answering (id operation params)
   "Starts a thread that answers a request. From now on the request can be interrupted. If something

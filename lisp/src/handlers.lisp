@@ -56,10 +56,10 @@
                                         (loop (funcall (the function function))))
                    (setf (symbol-value place) nil)
                    (keep-calling place function)))))
-        (handler-case (start-thread-soon "handlers" #'keep-on)
-          (error (condition)            ; the system cannot make a thread now
-            (setf (symbol-value place) nil)
-            (report-own-error "No thread could be made for handlers of signals" condition)))))))
+        (start-thread-soon "handlers" (lambda ()
+                                        ;; One may run already if the system made no thread before.
+                                        (unless (typep (symbol-value place) 'sb-thread:thread)
+                                          (keep-on))))))))
 
 (defun take-oldest-call ()
   "Takes the oldest of the *PUT-OFF-CALLS*, or returns NIL."

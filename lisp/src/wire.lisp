@@ -62,55 +62,95 @@
 ;;; Making a thread takes a lock of the runtime. A user's thread may hold it for ever, and the
 ;;; dispatcher must not wait for it, so another thread waits.
 
-(define-global *starts* '()
-  "The starts that wait for the starter, newest first. Each is a pair of a function that starts a
-  thread, and a function that reports instead why none is started, or NIL.")
+(defstruct (start (:constructor make-start (function tell tell-refused)))
+  "A thread that is to be started by FUNCTION. TELL is called instead if a thread holds the lock that
+  making a thread takes, and TELL-REFUSED if the system makes no thread. Where one is NIL, the start
+  waits."
+  (function nil :type function :read-only t)
+  (tell nil :read-only t)
+  (tell-refused nil :read-only t))
+
+(define-global *starts* '() "The starts that wait for the starter, newest first.")
 (define-global *starts-lock* (sb-thread:make-mutex :name "consort starts") "Held while *STARTS* changes.")
 (define-global *starts-wanted* (sb-thread:make-semaphore :name "consort starts")
-  "Counts the elements of *STARTS*.")
+  "Signalled after an element was added to *STARTS*.")
+(defconstant +start-pause+ 0.2 "The time in seconds after which the starter tries again to make a
+  thread that the system refused. The system does not announce that it can make threads again.")
 
 (defun start-all ()
   "The work of the starter, a thread. Starts the threads in *STARTS*, oldest first. While no thread
   can be made, calls the functions that report that."
   (loop
-    (sb-thread:wait-on-semaphore *starts-wanted*)
-    (loop for obstacle = (obstacle-to-threads)
-          while obstacle
-          do (dolist (tell (take-unreported))
-               (funcall (the function tell) obstacle)))
-    (let ((oldest (with-lock (*starts-lock*)
-                    (prog1 (first (last *starts*))
-                      (setf *starts* (nbutlast *starts*))))))
-      (when oldest
-        (funcall (the function (car oldest)))))))
+    ;; As in RUN-TIMERS.
+    (without-interrupts
+      (if *starts*
+          (sb-thread:wait-on-semaphore *starts-wanted* :timeout +start-pause+)
+          (sb-thread:wait-on-semaphore *starts-wanted*)))
+    (loop while *starts*
+          do (let ((obstacle (obstacle-to-threads)))
+               (cond (obstacle (report-unstarted #'start-tell obstacle))
+                     ((not (start-oldest))
+                      (report-unstarted #'start-tell-refused :refused)
+                      (return)))))))
 
-(defun take-unreported ()
-  "Removes from *STARTS* those elements that have a function to report why they are not started.
-  Returns these functions, oldest first."
+(defun start-oldest ()
+  "Starts the oldest of *STARTS*, removes it and returns true. Returns NIL if the system makes no
+  thread."
+  (let ((oldest (with-lock (*starts-lock*) (first (last *starts*)))))
+    (when (handler-case (funcall (start-function oldest))
+            (error () nil))             ; it is kept, or reported
+      (remove-starts (list oldest))
+      t)))
+
+(defun remove-starts (starts)
   (with-lock (*starts-lock*)
-    (let ((told (remove nil *starts* :key #'cdr)))
-      (setf *starts* (remove nil *starts* :key #'cdr :test-not #'eq))
-      (reverse (mapcar #'cdr told)))))
+    (setf *starts* (remove-if (lambda (start) (member start starts :test #'eq)) *starts*))))
+
+(defun report-unstarted (tell obstacle)
+  "Removes from *STARTS* those elements whose TELL, a reader, is a function, and calls these
+  functions with OBSTACLE, oldest first."
+  (let ((told (remove nil *starts* :key tell)))
+    (remove-starts told)
+    (dolist (start (reverse told))
+      (funcall (the function (funcall (the function tell) start)) obstacle))))
 
 (defun can-start-thread-p ()
   "Returns true if a thread can be made now, as far as that is known without waiting."
   (and (null *starts*)
        (not (and (internal-p 'make-thread-lock) (lock-held-p make-thread-lock)))))
 
+(defun start-thread-if-possible (name function &rest arguments)
+  "Like START-THREAD. Returns NIL if no thread can be made now. Never waits."
+  (and (can-start-thread-p)
+       (handler-case (apply #'start-thread name function arguments)
+         (error (condition)
+           (when *in-copy* (error condition)))))) ; which has no starter that could try again
+
+(defun start-or-leave (tell tell-refused name function arguments)
+  "Starts a thread, or leaves that to the starter if none can be made now. TELL and TELL-REFUSED are
+  as in a START. Never waits. Returns true."
+  (unless (apply #'start-thread-if-possible name function arguments)
+    (let ((start (make-start (lambda () (apply #'start-thread name function arguments)) tell tell-refused)))
+      (with-lock (*starts-lock*)
+        (push start *starts*))
+      (sb-thread:signal-semaphore *starts-wanted*)))
+  t)
+
 (defun start-thread-soon (name function &rest arguments)
-  "Like START-THREAD, but never waits. Returns true."
-  (apply #'start-thread-or-report nil name function arguments))
+  "Like START-THREAD, but never waits. Returns true. If no thread can be made, one is started once
+  that is possible."
+  (start-or-leave nil nil name function arguments))
 
 (defun start-thread-or-report (tell name function &rest arguments)
   "Like START-THREAD-SOON. If something prevents the creation of threads, TELL, unless it is NIL, is
-  called instead, with a string that describes the obstacle."
-  (if (can-start-thread-p)
-      (apply #'start-thread name function arguments)
-      (progn
-        (with-lock (*starts-lock*)
-          (push (cons (lambda () (apply #'start-thread name function arguments)) tell) *starts*))
-        (sb-thread:signal-semaphore *starts-wanted*)))
-  t)
+  called instead, in the starter: with a string that names the thread in the way, or with :REFUSED
+  if the system makes no thread."
+  (start-or-leave tell tell name function arguments))
+
+(defun start-thread-unless-refused (tell name function &rest arguments)
+  "Like START-THREAD-SOON. If the system makes no thread, TELL is called instead, in the starter,
+  with :REFUSED."
+  (start-or-leave nil tell name function arguments))
 
 (defconstant +title-limit+ 100 "The maximum number of characters of a thread's name that are
   reported.")

@@ -33,12 +33,24 @@
 
 (defun enqueue (session job)
   "Makes SESSION's thread do JOB, after the jobs before it."
-  (with-lock ((session-lock session))
-    (setf (session-jobs session) (append (session-jobs session) (list job))))
-  (unless (session-thread session)
-    (setf (session-thread session) t)
-    (start-thread-soon (concatenate 'string "consort session " (session-name session)) #'run-session session))
+  (unless (with-lock ((session-lock session))
+            (setf (session-jobs session) (append (session-jobs session) (list job)))
+            (shiftf (session-thread session) t))
+    (start-session session))
   (sb-thread:signal-semaphore (session-work session)))
+
+(declaim (ftype function report-busy))
+(defun start-session (session)
+  "Starts the thread of SESSION. If the system makes none, the answers to the jobs that wait say so,
+  and the next job tries again."
+  (start-thread-unless-refused
+   (lambda (obstacle)
+     (dolist (job (with-lock ((session-lock session))
+                    (setf (session-thread session) nil)
+                    (shiftf (session-jobs session) '())))
+       (setf (evaluation-state (job-evaluation job)) :ended)
+       (report-busy (job-id job) obstacle)))
+   (concatenate 'string "consort session " (session-name session)) #'run-session session))
 
 (defun take-job (session)
   (with-lock ((session-lock session))
@@ -71,7 +83,7 @@
     (when job
       (funcall (job-on-death job))))
   (unless (session-closed session)
-    (start-thread (concatenate 'string "consort session " (session-name session)) #'run-session session)))
+    (start-session session)))
 
 (defun job-id (job)
   (evaluation-id (job-evaluation job)))

@@ -232,3 +232,43 @@
     (prepare image "(progn (defvar *came* nil) (sb-ext:schedule-timer (sb-ext:make-timer (lambda () (setf *came* (sb-thread:thread-name sb-thread:*current-thread*)))) 0.01))")
     (ok (eventually (equal "\"handlers\"" (first-value image "*came*" :session "other"))))
     (is equal ":OUT" (first-value image "(handler-case (sb-ext:with-timeout 0.01 (loop)) (sb-ext:timeout () :out))"))))
+
+(deftest the-system-makes-no-thread
+  (with-image (image)
+    (prepare image "(defvar *refuses* nil)
+                    (defvar *came* nil)
+                    (consort::encapsulate 'sb-thread:make-thread 'refusing
+                                          (lambda (make-thread &rest arguments)
+                                            (if *refuses* (error \"Could not create new OS thread.\") (apply make-thread arguments))))")
+    (prepare image "1" :session "ends")
+    (prepare image "(setf *refuses* t)")
+    (flet ((refused (answer)
+             (is equal "busy" (path answer "error" "kind"))
+             (ok (text-contains "makes no further thread" (path answer "error" "message")))))
+      (refused (answer image (eval-id image "1" :session "new")))
+      (refused (checked-with image "check" "text" *sound-text*))
+      (is equal "THREAD-ENDED" (error-type image "(sb-thread:abort-thread)" :session "ends"))
+      (refused (answer image (eval-id image "1" :session "ends"))))
+    (ok (integerp (path (call image "status") "result" "pid")))
+    (prepare image "(consort::schedule (consort::make-timer-queue \"timers\") 0 (lambda () (setf *came* :timer)))")
+    (prepare image "(setf *refuses* nil)")
+    (ok (eventually (equal ":TIMER" (first-value image "*came*"))))
+    (is equal "2" (first-value image "2" :session "new"))
+    (is equal "3" (first-value image "3" :session "ends"))
+    (is equal '() (codes-of image *sound-text*))))
+
+(deftest a-string-of-the-environment-leaves-no-characters-elsewhere
+  ;; They would be a secret's.
+  (with-image (image)
+    (prepare image "(defun conses-with (char &aux (count 0))
+                      (sb-vm:map-allocated-objects (lambda (object type size)
+                                                     (declare (ignore type size))
+                                                     (when (and (consp object) (eql (car object) char)) (incf count)))
+                                                   :dynamic)
+                      count)")
+    (is equal "(\"xxxx\" 0)"
+        (first-value image "(let* ((octets (make-array 5 :element-type '(unsigned-byte 8) :initial-contents '(254 254 254 254 0)))
+                                   (before (conses-with (code-char 254)))
+                                   (entry (sb-sys:with-pinned-objects (octets)
+                                            (consort::entry-at (sb-sys:sap-int (sb-sys:vector-sap octets))))))
+                              (list (substitute #\\x (code-char 254) entry) (- (conses-with (code-char 254)) before)))"))))

@@ -217,12 +217,13 @@
   (sb-alien:deref (sb-alien:sap-alien (int-sap address) (* (sb-alien:unsigned 8)))))
 
 (defun entry-at (address)
-  "The zero-terminated string at ADDRESS. Each octet is a character."
-  (coerce (loop for octet = (octet-at address)
-                until (zerop octet)
-                collect (code-char octet)
-                do (incf address))
-          'string))
+  "The zero-terminated string at ADDRESS. Each octet is a character. Nothing but this string has the
+  characters, so that a secret is gone from the heap once the string is overwritten."
+  (let ((entry (make-string (loop for length from 0
+                                  until (zerop (octet-at (+ address length)))
+                                  finally (return length)))))
+    (dotimes (i (length entry) entry)
+      (setf (char entry i) (code-char (octet-at (+ address i)))))))
 
 (defun wipe-entry (address entry)
   "Overwrites the text after the name in ENTRY, which is at ADDRESS."

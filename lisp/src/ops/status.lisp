@@ -19,8 +19,7 @@
   tenth of a second. While one thread waits for ASDF, no other is started. Only the dispatcher calls
   this."
   (unless (and *asking* (sb-thread:thread-alive-p *asking*))
-    (when (can-start-thread-p)
-      (setf *asking* (start-thread "consort systems" (lambda () (ignore-errors (ask-for-systems)))))
+    (when (setf *asking* (start-thread-if-possible "consort systems" (lambda () (ignore-errors (ask-for-systems)))))
       (sb-thread:join-thread *asking* :timeout 0.1 :default nil)))
   *systems*)
 
