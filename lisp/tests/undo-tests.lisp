@@ -106,3 +106,13 @@
       (is equal "NIL" (first-value image "(fboundp 'from-bound)"))
       (let ((digest (string-trim "\"" (first-value image (format nil "(consort::digest-of-file ~S)" fasl)))))
         (ok (reloaded-p (outcome-of image "load-fasl" "path" fasl "digest" digest)))))))
+
+(deftest undo-leaves-values-that-the-reload-left
+  (with-image (image)
+    (compile-string image "(defvar *moved* 1) (defvar *declared*) (defparameter *set* 1)")
+    (ok (listed (compile-string image "(defparameter *set* 2)
+
+ (defvar *declared*) (defvar *moved* 1)") "redefined" "variable COMMON-LISP-USER::*MOVED*"))
+    (evaluated image "(setf *moved* :since *declared* :also)")
+    (ok (not-undone-p (undo image)))
+    (is equal "(:SINCE :ALSO 1)" (first-value image "(list *moved* *declared* *set*)"))))

@@ -84,8 +84,10 @@
       (eval `(defconstant ,symbol ',(first (symbol-record-value before)))))))
 
 (defun restore-variable (symbol before after)
+  "Gives SYMBOL the value from before the reload, or none. If the reload left the value alone, as for
+  a DEFVAR, so does this, because the program may have set the variable since."
   (let ((old (and before (symbol-record-value before))) (new (and after (symbol-record-value after))))
-    (cond ((and old new (eq (first old) (first new)) (boundp symbol) (eq (sb-ext:symbol-global-value symbol) (first old))))
+    (cond ((if old (and new (eq (first old) (first new))) (null new)))
           (old (setf (sb-ext:symbol-global-value symbol) (first old)))
           (t (makunbound symbol)))))
 
