@@ -7,8 +7,9 @@
 
 (defstruct (reference (:constructor make-reference (number weak strong stop)))
   "WEAK points to the value. If the value belongs to STOP, whose stack may contain it, STRONG is a
-  list of it instead. Such a reference is removed when the stop is left."
-  (number 0 :type fixnum) weak (strong '() :type list) stop)
+  list of it instead. Such a reference is removed when the stop is left. KEYS is NIL, or a table of
+  weak pointers to the keys of a hash table that were shown, by the number of the entry."
+  (number 0 :type fixnum) weak (strong '() :type list) stop (keys nil))
 
 (define-global *references* (make-hash-table) "The REFERENCE of each number.")
 (define-global *last-reference* 0 "The number that was given last.")
@@ -38,6 +39,27 @@
   (if (reference-stop reference)
       (values (first (reference-strong reference)) t)
       (sb-ext:weak-pointer-value (reference-weak reference))))
+
+(defun note-shown-keys (number parts start)
+  "Notes in the reference NUMBER the keys of PARTS, entries of a hash table from START that are shown
+  under it. The table may change before an entry is set."
+  (let ((reference (find-reference number)))
+    (when reference
+      (with-lock (*references-lock*)
+        (loop for (nil nil key) in parts
+              for entry from start
+              when key
+                do (setf (gethash entry (or (reference-keys reference) (setf (reference-keys reference) (make-hash-table))))
+                         (sb-ext:make-weak-pointer (first key))))))))
+
+(defun shown-key (reference number)
+  "A list of the key of the entry NUMBER that was shown under REFERENCE, NIL if none was shown, or
+  :GONE."
+  (let ((pointer (with-lock (*references-lock*)
+                   (and (reference-keys reference) (gethash number (reference-keys reference))))))
+    (when pointer
+      (multiple-value-bind (key there) (sb-ext:weak-pointer-value pointer)
+        (if there (list key) :gone)))))
 
 (defun drop-references (stop)
   "Removes the references that belong to STOP."

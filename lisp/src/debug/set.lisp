@@ -20,8 +20,16 @@
           ((null (cdr found)) (refuse-setting "~A was not kept by the compiler, so it cannot be set: compile the function with (debug 2)" name))
           (t (funcall (cdr found) value)))))
 
-(defun set-part (object number value)
-  "Sets the part NUMBER of OBJECT, as PARTS-OF counts them, to VALUE."
+(defun set-entry (table number value shown)
+  "Sets the entry NUMBER of TABLE to VALUE. SHOWN is as from SHOWN-KEY."
+  (let ((key (or shown (third (first (page-of-table table number (1+ number)))))))
+    (unless (and (consp key) (or (null shown) (nth-value 1 (gethash (first key) table))))
+      (refuse-setting "The table has no entry ~D any more" number))
+    (setf (gethash (first key) table) value)))
+
+(defun set-part (object number value &optional shown-key)
+  "Sets the part NUMBER of OBJECT, as PARTS-OF counts them, to VALUE. SHOWN-KEY is as from the
+  function SHOWN-KEY: the program may have changed a hash table since its entries were shown."
   (when (obsolete-p object) (refuse-setting "The class of the instance was redefined: its slots cannot be set before the program uses the instance"))
   (when (parts-of-kind object) (refuse-setting "Parts of this kind of value cannot be set"))
   (typecase object
@@ -34,9 +42,7 @@
            (unless (typep value (array-element-type object))
              (refuse-setting "The elements are of type ~A" (present (array-element-type object) (user-package))))
            (setf (row-major-aref object number) value))
-    (hash-table (let ((key (third (first (page-of-table object number (1+ number))))))
-                  (unless key (refuse-setting "The table has no entry ~D any more" number))
-                  (setf (gethash (first key) object) value)))
+    (hash-table (set-entry object number value shown-key))
     (package (refuse-setting "Parts of a package cannot be set"))
     ((or standard-object condition structure-object)
      (let ((slot (let ((index (- number (facts-before-slots object)))) (and (not (minusp index)) (nth index (slots-of object))))))

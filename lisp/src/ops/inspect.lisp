@@ -5,11 +5,14 @@
 (defconstant +page-limit+ 1000 "The maximum number of parts, rows, frames or variables of one
   page.")
 
-(defun inspected-json (object stop start count)
+(defun inspected-json (object stop start count &optional reference)
   "The JSON of COUNT parts from START of OBJECT. STOP is the stop to whose stack OBJECT belongs, or
-  NIL."
+  NIL. The parts can be set by the reference in this JSON, and by the number REFERENCE."
   (multiple-value-bind (kind total parts note) (parts-of object start (+ start count))
-    (object "value" (value-json object stop)
+    (object "value" (let ((value (value-json object stop)))
+                      (note-shown-keys (field value "reference") parts start)
+                      (when reference (note-shown-keys reference parts start))
+                      value)
             "kind" kind
             "note" (or-null note)
             "total" total
@@ -63,7 +66,8 @@
     (multiple-value-bind (start count) (page-params params)
       (reading-references (list reference)
                           (lambda ()
-                            (inspected-json (part-along (value-of-reference reference) path) (reference-stop reference) start count))))))
+                            (inspected-json (part-along (value-of-reference reference) path) (reference-stop reference) start count
+                                            (and (null path) (reference-number reference))))))))
 
 ;;; Parts that contain a text
 
@@ -123,6 +127,8 @@
                           (lambda ()
                             (let ((object (part-along (value-of-reference reference) path)) (stop (reference-stop reference)))
                               (multiple-value-bind (total searched matches found kind) (found-parts object text start count)
+                                (unless path
+                                  (loop for (number part) in found do (note-shown-keys (reference-number reference) (list part) number)))
                                 (object "value" (value-json object stop)
                                         "kind" kind
                                         "total" total "searched" searched "matches" matches
@@ -224,8 +230,9 @@
   (evaluate-on id params "inspect-eval" (lambda (object values) (declare (ignore object)) values)))
 
 (define-operation "inspect-set" :dispatcher (id params)
-  (let ((part (param params "part" '(integer 0))))
+  (let ((part (param params "part" '(integer 0)))
+        (reference (referenced params "reference")))
     (evaluate-on id params "inspect-set"
                  (lambda (object values)
-                   (set-part object part (first values))
+                   (set-part object part (first values) (shown-key reference part))
                    (list (first values))))))
