@@ -44,6 +44,10 @@
            do (let ((text (or (read-line in nil) (return nil))))
                 (incf offset (1+ (length text))))))))
 
+(defconstant +unknown-line+ (expt 2 20) "The number of characters that a line counts for that the
+  file does not have. It is larger than lines are, so that no two forms of an editor's text have the
+  same offset.")
+
 (defun read-origin (params)
   "The origin that PARAMS give, or NIL."
   (let ((given (param params "origin" '(satisfies object-p) :default nil)))
@@ -51,7 +55,7 @@
       (let* ((pathname (sb-ext:parse-native-namestring (param given "file" 'string)))
              (line (param given "line" '(integer 1)))
              (column (param given "column" '(integer 1))))
-        (make-origin (make-source pathname) (+ (or (line-offset pathname line) 0) (1- column)) line column)))))
+        (make-origin (make-source pathname) (+ (or (line-offset pathname line) (* line +unknown-line+)) (1- column)) line column)))))
 
 ;;; Evaluating
 
