@@ -482,3 +482,29 @@ lines) |#
       (restarted image stop "PLAINLY")
       (left image stop)
       (is string= "(1 (2 3))" (outcome-text image id)))))
+
+(deftest an-entry-is-set-by-the-key-that-was-shown
+  ;; The program goes on, and entries take the places of others.
+  (with-image (image)
+    (dolist (way '(:reference :value :found))
+      (prepare image "(defparameter *h* (let ((h (make-hash-table))) (setf (gethash :a h) 1 (gethash :b h) 2) h))")
+      (let* ((reference (reference-to image "*h*"))
+             (page (inspected-page image reference))
+             (number (position ":B" (path page "parts") :key (lambda (part) (path part "key" "text")) :test #'string=))
+             (reference (ecase way
+                          (:reference reference)
+                          (:value (path page "value" "reference"))
+                          (:found (let ((again (reference-to image "*h*")))
+                                    (is equal number (path (call image "inspect-find" "reference" again "text" ":b") "result" "parts" 0 "number"))
+                                    again)))))
+        (flet ((set-it (code) (call image "inspect-set" "reference" reference "part" number "code" code)))
+          (prepare image "(progn (remhash :a *h*) (setf (gethash :c *h*) 3))")
+          (set-it ":set")
+          (is-when (string way) string= "(:SET 3)" (first-value image "(list (gethash :b *h*) (gethash :c *h*))"))
+          (prepare image "(progn (remhash :b *h*) (setf (gethash :d *h*) 4))")
+          (is-when (string way) equal "not-settable" (path (set-it ":set") "error" "kind"))
+          (is-when (string way) string= "(3 4 2)" (first-value image "(list (gethash :c *h*) (gethash :d *h*) (hash-table-count *h*))")))))))
+
+(deftest vectors-inside-lists-are-shown
+  (with-image (image)
+    (is string= "(((#(1 2))))" (path (inspected-page image (reference-to image "'(((#(1 2))))")) "value" "text"))))

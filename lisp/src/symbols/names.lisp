@@ -90,7 +90,7 @@
                         finally (return (if rest (nreconc parts (inner rest)) (nreverse parts)))))))
       (simple-vector (if (zerop depth)
                          (make-placeholder "#")
-                         (coerce (inner (coerce (subseq object 0 (min (length object) (1+ length))) 'list)) 'simple-vector)))
+                         (coerce (presentable (coerce (subseq object 0 (min (length object) (1+ length))) 'list) depth length) 'simple-vector)))
       (hash-table (make-placeholder (format nil "#<HASH-TABLE with ~D entr~:@P>" (hash-table-count object))))
       (array (make-placeholder (format nil "#<ARRAY ~{~D~^x~}>" (array-dimensions object))))
       (function (let ((name (nth-value 2 (function-lambda-expression object))))
