@@ -60,7 +60,19 @@
           (is eq nil (path-if-any (of "SY-I" (ask have)) "symbols"))
           (evaluated image "(defun sy-i:open-it (file) file)")
           (is eq nil (path-if-any (of "SY-J" (ask have)) "symbols"))
-          (is equal (format nil "Ef--OPEN-IT~C~Cfile" #\Tab #\Tab) (line "OPEN-IT" (of "SY-I" (ask have)))))))))
+          (is equal (format nil "Ef--OPEN-IT~C~Cfile" #\Tab #\Tab) (line "OPEN-IT" (of "SY-I" (ask have)))))
+        ;; A change far behind in a list, above a class, or in an initialization method, counts too.
+        (evaluated image "(defun sy-i:open-it (a b c d e f) (list a b c d e f)) (defstruct sy-i::box one)")
+        (loop for (code name) in '(("(defun sy-i:open-it (a b c d e g) (list a b c d e g))" "OPEN-IT")
+                                   ("(defclass sy-i::shape () ((name :initarg :name :initarg :n)))" "CIRCLE")
+                                   ("(defclass sy-i::shape () ((name :initarg :name) a b c d e))" "CIRCLE")
+                                   ("(defmethod initialize-instance :after ((it sy-i::shape) &key size) (declare (ignore size)))" "CIRCLE")
+                                   ("(handler-bind ((error (function continue))) (eval (quote (defstruct sy-i::box one two))))" "BOX"))
+              do (let* ((known (of "SY-I" (ask))) (have (list :object "SY-I" (path known "digest"))))
+                   (is-when code eq nil (path-if-any (of "SY-I" (ask have)) "symbols"))
+                   (evaluated image code)
+                   (let ((changed (of "SY-I" (ask have))))
+                     (is-when code equal t (and (path-if-any changed "symbols") (string/= (line name known) (line name changed)) t)))))))))
 
 (deftest names-are-found-when-somebody-ends-our-threads
   (with-image (image)

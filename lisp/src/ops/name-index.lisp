@@ -84,15 +84,57 @@
                                    (ash (char-code (variable-letter symbol)) 8)
                                    (ash (char-code (class-letter symbol)) 16)
                                    (if (eq status :external) (ash 1 24) 0)))
-                    (shape (if (fboundp symbol) (sxhash (lambda-list-of symbol)) 0))
+                    (shape (if (fboundp symbol) (lambda-list-hash (lambda-list-of symbol)) 0))
                     (class (find-class symbol nil)))
                 (setf sum (ldb (byte 64 0)
                                (+ sum (mix (hash-string (symbol-name symbol))
-                                           (mix kinds (logxor shape (if (and class (not (typep class 'structure-class))) (slots-hash class) 0)))))))))))
+                                           (mix kinds (mix shape (if class (class-outline-hash class) 0)))))))))))
     (format nil "~36R" sum)))
 
-(defun slots-hash (class)
-  (handler-case (sxhash (mapcar #'sb-mop:slot-definition-name (sb-mop:class-direct-slots class)))
+;;; SXHASH of a list depends only on the first of its elements.
+
+(defun names-hash (names)
+  "A hash of the list NAMES, symbols, all of which count."
+  (let ((hash 0))
+    (dolist (name names hash)
+      (setf hash (mix hash (if (symbolp name) (sxhash name) 0))))))
+
+(defun lambda-list-hash (list)
+  "A hash of the parts of a lambda list that LAMBDA-LIST-OUTLINE shows."
+  (names-hash (loop for rest = list then (cdr rest)
+                    while (consp rest)
+                    repeat +index-parts+
+                    collect (let* ((part (car rest)) (name (if (consp part) (car part) part)))
+                              (if (consp name) (car name) name)))))
+
+(defvar *class-hashes* nil "While packages are indexed: a table of the hashes of classes without
+  those above them, by class.")
+(defvar *initialization-hashes* nil "While packages are indexed: a table of the hashes of the methods
+  that initialize instances, by the class for which they are.")
+
+(defun initialization-hashes ()
+  "A table for *INITIALIZATION-HASHES*."
+  (let ((hashes (make-hash-table :test #'eq)))
+    (dolist (name '(initialize-instance shared-initialize) hashes)
+      (dolist (method (sb-mop:generic-function-methods (fdefinition name)))
+        (let ((class (first (sb-mop:method-specializers method))))
+          (setf (gethash class hashes)
+                (logxor (gethash class hashes 0) (names-hash (keyword-parameters (sb-mop:method-lambda-list method))))))))))
+
+(defun own-hash (class)
+  "A hash of the slots of CLASS itself, and of the methods that initialize its instances."
+  (or (gethash class *class-hashes*)
+      (setf (gethash class *class-hashes*)
+            (mix (gethash class *initialization-hashes* 0)
+                 (names-hash (loop for slot in (sb-mop:class-direct-slots class)
+                                   collect (sb-mop:slot-definition-name slot)
+                                   append (sb-mop:slot-definition-initargs slot)))))))
+
+(defun class-outline-hash (class)
+  "A hash of what CLASS-OUTLINE shows of CLASS."
+  (handler-case (let ((hash 0))
+                  (dolist (one (classes-above class) hash)
+                    (setf hash (mix hash (own-hash one)))))
     (error () 0)))
 
 (defun index-of-package (package known)
@@ -120,7 +162,9 @@
                   "symbols" (coerce symbols 'vector))))))
 
 (define-operation "name-index" :query (id params)
-  (let ((have (param params "have" t :default (object))))
+  (let ((have (param params "have" t :default (object)))
+        (*class-hashes* (make-hash-table :test #'eq))
+        (*initialization-hashes* (initialization-hashes)))
     (object "packages" (loop for package in (list-all-packages)
                              when (and (package-name package)
                                        (not (eq package (load-time-value (find-package "CONSORT")))))
