@@ -198,3 +198,12 @@
         (restarted image stop "CONTINUE")
         (left image stop)
         (ok (text-contains "WRONG: passed, after 1 error, 1 check" (path (result-or-error (answer image id)) "stdout" "text")))))))
+
+(deftest files-of-a-system-that-is-wanted-in-a-version
+  (with-image (image)
+    (write-file "fam/lib.lisp" "1")
+    (write-file "fam/core.lisp" "2")
+    (let ((asd (write-file "fam/fam.asd" "(asdf:defsystem \"fam/core\" :version \"1.0\" :components ((:file \"core\")))
+(asdf:defsystem \"fam\" :depends-on ((:version \"fam/core\" \"1.0\")) :components ((:file \"lib\")))")))
+      (prepare image (format nil "(asdf:load-asd ~S)" asd))
+      (is equal "(\"core\" \"lib\")" (first-value image "(sort (mapcar #'pathname-name (consort::system-files \"fam\")) #'string<)")))))

@@ -71,7 +71,7 @@
                  (when system
                    (push name seen)
                    (append (component-files system)
-                           (mapcan (lambda (dependency) (walk (if (consp dependency) (car (last dependency)) (system-name-text dependency))))
+                           (mapcan (lambda (dependency) (walk (dependency-name dependency)))
                                    (copy-list (asdf:system-depends-on system))))))))
       (walk name))))
 
