@@ -219,6 +219,7 @@
           do (when (or (consp one) (consp other)) (compare-code one other inside)))))
 
 (defun compare-setqs (old new bindings)
+  (unless (= (length old) (length new)) (differ "the expansions are of different shapes"))
   (loop for (one old-value) on old by #'cddr for (other new-value) on new by #'cddr
         do (compare-names one other :variable bindings)
            (compare-code old-value new-value bindings)))
@@ -308,8 +309,17 @@
     (object "same" (bool (null why)) "why" (or-null why) "data" (bool (and (null why) *data-differ*)))))
 
 (defun compare-as-asked (evaluation params package timeout)
-  "The JSON of the answer to PARAMS: whether each of `variants` means what `code` means."
-  (declare (ignore evaluation timeout))
+  "The JSON of the answer to PARAMS: whether each of `variants` means what `code` means. The macros
+  of the program run as EVALUATION, which can be stopped."
+  (multiple-value-bind (how answer)
+      (call-evaluating (lambda () (with-own-settings () (comparison-of-expansions params package))) evaluation
+                       :package package)
+    (if (eq how :ok)
+        answer
+        (object "failure" :null "variants" #() "error" (field (outcome evaluation how :timeout timeout) "error")))))
+
+(defun comparison-of-expansions (params package)
+  "The JSON of the answer to PARAMS, as in COMPARE-AS-ASKED."
   (let* ((*package* (or package (find-package "COMMON-LISP-USER")))
          (*readtable* (copy-readtable *readtable*))
          (failure nil)
