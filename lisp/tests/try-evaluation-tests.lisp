@@ -62,3 +62,26 @@
         (first-value image "(let ((outcome (consort::outcome-in-copy (consort::object \"session\" \"s\" \"timeout\" 5) 'consort::settings-of-session
                                                                      (lambda (evaluation timeout) (consort::evaluate evaluation \"1\" :deadline timeout)))))
                               (list (consort::field outcome \"status\") (consort::field outcome \"error\")))"))))
+
+(defun answer-of-copy (image work &rest params)
+  "The answer of a confined copy of IMAGE that does WORK, in CL-USER."
+  (let ((lines (apply #'checked-with image "eval-in-copy" "work" work "session" "main" "package" "COMMON-LISP-USER" "confine" :true params)))
+    (field (find-if (lambda (line) (field line "answer")) lines) "answer")))
+
+(deftest a-refusal-is-named-as-the-cause-of-its-error-alone
+  (with-image (image)
+    (loop for (code named) in '(("(open \"/tmp/made\" :direction :output)" t)
+                                ("(handler-case (open \"/tmp/made\" :direction :output) (error (c) (error \"Not saved: ~A\" c)))" t)
+                                ("(progn (ignore-errors (open \"/tmp/made\" :direction :output)) (error \"another\"))" nil))
+          do (let ((message (path (answer-of-copy image "evaluate" "code" code "timeout" 60) "error" "message")))
+               (is-when code equal named (text-contains "which is confined" message))))))
+
+(deftest comparisons-of-expansions
+  (with-image (image)
+    (prepare image "(defmacro endless () (loop))")
+    (flet ((compared (code variant seconds)
+             (answer-of-copy image "compare-expansions" "code" code "old" "a" "new" "b" "variants" (vector variant) "timeout" seconds)))
+      (is eq :true (path (compared "(let ((a 1)) (setq a 2))" "(let ((b 1)) (setq b 2))" 60) "variants" 0 "same"))
+      (is eq :false (path (compared "(let ((a 1) c) (setq a 2))" "(let ((b 1) c) (setq b 2 c 3))" 60) "variants" 0 "same"))
+      (is equal "TIMEOUT" (path (compared "(endless)" "(endless)" 1) "error" "type"))
+      (is equal "TIMEOUT" (path (compared "(list 1)" "(endless)" 1) "error" "type")))))

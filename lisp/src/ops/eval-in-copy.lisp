@@ -86,18 +86,31 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
          (evaluation (make-evaluation 0 session))
          (timeout (field params "timeout"))
          (*user-settings* (funcall settings session))
-         (refused nil)
+         (refusals '())
          (outcome nil))
     (handler-bind ((error (lambda (condition)
                             (when (and (confined-p params) (confinement-errno condition))
-                              (setf refused (refusal-words condition params))))))
+                              (push condition refusals)))))
       (call-with-evaluation-timeout evaluation timeout (lambda () (setf outcome (funcall function evaluation timeout)))))
-    (values (cond ((eq (evaluation-reason evaluation) :timeout)
-                   (with-field outcome "error" (error-facts "TIMEOUT" (format nil "Stopped: the deadline of ~A passed." (seconds-text timeout)))))
-                  ((and refused (evaluation-error evaluation))
-                   (with-field outcome "error" (add-to-message (evaluation-error evaluation) refused)))
-                  (t outcome))
-            refused)))
+    (let* ((error (evaluation-error evaluation))
+           (refusal (and error (refusal-behind error refusals))))
+      (values (cond ((eq (evaluation-reason evaluation) :timeout)
+                     (with-field outcome "error" (error-facts "TIMEOUT" (format nil "Stopped: the deadline of ~A passed." (seconds-text timeout)))))
+                    (refusal
+                     (with-field outcome "error" (add-to-message error (refusal-words refusal params))))
+                    (t outcome))
+              (and refusals (refusal-words (first refusals) params))))))
+
+(defun refusal-behind (error refusals)
+  "The newest of REFUSALS, conditions, that the message of ERROR, JSON, repeats in whole or by the
+  system's message; NIL if there is none. The code may have handled a refusal and failed for another
+  reason."
+  (let ((message (field error "message")))
+    (flet ((repeats-p (text) (and (stringp text) (plusp (length text)) (search text message))))
+      (find-if (lambda (refusal)
+                 (or (repeats-p (condition-message refusal))
+                     (some (lambda (errno) (repeats-p (system-message errno))) (list sb-posix:eperm sb-posix:eacces))))
+               refusals))))
 
 (defun work-in-copy (params)
   "The JSON of the outcome of the work that PARAMS request, in a copy that is confined as it should
