@@ -70,3 +70,15 @@
       (multiple-value-bind (stop id) (stopped-at image "(setting::f 3)")
         (ok (text-contains "would not reach the program" (path (await-event image "breakpoint-log") "text")))
         (is string= "(3 (0 3))" (went-on image stop id))))))
+
+(deftest code-to-return-from-a-breakpoint-sees-what-the-breakpoint-shows
+  (with-image (image)
+    (let* ((text *set-text*) (file (write-file "setting.lisp" text)))
+      (prepare image (format nil "(load ~S)" file))
+      (points-set image file text '("(setf q (cons"))
+      (multiple-value-bind (stop id) (stopped-at image "(setting::f 3)")
+        (is string= "sent" (path (on-stop image "debug-return" stop "frame" 0 "code" "(list :q q)") "result" "status"))
+        (is string= "(:Q (3))" (outcome-text image id)))
+      (multiple-value-bind (stop id) (stopped-at image "(restart-case (setting::f 3) (use-other (value) value))")
+        (restarted image stop "USE-OTHER" "arguments" '("(list :q q)"))
+        (is string= "(:Q (3))" (outcome-text image id))))))

@@ -363,10 +363,11 @@
       (refuse "stale" "The stop ~D has no restart ~D of the name ~A. Ask for its restarts" (stopped-id stop) index name))
     restart))
 
-(defun argument-values (texts frame)
-  "The first value of each of TEXTS, which are forms, where the variables of FRAME are visible."
+(defun argument-values (texts frame moment)
+  "The first value of each of TEXTS, which are forms, where the variables of FRAME are visible; at
+  MOMENT, those that its probe passed."
   (loop for text in texts
-        collect (first (eval-text-at-stop text frame))))
+        collect (first (eval-text-at-stop text frame moment))))
 
 (defun answering-questions (text function)
   "Calls FUNCTION, which reads TEXT from *QUERY-IO*."
@@ -382,7 +383,7 @@
     (unless (every #'stringp texts) (refuse "bad-params" "The arguments must be texts, one form each"))
     (give-work stop id
                (lambda (work)
-                 (let ((values (call-for-work stop work +stop-work-time+ (lambda () (argument-values texts frame)))))
+                 (let ((values (call-for-work stop work +stop-work-time+ (lambda () (argument-values texts frame (stopped-moment stop))))))
                    (leave-stop stop "restart" work)
                    (if input
                        (answering-questions input (lambda () (invoke-restart-interactively restart)))
@@ -397,11 +398,12 @@
 (define-operation "debug-return" :dispatcher (id params)
   (let* ((stop (stop-of params))
          (frame (frame-of stop params))
+         (moment (moment-of stop params))
          (code (param params "code" 'string :default "nil")))
     (check-unwindable frame)
     (give-work stop id
                (lambda (work)
-                 (let ((values (call-for-work stop work +stop-work-time+ (lambda () (eval-text-in-frame code frame)))))
+                 (let ((values (call-for-work stop work +stop-work-time+ (lambda () (eval-text-in-frame code frame moment)))))
                    (leave-stop stop "return" work)
                    (unwind-to-frame frame (lambda () (values-list values))))))))
 
