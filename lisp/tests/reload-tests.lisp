@@ -164,6 +164,10 @@
                                       ("hr::nothing" "(defun nothing () 1)" "function-not-found") ("no-such:f" "(defun f () 1)" "package-not-found")
                                       ("if" "(defun if () 1)" "not-replaceable"))
             do (is equal kind (path (replace-it name code) "error" "kind")))
+      ;; # at the end belongs to a name.
+      (compile-string image "(in-package :hr) (defun compute# (x) x)")
+      (ok (reloaded-p (path (replace-it "#'hr::compute#" "(defun compute# (x) (list x))") "result")))
+      (is equal "(1)" (first-value image "(hr::compute# 1)"))
       (is eq :false (path (replace-it "hr:compute" "(defun compute (x) (nowhere) (+ nowhere x))") "result" "reloaded"))
       (is equal "23" (first-value image "(hr:compute 21)")))))
 
@@ -470,3 +474,12 @@
     (points-set image file text)
     (eventually (string= "T" (first-value image "(eq *plain* #'probed::square)")))
     (is equalp #() (path (undo image) "not_undone"))))
+
+(deftest a-package-that-is-entered-within-a-form
+  (with-image (image)
+    (loop for (form name) in '(("(eval-when (:compile-toplevel :load-toplevel :execute) (in-package :hp))" "HP") ("(progn 1 (in-package :hp) 2)" "HP")
+                               ("(eval-when (:load-toplevel) (in-package :hp))" "COMMON-LISP-USER"))
+          do (compile-string image "(defpackage :hp (:use :cl))")
+             (ok (reloaded-p (compile-string image (format nil "~A (defun entered () 1)" form))))
+             (is-when form equal (prin1-to-string name) (first-value image "(package-name (symbol-package (first (remove-if-not #'fboundp (find-all-symbols \"ENTERED\")))))"))
+             (evaluated image "(mapc #'fmakunbound (find-all-symbols \"ENTERED\"))"))))

@@ -105,7 +105,7 @@
          (home (cond ((null colon) package) ((zerop colon) (find-package "KEYWORD")) (t (find-package-named (subseq token 0 colon)))))
          (name (if last (subseq token (1+ last)) token)))
     (if (and (> (length name) 1) (char= (char name 0) #\|) (char= (char name (1- (length name))) #\|))
-        (find-symbol (string-trim "|" name) home)
+        (find-symbol (subseq name 1 (1- (length name))) home)
         (or (find-symbol (string-upcase name) home)))))
 
 (defun split-token (text start)
@@ -120,7 +120,7 @@
 
 (defun parse-function-name (text package)
   "The function name in TEXT: a symbol or (SETF symbol). NIL if there is no such symbol."
-  (let ((text (string-trim " '#" (string-trim '(#\Space #\Newline #\Tab) text))))
+  (let ((text (string-left-trim " '#" (string-trim '(#\Space #\Newline #\Tab #\') text)))) ; COUNT# is a name
     (if (and (plusp (length text)) (char= (char text 0) #\())
         (multiple-value-bind (head end) (split-token text 1)
           (let ((symbol (parse-symbol (split-token (substitute #\Space #\) text) end) package)))

@@ -200,12 +200,19 @@
 (defun package-after (text package)
   "The package that is current after the form TEXT, which was compiled in PACKAGE."
   (let ((*package* package))
-    (handler-case
-        (let ((form (let ((*read-eval* nil)) (read-from-string text))))
-          (if (and (consp form) (eq (first form) 'in-package))
-              (find-package-named (string (second form)))
-              package))
+    (handler-case (package-after-form (let ((*read-eval* nil)) (read-from-string text)) package)
       (error () package))))
+
+(defun package-after-form (form package)
+  "The package that is current after the top-level FORM, which was compiled in PACKAGE. The forms
+  that are top-level forms within it count; the expansions of macros do not."
+  (flet ((after-all (forms)
+           (dolist (each forms package) (setf package (package-after-form each package)))))
+    (case (and (consp form) (first form))
+      (in-package (find-package-named (string (second form))))
+      ((progn locally) (after-all (rest form)))
+      (eval-when (if (intersection '(:compile-toplevel compile) (second form)) (after-all (cddr form)) package))
+      (t package))))
 
 (defun mark-end (head text)
   "HEAD, blanks, with an atom at its end, so that for the compiler, TEXT, the form after it, begins
