@@ -422,3 +422,32 @@
         (ok (text-contains "does not show its definition" (path (set-at "make-twins") 0 "message")))
         (is equalp #() (set-at))
         (is string= "(2)" (outcome-text image (debug-id image "(counted)")))))))
+
+(deftest definitions-of-a-file-that-is-not-saved
+  ;; Neither takes the place of the other, whose breakpoint it would refuse.
+  (with-image (image)
+    (let ((text (format nil "(defun one (x)~%  (list x))~%(defun two (x)~%  (vector x))~%"))
+          (file (concatenate 'string *scratch* "never-saved.lisp")))
+      (loop for (code line) in '(("(defun one (x)
+  (list x))" 1) ("(defun two (x)
+  (vector x))" 3))
+            do (answer image (debug-id image code :package "COMMON-LISP-USER" :origin (object "file" file "line" line "column" 1))))
+      (map nil (lambda (point) (is eq :true (path point "verified")))
+           (points-set image file text '("(list x)") '("(vector x)")))
+      (multiple-value-bind (stop id) (stopped-at image "(one 1)")
+        (is string= "(1)" (went-on image stop id))))))
+
+(deftest breakpoints-are-withdrawn-when-others-hold-their-lock
+  (with-image (image)
+    (prepare image "(defvar *release* (sb-thread:make-semaphore)) (defvar *held* (sb-thread:make-semaphore))
+                    (defvar *holder* (sb-thread:make-thread (lambda ()
+                                                              (sb-thread:with-mutex (consort::*probes-lock*)
+                                                                (sb-thread:signal-semaphore *held*)
+                                                                (sb-thread:wait-on-semaphore *release*)))))
+                    (defvar *unit* (consort::make-unit \"\" *package* \"\" '(list) (make-hash-table)))
+                    (push (consort::make-breakpoint \"test\" 1 \"\" *unit* nil nil nil nil nil) consort::*breakpoints*)
+                    (sb-thread:wait-on-semaphore *held*)")
+    (prepare image "(consort::withdraw-unit *unit*)")
+    (is equal "1" (first-value image "(length consort::*breakpoints*)"))
+    (prepare image "(sb-thread:signal-semaphore *release*)")
+    (ok (eventually (equal "0" (first-value image "(length consort::*breakpoints*)"))))))

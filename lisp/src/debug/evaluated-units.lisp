@@ -261,11 +261,15 @@
     t))
 
 (defun withdraw-unit (unit)
-  "Removes the breakpoints of UNIT, whose evaluation has not reached its end."
+  "Removes the breakpoints of UNIT, whose evaluation has not reached its end. If others set
+  breakpoints for longer than two seconds, a helper does it after them."
   (forget-units (list unit))
-  (sb-thread:with-mutex (*probes-lock* :timeout 2)
-    (without-interrupts (setf *breakpoints* (remove unit *breakpoints* :key #'breakpoint-unit)))
-    (flag-breakpoints unit)))
+  (flet ((withdraw ()
+           (without-interrupts (setf *breakpoints* (remove unit *breakpoints* :key #'breakpoint-unit)))
+           (flag-breakpoints unit)
+           t))
+    (unless (sb-thread:with-mutex (*probes-lock* :timeout 2) (withdraw))
+      (call-in-helper (lambda () (sb-thread:with-mutex (*probes-lock*) (withdraw)))))))
 
 (defun report-waiting (waiting)
   "Asks the host to set the breakpoints of WAITING anew."
