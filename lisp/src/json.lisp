@@ -189,7 +189,7 @@
 (defun decimal-to-double (input value exponent)
   "VALUE times ten to the power EXPONENT. The result is zero for a number that is too small. Signals
   a JSON-ERROR for one that is too large."
-  (let ((magnitude (+ exponent (* (integer-length value) (log 2d0 10)))))
+  (let ((magnitude (+ exponent (floor (* (integer-length value) 30103) 100000)))) ; log 2; no float, which may overflow
     (cond ((or (zerop value) (< magnitude -330)) 0d0)
           ((> magnitude 309) (json-fail input "A number that is too large"))
           (t (handler-case (coerce (* value (expt 10 exponent)) 'double-float)

@@ -16,6 +16,7 @@
   (is = -2500d0 (parsed "-2.5e3"))
   (is = 0.1d0 (parsed "0.1"))
   (is = 0d0 (parsed "1e-999999999"))
+  (is = 0d0 (parsed (format nil "1e-~A" (make-string 400 :initial-element #\9))))
   (is = 1.7976931348623157d308 (parsed "1.7976931348623157e308"))
   (is string= (coerce '(#\" #\\ #\/ #\Backspace #\Page #\Newline #\Return #\Tab) 'string) (parsed "\"\\\"\\\\\\/\\b\\f\\n\\r\\t\""))
   (is string= (string (code-char #x1F600)) (parsed "\"\\ud83d\\ude00\""))
@@ -31,6 +32,7 @@
   (signals json-error (parsed (format nil "\"a~Cb\"" (code-char 10))))
   (signals json-error (parse-json (make-array 200000 :element-type '(unsigned-byte 8) :initial-element 91)))
   (signals json-error (parsed (make-string 10000 :initial-element #\9)))
+  (signals json-error (parsed (format nil "1e~A" (make-string 400 :initial-element #\9))))
   (dolist (octets '((34 255 34) (34 #xC0 #x80 34) (34 #xED #xA0 #x80 34) (34 #xF5 #x80 #x80 #x80 34) (34 #xE2 #x82 34) (34 #x80 34)))
     (unless (equal octets '(34 #xED #xA0 #x80 34)) ; a surrogate in UTF-8 is taken as one that was escaped
       (signals json-error (parse-json (coerce octets '(simple-array (unsigned-byte 8) (*)))))))
