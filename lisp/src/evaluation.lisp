@@ -435,8 +435,9 @@
   (if capture (captured capture) (clipped "" 0)))
 
 (defun reported-warnings (evaluation)
-  (let ((more (- (evaluation-warnings-count evaluation) +warnings-limit+))
-        (warnings (reverse (evaluation-warnings evaluation))))
+  (let* ((warnings (reverse (evaluation-warnings evaluation)))
+         ;; Warnings of Consort's own are never left out.
+         (more (- (evaluation-warnings-count evaluation) (length warnings))))
     (if (plusp more)
         (append warnings (list (object "type" "WARNING" "message" (format nil "~D more warnings were left out" more))))
         warnings)))

@@ -133,6 +133,10 @@
       (is equal "" (path outcome "stderr" "text")))
     (is equalp #() (path (evaluated image "(signal 'warning) (handler-bind ((warning #'muffle-warning)) (warn \"x\"))") "warnings"))
     (is = 201 (length (path (evaluated image "(dotimes (i 1000) (warn \"again\"))") "warnings")))
+    ;; Consort's own are always reported, and are none of those left out.
+    (let ((warnings (path (evaluated image "(dotimes (i 300) (warn \"again\")) (defmethod make-instance :around ((x t) &rest all) all)") "warnings")))
+      (ok (find-if (lambda (warning) (text-contains "were taken back" (path warning "message"))) warnings))
+      (is equal (format nil "~D more warnings were left out" (- 301 (1- (length warnings)))) (path warnings (1- (length warnings)) "message")))
     (let ((file (write-file "warns.lisp" "(defun g () (undefined-thing-2) undefined-variable-2)")))
       (is equal "(T T)" (first-value image (format nil "(rest (multiple-value-list (compile-file ~S)))" file))))))
 
