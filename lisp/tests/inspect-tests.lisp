@@ -505,6 +505,17 @@ lines) |#
           (is-when (string way) equal "not-settable" (path (set-it ":set") "error" "kind"))
           (is-when (string way) string= "(3 4 2)" (first-value image "(list (gethash :c *h*) (gethash :d *h*) (hash-table-count *h*))")))))))
 
+(deftest a-slot-is-set-by-the-name-that-was-shown
+  (with-image (image)
+    (prepare image "(defclass c () ((a :initform 1) (b :initform 2))) (defvar *c* (make-instance 'c))")
+    (let ((reference (reference-to image "*c*")))
+      (inspected-page image reference)
+      (prepare image "(defclass c () (b a)) (slot-value *c* 'a)")
+      (ok (text-contains "no longer the slot B" (path (call image "inspect-set" "reference" reference "part" 1 "code" ":set") "error" "message")))
+      (inspected-page image reference)
+      (call image "inspect-set" "reference" reference "part" 1 "code" ":set")
+      (is string= "(:SET 2)" (first-value image "(list (slot-value *c* 'a) (slot-value *c* 'b))")))))
+
 (deftest vectors-inside-lists-are-shown
   (with-image (image)
     (is string= "(((#(1 2))))" (path (inspected-page image (reference-to image "'(((#(1 2))))")) "value" "text"))))

@@ -7,8 +7,9 @@
 
 (defstruct (reference (:constructor make-reference (number weak strong stop)))
   "WEAK points to the value. If the value belongs to STOP, whose stack may contain it, STRONG is a
-  list of it instead. Such a reference is removed when the stop is left. KEYS is NIL, or a table of
-  weak pointers to the keys of a hash table that were shown, by the number of the entry."
+  list of it instead. Such a reference is removed when the stop is left. KEYS is NIL, or a table
+  of what was shown, by the number of the part: weak pointers to the keys of a hash table, or the
+  labels of an instance's slots."
   (number 0 :type fixnum) weak (strong '() :type list) stop (keys nil))
 
 (define-global *references* (make-hash-table) "The REFERENCE of each number.")
@@ -40,26 +41,26 @@
       (values (first (reference-strong reference)) t)
       (sb-ext:weak-pointer-value (reference-weak reference))))
 
-(defun note-shown-keys (number parts start)
-  "Notes in the reference NUMBER the keys of PARTS, entries of a hash table from START that are shown
-  under it. The table may change before an entry is set."
+(defun note-shown-keys (number object parts start)
+  "Notes in the reference NUMBER the keys or slots of PARTS, those of OBJECT from START, that are
+  shown under it. The table or the class may change before a part is set."
   (let ((reference (find-reference number)))
-    (when reference
+    (when (and reference (typep object '(or hash-table standard-object condition structure-object)))
       (with-lock (*references-lock*)
-        (loop for (nil nil key) in parts
-              for entry from start
-              when key
-                do (setf (gethash entry (or (reference-keys reference) (setf (reference-keys reference) (make-hash-table))))
-                         (sb-ext:make-weak-pointer (first key))))))))
+        (let ((keys (or (reference-keys reference) (setf (reference-keys reference) (make-hash-table)))))
+          (loop for (label nil key) in parts
+                for part from start
+                do (setf (gethash part keys) (if key (sb-ext:make-weak-pointer (first key)) label))))))))
 
 (defun shown-key (reference number)
-  "A list of the key of the entry NUMBER that was shown under REFERENCE, NIL if none was shown, or
-  :GONE."
-  (let ((pointer (with-lock (*references-lock*)
-                   (and (reference-keys reference) (gethash number (reference-keys reference))))))
-    (when pointer
-      (multiple-value-bind (key there) (sb-ext:weak-pointer-value pointer)
-        (if there (list key) :gone)))))
+  "A list of the key, or the label of the slot, that was shown as the part NUMBER under REFERENCE.
+  NIL if none was shown, :GONE if the key is gone."
+  (let ((shown (with-lock (*references-lock*)
+                 (and (reference-keys reference) (gethash number (reference-keys reference))))))
+    (if (sb-ext:weak-pointer-p shown)
+        (multiple-value-bind (key there) (sb-ext:weak-pointer-value shown)
+          (if there (list key) :gone))
+        shown)))
 
 (defun drop-references (stop)
   "Removes the references that belong to STOP."

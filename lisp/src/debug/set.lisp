@@ -27,9 +27,9 @@
       (refuse-setting "The table has no entry ~D any more" number))
     (setf (gethash (first key) table) value)))
 
-(defun set-part (object number value &optional shown-key)
-  "Sets the part NUMBER of OBJECT, as PARTS-OF counts them, to VALUE. SHOWN-KEY is as from the
-  function SHOWN-KEY: the program may have changed a hash table since its entries were shown."
+(defun set-part (object number value &optional shown)
+  "Sets the part NUMBER of OBJECT, as PARTS-OF counts them, to VALUE. SHOWN is as from SHOWN-KEY: the
+  program may have changed a hash table or a class since its parts were shown."
   (when (obsolete-p object) (refuse-setting "The class of the instance was redefined: its slots cannot be set before the program uses the instance"))
   (when (parts-of-kind object) (refuse-setting "Parts of this kind of value cannot be set"))
   (typecase object
@@ -42,11 +42,13 @@
            (unless (typep value (array-element-type object))
              (refuse-setting "The elements are of type ~A" (present (array-element-type object) (user-package))))
            (setf (row-major-aref object number) value))
-    (hash-table (set-entry object number value shown-key))
+    (hash-table (set-entry object number value shown))
     (package (refuse-setting "Parts of a package cannot be set"))
     ((or standard-object condition structure-object)
      (let ((slot (let ((index (- number (facts-before-slots object)))) (and (not (minusp index)) (nth index (slots-of object))))))
        (unless slot (refuse-setting "There is no such slot"))
+       (when (and (stringp shown) (string/= shown (symbol-name (sb-mop:slot-definition-name slot))))
+         (refuse-setting "The class was redefined: the part ~D is no longer the slot ~A. Inspect the value again" number shown))
        (let ((type (sb-mop:slot-definition-type slot)))
          (unless (typep value type) (refuse-setting "The slot is of type ~A" (present type (user-package)))))
        (setf (slot-value object (sb-mop:slot-definition-name slot)) value)))

@@ -10,8 +10,8 @@
   NIL. The parts can be set by the reference in this JSON, and by the number REFERENCE."
   (multiple-value-bind (kind total parts note) (parts-of object start (+ start count))
     (object "value" (let ((value (value-json object stop)))
-                      (note-shown-keys (field value "reference") parts start)
-                      (when reference (note-shown-keys reference parts start))
+                      (note-shown-keys (field value "reference") object parts start)
+                      (when reference (note-shown-keys reference object parts start))
                       value)
             "kind" kind
             "note" (or-null note)
@@ -128,7 +128,7 @@
                             (let ((object (part-along (value-of-reference reference) path)) (stop (reference-stop reference)))
                               (multiple-value-bind (total searched matches found kind) (found-parts object text start count)
                                 (unless path
-                                  (loop for (number part) in found do (note-shown-keys (reference-number reference) (list part) number)))
+                                  (loop for (number part) in found do (note-shown-keys (reference-number reference) object (list part) number)))
                                 (object "value" (value-json object stop)
                                         "kind" kind
                                         "total" total "searched" searched "matches" matches
