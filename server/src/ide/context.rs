@@ -56,6 +56,26 @@ pub trait Backend: Send + Sync {
         self.query(Symbol::at(name.to_owned(), package.map(str::to_owned), want))
     }
 
+    /// Queries the image as [`Backend::symbol`] does. Without an image, nothing is known of the
+    /// name.
+    ///
+    /// # Errors
+    /// There is an image, and it does not answer ([`ImageError::is_unanswered`]).
+    fn symbol_if_any(
+        &self,
+        name: &str,
+        package: Option<&str>,
+        want: &[SymbolPart],
+    ) -> impl Future<Output = Result<Known, ImageError>> + Send {
+        let asked = self.symbol(name, package, want);
+        async {
+            match asked.await {
+                Err(error) if !error.is_unanswered() => Ok(Known::default()),
+                answer => answer,
+            }
+        }
+    }
+
     /// Returns the provenance of a known symbol: a line for its latest definition of each kind.
     /// Returns `None` if no definition was made through Consort.
     fn made_by(&self, known: &Known) -> Option<String> {

@@ -27,10 +27,12 @@ pub(crate) struct FakeImage {
     answers: HashMap<(&'static str, String), Value>,
     made: Vec<RecordedDefinition>,
     names: Arc<NameIndex>,
-    absent: bool,
+    /// The error of each query, if the image does not answer.
+    error: Option<ImageError>,
     files: Vec<OpenText>,
     closed: Vec<Arc<FileEntry>>,
     asked: Mutex<Vec<String>>,
+    incomplete: Option<String>,
 }
 
 impl FakeImage {
@@ -41,7 +43,17 @@ impl FakeImage {
 
     /// Creates a backend without an image.
     pub(crate) fn absent() -> FakeImage {
-        FakeImage { absent: true, ..FakeImage::default() }
+        FakeImage { error: Some(ImageError::Unavailable("There is no image.".into())), ..FakeImage::default() }
+    }
+
+    /// Creates an image that does not answer.
+    pub(crate) fn busy() -> FakeImage {
+        FakeImage { error: Some(ImageError::Busy("The Lisp image did not answer.".into())), ..FakeImage::default() }
+    }
+
+    /// Makes the index of the workspace's texts incomplete.
+    pub(crate) fn incomplete(self, why: &str) -> FakeImage {
+        FakeImage { incomplete: Some(why.into()), ..self }
     }
 
     /// Makes a symbol known. `answer` is the answer to `symbol`, with all parts that a query may
@@ -122,15 +134,17 @@ impl FakeImage {
 
 impl Backend for FakeImage {
     async fn query<O: Operation>(&self, operation: O) -> Result<O::Answer, ImageError> {
-        if self.absent {
-            return Err(ImageError::Unavailable("There is no image.".into()));
+        if let Some(error) = &self.error {
+            return Err(error.clone());
         }
         let params = serde_json::to_value(&operation).unwrap();
         self.queries().push(format!("{} {}", O::NAME, serde_json::to_string(&operation).unwrap()));
         let name = ["name", "text", "pattern"].iter().find_map(|key| params[key].as_str()).unwrap_or_default();
         let within = |package: &str| self.answers.get(&(O::NAME, format!("{package}::{name}").to_lowercase()));
         let known = params["package"].as_str().and_then(within);
-        let known = known.or_else(|| self.answers.get(&(O::NAME, name.to_lowercase()))).cloned();
+        // A page after the first one may have an answer of its own.
+        let page = || params["start"].as_u64().and_then(|start| self.answers.get(&(O::NAME, start.to_string())));
+        let known = known.or_else(page).or_else(|| self.answers.get(&(O::NAME, name.to_lowercase()))).cloned();
         let mut answer = known.unwrap_or_else(|| match O::NAME {
             "symbol" => json!({}),
             "complete" => json!({"items": [], "incomplete": false}),
@@ -158,6 +172,7 @@ impl Backend for FakeImage {
     async fn index(&self, open: Vec<OpenText>) -> Snapshot {
         let mut index = Snapshot::of_texts(&open);
         index.files.extend(self.closed.iter().cloned());
+        index.incomplete.clone_from(&self.incomplete);
         index
     }
 

@@ -24,9 +24,10 @@ pub struct Snapshot {
     pub files: Vec<Arc<FileEntry>>,
     /// The workspace's directory; `None` for the index of some texts alone.
     pub root: Option<PathBuf>,
-    /// True if the index is incomplete, because there are more files than are indexed, or because
-    /// its computation was cancelled.
-    pub cut: bool,
+    /// The reason why the index is incomplete, as a clause for a person: there are more files than
+    /// are indexed, a file or directory is left out, or the computation was cancelled. `None` if
+    /// the index is complete.
+    pub incomplete: Option<String>,
 }
 
 impl Snapshot {
@@ -38,7 +39,7 @@ impl Snapshot {
             .collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         files.dedup_by(|later, kept| later.path == kept.path);
-        Snapshot { files, root: None, cut: false }
+        Snapshot { files, root: None, incomplete: None }
     }
 
     /// Returns the files that contain a name, even if only in strings and comments. The name is

@@ -8,6 +8,7 @@ pub mod browse;
 pub mod call_hierarchy;
 pub mod call_template;
 pub mod clip;
+mod comment_lines;
 pub mod compile_form;
 pub mod compiler_output;
 pub mod completion;

@@ -41,10 +41,13 @@ mod unused_imports;
 mod values;
 pub mod verification;
 
+use std::time::Duration;
+
 use super::context::{Backend, Cursor};
 use super::format::rules::Bodies;
 use super::index::Snapshot;
 use super::rename::{FileChanges, Refusal};
+use super::symbol_kinds;
 use crate::blocking;
 use crate::text::Span;
 use crate::text::datum::{Form, Node};
@@ -61,6 +64,8 @@ use verification::{Accepted, ChangedPackage, Compiler, NewText, Verification, ch
 pub(in crate::ide) const MAX_FORM_BYTES: usize = 256 << 10;
 /// The maximum size in bytes of a document whose forms are refactored.
 const MAX_TEXT_BYTES: usize = 4 << 20;
+/// The time limit for the image's answers when a refactoring is made.
+const IMAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The kind of a refactoring (LSP 3.17 `CodeActionKind`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +98,8 @@ pub struct Changes {
     pub files: Vec<FileChanges>,
     /// The reason why the result was not compiled.
     pub not_compiled: Option<String>,
+    /// The reason why not all definitions of the workspace were considered, as a clause.
+    pub incomplete: Option<String>,
 }
 
 /// A refactoring as the function for it returns it.
@@ -152,7 +159,9 @@ fn code_refactorings(site: &Site) -> Vec<Refactoring> {
 
 /// Returns the refactorings at the cursor, which is the start of `selection`.
 pub async fn offers<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Vec<Offer> {
-    let Some(facts) = Facts::gather(cursor, selection).await else { return Vec::new() };
+    // An offer is not delayed for long: a missing fact is a reason for refusal when it is applied.
+    let facts = Facts::gather(cursor, selection, symbol_kinds::IMAGE_TIMEOUT).await;
+    let Some(facts) = facts else { return Vec::new() };
     blocking::run(move || {
         let site = facts.site();
         let offer = |Refactoring { id, title, group, result, .. }: Refactoring| {
@@ -167,8 +176,8 @@ pub async fn offers<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Vec<Offe
 /// Makes the refactoring `id` of [`offers`].
 ///
 /// # Errors
-/// The refactoring is no longer offered or is refused, or the compiler has findings in the result
-/// that it does not have in the text.
+/// The image does not answer, the refactoring is no longer offered or is refused, or the compiler
+/// has findings in the result that it does not have in the text.
 pub async fn apply<B: Backend>(
     cursor: &Cursor<B>,
     selection: Span,
@@ -176,7 +185,13 @@ pub async fn apply<B: Backend>(
     compiler: &impl Compiler,
 ) -> Result<Changes, Refusal> {
     let outdated = || Refusal("the text has changed: ask again for what can be done here".into());
-    let facts = Facts::gather(cursor, selection).await.ok_or_else(outdated)?;
+    let facts = Facts::gather(cursor, selection, IMAGE_TIMEOUT).await.ok_or_else(outdated)?;
+    if let Some(error) = facts.unanswered {
+        return Err(Refusal(format!(
+            "only the image knows which names are macros and special variables, and it does not say: {error}"
+        )));
+    }
+    let incomplete = facts.index().incomplete.clone();
     let wanted = id.to_owned();
     let (others, open, uri) = (facts.others.clone(), facts.open, cursor.uri.clone());
     let (finished, accepted) = blocking::run(move || {
@@ -219,7 +234,7 @@ pub async fn apply<B: Backend>(
         let open = finished.other.is_none_or(|other| other < open);
         files.push(FileChanges { uri, path, document, open, changes: finished.changes });
     }
-    Ok(Changes { files, not_compiled })
+    Ok(Changes { files, not_compiled, incomplete })
 }
 
 /// The macros that are known for a text, for [`EvaluationSites`].

@@ -50,6 +50,18 @@ impl Refusal {
     }
 }
 
+/// The refusal of a renaming that depends on an answer that the image did not give.
+impl From<ImageError> for Refusal {
+    fn from(error: ImageError) -> Refusal {
+        let error = error.to_string();
+        let end = if error.ends_with('.') { "" } else { "." };
+        Refusal(format!(
+            "Only the image knows whether other definitions have the name, and it does not say: {error}{end} Nothing \
+             was changed; try again."
+        ))
+    }
+}
+
 /// A change of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {

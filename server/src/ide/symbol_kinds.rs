@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::context::Backend;
 use crate::image::api::symbol_kinds::{SymbolKind, SymbolKindsParams};
+use crate::model::image::ImageError;
 use crate::text::cancellation;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
@@ -12,7 +13,7 @@ use crate::text::names;
 use crate::text::tree::{Kind, ROOT, Tree};
 
 /// The time limit for the image's answer. After it, the text alone is used.
-const IMAGE_TIMEOUT: Duration = Duration::from_millis(500);
+pub const IMAGE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The maximum number of names in one query to the image.
 const MAX_NAMES: usize = 20_000;
 /// The maximum length in bytes of a name in a query to the image.
@@ -54,8 +55,26 @@ pub fn by_package(document: &Document, tree: &Tree, wanted: impl Fn(&str) -> boo
 }
 
 /// Returns the image's data about symbols as written, or nothing if the image does not answer
-/// within the time limit.
+/// within [`IMAGE_TIMEOUT`].
 pub async fn kinds<B: Backend>(backend: &B, asked: SymbolsByPackage) -> Vec<(String, SymbolKind)> {
+    match kinds_within(backend, asked, IMAGE_TIMEOUT).await {
+        Ok(kinds) => kinds,
+        Err(error) => {
+            tracing::debug!("symbol-kinds: {error}");
+            Vec::new()
+        }
+    }
+}
+
+/// Returns the image's data about symbols as written. Without an image, there are none.
+///
+/// # Errors
+/// There is an image, and it does not answer within the time limit.
+pub async fn kinds_within<B: Backend>(
+    backend: &B,
+    asked: SymbolsByPackage,
+    limit: Duration,
+) -> Result<Vec<(String, SymbolKind)>, ImageError> {
     let query = async {
         let mut known = Vec::new();
         for (package, written) in asked {
@@ -70,13 +89,12 @@ pub async fn kinds<B: Backend>(backend: &B, asked: SymbolsByPackage) -> Vec<(Str
             match backend.query(SymbolKindsParams { package, symbols }).await {
                 Ok(answer) => known
                     .extend(written.into_iter().zip(answer.kinds).filter_map(|(written, kind)| Some((written, kind?)))),
-                Err(error) => {
-                    tracing::debug!("symbol-kinds: {error}");
-                    return known;
-                }
+                Err(error) if error.is_unanswered() => return Err(error),
+                Err(_) => {}
             }
         }
-        known
+        Ok(known)
     };
-    tokio::time::timeout(IMAGE_TIMEOUT, query).await.unwrap_or_default()
+    let late = || Err(ImageError::Busy(format!("The Lisp image did not answer within {} s.", limit.as_secs_f64())));
+    tokio::time::timeout(limit, query).await.unwrap_or_else(|_| late())
 }

@@ -178,8 +178,8 @@ pub(super) async fn text_of(path: &Path, digest: u64) -> Option<Rope> {
 struct Published {
     /// The numbers of the findings ([`FoundInFile::number`]) of the files that have findings.
     files: HashMap<Url, u64>,
-    /// True once the client was told that there are more files than are checked.
-    cut: bool,
+    /// The last reason that the client was given why not all files are checked.
+    incomplete: Option<String>,
 }
 
 impl Published {
@@ -207,10 +207,13 @@ impl Published {
         if changed && notifier.negotiated.pull {
             notifier.refresh();
         }
-        if pass.cut && !std::mem::replace(&mut self.cut, true) {
-            let text = "The workspace has more Lisp files than are checked in the background (2,000): the others \
-                        are checked when they are opened, or with `consort check`.";
-            notifier.say("window/logMessage", Level::Info, text);
+        if let Some(why) = pass.incomplete.as_ref().filter(|_| self.incomplete != pass.incomplete) {
+            let text = format!(
+                "Not the whole workspace is checked in the background, because {why}. The other files are checked \
+                 when they are opened, or with `consort check`."
+            );
+            notifier.say("window/logMessage", Level::Info, &text);
+            self.incomplete = Some(why.clone());
         }
     }
 

@@ -154,6 +154,18 @@ impl ImageError {
             ImageError::Refused { kind, .. } => kind.clone(),
         }
     }
+
+    /// Returns true if an image may know the answer but did not give it. Returns false if there is
+    /// no image, or if the image does not have the subject of the call.
+    pub fn is_unanswered(&self) -> bool {
+        match self {
+            ImageError::Unavailable(_) => false,
+            ImageError::Lost { .. } | ImageError::Busy(_) => true,
+            ImageError::Refused { kind, .. } => {
+                ![ErrorKind::PACKAGE_NOT_FOUND, ErrorKind::NOT_FOUND, ErrorKind::BAD_ARGUMENTS].contains(kind)
+            }
+        }
+    }
 }
 
 /// A piece of output of a running evaluation.

@@ -10,6 +10,7 @@ pub(crate) mod encoding;
 pub mod expected;
 pub mod features;
 pub mod forms;
+pub mod line_break;
 pub mod loop_keywords;
 pub mod names;
 mod packages;

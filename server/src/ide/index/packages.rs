@@ -154,17 +154,28 @@ impl<'a> Packages<'a> {
         if known.shadows.contains(name) {
             return known.name.clone();
         }
-        let from = known.uses.iter().find(|used| self.exports(used, name, depth + 1));
+        let mut visited = HashSet::new();
+        let from = known.uses.iter().find(|used| self.exports(used, name, &mut visited));
         match from {
             Some(used) => self.home_within(used, name, depth + 1),
             None => known.name.clone(),
         }
     }
 
-    /// Returns true if a package exports a name, according to the texts.
-    fn exports(&self, package: &str, name: &str, depth: usize) -> bool {
-        const MAX_DEPTH: usize = 16;
-        let Some(known) = self.get(package).filter(|_| depth < MAX_DEPTH) else { return false };
-        known.exports.contains(name) || known.reexports.iter().any(|other| self.exports(other, name, depth + 1))
+    /// Returns true if a package exports a name, according to the texts. `visited` contains the
+    /// packages that are known not to export the name, by themselves or through packages that they
+    /// reexport.
+    fn exports(&self, package: &str, name: &str, visited: &mut HashSet<&'a str>) -> bool {
+        let mut pending: Vec<&'a PackageText> = self.get(package).into_iter().collect();
+        while let Some(known) = pending.pop() {
+            if !visited.insert(&known.name) {
+                continue;
+            }
+            if known.exports.contains(name) {
+                return true;
+            }
+            pending.extend(known.reexports.iter().filter_map(|other| self.get(other)));
+        }
+        false
     }
 }

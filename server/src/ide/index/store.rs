@@ -1,6 +1,8 @@
 //! The store of the index, which reads a file again when it has changed.
 
 use std::collections::HashMap;
+use std::fs::DirEntry;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,6 +13,7 @@ use crate::file_stamp::FileStamp;
 use crate::file_uri::uri_of_path;
 use crate::ide::texts::OpenText;
 use crate::locked::lock;
+use crate::shown;
 use crate::text::cancellation;
 use crate::text::decode_as_edited;
 use crate::text::document::Document;
@@ -65,9 +68,9 @@ impl Store {
     }
 
     /// Updates the index and returns it. Blocks, because it reads the workspace's directories and
-    /// the files that have changed. The index is `cut` if its computation was cancelled.
+    /// the files that have changed. The index is incomplete if its computation was cancelled.
     pub fn refreshed(&self, root: &Path, open: Vec<OpenText>) -> Snapshot {
-        let (paths, cut) = lisp_files(root);
+        let LispFiles { files: paths, mut left_out, .. } = lisp_files(root);
         // Only one refresh runs at a time, because others would read the same files. Files that a
         // refresh read before it was cancelled are kept.
         let mut kept = lock(&self.kept);
@@ -84,7 +87,10 @@ impl Store {
                         let document = Document::new(&decode_as_edited(content), 0);
                         Arc::new(FileEntry::of(path.clone(), uri_of_path(&path), &document, false))
                     }
-                    Err(_) => continue,
+                    Err(error) => {
+                        left_out.add(&path, &error);
+                        continue;
+                    }
                 },
             };
             if cancellation::was_cancelled() {
@@ -123,7 +129,7 @@ impl Store {
         let mut files: Vec<Arc<FileEntry>> = all.into_values().collect();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-        let snapshot = Snapshot { files, root: Some(root), cut: cut || cancellation::was_cancelled() };
+        let snapshot = Snapshot { incomplete: left_out.reason(&files), files, root: Some(root) };
         if !cancellation::was_cancelled() {
             let made = Arc::new(snapshot.clone());
             let before = {
@@ -143,38 +149,128 @@ fn is_lisp(path: &Path) -> bool {
     extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
-/// Returns the Lisp files below a directory with their stamps, and true if the list is incomplete.
-/// Symbolic links, hidden files and directories, `node_modules`, and files of more than
-/// [`MAX_FILE_BYTES`] are skipped.
-fn lisp_files(root: &Path) -> (Vec<(PathBuf, FileStamp)>, bool) {
+/// The files and directories that are not in the index.
+#[derive(Debug, Default)]
+struct LeftOut {
+    /// True if there are more files or directories than are read.
+    has_more: bool,
+    /// The paths that are not indexed, each with the reason.
+    paths: Vec<(PathBuf, String)>,
+}
+
+impl LeftOut {
+    /// Adds a path that cannot be read. A path that was removed meanwhile is not missing.
+    fn add(&mut self, path: &Path, error: &std::io::Error) {
+        match error.kind() {
+            ErrorKind::NotFound => {}
+            ErrorKind::FileTooLarge => self.add_too_large(path),
+            _ => self.paths.push((path.to_owned(), format!("cannot be read ({error})"))),
+        }
+    }
+
+    fn add_too_large(&mut self, path: &Path) {
+        let why = format!("has more than {} MiB and is indexed only while it is open", MAX_FILE_BYTES >> 20);
+        self.paths.push((path.to_owned(), why));
+    }
+
+    /// Returns the reason why an index of these files is incomplete, as a clause for a person.
+    fn reason(&self, files: &[Arc<FileEntry>]) -> Option<String> {
+        if cancellation::was_cancelled() {
+            return Some("the search of the workspace's Lisp files was ended before it was complete".into());
+        }
+        if self.has_more {
+            return Some("the workspace has more Lisp files than are indexed".into());
+        }
+        let is_indexed = |path: &PathBuf| files.binary_search_by(|file| file.path.cmp(path)).is_ok();
+        let (path, why) = self.paths.iter().find(|(path, _)| !is_indexed(path))?;
+        Some(format!("{} {why}", shown::path(path)))
+    }
+}
+
+/// The Lisp files below a directory.
+#[derive(Debug, Default)]
+struct LispFiles {
+    files: Vec<(PathBuf, FileStamp)>,
+    /// The size of the files in bytes.
+    bytes: u64,
+    left_out: LeftOut,
+}
+
+/// Returns the Lisp files below a directory with their stamps. Symbolic links, hidden files and
+/// directories, and `node_modules` are skipped. Files of more than [`MAX_FILE_BYTES`] are left out.
+fn lisp_files(root: &Path) -> LispFiles {
     let root = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    let (mut found, mut directories, mut seen, mut bytes) = (Vec::new(), vec![root], 0, 0);
+    let (mut found, mut directories, mut seen) = (LispFiles::default(), vec![root], 0);
     while let Some(directory) = directories.pop() {
         seen += 1;
         if cancellation::should_stop() || seen > MAX_DIRECTORIES {
-            return (found, true);
+            found.left_out.has_more = true;
+            return found;
         }
-        let Ok(entries) = std::fs::read_dir(&directory) else { continue };
-        for entry in entries.flatten() {
-            let (name, Ok(kind)) = (entry.file_name(), entry.file_type()) else { continue };
-            let hidden = name.as_encoded_bytes().first() == Some(&b'.');
-            if kind.is_dir() && !hidden && name != "node_modules" {
-                directories.push(entry.path());
-            } else if kind.is_file() && !hidden && is_lisp(Path::new(&name)) {
-                if found.len() >= MAX_FILES {
-                    return (found, true);
-                }
-                if let Ok(facts) = entry.metadata()
-                    && facts.len() <= MAX_FILE_BYTES
-                {
-                    bytes += facts.len();
-                    if bytes > MAX_TOTAL_BYTES {
-                        return (found, true);
-                    }
-                    found.push((entry.path(), FileStamp::of(&facts)));
-                }
+        let entries = match std::fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(error) => {
+                found.left_out.add(&directory, &error);
+                continue;
+            }
+        };
+        for entry in entries {
+            match entry.and_then(|entry| found.add(&entry)) {
+                Ok(subdirectory) => directories.extend(subdirectory),
+                Err(error) => found.left_out.add(&directory, &error),
+            }
+            if found.left_out.has_more {
+                return found;
             }
         }
     }
-    (found, false)
+    found
+}
+
+impl LispFiles {
+    /// Adds an entry of a directory if it is a Lisp file. Returns the entry's path if it is a
+    /// directory that is to be read.
+    ///
+    /// # Errors
+    /// The kind or the size of the entry cannot be read.
+    fn add(&mut self, entry: &DirEntry) -> std::io::Result<Option<PathBuf>> {
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        if name.as_encoded_bytes().first() == Some(&b'.') {
+            return Ok(None);
+        }
+        if kind.is_dir() && name != "node_modules" {
+            return Ok(Some(entry.path()));
+        }
+        if !kind.is_file() || !is_lisp(Path::new(&name)) {
+            return Ok(None);
+        }
+        let facts = entry.metadata()?;
+        if facts.len() > MAX_FILE_BYTES {
+            self.left_out.add_too_large(&entry.path());
+            return Ok(None);
+        }
+        self.bytes += facts.len();
+        self.left_out.has_more = self.files.len() >= MAX_FILES || self.bytes > MAX_TOTAL_BYTES;
+        if !self.left_out.has_more {
+            self.files.push((entry.path(), FileStamp::of(&facts)));
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_cannot_be_read_is_left_out_and_one_that_is_gone_is_not() {
+        let mut left_out = LeftOut::default();
+        left_out.add(Path::new("/no/gone.lisp"), &ErrorKind::NotFound.into());
+        assert_eq!(left_out.reason(&[]), None);
+        left_out.add(Path::new("/no/mine"), &ErrorKind::PermissionDenied.into());
+        assert_eq!(left_out.reason(&[]).unwrap(), "/no/mine cannot be read (permission denied)");
+        left_out.has_more = true;
+        assert!(left_out.reason(&[]).unwrap().contains("more Lisp files"));
+    }
 }

@@ -98,12 +98,12 @@ fn an_index_that_is_ended_early_is_completed_by_the_next() {
     let store = Store::default();
     let ended = Cancellation::new(Some(Limit::after(std::time::Duration::ZERO)));
     let cut = cancellation::run(&ended, || store.refreshed(&root, vec![open()]));
-    assert!(cut.cut && cut.files.is_empty());
+    assert!(cut.incomplete.is_some() && cut.files.is_empty());
     let ended = Cancellation::all_or_nothing().with_deadline(Some(Limit::after(std::time::Duration::ZERO)));
     assert!(cancellation::run_all_or_nothing(&ended, || store.refreshed(&root, vec![open()])).is_none());
     let whole = store.refreshed(&root, vec![open()]);
     let numbers: Vec<usize> = whole.files.iter().map(|file| file.definitions.len()).collect();
-    assert_eq!((numbers, whole.cut), (vec![2_000, 2_000], false));
+    assert_eq!((numbers, whole.incomplete), (vec![2_000, 2_000], None));
 }
 
 #[test]
@@ -139,4 +139,38 @@ fn a_file_in_utf_16_is_read_as_its_editor_shows_it() {
         // The byte order mark does not count as a character of the text.
         assert_eq!(found[0].definition().form.start, 0);
     }
+}
+
+#[test]
+fn an_index_without_a_large_file_is_incomplete_and_names_it() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().canonicalize().unwrap();
+    std::fs::write(root.join("a.lisp"), "(defun one () 1)").unwrap();
+    let large = root.join("large.lisp");
+    std::fs::File::create(&large).unwrap().set_len(5 << 20).unwrap();
+    let store = Store::default();
+    let why = store.refreshed(&root, Vec::new()).incomplete.unwrap();
+    assert_eq!(why, format!("{} has more than 4 MiB and is indexed only while it is open", large.display()));
+    let open = |path| OpenText {
+        uri: "file:///x".into(),
+        own: true,
+        path: Some(path),
+        document: Document::new("(defun two () 1)", 1),
+    };
+    assert_eq!(store.refreshed(&root, vec![open(large.clone())]).incomplete, None);
+    std::fs::remove_file(&large).unwrap();
+    assert_eq!(store.refreshed(&root, Vec::new()).incomplete, None);
+}
+
+#[test]
+fn packages_that_reexport_one_another_are_searched_once() {
+    let names: Vec<String> = (0..30).map(|number| format!(":p{number}")).collect();
+    let all = names.join(" ");
+    let define = |name: &String| format!("(uiop:define-package {name} (:use {all}) (:reexport {all}))\n");
+    let text: String = names.iter().map(define).collect();
+    let text = format!("{text}(defpackage :last (:use :p0))(defpackage :p29 (:use {all}) (:export #:f))");
+    let snapshot = Snapshot::of_texts(&open(&[("p.lisp", &text)]));
+    let packages = snapshot.packages();
+    assert_eq!(packages.home("LAST", "MISSING"), "LAST");
+    assert_eq!(packages.home("P0", "MISSING"), "P0");
 }

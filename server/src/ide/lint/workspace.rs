@@ -35,7 +35,7 @@ impl Whole<'_> {
 
     /// Returns true if the index has all texts of the workspace, and this text is one of them.
     pub(super) fn is_known(&self) -> bool {
-        !self.index.cut && self.path.is_some()
+        self.index.incomplete.is_none() && self.path.is_some()
     }
 
     /// Returns true if the definition of a package in the texts exports a name.

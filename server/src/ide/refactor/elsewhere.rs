@@ -6,21 +6,30 @@ use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::names;
 
-/// Returns the top-level forms of all texts that may mention the symbol name `name`.
+/// Returns all texts of the workspace that may mention one of the names on whose uses in other
+/// texts the refactorings at a site depend, and other texts.
 ///
 /// # Errors
 /// There are too many texts, or one cannot be read.
-pub(super) fn forms<'a>(site: &Site<'a>, name: &str) -> Result<Vec<(&'a Document, Span)>, String> {
-    if site.index.cut {
-        return Err("the workspace has more Lisp files than are indexed".into());
+pub(super) fn texts<'a>(site: &Site<'a>) -> Result<impl Iterator<Item = &'a Document> + use<'a>, String> {
+    if let Some(why) = &site.index.incomplete {
+        return Err(why.clone());
     }
     let files = super::unused_imports::FILES;
     let users =
         site.users.ok_or_else(|| format!("more than {files} files, or one that cannot be read, may mention it"))?;
+    Ok(std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other)).chain(users))
+}
+
+/// Returns the top-level forms of all texts that may mention the symbol name `name`, which is one
+/// of those of [`texts`].
+///
+/// # Errors
+/// There are too many texts, or one cannot be read.
+pub(super) fn forms<'a>(site: &Site<'a>, name: &str) -> Result<Vec<(&'a Document, Span)>, String> {
     let name = name.to_lowercase();
-    let texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other)).chain(users);
     let mut found = Vec::new();
-    for document in texts {
+    for document in texts(site)? {
         let mentions = |span: &Span| {
             let written = document.text().slice(span.start..span.end);
             written.to_string().to_lowercase().contains(&name)

@@ -6,6 +6,7 @@ use super::evaluated::{CONTEXT_DEPENDENT, is_in_closure};
 use super::place::{Place, steps};
 use super::site::{Edit, Operator, Selected, Site};
 use super::{Group, Refactoring};
+use crate::ide::comment_lines::comment_lines;
 use crate::text::Span;
 use crate::text::datum::{Kind, Node};
 use crate::text::scopes::BindingKind;
@@ -249,8 +250,13 @@ pub(super) fn before_definition(site: &Site) -> Result<usize, String> {
     if site.form.nodes.first().is_none_or(|node| node.guarded) {
         return Err("the definition is read only with some features (#+, #-)".into());
     }
-    while line > 0 && text.line(line - 1).chars().next() == Some(';') {
-        line -= 1;
+    let is_comment = |line: usize| text.line(line).chars().next() == Some(';');
+    if line > 0 && is_comment(line - 1) {
+        // A line of a string or block comment may begin with a semicolon, too.
+        let comments = comment_lines(site.document, |_| true);
+        while line > 0 && is_comment(line - 1) && comments.contains(&(line - 1)) {
+            line -= 1;
+        }
     }
     Ok(text.line_to_char(line))
 }

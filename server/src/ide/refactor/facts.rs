@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::names::Names;
 use super::site::{self, MacroBodies, Macros, Site};
-use super::{MAX_FORM_BYTES, MAX_TEXT_BYTES, exports, operators, prefix, threading, unused_imports};
+use super::{MAX_FORM_BYTES, MAX_TEXT_BYTES, exports, operators, prefix, structure_class, threading, unused_imports};
 use crate::blocking;
 use crate::file_uri::uri_of_path;
 use crate::ide::context::{Backend, Cursor};
@@ -13,11 +14,13 @@ use crate::ide::fixes::packages;
 use crate::ide::format::rules::Bodies;
 use crate::ide::index::{Indexed, Snapshot};
 use crate::ide::symbol_kinds::{self, SymbolsByPackage};
+use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::datum::{Form, Node};
 use crate::text::definitions;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
+use crate::text::line_break;
 use crate::text::scopes::Scopes;
 use crate::text::tree::Tree;
 
@@ -42,10 +45,14 @@ pub(super) struct Facts {
     index: Snapshot,
     /// The texts of [`Site::users`].
     users: Option<Vec<Document>>,
+    /// The image's error, if it did not say which names are macros and special variables.
+    pub(super) unanswered: Option<ImageError>,
 }
 
 impl Facts {
-    pub(super) async fn gather<B: Backend>(cursor: &Cursor<B>, selection: Span) -> Option<Facts> {
+    /// Collects the facts about the form at the selection. `limit` is the time limit for the
+    /// image's answers.
+    pub(super) async fn gather<B: Backend>(cursor: &Cursor<B>, selection: Span, limit: Duration) -> Option<Facts> {
         let document = cursor.document.clone();
         if document.text().len_bytes() > MAX_TEXT_BYTES {
             return None;
@@ -90,7 +97,9 @@ impl Facts {
         for (name, body) in bodies.own() {
             macros.add_macro(name, body);
         }
-        for (written, kind) in symbol_kinds::kinds(&cursor.context, variable_candidates).await {
+        let mut unanswered = None;
+        let kinds = symbol_kinds::kinds_within(&cursor.context, variable_candidates, limit).await;
+        for (written, kind) in kinds.unwrap_or_else(|error| none(&mut unanswered, error)) {
             let Some(name) = crate::text::datum::symbol_name(&written) else { continue };
             if kind.variable.is_some() {
                 names.add_variable(&name);
@@ -99,7 +108,8 @@ impl Facts {
                 names.add_operator(&name);
             }
         }
-        for (written, kind) in symbol_kinds::kinds(&cursor.context, unknown_operators).await {
+        let kinds = symbol_kinds::kinds_within(&cursor.context, unknown_operators, limit).await;
+        for (written, kind) in kinds.unwrap_or_else(|error| none(&mut unanswered, error)) {
             let Some(name) = crate::text::datum::symbol_name(&written) else { continue };
             match kind.operator.as_deref() {
                 Some("macro") => {
@@ -127,6 +137,7 @@ impl Facts {
             closed_definers,
             index,
             users: None,
+            unanswered,
         };
         let (facts, names) = blocking::run(move || {
             let names = names_used_elsewhere(&facts.site());
@@ -138,8 +149,12 @@ impl Facts {
         Some(Facts { users, ..facts })
     }
 
+    pub(super) fn index(&self) -> &Snapshot {
+        &self.index
+    }
+
     pub(super) fn site(&self) -> Site<'_> {
-        let newline = if self.document.text().to_string().contains("\r\n") { "\r\n" } else { "\n" };
+        let newline = line_break::of_document(&self.document);
         Site {
             document: &self.document,
             path: self.path.as_deref(),
@@ -155,6 +170,12 @@ impl Facts {
             newline,
         }
     }
+}
+
+/// Returns no data, and keeps the error that is the reason.
+fn none<T>(unanswered: &mut Option<ImageError>, error: ImageError) -> Vec<T> {
+    *unanswered = Some(error);
+    Vec::new()
 }
 
 /// Returns the path of an open text, if it is in the index.
@@ -268,6 +289,7 @@ fn names_used_elsewhere(site: &Site) -> Vec<String> {
     let mut names = unused_imports::imported(site);
     names.extend(exports::name_used_elsewhere(site));
     names.extend(prefix::name_used_elsewhere(site));
+    names.extend(structure_class::name_used_elsewhere(site));
     names
 }
 

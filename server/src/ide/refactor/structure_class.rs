@@ -4,9 +4,10 @@
 use super::class_form::{Class, insert_after, keyword_constructor, slot_name, unprefixed};
 use super::site::{Edit, Site};
 use super::verification::Accepted;
-use super::{Group, Refactoring};
+use super::{Group, Refactoring, elsewhere};
 use crate::text::datum::{Node, Prefix};
 use crate::text::definitions::{Structure, key};
+use crate::text::names;
 
 pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     let class = Class::at(site)?;
@@ -85,12 +86,31 @@ fn refuse_what_differs(site: &Site, class: &Class, structure: &Structure) -> Res
     if let Some(other) = site.index.files.iter().flat_map(|file| &file.definitions).find(includes) {
         return Err(format!("the structure {} includes it", other.written));
     }
-    let read = format!("#s({}", class.bare(site).to_lowercase());
-    let mut texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, document)| document));
-    if texts.any(|document| document.text().to_string().to_lowercase().contains(&read)) {
+    let name = names::symbol(class.bare(site)).map(|symbol| symbol.name).unwrap_or_default();
+    if elsewhere::texts(site)?.any(|document| has_literal(&document.text().to_string(), &name)) {
         return Err("a text has one as #S(...), which is a structure's syntax".into());
     }
     Ok(())
+}
+
+/// Returns the name of the structure at the cursor. Its uses as `#S(...)` in other texts decide
+/// whether it can be converted.
+pub(super) fn name_used_elsewhere(site: &Site) -> Option<String> {
+    let class = Class::at(site)?;
+    class.structure.as_ref()?;
+    names::symbol(class.bare(site)).map(|symbol| symbol.name)
+}
+
+/// Returns true if a text has `#S(...)` with a symbol of this name, perhaps within a string, which
+/// the program may read.
+fn has_literal(text: &str, name: &str) -> bool {
+    let starts = text.match_indices("#S").chain(text.match_indices("#s"));
+    starts.filter_map(|(at, start)| text[at + start.len()..].trim_start().strip_prefix('(')).any(|inside| {
+        let inside = inside.trim_start();
+        let ends = |char: char| char.is_whitespace() || matches!(char, '(' | ')' | '"' | ';' | '\'' | ',' | '`');
+        let written = inside.split(ends).next().unwrap_or_default();
+        names::symbol(written).is_some_and(|symbol| symbol.name == name)
+    })
 }
 
 /// Returns the edits, and the names of the functions that they define anew.

@@ -32,9 +32,8 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
             }
         }
     }
-    let result = match refused {
-        _ if site.index.cut => Err("the workspace has more Lisp files than are indexed".into()),
-        Some(why) => Err(why.to_owned()),
+    let result = match refused.map(str::to_owned).or_else(|| site.index.incomplete.clone()) {
+        Some(why) => Err(why),
         None if edits.is_empty() => return None,
         // If the workspace uses none of the exports, they are meant for users outside of the
         // workspace.

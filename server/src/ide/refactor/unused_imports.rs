@@ -45,10 +45,10 @@ pub(super) fn plan(site: &Site) -> Option<Refactoring> {
     if package.imports.is_empty() {
         return None;
     }
-    let result = match site.users {
-        None => Err(format!("more than {FILES} files, or one that cannot be read, may use its imports")),
-        Some(_) if site.index.cut => Err("the workspace has more Lisp files than are indexed".into()),
-        Some(users) => {
+    let result = match (site.users, &site.index.incomplete) {
+        (None, _) => Err(format!("more than {FILES} files, or one that cannot be read, may use its imports")),
+        (Some(_), Some(why)) => Err(why.clone()),
+        (Some(users), None) => {
             let mut used = HashSet::new();
             let texts = std::iter::once(site.document).chain(site.others.iter().map(|(_, other)| other));
             texts.chain(users).for_each(|text| used_in(text, package, &packages, &mut used));

@@ -37,10 +37,8 @@ pub async fn rename<B: Backend>(
     options: Options,
 ) -> Result<Renaming, Refusal> {
     let index = cursor.context.texts_index().await;
-    if index.cut {
-        return Refusal::of(
-            "The workspace has more Lisp files than are indexed, so that not all mentions can be found.",
-        );
+    if let Some(why) = &index.incomplete {
+        return Refusal::of(format!("Not all mentions can be found, because {why}."));
     }
     let packages = index.packages();
     let Some(symbol) = names::symbol(&named.written) else {
@@ -62,7 +60,7 @@ pub async fn rename<B: Backend>(
         kinds.insert("function".into());
     }
     // Only the image knows the symbols of packages that the workspace uses but does not define.
-    let known = cursor.context.symbol(&named.written, Some(&here), &[SymbolPart::Facts]).await.unwrap_or_default();
+    let known = cursor.context.symbol_if_any(&named.written, Some(&here), &[SymbolPart::Facts]).await?;
     let image_home = known.facts.as_ref().and_then(|facts| facts.package.clone());
     if let Some(owner) = image_home.filter(|owner| *owner != home && packages.get(owner).is_none()) {
         let locked = owner == "COMMON-LISP" || owner.starts_with("SB-");
@@ -311,7 +309,7 @@ async fn refuse_taken_name<B: Backend>(
             ));
         }
     }
-    let known = cursor.context.symbol(&target.new, Some(&target.home), &[SymbolPart::Facts]).await.unwrap_or_default();
+    let known = cursor.context.symbol_if_any(&target.new, Some(&target.home), &[SymbolPart::Facts]).await?;
     if let Some(facts) = known.facts {
         let package = facts.package.unwrap_or_default();
         if package != target.home && !package.is_empty() && !shadows {
@@ -322,7 +320,7 @@ async fn refuse_taken_name<B: Backend>(
         }
         let bound: Vec<&str> = facts.kinds.iter().map(String::as_str).filter(|kind| *kind != "symbol").collect();
         let defined = package == target.home && !bound.is_empty() && !is_slot;
-        if defined && !is_left_over(cursor, index, packages, target).await {
+        if defined && !is_left_over(cursor, index, packages, target).await? {
             return Refusal::of(format!("{} is already defined in the image as {}.", target.new, bound.join(", ")));
         }
     }

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Options;
 use super::mentions::Mentions;
 use super::symbols::{denotes, symbol_of};
 use super::target::Target;
+use super::{Options, Refusal};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{FileEntry, Indexed, Packages, Snapshot};
 use crate::image::api::symbols::{Definition, Place, SymbolPart};
@@ -17,24 +17,27 @@ use crate::text::names;
 
 /// Returns true if all of the image's definitions of the target's new name came from files of the
 /// workspace, and no code of the workspace mentions or makes that name any more.
+///
+/// # Errors
+/// The image does not answer.
 pub(super) async fn is_left_over<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
     packages: &Packages<'_>,
     target: &Target,
-) -> bool {
+) -> Result<bool, Refusal> {
     let (home, written) = (target.home.as_str(), target.new.as_str());
-    let Some(symbol) = names::symbol(written) else { return false };
-    let known = cursor.context.symbol(written, Some(home), &[SymbolPart::Definitions]).await.unwrap_or_default();
+    let Some(symbol) = names::symbol(written) else { return Ok(false) };
+    let known = cursor.context.symbol_if_any(written, Some(home), &[SymbolPart::Definitions]).await?;
     let features = known.features.as_deref().unwrap_or_default();
     let mut texts = cursor.context.texts();
     // A user's macro may derive the name from another one, which is its argument.
     let lower = symbol.name.to_lowercase();
     let makes = |one: &&Indexed| one.kind() == one.operator && lower.contains(one.key.as_str());
     for definition in &known.definitions {
-        let Some(file) = &definition.place.file else { return false };
+        let Some(file) = &definition.place.file else { return Ok(false) };
         if !is_of_workspace(index, file).await {
-            return false;
+            return Ok(false);
         }
         let (offset, form) = (definition.place.offset, definition.place.form);
         let place = match texts.get(file).await {
@@ -55,13 +58,13 @@ pub(super) async fn is_left_over<B: Backend>(
         // was renamed there. Otherwise an edit may have moved that form, so that any form of the
         // file may be meant.
         let was_renamed_there = there.iter().any(|one| defines(one, target, packages))
-            && is_at_or_unknown(cursor, target, definition).await;
+            && is_defined_at_or_undefined(cursor, target, definition).await?;
         let forms = if was_renamed_there { there } else { of_file };
         if forms.iter().any(makes) {
-            return false;
+            return Ok(false);
         }
     }
-    !known.definitions.is_empty() && !is_mentioned(cursor, index, packages, home, &symbol.name).await
+    Ok(!known.definitions.is_empty() && !is_mentioned(cursor, index, packages, home, &symbol.name).await)
 }
 
 /// Returns true if a definition of a text defines the target's present name.
@@ -77,42 +80,48 @@ fn defines(one: &Indexed, target: &Target, packages: &Packages<'_>) -> bool {
 
 /// Returns true if the image has no definition of the target's present name, or has one from the
 /// place of `definition`.
-async fn is_at_or_unknown<B: Backend>(cursor: &Cursor<B>, target: &Target, definition: &Definition) -> bool {
+async fn is_defined_at_or_undefined<B: Backend>(
+    cursor: &Cursor<B>,
+    target: &Target,
+    definition: &Definition,
+) -> Result<bool, Refusal> {
     let name = names::as_written(&target.name);
     let want = [SymbolPart::Definitions];
-    let known = cursor.context.symbol(&name, Some(&target.home), &want).await.unwrap_or_default();
+    let known = cursor.context.symbol_if_any(&name, Some(&target.home), &want).await?;
     let (file, form) = (&definition.place.file, definition.place.form);
     let same = |one: &Place| {
         one.file == *file && one.form == form && (form.is_some() || one.offset == definition.place.offset)
     };
-    known.definitions.is_empty() || known.definitions.iter().any(|one| same(&one.place))
+    Ok(known.definitions.is_empty() || known.definitions.iter().any(|one| same(&one.place)))
 }
 
 /// Returns true if the image's package `name` is left over. The caller has checked that no file
 /// defines a package of that name. `real` is the package's name in the image. If `name` is only a
 /// nickname, a file must define the package `real`. Otherwise the files that defined the package in
 /// the image must be in the workspace.
+///
+/// # Errors
+/// The image does not answer.
 pub(super) async fn is_package_left_over<B: Backend>(
     cursor: &Cursor<B>,
     index: &Snapshot,
     packages: &Packages<'_>,
     name: &str,
     real: &str,
-) -> bool {
+) -> Result<bool, Refusal> {
     if real != name {
-        return packages.get(real).is_some();
+        return Ok(packages.get(real).is_some());
     }
     let package = cursor.package();
-    let asked = cursor.context.symbol(name, package.as_deref(), &[SymbolPart::Definitions]);
-    let known = asked.await.unwrap_or_default();
+    let known = cursor.context.symbol_if_any(name, package.as_deref(), &[SymbolPart::Definitions]).await?;
     let of_packages = known.definitions.iter().filter(|one| one.kind == "package");
     let files: Vec<&PathBuf> = of_packages.filter_map(|one| one.place.file.as_ref()).collect();
     for file in &files {
         if !is_of_workspace(index, file).await {
-            return false;
+            return Ok(false);
         }
     }
-    !files.is_empty()
+    Ok(!files.is_empty())
 }
 
 /// Returns true if a file is in the workspace, under this path or under its path with links

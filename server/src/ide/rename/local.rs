@@ -42,7 +42,7 @@ pub async fn rename<B: Backend>(
     let Some(key) = symbol_name(&named.written) else { return Ok(None) };
     if let Some(index) = bound {
         let binding = &scopes.bindings[index];
-        if is_special(cursor, &form, binding, &named.written).await {
+        if is_special(cursor, &form, binding, &named.written).await? {
             return Ok(None);
         }
         match binding.kind.namespace() {
@@ -56,7 +56,7 @@ pub async fn rename<B: Backend>(
     }
     // A macro can bind the name of a special variable only as that variable.
     let starred = key.len() > 2 && key.starts_with('*') && key.ends_with('*');
-    if bound.is_none() && starred && is_global(cursor, &key, &named.written).await {
+    if bound.is_none() && starred && is_global(cursor, &key, &named.written).await? {
         return Ok(None);
     }
     let around =
@@ -75,9 +75,13 @@ pub async fn rename<B: Backend>(
     if let Some(refusal) = unknown.filter(|_| found.is_none()) {
         return Err(refusal);
     }
+    let is_variable = bound.is_none_or(|index| scopes.bindings[index].kind.namespace() == Namespace::Variable);
+    let incomplete = if is_variable { cursor.context.texts_index().await.incomplete } else { None };
+    let incomplete = incomplete.map(|why| format!("It may be a special variable that is not found, because {why}."));
     let renaming = |spans: &Spans, unsure: Option<&str>| {
         let mut changes = local.changes(spans);
-        changes.iter_mut().for_each(|change| change.unsure = unsure.map(str::to_owned));
+        let unsure = unsure.map(str::to_owned).or_else(|| incomplete.clone());
+        changes.iter_mut().for_each(|change| change.unsure.clone_from(&unsure));
         let file = FileChanges {
             uri: cursor.uri.clone(),
             path: path_of_uri(&cursor.uri),
@@ -221,14 +225,19 @@ fn pick(compared: &Compared, narrow: Range<usize>, with_data: bool) -> Option<(u
 }
 
 /// Returns true if a binding binds a special variable, as far as the texts and the image show.
-async fn is_special<B: Backend>(cursor: &Cursor<B>, form: &Form, binding: &Binding, written: &str) -> bool {
-    binding.kind.namespace() == Namespace::Variable
-        && (names::is_declared_special(form, &binding.name) || is_global(cursor, &binding.name, written).await)
+async fn is_special<B: Backend>(
+    cursor: &Cursor<B>,
+    form: &Form,
+    binding: &Binding,
+    written: &str,
+) -> Result<bool, Refusal> {
+    Ok(binding.kind.namespace() == Namespace::Variable
+        && (names::is_declared_special(form, &binding.name) || is_global(cursor, &binding.name, written).await?))
 }
 
 /// Refuses a new name of a local variable that names a special variable or a constant.
 async fn refuse_global_variable<B: Backend>(cursor: &Cursor<B>, new: &str) -> Result<(), Refusal> {
-    if is_global(cursor, &symbol_name(new).unwrap_or_default(), new).await {
+    if is_global(cursor, &symbol_name(new).unwrap_or_default(), new).await? {
         return Refusal::of(format!("{new} is a special variable or a constant. Choose another name."));
     }
     Ok(())
@@ -247,15 +256,17 @@ async fn refuse_standard_function<B: Backend>(cursor: &Cursor<B>, new: &str) -> 
 }
 
 /// Returns true if the standard, a text of the workspace, or the image has a variable of the name.
-async fn is_global<B: Backend>(cursor: &Cursor<B>, name: &str, written: &str) -> bool {
-    names::is_standard_variable(name)
+///
+/// # Errors
+/// The image does not answer.
+async fn is_global<B: Backend>(cursor: &Cursor<B>, name: &str, written: &str) -> Result<bool, Refusal> {
+    Ok(names::is_standard_variable(name)
         || names::defines_variable(&cursor.context.texts_index().await, name)
-        || is_variable_in_image(cursor, written).await
+        || is_variable_in_image(cursor, written).await?)
 }
 
-async fn is_variable_in_image<B: Backend>(cursor: &Cursor<B>, written: &str) -> bool {
-    let known =
-        cursor.context.symbol(written, cursor.package().as_deref(), &[SymbolPart::Facts]).await.unwrap_or_default();
+async fn is_variable_in_image<B: Backend>(cursor: &Cursor<B>, written: &str) -> Result<bool, Refusal> {
+    let known = cursor.context.symbol_if_any(written, cursor.package().as_deref(), &[SymbolPart::Facts]).await?;
     let kinds = known.facts.map(|facts| facts.kinds).unwrap_or_default();
-    kinds.iter().any(|kind| matches!(kind.as_str(), "variable" | "constant" | "symbol macro"))
+    Ok(kinds.iter().any(|kind| matches!(kind.as_str(), "variable" | "constant" | "symbol macro")))
 }

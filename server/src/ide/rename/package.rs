@@ -60,10 +60,8 @@ pub(super) async fn rename<B: Backend>(
 ) -> Result<Option<Renaming>, Refusal> {
     let Some(found) = mention_at(&cursor.document, cursor.offset) else { return Ok(None) };
     let index = cursor.context.texts_index().await;
-    if index.cut {
-        return Refusal::of(
-            "The workspace has more Lisp files than are indexed, so that not all mentions can be found.",
-        );
+    if let Some(why) = &index.incomplete {
+        return Refusal::of(format!("Not all mentions can be found, because {why}."));
     }
     let packages = index.packages();
     let old = found.meant.clone();
@@ -162,7 +160,7 @@ async fn refuse_taken_name<B: Backend>(
     }
     let there = cursor.context.names().0.package(&name, None).map(|found| found.name.clone());
     match there {
-        Some(real) if !is_package_left_over(cursor, index, packages, &name, &real).await => {
+        Some(real) if !is_package_left_over(cursor, index, packages, &name, &real).await? => {
             Refusal::of(format!("The image has a package {new} already."))
         }
         _ => Ok(()),

@@ -473,3 +473,36 @@ fn a_local_name_is_not_renamed_where_its_meaning_would_change() {
         "#]],
     );
 }
+
+#[test]
+fn an_image_that_does_not_answer_is_a_refusal() {
+    let refused = |text: &str| {
+        let cursor = cursor(FakeImage::busy(), &[("a.lisp", text)]);
+        run(rename(&cursor, "new", &FixedExpander(None), Options::default())).unwrap_err().0
+    };
+    for text in [
+        "(defun f (x‸) x)",
+        "(in-package :app)\n(defun f‸ () 1)",
+        "(defpackage :app (:use :cl))\n(in-package :app)\n(defclass c‸ () ())",
+    ] {
+        let why = refused(text);
+        assert!(why.contains("The Lisp image did not answer. Nothing was changed"), "{text}: {why}");
+    }
+    // No variable is meant.
+    let cursor = cursor(FakeImage::busy(), &[("a.lisp", "(block a‸ (return-from a))")]);
+    assert!(run(rename(&cursor, "new", &FixedExpander(None), Options::default())).is_ok());
+}
+
+#[test]
+fn an_incomplete_index_makes_a_renaming_unsure_or_refused() {
+    let of = |text: &str| {
+        let cursor = cursor(FakeImage::absent().incomplete("/no/b.lisp cannot be read"), &[("a.lisp", text)]);
+        run(rename(&cursor, "new", &FixedExpander(None), Options::default()))
+    };
+    assert_eq!(applied(&of("(defun f (x‸) x)").unwrap()), "(defun f (?new) ?new)\n");
+    assert_eq!(applied(&of("(block a‸ (return-from a))").unwrap()), "(block new (return-from new))\n");
+    for text in ["(in-package :app)\n(defun f‸ () 1)", "(defpackage :a‸ (:use :cl))"] {
+        let why = of(text).unwrap_err().0;
+        assert_eq!(why, "Not all mentions can be found, because /no/b.lisp cannot be read.");
+    }
+}

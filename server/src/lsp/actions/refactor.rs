@@ -106,6 +106,11 @@ pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> 
                 let title = &action.title;
                 connection.show(Level::Info, &format!("{title}: the result was not compiled first. {why}"));
             }
+            if let Some(why) = &done.incomplete {
+                let title = &action.title;
+                let text = format!("{title}: not all definitions of the workspace were considered, because {why}.");
+                connection.show(Level::Warning, &text);
+            }
             action.edit = Some(rename::edit_of(connection, done.files));
         }
         Err(refusal) => refused(&format!("{} Nothing was changed.", sentence(&refusal.0))),

@@ -45,8 +45,8 @@ pub struct Pass {
     pub files: Vec<Arc<FoundInFile>>,
     /// The time of the next pass, if one is due even without a further change.
     pub next_pass: Option<Instant>,
-    /// True if there are more files than are checked.
-    pub cut: bool,
+    /// The reason why not all files are checked, as a clause for a person, if they are not.
+    pub incomplete: Option<String>,
 }
 
 /// A file that is to be checked.
@@ -79,7 +79,7 @@ impl Session {
         let mut pause = checks.shared.pass.lock().await;
         let (image_version, changes) = (checks.image_version(), self.inner.provenance.changes());
         let (snapshot, texts) = self.workspace_now().await;
-        let (closed, cut) = self.closed_files(&snapshot).await;
+        let (closed, incomplete) = self.closed_files(&snapshot).await;
         checks.retain(&closed.iter().map(|file| file.path.clone()).collect());
 
         let paths: Vec<PathBuf> = closed.iter().map(|file| file.path.clone()).collect();
@@ -103,19 +103,20 @@ impl Session {
         if perhaps {
             pause.begin_after_pass(begun.elapsed(), Instant::now());
         }
-        Ok(Pass { files: checks.all(), next_pass: self.next_pass(&closed, &pause, image_version), cut })
+        Ok(Pass { files: checks.all(), next_pass: self.next_pass(&closed, &pause, image_version), incomplete })
     }
 
-    /// Returns the workspace's files that are not open, up to a limit, and true if there are more.
-    async fn closed_files(&self, snapshot: &Snapshot) -> (Vec<Arc<FileEntry>>, bool) {
+    /// Returns the workspace's files that are not open, up to a limit, and the reason why they are
+    /// not all files, if they are not.
+    async fn closed_files(&self, snapshot: &Snapshot) -> (Vec<Arc<FileEntry>>, Option<String>) {
         let root = self.workspace().to_owned();
         let below = tokio::task::spawn_blocking(move || files::below(&root).0).await.unwrap_or_default();
         let below: HashSet<PathBuf> = below.into_iter().collect();
         let mut closed: Vec<Arc<FileEntry>> =
             snapshot.files.iter().filter(|file| file.open.is_none() && below.contains(&file.path)).cloned().collect();
-        let cut = snapshot.cut || closed.len() > FILES;
+        let too_many = (closed.len() > FILES).then(|| format!("it has more than {FILES} Lisp files that are not open"));
         closed.truncate(FILES);
-        (closed, cut)
+        (closed, too_many.or_else(|| snapshot.incomplete.clone()))
     }
 
     /// Returns the kept findings of the workspace's files.

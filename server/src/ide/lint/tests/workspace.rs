@@ -53,7 +53,7 @@ fn definitions_that_nothing_uses_are_told() {
     assert_eq!(among(&files[..2], &rules), Vec::<String>::new());
     assert_eq!(among(&[("/no/a.ros", text), files[2]], &rules), Vec::<String>::new());
     let mut index = snapshot(&files);
-    index.cut = true;
+    index.incomplete = Some("a file cannot be read".into());
     let document = Document::new(text, 0);
     assert_eq!(check(&document, Some(Path::new("/no/a.lisp")), &rules, &index), []);
     assert_eq!(check(&document, None, &rules, &snapshot(&files)), []);

@@ -455,3 +455,23 @@ fn values_and_steps_of_do() {
         check(text, id, expected);
     }
 }
+
+#[test]
+fn a_function_is_inserted_after_a_string_whose_lines_look_like_comments() {
+    check(
+        "(defvar *text* \"a\n; b\n; c\")\n(defun f (x)\n  «(print (list x 1))»\n  x)",
+        "extract-function",
+        expect![[r#"
+            Extract function
+            (defvar *text* "a
+            ; b
+            ; c")
+            (defun f-part (x)
+              (print (list x 1)))
+
+            (defun f (x)
+              (f-part x)
+              x)
+        "#]],
+    );
+}

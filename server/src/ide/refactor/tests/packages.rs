@@ -216,7 +216,7 @@ fn other_texts_are_read_only_for_a_refactoring_that_depends_on_them() {
         let at = text.chars().position(|char| char == '‸').unwrap();
         let plain = text.replace('‸', "");
         let cursor = Cursor::new(context(image, &[("a.lisp", &plain)]), "file:///no/a.lisp", |_| at).unwrap();
-        let facts = run(Facts::gather(&cursor, Span { start: at, end: at })).unwrap();
+        let facts = run(Facts::gather(&cursor, Span { start: at, end: at }, IMAGE_TIMEOUT)).unwrap();
         assert_eq!(facts.site().users.map(<[_]>::len), Some(read), "{text}");
     }
 }

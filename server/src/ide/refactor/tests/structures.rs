@@ -112,6 +112,8 @@ fn a_structure_that_a_class_cannot_stand_for_is_refused() {
         ("(defstruct (‸a :named) x)", "nothing like the option :named"),
         ("(defstruct ‸a x)\n(defstruct (b (:include a)) y)", "the structure b includes it"),
         ("(defstruct ‸a x)\n(defvar *a* #S(A :x 1))", "a structure's syntax"),
+        ("(defstruct ‸a x)\n(defvar *a* #s( app::a :x 1))", "a structure's syntax"),
+        ("(defstruct ‸a x)\n(read-from-string \"#S(a)\")", "a structure's syntax"),
         ("(defstruct ‸a pi)", "pi is a special variable"),
         ("(defstruct ‸a (x #+sbcl 1))", "not understood here"),
         ("(defstruct ‸a (x 1 :initarg 2))", "options that are not a structure's"),
@@ -126,4 +128,19 @@ fn a_structure_that_a_class_cannot_stand_for_is_refused() {
         let found = refactored(&[("a.lisp", text)], "structure-to-class");
         assert!(found.contains(why), "{text}: {found}");
     }
+}
+
+#[test]
+fn a_literal_in_a_closed_file_keeps_a_structure() {
+    let of = |text: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("user.lisp");
+        std::fs::write(&path, text).unwrap();
+        let image = FakeImage::absent().closed_file(&path, text);
+        let cursor = Cursor::new(context(image, &[("a.lisp", "(defstruct pt x)")]), "file:///no/a.lisp", |_| 11);
+        let compiler = FakeCompiler(Some(&[]));
+        run(apply(&cursor.unwrap(), Span { start: 11, end: 11 }, "structure-to-class", &compiler)).map_err(|why| why.0)
+    };
+    assert!(of("(defvar *p* #S(ptt :x 1)) (list 'pt)").is_ok());
+    assert!(of("(defvar *p* #S(pt :x 1))").unwrap_err().contains("a structure's syntax"));
 }

@@ -18,7 +18,7 @@ const MAX_FUNCTIONS: usize = 8;
 /// examined. A call of one of these does not change the result: if it has several values, that was
 /// found at its definition.
 pub(super) fn has_one_value(site: &Site, head: &Node, name: &str, seen: &mut Vec<String>) -> bool {
-    if site.form.text(head).contains([':', '|']) || site.index.cut {
+    if site.form.text(head).contains([':', '|']) || site.index.incomplete.is_some() {
         return false;
     }
     let Some(package) = package_at(site.document, site.form.span.start) else { return false };
