@@ -8,6 +8,7 @@ use crate::text::datum::{self, Form};
 use crate::text::document::Document;
 use crate::text::features;
 use crate::text::forms::toplevel_form;
+use crate::text::line_break;
 use crate::text::tree::{Kind, NodeId, ROOT, Tree};
 
 /// Returns the span in characters of the top-level form at a place of a document, or of the one
@@ -71,24 +72,30 @@ pub fn form(tree: &Tree, at: usize) -> Option<Range<usize>> {
     found.or((container != ROOT).then_some(container)).map(|id| span(&id))
 }
 
+/// The beginning of a comment with a value.
+const VALUE: &str = "; => ";
+/// The beginning of a comment with a further line of a value. A person does not begin a comment so.
+const CONTINUATION: &str = "; |  ";
+
 /// Returns the edit that writes the values of a form into a comment below it. It replaces an
-/// existing such comment.
+/// existing such comment, of which each line begins below the form with [`VALUE`] or, after such a
+/// line, with [`CONTINUATION`].
 pub fn comment(text: &str, form: &Range<usize>, values: &[String]) -> (Range<usize>, String) {
     let line_start = text[..form.start].rfind('\n').map_or(0, |at| at + 1);
     let column = text[line_start..form.start].chars().count();
     let indent = " ".repeat(column);
-    let line_break = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let line_break = line_break::of(text);
     let mut by = String::new();
     for value in values {
         for (number, line) in value.lines().enumerate() {
             by += line_break;
             by += &indent;
-            by += if number == 0 { "; => " } else { ";    " };
+            by += if number == 0 { VALUE } else { CONTINUATION };
             by += line.trim_end_matches('\r');
         }
     }
     if values.is_empty() {
-        by = format!("{line_break}{indent}; => no values");
+        by = format!("{line_break}{indent}{VALUE}no values");
     }
     let rest = text[form.end..].split('\n').next().unwrap_or_default();
     if !rest.trim().is_empty() {
@@ -100,8 +107,8 @@ pub fn comment(text: &str, form: &Range<usize>, values: &[String]) -> (Range<usi
     loop {
         let below = text[end..].strip_prefix("\r\n").or_else(|| text[end..].strip_prefix('\n'));
         let Some(line) = below.map(|below| below.split('\n').next().unwrap_or_default()) else { break };
-        let words = line.trim_start_matches([' ', '\t']);
-        if !(words.starts_with("; => ") || (!first && words.starts_with(";    "))) {
+        let Some(comment) = line.strip_prefix(indent.as_str()) else { break };
+        if !(comment.starts_with(VALUE) || (!first && comment.starts_with(CONTINUATION))) {
             break;
         }
         first = false;
@@ -145,8 +152,12 @@ mod tests {
             new.replace_range(range, &by);
             new
         };
-        assert_eq!(written("  (a)\n(b)", &["1", "x\ny"]), "  (a)\n  ; => 1\n  ; => x\n  ;    y\n(b)");
-        assert_eq!(written("(a)\n; => 1\n; => x\n;    y\n(b)", &["2"]), "(a)\n; => 2\n(b)");
+        assert_eq!(written("  (a)\n(b)", &["1", "x\ny"]), "  (a)\n  ; => 1\n  ; => x\n  ; |  y\n(b)");
+        assert_eq!(written("(a)\n; => 1\n; => x\n; |  y\n(b)", &["2"]), "(a)\n; => 2\n(b)");
+        // Other comments are a person's.
+        assert_eq!(written("(a)\n; => 1\n;    y\n(b)", &["2"]), "(a)\n; => 2\n;    y\n(b)");
+        assert_eq!(written("  (a)\n; => 1\n(b)", &["2"]), "  (a)\n  ; => 2\n; => 1\n(b)");
+        assert_eq!(written("(a)\n; |  1\n(b)", &["2"]), "(a)\n; => 2\n; |  1\n(b)");
         assert_eq!(written("(a)", &[]), "(a)\n; => no values");
         assert_eq!(written("(a) b", &["1"]), "(a)\n; => 1\n b");
     }

@@ -1,8 +1,8 @@
 //! Moves a definition to another file of its package, as one edit of both texts.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 
+use super::comment_lines::comment_lines;
 use super::context::{Backend, Cursor};
 use super::index::{FileEntry, Packages};
 use super::refactor::readtables::first_reader;
@@ -13,8 +13,8 @@ use crate::text::datum::Form;
 use crate::text::definitions::{self, Defined};
 use crate::text::document::Document;
 use crate::text::forms::possible_packages_at;
+use crate::text::line_break;
 use crate::text::position::line_column;
-use crate::text::tree::{Kind, Tree};
 
 /// The maximum number of files that are offered.
 const MAX_FILES: usize = 500;
@@ -134,11 +134,11 @@ pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved
     };
     let at = place(&document, &extracted.package, &name, &index.packages()).map_err(Refusal)?;
     refuse_existing_definition(&extracted, &document, &to, &name)?;
-    let newline = if document.text().to_string().contains("\r\n") { "\r\n" } else { "\n" };
+    let newline = line_break::of_document(&document);
     let at_line_end = document.text().slice(at..).chars().next().is_none_or(|char| matches!(char, '\n' | '\r'));
     let ends = document.text().len_chars() == at || !at_line_end;
     let after = if ends { newline } else { "" };
-    let by = format!("{newline}{newline}{}{after}", extracted.text);
+    let by = format!("{newline}{newline}{}{after}", line_break::replaced(&extracted.text, newline));
     let change = |span: Span, by: String| vec![Change { span, by, unsure: None }];
     let files = vec![
         FileChanges {
@@ -240,7 +240,8 @@ fn form_with_comments(document: &Document, form: Span) -> (String, Span) {
         // Other forms share the lines of the form.
         return (text.slice(form.start..form.end).to_string(), form);
     }
-    let comments = comment_lines(document);
+    // Comments with four semicolons are headings.
+    let comments = comment_lines(document, |comment| !comment.starts_with(";;;;"));
     let mut begin = first;
     while begin > 0 && comments.contains(&(begin - 1)) {
         begin -= 1;
@@ -273,19 +274,6 @@ fn line_end(document: &Document, at: usize) -> Option<usize> {
     let rest = text.slice(at..end.max(at)).to_string();
     let rest = rest.trim_start();
     (rest.is_empty() || rest.starts_with(';')).then_some(end.max(at))
-}
-
-/// Returns the lines that begin with a line comment, except comments with four semicolons, which
-/// are headings.
-fn comment_lines(document: &Document) -> HashSet<usize> {
-    let string = document.text().to_string();
-    let tree = Tree::of(&string, document.scan());
-    let comments = tree.ids().skip(1).map(|id| tree.node(id)).filter(|node| node.kind == Kind::LineComment);
-    let lines = comments.filter(|node| !string[node.start..node.end].starts_with(";;;;")).filter_map(|node| {
-        let start = string[..node.start].rfind('\n').map_or(0, |at| at + 1);
-        string[start..node.start].trim().is_empty().then(|| document.text().byte_to_line(node.start))
-    });
-    lines.collect()
 }
 
 /// Returns the place after the last form after which code is read in a package.

@@ -6,6 +6,7 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node, Prefix};
 use crate::text::document::Document;
+use crate::text::line_break;
 use crate::text::names;
 
 /// Returns the fix that inserts a stub of the marked function after the top-level form of the call.
@@ -33,7 +34,7 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
         parameters.insert(0, unused_name("new-value", &parameters));
     }
     let names: Vec<&str> = parameters.iter().map(|name| variable(name)).filter(|name| !name.starts_with('&')).collect();
-    let newline = if form.source.contains("\r\n") { "\r\n" } else { "\n" };
+    let newline = line_break::of_document(document);
     let mut text = format!("{newline}{newline}(defun {written} ({})", parameters.join(" "));
     if !names.is_empty() {
         text += &format!("{newline}  (declare (ignore {}))", names.join(" "));

@@ -7,6 +7,7 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::Span;
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
+use crate::text::line_break;
 
 pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
     let form = Form::at(document, item.span.start).filter(|form| form.balanced)?;
@@ -64,7 +65,8 @@ pub(super) fn fix(document: &Document, item: &Diagnostic) -> Option<Fix> {
             let clause = format!("({} {})", cased("otherwise"), cased("nil"));
             let line = form.source.get(..last.start())?.rsplit('\n').next().unwrap_or_default();
             let own_line = line.trim().is_empty() && form.source[..last.start()].contains('\n');
-            let before = if own_line { format!("\n{line}") } else { " ".into() };
+            let newline = line_break::of_document(document);
+            let before = if own_line { format!("{newline}{line}") } else { " ".into() };
             (format!("Add {clause}"), vec![replace(last.end(), list.end() - 1, format!("{before}{clause}"))])
         }
         "lint-unused-string" => ("Remove the string".into(), vec![without_string(&form, list, marked)]),
@@ -154,6 +156,11 @@ mod tests {
             ("(case x («'(a b)» 1))", "lint-quoted-key", "(case x ((a b) 1))"),
             ("(case x («NIL» 1))", "lint-nil-key", "(case x ((NIL) 1))"),
             ("(«case» x (a 1))", "lint-missing-otherwise", "(case x (a 1) (otherwise nil))"),
+            (
+                "(«case» x\r\n  (a 1)\r\n  (b 2))",
+                "lint-missing-otherwise",
+                "(case x\r\n  (a 1)\r\n  (b 2)\r\n  (otherwise nil))",
+            ),
             (
                 "(«CASE» x\n  (a 1)\n  (b 2)\n  )",
                 "lint-missing-otherwise",

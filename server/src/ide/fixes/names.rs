@@ -6,7 +6,7 @@ use crate::image::api::find_name::{FindName, FoundName, Offer};
 use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
-use crate::text::names::upcased;
+use crate::text::line_break;
 use crate::text::{Span, scanner::Scanner, scanner::TokenKind};
 
 /// The maximum number of packages that are offered.
@@ -133,9 +133,10 @@ fn in_package(document: &Document, item: &Diagnostic, offers: &[&&Offer], shown:
     let Some(first) = document.scan().forms().first() else { return Vec::new() };
     let at = Span { start: first.span.start, end: first.span.start };
     let own = |offer: &&&&Offer| !offer.package.starts_with("SB-") && offer.package != "COMMON-LISP";
+    let newline = line_break::of_document(document);
     let insert = |offer: &&&Offer| {
         let form = format!("(in-package #:{})", shown(&offer.package));
-        Fix::new(format!("Insert {form}"), vec![Change { span: at, text: format!("{form}\n\n") }])
+        Fix::new(format!("Insert {form}"), vec![Change { span: at, text: format!("{form}{newline}{newline}") }])
     };
     offers.iter().filter(own).map(insert).collect()
 }
@@ -194,6 +195,19 @@ mod tests {
                     "(defpackage :my (:use :cl)\n  (:import-from :ENV :*X*)) ; mine\n(in-package :my)\n*X*",
                 ),
                 ("Use the package ENV", "(defpackage :my (:use :cl :ENV)) ; mine\n(in-package :my)\n*X*"),
+            ],
+        );
+    }
+
+    #[test]
+    fn an_inserted_form_has_the_line_breaks_of_its_file() {
+        expect(
+            ";;; Title\r\n(«play»)",
+            "undefined-function",
+            &[offer("TOY", false, "function")],
+            &[
+                ("Write toy::play", ";;; Title\r\n(toy::play)"),
+                ("Insert (in-package #:toy)", ";;; Title\r\n(in-package #:toy)\r\n\r\n(play)"),
             ],
         );
     }

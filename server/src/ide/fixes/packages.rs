@@ -4,11 +4,13 @@ use super::Change;
 use crate::ide::context::{Backend, Context};
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
-use crate::text::names::upcased;
+use crate::text::line_break;
 
 /// A `defpackage` (or UIOP's `define-package`) as written.
 pub(in crate::ide) struct Definition {
     form: Form,
+    /// The line break of the document.
+    line_break: &'static str,
 }
 
 /// A name to add to a package definition, with the clause to which it belongs.
@@ -31,7 +33,8 @@ impl Definition {
             if !start.to_ascii_lowercase().contains("package") {
                 return None;
             }
-            let definition = Definition { form: Form::of(document, form.span) };
+            let definition =
+                Definition { form: Form::of(document, form.span), line_break: line_break::of_document(document) };
             let list = definition.list()?;
             let defines =
                 definition.form.operator(list).is_some_and(|name| name == "defpackage" || name == "define-package");
@@ -120,7 +123,7 @@ pub(in crate::ide) fn add(definition: &Definition, clause: &Clause) -> Option<Ch
     words.extend(package.map(|package| designator(package, style)));
     words.push(designator(added, symbols));
     let last = list.elements().last()?;
-    let newline = if form.source.contains("\r\n") { "\r\n" } else { "\n" };
+    let newline = definition.line_break;
     Some(Change { span: form.span_of(last.end(), last.end()), text: format!("{newline}  ({})", words.join(" ")) })
 }
 

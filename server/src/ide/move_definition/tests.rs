@@ -139,3 +139,15 @@ fn files_of_the_package_are_offered() {
     let alone = cursor(FakeImage::absent(), &files[..1]);
     assert_eq!(run(destinations(&alone)).unwrap_err().0, "No other Lisp file of the workspace has (in-package app).");
 }
+
+#[test]
+fn a_moved_definition_gets_the_line_breaks_of_its_file() {
+    for (from, to) in [("\r\n", "\n"), ("\n", "\r\n")] {
+        let text = |line_break: &str, rest: &str| format!("(in-package :app)\n{rest}").replace('\n', line_break);
+        let source = text(from, ";; About f.\n(defun f‸ (x)\n  x)\n");
+        let moved = after(&[("a.lisp", &source), ("b.lisp", &text(to, "(defun g () 1)\n"))]);
+        let (_, moved) = moved.split_once("----\n").unwrap();
+        let expected = text(to, "(defun g () 1)\n\n;; About f.\n(defun f (x)\n  x)\n");
+        assert_eq!(moved, format!("{expected}----\n"));
+    }
+}

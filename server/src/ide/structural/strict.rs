@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::{Editor, SelectionAfter, Step};
+use crate::text::line_break;
 use crate::text::scanner::{Scanner, TokenKind};
 use crate::text::toplevel::Scan;
 use crate::text::tree::{Kind, NodeId, ROOT};
@@ -159,7 +160,7 @@ impl Editor<'_> {
             self.tree.path(region.start, true).into_iter().any(|id| self.tree.node(id).kind == Kind::LineComment);
         let next = text[region.end..].lines().next().unwrap_or_default().trim_start();
         if comment && text[region.clone()].contains('\n') && !next.is_empty() && !next.starts_with(';') {
-            by.insert(0, '\n');
+            by.insert_str(0, line_break::of(text));
         } else if Scan::of(&new).broken().count() > Scan::of(text).broken().count() {
             return None;
         }

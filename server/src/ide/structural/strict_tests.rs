@@ -58,6 +58,7 @@ fn a_deleted_selection_leaves_what_has_a_partner_outside() {
             ("(a ‸(b)‸ c)", "(a ‸ c)"),
             ("(a ‸b ; c\n‸ d)", "(a ‸ d)"),
             ("(a ; ‸b\n c‸ d)", "(a ; ‸\n d)"),
+            ("(a ; ‸b\r\n c‸ d)", "(a ; ‸\r\n d)"),
         ],
     );
 }
