@@ -53,46 +53,73 @@ pub fn missing(kind: &str, files: &[PathBuf]) -> Option<String> {
 #[derive(Debug)]
 pub struct AsdFiles {
     state: Mutex<State>,
+    /// Held while directories are read, so that only one caller reads them.
+    listing: Mutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
     roots: Vec<PathBuf>,
     listed: Option<(Instant, Vec<PathBuf>)>,
+    /// The number of times that the list was dropped.
+    dropped: u64,
+}
+
+impl State {
+    fn drop_list(&mut self) {
+        self.listed = None;
+        self.dropped += 1;
+    }
+
+    /// Returns the list if it can be used again.
+    fn usable(&self) -> Option<Vec<PathBuf>> {
+        self.listed.as_ref().filter(|(at, _)| at.elapsed() < CACHE_TIME).map(|(_, files)| files.clone())
+    }
 }
 
 impl AsdFiles {
     /// Creates the list for the workspace's directory.
     pub fn new(root: PathBuf) -> AsdFiles {
-        AsdFiles { state: Mutex::new(State { roots: vec![root], listed: None }) }
+        let state = State { roots: vec![root], listed: None, dropped: 0 };
+        AsdFiles { state: Mutex::new(state), listing: Mutex::new(()) }
     }
 
-    /// Adds `folder` as a root (an editor's further workspace folders).
+    /// Adds `folder` as a root (an editor's further workspace folders). Never waits for a disk.
     pub fn add_root(&self, folder: PathBuf) {
         let mut state = self.lock();
         if !state.roots.iter().any(|root| folder.starts_with(root)) {
             state.roots.push(folder);
-            state.listed = None;
+            state.drop_list();
         }
     }
 
-    /// Drops the list after a file was created, changed or deleted.
+    /// Drops the list after a file was created, changed or deleted. Never waits for a disk.
     pub fn forget(&self) {
-        self.lock().listed = None;
+        self.lock().drop_list();
     }
 
     /// Returns all `.asd` files, those nearest to a root first. Reads directories, so a task that
     /// must not wait for a disk must not call it.
     pub fn all(&self) -> Vec<PathBuf> {
-        let mut state = self.lock();
-        match &state.listed {
-            Some((at, files)) if at.elapsed() < CACHE_TIME => files.clone(),
-            _ => {
-                let files = list(&state.roots);
-                state.listed = Some((Instant::now(), files.clone()));
-                files
-            }
+        if let Some(files) = self.lock().usable() {
+            return files;
         }
+        let _listing = lock(&self.listing);
+        let (roots, dropped) = {
+            let state = self.lock();
+            match state.usable() {
+                Some(files) => return files,
+                None => (state.roots.clone(), state.dropped),
+            }
+        };
+        // The state is not locked meanwhile, because its other users must not wait for a disk.
+        let files = list(&roots);
+        let mut state = self.lock();
+        // A list that was dropped meanwhile may be without the newest files.
+        if state.dropped == dropped {
+            state.listed = Some((Instant::now(), files.clone()));
+        }
+        files
     }
 
     /// Returns the `.asd` files that may hold `file`'s system: those in its directory, then those
@@ -335,6 +362,17 @@ mod tests {
         std::fs::write(root.path().join("b.asd"), "").unwrap();
         asd.forget();
         assert_eq!(asd.all().len(), 2);
+    }
+
+    #[test]
+    fn a_change_does_not_wait_for_a_search() {
+        let root = tree(&["w/a.asd", "other/b.asd"]);
+        let asd = AsdFiles::new(root.path().join("w"));
+        let listing = lock(&asd.listing);
+        asd.forget();
+        asd.add_root(root.path().join("other"));
+        drop(listing);
+        assert_eq!(names(root.path(), &asd.all()), ["w/a.asd", "other/b.asd"]);
     }
 
     #[test]

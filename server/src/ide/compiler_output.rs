@@ -85,32 +85,44 @@ enum Line<'a> {
     Other,
 }
 
-fn kind(line: &str) -> Option<Line<'_>> {
-    let rest = line.strip_prefix("; ")?;
-    if rest.starts_with("compiling file \"") {
+/// A line with the lines before and after it, without white space at their ends. A program may
+/// print lines like SBCL's. The lines around them show that they are not SBCL's.
+struct Place<'a> {
+    line: &'a str,
+    before: &'a str,
+    after: &'a str,
+    /// True after the beginning of a file.
+    in_file: bool,
+    /// True after a line of the compiler.
+    inside: bool,
+}
+
+/// Returns the kind of a line, or `None` if the line does not begin a part of SBCL's output.
+fn kind<'a>(place: &Place<'a>) -> Option<Line<'a>> {
+    let rest = place.line.strip_prefix("; ")?;
+    if rest.starts_with("compiling file \"") && rest.ends_with("):") {
         return Some(Line::File);
     }
-    if let Some(kind) = rest.strip_prefix("caught ").and_then(|rest| rest.strip_suffix(':')) {
+    // SBCL prints an empty comment before each condition.
+    let is_condition = place.before == ";";
+    if let Some(kind) = rest.strip_prefix("caught ").and_then(|rest| rest.strip_suffix(':')).filter(|_| is_condition) {
         return Some(Line::Caught(kind));
     }
-    if rest.starts_with("note: ") {
+    if rest.starts_with("note: ") && is_condition {
         return Some(Line::Note);
     }
-    if let Some(form) = rest.strip_prefix("in: ") {
+    // The form itself follows its name.
+    if let Some(form) = rest.strip_prefix("in: ").filter(|_| place.after.starts_with(";     ")) {
         return Some(Line::Form(form));
     }
-    let other = [
-        "file: /",
-        "wrote /",
-        "compilation finished in ",
-        "compilation unit ",
-        "compiling (",
-        "processing (",
-        "==>",
-        "--> ",
-        "recompiling ",
-    ];
-    other.iter().any(|start| rest.starts_with(start)).then_some(Line::Other)
+    let of_file = ["wrote /", "compilation finished in ", "compiling (", "processing (", "recompiling "];
+    let of_form = ["==>", "--> "];
+    let begins_with = |all: &[&str]| all.iter().any(|start| rest.starts_with(start));
+    let other = rest.starts_with("file: /") && place.after.starts_with("; in: ")
+        || rest.starts_with("compilation unit ") && (place.inside || place.after.starts_with(";  "))
+        || place.in_file && begins_with(&of_file)
+        || place.inside && place.before.starts_with(';') && begins_with(&of_form);
+    other.then_some(Line::Other)
 }
 
 /// Returns the text without the compiler's own lines, and the conditions that these lines reported.
@@ -132,9 +144,14 @@ pub fn split_compiler_output(text: &str) -> (String, CompilerReport) {
             report.messages.push(super::clip::clip(message.trim_end(), MAX_MESSAGE_CHARS).text);
         }
     };
-    for line in text.split_inclusive('\n') {
+    let mut before = "";
+    let mut lines = text.split_inclusive('\n').peekable();
+    while let Some(line) = lines.next() {
         let bare = line.trim_end();
-        if let Some(kind) = kind(bare) {
+        let after = lines.peek().map_or("", |after| after.trim_end());
+        let place = Place { line: bare, before, after, in_file: report.files > 0, inside };
+        before = bare;
+        if let Some(kind) = kind(&place) {
             finish_message(&mut message, &mut report);
             inside = true;
             match kind {
@@ -179,7 +196,7 @@ mod tests {
     const COMPILED: &str = "mine first\n; compiling file \"/w/shop.lisp\" (written 01 JAN 2026 10:00:00 AM):\n\n; file: /w/shop.lisp\n\
 ; in: DEFUN PRICE\n;     (+ 1 \"two\")\n;\n; caught WARNING:\n;   Constant \"two\" conflicts with its asserted type NUMBER.\n;   See also:\n\
 ;     The SBCL Manual\n\n; in: DEFUN OTHER\n;     (LET ((X 1)) 2)\n;\n; caught STYLE-WARNING:\n;   The variable X is defined but never used.\n\
-; note: deleting unreachable code\n\n; compilation unit finished\n;   caught 1 WARNING condition\n;   caught 1 STYLE-WARNING condition\n\
+;\n; note: deleting unreachable code\n\n; compilation unit finished\n;   caught 1 WARNING condition\n;   caught 1 STYLE-WARNING condition\n\
 \n; wrote /w/shop.fasl\n; compilation finished in 0:00:00.004\n; mine, a comment\nmine last\n";
 
     #[test]
@@ -196,14 +213,28 @@ mod tests {
 
     #[test]
     fn what_a_program_prints_is_not_the_compilers() {
-        for text in ["", "; hello\n", ";   indented\n\n;\n", "a; compiling file \"x\"\n", "one\n\n\ntwo"] {
+        for text in [
+            "",
+            "; hello\n",
+            ";   indented\n\n;\n",
+            "a; compiling file \"x\"\n",
+            "; compiling file \"x\" now\n",
+            "one\n\n\ntwo",
+            "; note: do not forget\n;  that\n\n",
+            "; caught FISH:\n;   three\n",
+            "; in: the sea\n; wrote /tmp/log\n",
+            "; ==> 3\n;  4\n",
+            "; file: /etc/passwd\n;   line\n",
+            "; compilation unit 3\n",
+        ] {
             assert_eq!(split_compiler_output(text), (text.to_owned(), CompilerReport::default()), "{text:?}");
         }
     }
 
     #[test]
     fn very_many_warnings_are_counted_and_the_first_are_told() {
-        let (kept, report) = split_compiler_output(&"; caught WARNING:\n;   no\n\n".repeat(100));
+        let many = ";\n; caught WARNING:\n;   no\n\n".repeat(100);
+        let (kept, report) = split_compiler_output(&format!("; in: DEFUN F\n;     (G)\n{many}"));
         assert_eq!((kept.as_str(), report.warnings, report.messages.len()), ("", 100, MAX_MESSAGES));
         assert!(report.summary().ends_with("... and 80 more"));
     }

@@ -7,7 +7,9 @@ use ropey::Rope;
 use serde::Serialize;
 
 use super::context::{Backend, RecordedDefinition};
+use crate::blocking;
 use crate::image::api::package_contents::Homes;
+use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::recorded_definitions::{self, Definition};
 
@@ -51,10 +53,13 @@ pub struct Difference {
 /// Returns the forms of a file's text that differ, in order. Only definitions that were evaluated,
 /// compiled or loaded through Consort are known. A name that the image has from elsewhere therefore
 /// does not differ. If the image has no definition from the file, which may be one for other Lisps,
-/// no form differs. `path` is the file, or `None` for a text without a file.
-pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> Vec<Difference> {
-    let defined = tokio::task::spawn_blocking(move || recorded_definitions::definitions(&text.to_string()));
-    let Ok(defined) = defined.await else { return Vec::new() };
+/// no form differs. Without an image, no form differs either. `path` is the file, or `None` for a
+/// text without a file.
+///
+/// # Errors
+/// There is an image, and it does not answer.
+pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> Result<Vec<Difference>, ImageError> {
+    let defined = blocking::run(move || recorded_definitions::definitions(&text.to_string())).await;
     let real = match path {
         Some(path) => Some(tokio::fs::canonicalize(&path).await.unwrap_or(path)),
         None => None,
@@ -64,7 +69,11 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> V
     for defined in defined.chunks(MAX_SYMBOLS) {
         let package = |one: &Definition| one.package.clone().unwrap_or_else(|| PACKAGE.into());
         let symbols = defined.iter().map(|one| (package(one), one.name.clone())).collect();
-        let Ok(homes) = backend.query(Homes { symbols }).await else { return Vec::new() };
+        let homes = match backend.query(Homes { symbols }).await {
+            Ok(homes) => homes,
+            Err(error) if error.is_unanswered() => return Err(error),
+            Err(_) => return Ok(Vec::new()),
+        };
         for (one, home) in defined.iter().zip(homes.homes) {
             if !one.is_read(&homes.features) {
                 continue;
@@ -87,7 +96,7 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> V
         }
     }
     if !has_text {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let mut found: Vec<Difference> = Vec::new();
     let mut by_form: HashMap<usize, usize> = HashMap::new();
@@ -102,7 +111,7 @@ pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> V
             found[index].state = state;
         }
     }
-    found
+    Ok(found)
 }
 
 /// Returns the difference of a definition from the recorded ones of its name and kind. A method
@@ -117,6 +126,7 @@ fn compared<'a>(one: &Definition, made: impl Iterator<Item = &'a RecordedDefinit
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::json;
 
@@ -124,7 +134,7 @@ mod tests {
     use crate::ide::fake::{FakeImage, run};
 
     fn check(image: FakeImage, text: &str) -> Vec<(String, State)> {
-        let found = run(of(&image, Rope::from_str(text), Some("/no/a.lisp".into())));
+        let found = run(of(&image, Rope::from_str(text), Some("/no/a.lisp".into()))).unwrap();
         found.into_iter().map(|one| (one.names.join(" "), one.state)).collect()
     }
 
@@ -146,6 +156,8 @@ mod tests {
         assert_eq!(check(image(home.clone()), &other), []);
         assert_eq!(check(image(home).definitions_on_record("function", "by an undo"), &other), []);
         assert_eq!(check(FakeImage::absent(), &other), []);
+        let unanswered = run(of(&FakeImage::busy(), Rope::from_str(&other), Some("/no/a.lisp".into())));
+        assert!(unanswered.is_err(), "{unanswered:?}");
     }
 
     #[test]
@@ -191,8 +203,8 @@ mod tests {
         assert_eq!(check(image(homes.clone()), text), []);
         // A file for another Lisp, with definitions of the same names.
         let loaded = image(homes).made_of("function", "(defun f (x) y)");
-        assert_eq!(run(of(&loaded, Rope::from_str(text), Some("/other.lisp".into()))), []);
-        assert_eq!(run(of(&loaded, Rope::from_str(text), None)), []);
+        assert_eq!(run(of(&loaded, Rope::from_str(text), Some("/other.lisp".into()))).unwrap(), []);
+        assert_eq!(run(of(&loaded, Rope::from_str(text), None)).unwrap(), []);
     }
 
     #[test]

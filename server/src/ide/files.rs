@@ -30,7 +30,14 @@ fn walk(dir: &Path, files: &mut Vec<PathBuf>, errors: &mut Vec<String>) {
         Ok(entries) => entries,
         Err(error) => return errors.push(format!("{}: {error}", shown::path(dir))),
     };
-    for entry in entries.flatten() {
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                errors.push(format!("{}: {error}", shown::path(dir)));
+                continue;
+            }
+        };
         let (name, path) = (entry.file_name(), entry.path());
         let hidden = name.as_encoded_bytes().starts_with(b".");
         match entry.file_type() {
@@ -38,7 +45,8 @@ fn walk(dir: &Path, files: &mut Vec<PathBuf>, errors: &mut Vec<String>) {
                 walk(&path, files, errors)
             }
             Ok(kind) if kind.is_file() && !hidden && is_lisp(&path) => files.push(path),
-            _ => {}
+            Ok(_) => {}
+            Err(error) => errors.push(format!("{}: {error}", shown::path(&path))),
         }
     }
 }
@@ -57,9 +65,10 @@ fn is_secret(path: &Path) -> bool {
     path.components().any(|part| SECRETS.iter().any(|secret| part.as_os_str() == *secret))
 }
 
-/// Returns true if a path has the extension of a Common Lisp source.
+/// Returns true if a path has the extension of a Common Lisp source, in any letter case.
 pub fn is_lisp(path: &Path) -> bool {
-    path.extension().and_then(OsStr::to_str).is_some_and(|extension| EXTENSIONS.contains(&extension))
+    let extension = path.extension().and_then(OsStr::to_str);
+    extension.is_some_and(|extension| EXTENSIONS.iter().any(|known| extension.eq_ignore_ascii_case(known)))
 }
 
 #[cfg(test)]
@@ -101,6 +110,7 @@ mod tests {
             "b.lisp",
             "a/x.cl",
             "a/y.lsp",
+            "U.LISP",
             "s.asd",
             "t.txt",
             ".git/h.lisp",
@@ -114,7 +124,7 @@ mod tests {
         }
         let (files, errors) = below(dir.path());
         let names: Vec<_> = files.iter().map(|file| file.strip_prefix(dir.path()).unwrap().to_str().unwrap()).collect();
-        assert_eq!(names, ["a/x.cl", "a/y.lsp", "b.lisp", "s.asd"]);
+        assert_eq!(names, ["U.LISP", "a/x.cl", "a/y.lsp", "b.lisp", "s.asd"]);
         assert_eq!(errors, Vec::<String>::new());
         assert_eq!(below(&dir.path().join("gone")).1.len(), 1);
     }

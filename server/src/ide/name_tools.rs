@@ -51,13 +51,38 @@ pub struct Printed {
 
 impl From<EvalOutcome> for Printed {
     fn from(outcome: EvalOutcome) -> Printed {
-        let text = outcome.stdout.text;
-        if outcome.status == EvalStatus::Ok {
-            return Printed { text, error: None };
+        let mut text = outcome.stdout.text;
+        let stderr = outcome.stderr.text;
+        if !text.is_empty() && !text.ends_with('\n') && !stderr.is_empty() {
+            text.push('\n');
         }
-        let why = outcome
-            .error
-            .map_or_else(|| "It was interrupted.".to_owned(), |error| format!("{}: {}", error.kind, error.message));
+        text += &stderr;
+        let why = match (outcome.error, outcome.status) {
+            (_, EvalStatus::Ok) => return Printed { text, error: None },
+            (Some(error), _) => format!("{}: {}", error.kind, error.message),
+            (None, EvalStatus::Timeout) => "It took too long and was ended.".into(),
+            (None, EvalStatus::Lost) => "The image ended meanwhile.".into(),
+            (None, EvalStatus::Refused) => "It was refused.".into(),
+            (None, EvalStatus::Stopped) => "It waits at a breakpoint.".into(),
+            (None, EvalStatus::Interrupted) => "It was interrupted.".into(),
+            (None, EvalStatus::Error) => "It failed.".into(),
+        };
         Printed { text, error: Some(why) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_output_and_the_true_end_are_reported() {
+        let printed = |status| {
+            let mut outcome = EvalOutcome::empty(status, None);
+            (outcome.stdout.text, outcome.stderr.text) = ("out".into(), "err\n".into());
+            Printed::from(outcome)
+        };
+        assert_eq!(printed(EvalStatus::Ok), Printed { text: "out\nerr\n".into(), error: None });
+        assert_eq!(printed(EvalStatus::Lost).error.as_deref(), Some("The image ended meanwhile."));
     }
 }

@@ -20,6 +20,7 @@ use crate::text::Span;
 use crate::text::datum::Form;
 use crate::text::definitions::{self, Defined, structure_functions};
 use crate::text::forms::package_at;
+use crate::text::names::as_written;
 
 /// A top-level form that uses the definition.
 #[derive(Debug, Clone)]
@@ -102,14 +103,9 @@ async fn names(index: &Snapshot, texts: &mut Texts, named: &Named) -> Vec<Named>
         let Some(text) = texts.get(&file.path).await else { continue };
         let functions = structure_functions(&Form::of(&text.document, one.form), one.form);
         let package = one.package.clone();
-        all.extend(functions.into_iter().map(|name| Named { name: written(name), package: package.clone() }));
+        all.extend(functions.into_iter().map(|name| Named { name: as_written(&name), package: package.clone() }));
     }
     all
-}
-
-/// Returns a symbol's name in a syntax that the reader reads as the same name.
-fn written(name: String) -> String {
-    if name == name.to_uppercase() && !name.contains([':', '|', ' ']) { name } else { format!("|{name}|") }
 }
 
 /// The decision which forms are compiled again, with the data that it needs.
@@ -173,7 +169,7 @@ impl<B: Backend> Sorting<'_, B> {
         if defined.iter().any(|one| matches!(definitions::kind_of(&one.operator), "variable" | "constant")) {
             return Ok(Some("it computes the value of a variable; evaluate it if it is to be computed again".into()));
         }
-        match self.state(dependent).await {
+        match self.state(dependent).await? {
             Some(State::Changed) => {
                 return Ok(Some("the image has it with another text; evaluate or compile it first".into()));
             }
@@ -198,13 +194,14 @@ impl<B: Backend> Sorting<'_, B> {
         Ok(None)
     }
 
-    async fn state(&mut self, dependent: &DependentForm) -> Option<State> {
+    async fn state(&mut self, dependent: &DependentForm) -> Result<Option<State>, ImageError> {
         let path = &dependent.text.path;
         if !self.states.contains_key(path) {
-            let found = differences::of(self.context, dependent.text.document.text().clone(), Some(path.clone())).await;
+            let found =
+                differences::of(self.context, dependent.text.document.text().clone(), Some(path.clone())).await?;
             self.states.insert(path.clone(), found.into_iter().map(|one| (one.form.start, one.state)).collect());
         }
-        self.states.get(path)?.get(&dependent.form.start).copied()
+        Ok(self.states.get(path).and_then(|states| states.get(&dependent.form.start)).copied())
     }
 }
 
@@ -286,6 +283,21 @@ mod tests {
             a.lisp:6 function h
             a.lisp:7 function i
             a.lisp:9 structure far
+        "#]],
+        );
+    }
+
+    #[test]
+    fn a_function_of_a_structure_with_the_syntax_of_a_number_is_found() {
+        let text = "(defpackage :lib (:use :cl))\n(in-package :lib)\n(defstruct (point (:conc-name nil)) |1|)\n\
+            (defun f (p) (|1| p))\n(defun g (p) (list 1 p))";
+        let image = FakeImage::empty().symbol("f", loaded("function", "f"));
+        check(
+            image,
+            "point",
+            &[("a.lisp", text)],
+            expect![[r#"
+            a.lisp:4 function f
         "#]],
         );
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use ropey::Rope;
 use serde::Serialize;
 
+use super::compiler_output::split_compiler_output;
 use crate::image::api::reload::{ReloadFailure, ReloadOutcome, Report};
 use crate::model::diagnostic::{Diagnostic, Severity};
 use crate::model::error_kind::ErrorKind;
@@ -93,8 +94,10 @@ impl Failure {
         match (file, line, column) {
             (Some(file), Some(line), Some(column)) => _ = write!(text, "\n  at: {file}:{line}:{column}"),
             (None, Some(line), Some(column)) => _ = write!(text, "\n  at: line {line}, column {column}"),
-            (Some(file), ..) => _ = write!(text, "\n  in: {file}"),
-            _ => {}
+            (Some(file), Some(line), None) => _ = write!(text, "\n  at: {file}:{line}"),
+            (None, Some(line), None) => _ = write!(text, "\n  at: line {line}"),
+            (Some(file), None, _) => _ = write!(text, "\n  in: {file}"),
+            (None, None, _) => {}
         }
         text
     }
@@ -198,7 +201,16 @@ pub fn render(outcome: &ReloadOutcome, undo: bool) -> String {
     if !stdout.is_empty() {
         let _ = write!(text, "\n[stdout]\n{stdout}");
     }
+    let stderr = error_output(outcome);
+    if !stderr.trim_end().is_empty() {
+        let _ = write!(text, "\n[stderr]\n{}", stderr.trim_end());
+    }
     text
+}
+
+/// Returns the error output without the compiler's own lines, whose conditions are listed.
+fn error_output(outcome: &ReloadOutcome) -> String {
+    split_compiler_output(&outcome.outcome.stderr.text).0
 }
 
 /// Returns the files that were loaded.
@@ -218,6 +230,9 @@ pub struct ReloadFacts {
     pub warnings: Vec<EvalWarning>,
     /// The standard output.
     pub output: String,
+    /// The error output, without the compiler's messages.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error_output: String,
     /// The number of changes that can be undone, including this one.
     pub undoable: usize,
     /// The files with unsaved changes in an editor, which were not loaded.
@@ -236,6 +251,7 @@ pub fn facts(outcome: &ReloadOutcome, unsaved: &[String], kept: &[String]) -> Re
         not_undone: outcome.not_undone.clone(),
         warnings: outcome.outcome.warnings.clone(),
         output: outcome.outcome.stdout.text.clone(),
+        error_output: error_output(outcome),
         undoable: outcome.undoable,
         unsaved: unsaved.to_vec(),
         kept: kept.to_vec(),
@@ -248,6 +264,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::model::evaluation::{EvalOutcome, EvalStatus};
     use crate::text::Span;
 
     #[test]
@@ -259,6 +276,31 @@ mod tests {
         assert!(of(&[found(0, "malformed-form"), found(4, "unbalanced-list")]));
         assert!(of(&[found(0, "unknown-package")]));
         assert!(!of(&[found(0, "malformed-form")]));
+    }
+
+    #[test]
+    fn error_output_is_shown_without_the_compilers() {
+        let mut outcome = EvalOutcome::empty(EvalStatus::Ok, None);
+        outcome.stderr.text = "; in: DEFUN F\n;     (G)\n;\n; caught WARNING:\n;   no\n\ncareful\n".into();
+        let mut done = serde_json::to_value(outcome).unwrap();
+        for (key, value) in [("reloaded", json!(true)), ("undoable", json!(1)), ("not_undone", json!([]))] {
+            done[key] = value;
+        }
+        let outcome: ReloadOutcome = serde_json::from_value(done).unwrap();
+        assert_eq!(render(&outcome, false), "Reloaded \nNo definition changed.\n[stderr]\ncareful");
+        assert_eq!(facts(&outcome, &[], &[]).error_output, "careful\n");
+    }
+
+    #[test]
+    fn a_line_is_shown_without_a_column_too() {
+        let at = |file: Option<&str>, line, column| {
+            let mut failure = Failure::new("x", "No");
+            failure.data.location = Some(Location { file: file.map(str::to_owned), line, column });
+            failure.render()
+        };
+        assert_eq!(at(Some("/a"), Some(3), None), "No\n  at: /a:3");
+        assert_eq!(at(None, Some(3), None), "No\n  at: line 3");
+        assert_eq!(at(Some("/a"), None, None), "No\n  in: /a");
     }
 
     #[test]

@@ -77,11 +77,10 @@ pub async fn find<B: Backend>(
         want: vec![SymbolPart::Facts, SymbolPart::Definitions, SymbolPart::Elsewhere],
         methods: None,
     };
-    let known = match context.query(question).await {
-        Ok(known) => Ok(known),
-        Err(error @ ImageError::Refused { .. }) => return Err(error),
-        Err(error) => Err(error),
-    };
+    let known = context.query(question).await;
+    if let Err(error @ ImageError::Refused { .. }) = known {
+        return Err(error);
+    }
     let mut texts = context.texts();
     let mut defined = places::defined_anywhere(known.as_ref().ok(), symbol, package, &mut texts).await;
     let (known, absent) = match known {
@@ -135,6 +134,9 @@ impl Locations {
                 out.push_str(&format!("\n  | {line}"));
             }
         }
+        if let Some(note) = self.note.as_ref().filter(|_| !self.definitions.is_empty()) {
+            out.push_str(&format!("\n\n{note}"));
+        }
         out
     }
 }
@@ -172,5 +174,21 @@ fn why_nothing_is_found(asked: &str, known: Option<&Known>, defined: &[Defined])
         }
         Some(known) if known.found => format!("{asked} is a symbol that names nothing. Is its system loaded?"),
         Some(_) => format!("There is no symbol {asked}. Give its package, or load the system that defines it."),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::ide::fake::{FakeImage, context, run};
+
+    #[test]
+    fn an_answer_from_the_open_documents_alone_says_so() {
+        let context = context(FakeImage::absent(), &[("a.lisp", "(in-package :app)\n(defun f () 1)")]);
+        let (locations, _) = run(find(&context, "f", Some("APP"), None)).unwrap();
+        let text = locations.render();
+        assert!(text.contains("is defined in one place"), "{text}");
+        assert!(text.ends_with("\n\nOnly the open documents were searched: There is no image."), "{text}");
     }
 }

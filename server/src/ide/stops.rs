@@ -56,21 +56,30 @@ pub struct StopFacts {
 /// Returns the first report of a stop to an agent, as text and as data: the restarts, the place,
 /// and the local variables of the innermost frame.
 pub async fn describe_for_agent<B: Backend>(backend: &B, number: u64) -> (String, StopFacts) {
-    let stop = all(backend).await.ok().and_then(|stops| stops.into_iter().find(|stop| stop.number == number));
+    const WAITS: &str = "The evaluation waits: `debug` with this stop looks, steps, continues or aborts.";
+    let without = || StopFacts { stop: number, stops: Vec::new(), locals: None };
+    let stop = match all(backend).await {
+        Ok(stops) => stops.into_iter().find(|stop| stop.number == number),
+        Err(error) => {
+            return (format!("It stopped in the stop {number}, whose data is missing: {error}\n\n{WAITS}"), without());
+        }
+    };
     let Some(stop) = stop else {
-        let facts = StopFacts { stop: number, stops: Vec::new(), locals: None };
-        return (format!("It stopped, and somebody has left the stop {number} already."), facts);
+        return (format!("It stopped, and somebody has left the stop {number} already."), without());
     };
     let mut text = format!("[STOPPED] {}", described(&stop));
     if let Some(at) = &stop.at {
         text += &place_line(at);
     }
     let mut variables = None;
-    if let Ok((listed, facts)) = locals(backend, Stack::Stop(number), 0).await {
-        let _ = write!(text, "\n{listed}");
-        variables = Some(facts.locals);
+    match locals(backend, Stack::Stop(number), 0).await {
+        Ok((listed, facts)) => {
+            let _ = write!(text, "\n{listed}");
+            variables = Some(facts.locals);
+        }
+        Err(error) => _ = write!(text, "\n  the variables are missing: {error}"),
     }
-    text += "\n\nThe evaluation waits: `debug` with this stop looks, steps, continues or aborts.";
+    let _ = write!(text, "\n\n{WAITS}");
     (text, StopFacts { stop: number, stops: vec![stop], locals: variables })
 }
 
@@ -191,7 +200,7 @@ pub async fn frames<B: Backend>(
 ) -> Result<(String, FramesFacts), ImageError> {
     let page = context.query(DebugFrames { stop: stack.stop(), start: 0, count: PAGE }).await?;
     let places = frame_places::places(&page, &mut context.texts()).await;
-    let mut text = format!("{}, {} frames:", stack.name(), page.total);
+    let mut text = format!("{}, {} frames{}:", stack.name(), page.total, innermost(page.frames.len(), page.total));
     let mut frames = Vec::new();
     for (frame, found) in page.frames.iter().zip(places) {
         let (name, unwindable) = (frame.name.clone(), frame.unwindable);
@@ -205,6 +214,11 @@ pub async fn frames<B: Backend>(
         frames.push(facts);
     }
     Ok((text, FramesFacts { stack, total: page.total, frames }))
+}
+
+/// Returns the part of a heading that says how many of all frames are listed, if some are not.
+fn innermost(listed: usize, total: usize) -> String {
+    if listed < total { format!(", the innermost {listed} of which are listed") } else { String::new() }
 }
 
 /// Adds the place of a frame to its line and to its data. The place is looked up in the current
@@ -264,6 +278,9 @@ pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Resu
     let asked = DebugLocals { stop: stack.stop(), frame, start: 0, count: PAGE };
     let Locals { total, known, locals } = backend.query(asked).await?;
     let mut text = format!("{}, frame {frame}, {total} variables", stack.name());
+    if locals.len() < total {
+        let _ = write!(text, ", the first {} of which are listed", locals.len());
+    }
     if !known {
         text += "; the compiler kept none: compile the function with (debug 1) or more";
     }
@@ -284,7 +301,15 @@ pub async fn locals<B: Backend>(backend: &B, stack: Stack, frame: usize) -> Resu
 /// # Errors
 /// See [`locals`].
 pub async fn local<B: Backend>(backend: &B, stop: u64, frame: usize, name: &str) -> Result<Option<Local>, ImageError> {
-    let locals = backend.query(DebugLocals { stop, frame, start: 0, count: PAGE }).await?.locals;
+    let mut locals = Vec::new();
+    loop {
+        let page = backend.query(DebugLocals { stop, frame, start: locals.len(), count: PAGE }).await?;
+        let (is_empty, total) = (page.locals.is_empty(), page.total);
+        locals.extend(page.locals);
+        if is_empty || locals.len() >= total {
+            break;
+        }
+    }
     let is = |found: &str| found.eq_ignore_ascii_case(name.trim());
     let exact = locals.iter().position(|local| is(&local.name));
     let index = exact.or_else(|| locals.iter().position(|local| is(unnumbered(&local.name))));

@@ -144,3 +144,31 @@ fn the_outcome_of_an_action_is_text_and_data() {
     let (text, facts, failed) = done(json!({"status": "sent"}));
     assert!(text.starts_with("Sent") && !failed && facts["status"] == "sent", "{text}");
 }
+
+#[test]
+fn a_stop_whose_data_are_missing_still_waits() {
+    let (text, facts) = run(describe_for_agent(&FakeImage::busy(), 3));
+    assert!(text.starts_with("It stopped in the stop 3, whose data is missing: The Lisp image did not"), "{text}");
+    assert!(text.contains("The evaluation waits") && facts.stops.is_empty(), "{text}");
+    let (text, _) = run(describe_for_agent(&image(&[]), 3));
+    assert_eq!(text, "It stopped, and somebody has left the stop 3 already.");
+}
+
+#[test]
+fn a_list_that_is_cut_says_so_and_a_variable_is_found_behind_it() {
+    let page = |name: &str| {
+        let value = json!({"text": "1", "type": "FIXNUM", "reference": 0});
+        json!({"total": 2, "known": true, "locals": [{"name": name, "value": value, "missing": null}]})
+    };
+    let frame = json!({"number": 0, "name": "F", "system": false, "unwindable": true, "place": null});
+    let image = FakeImage::empty().answer("debug-locals", "", page("K")).answer("debug-locals", "1", page("X")).answer(
+        "debug-frames",
+        "",
+        json!({"total": 5000, "frames": [frame]}),
+    );
+    let (text, _) = run(super::locals(&image, Stack::Stop(3), 1)).unwrap();
+    assert!(text.starts_with("Stop 3, frame 1, 2 variables, the first 1 of which are listed\nK"), "{text}");
+    assert_eq!(run(local(&image, 3, 1, "x")).unwrap().map(|found| found.name).as_deref(), Some("X"));
+    let (text, _) = run(super::frames(&context(image, &[]), Stack::Stop(3), Path::new("/no"))).unwrap();
+    assert!(text.starts_with("Stop 3, 5000 frames, the innermost 1 of which are listed:\n0: F"), "{text}");
+}

@@ -9,6 +9,8 @@ use super::evaluate::Evaluation;
 use crate::model::error_kind::ErrorKind;
 use crate::model::evaluation::{EvalError, EvalOutcome, EvalStatus};
 use crate::model::trial::{Called, Coverage, Trial, TriedForm};
+use crate::text::datum::{Form, Kind};
+use crate::text::document::Document;
 use crate::text::recorded_definitions;
 
 /// The maximum number of characters of output that are shown for a candidate.
@@ -73,13 +75,15 @@ pub fn form_of(code: &str, package: &str) -> TriedForm {
 /// Returns the names, as written, of the functions that `defun` forms of the code define. Names of
 /// the form `(setf name)` are left out.
 fn functions(code: &str) -> Vec<String> {
-    let definitions =
-        recorded_definitions::definitions(code).into_iter().filter(|definition| definition.kind == "function");
-    definitions
-        .filter(|definition| definition.text.starts_with("(defun"))
-        .filter_map(|definition| definition.text.split_whitespace().nth(1).map(str::to_owned))
-        .filter(|name| !name.starts_with('('))
-        .collect()
+    let of_functions = recorded_definitions::definitions(code).into_iter().filter(|one| one.kind == "function");
+    of_functions.filter_map(|one| defined_name(&Document::new(&one.text, 0))).collect()
+}
+
+/// Returns the name that the definition at the start of a text defines, as written.
+fn defined_name(document: &Document) -> Option<String> {
+    let form = Form::at(document, 0)?;
+    let name = form.nodes.first()?.children.get(1).filter(|name| name.kind == Kind::Atom)?;
+    Some(form.text(name).to_owned())
 }
 
 impl CandidateResult {
@@ -96,7 +100,7 @@ impl CandidateResult {
         let failed = forms.iter().find(|form| form.status != EvalStatus::Ok);
         let passed = failed.is_none()
             && ran.as_ref().is_none_or(|ran| {
-                ran.status == EvalStatus::Ok && !(tests && ran.values.get(1).is_some_and(|others| others.text != "0"))
+                ran.status == EvalStatus::Ok && (!tests || ran.values.get(1).is_some_and(|others| others.text == "0"))
             });
         CandidateResult {
             label,
@@ -216,6 +220,9 @@ mod tests {
         assert!(tried(trial(fine(), Some(outcome(&["1", "1"], None))), false).passed);
         assert!(!tried(trial(fine(), Some(outcome(&["1", "1"], None))), true).passed);
         assert!(tried(trial(fine(), Some(outcome(&["2", "0"], None))), true).passed);
+        // Tests whose numbers are missing did not pass.
+        assert!(!tried(trial(fine(), Some(outcome(&["2"], None))), true).passed);
+        assert!(!tried(trial(fine(), Some(outcome(&[], None))), true).passed);
         let broken = tried(trial(vec![outcome(&[], Some("READER-ERROR"))], None), false);
         assert!(!broken.passed && broken.in_definitions);
         assert_eq!(broken.render(), "a: failed\n  [ERROR] in the definitions READER-ERROR: why");
@@ -243,5 +250,6 @@ mod tests {
             functions("(defun app::f (x) x) (defmacro m ()) (defun (setf g) (x) x) (defmethod h ((x t)))"),
             ["app::f"]
         );
+        assert_eq!(functions("(DEFUN F(x) x) (cl:defun\n  g ()) (common-lisp:defun |h i| ())"), ["F", "g", "|h i|"]);
     }
 }

@@ -32,6 +32,7 @@ impl Command for Differences {
         let Some(document) = document else { return Err(no_document(&uri)) };
         let (text, version) = (document.text().clone(), document.version());
         let found = differences::of(&connection.session, text.clone(), path_of_uri(uri.as_str())).await;
+        let found = found.map_err(|error| to_proto::error(&error))?;
         let encoding = connection.negotiated().encoding;
         let form = |one: differences::Difference| json!({"range": to_proto::range(&text, one.form, encoding), "names": one.names, "state": one.state});
         Ok(json!({"version": version, "forms": found.into_iter().map(form).collect::<Vec<_>>()}))

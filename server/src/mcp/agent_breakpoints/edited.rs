@@ -29,8 +29,14 @@ pub(super) async fn refusals(
         return vec![Some(why.into()); points.len()];
     }
     let text = Rope::from_str(text);
-    let edited: Vec<(usize, usize, String)> = differences::of(session, text.clone(), Some(file.to_owned()))
-        .await
+    let differing = match differences::of(session, text.clone(), Some(file.to_owned())).await {
+        Ok(differing) => differing,
+        Err(error) => {
+            let why = format!("It is not known whether the file was edited since the image loaded it: {error}");
+            return vec![Some(why); points.len()];
+        }
+    };
+    let edited: Vec<(usize, usize, String)> = differing
         .into_iter()
         .map(|form| {
             let line = |at: usize| line_column(&text, at.min(text.len_chars())).line;

@@ -258,7 +258,14 @@ async fn check(
         found.style_warnings += items.iter().filter(|item| item.severity == Severity::StyleWarning).count();
         let enough = items.iter().filter(|item| least.includes(item));
         file.diagnostics = enough.map(|item| finding(&text, item)).collect();
-        let differing = differences::of(session, text.clone(), Some(path)).await;
+        let differing = match differences::of(session, text.clone(), Some(path)).await {
+            Ok(differing) => differing,
+            Err(error) => {
+                let why = || format!("it is not known which of its forms are loaded. {error}");
+                file.problem.get_or_insert_with(why);
+                Vec::new()
+            }
+        };
         file.more_not_loaded = differing.len().saturating_sub(NOT_LOADED);
         file.not_loaded = differing.into_iter().take(NOT_LOADED).map(|form| not_loaded(&text, form)).collect();
         if !file.diagnostics.is_empty() || !file.not_loaded.is_empty() || file.problem.is_some() {
