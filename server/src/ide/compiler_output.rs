@@ -115,7 +115,14 @@ fn kind<'a>(place: &Place<'a>) -> Option<Line<'a>> {
     if let Some(form) = rest.strip_prefix("in: ").filter(|_| place.after.starts_with(";     ")) {
         return Some(Line::Form(form));
     }
-    let of_file = ["wrote /", "compilation finished in ", "compiling (", "processing (", "recompiling "];
+    let of_file = [
+        "wrote /",
+        "compilation finished in ",
+        "compilation aborted after ",
+        "compiling (",
+        "processing (",
+        "recompiling ",
+    ];
     let of_form = ["==>", "--> "];
     let begins_with = |all: &[&str]| all.iter().any(|start| rest.starts_with(start));
     let other = rest.starts_with("file: /") && place.after.starts_with("; in: ")
@@ -209,6 +216,16 @@ mod tests {
             See also:
             The SBCL Manual
         "#);
+    }
+
+    #[test]
+    fn an_aborted_compilation_leaves_nothing() {
+        let text = "; compiling file \"/w/b.lisp\" (written 01 JAN 2026 10:00:00 AM):\n; \n; caught ERROR:\n\
+            ;   READ error during COMPILE-FILE:\n;   \n;     Package FOO does not exist.\n; \n\
+            ; compilation unit aborted\n;   caught 1 fatal ERROR condition\n\n\
+            ; compilation aborted after 0:00:00.000\nmine\n";
+        let (kept, report) = split_compiler_output(text);
+        assert_eq!((kept.as_str(), report.files, report.errors), ("mine\n", 1, 1));
     }
 
     #[test]
