@@ -9,6 +9,7 @@
 (defvar *failed* 0)
 (defvar *skipped* 0)
 (defvar *tests* '() "Names and functions, newest first.")
+(defvar *costs* '() "Seconds of processor time and names of tests, newest first.")
 (defvar *test* nil "The name of the test that runs.")
 (defvar *failed-tests* '() "Names of tests, newest first.")
 (defvar *subject* nil "The frame, or the part of one, that the running check looked into last. It is shown when the check fails.")
@@ -167,15 +168,22 @@
             (remove-if-not (lambda (test) (member test meant)) tests))
           tests))))
 
+(defun processor-seconds ()
+  "Returns the processor time of this process and of its children that have ended."
+  (sb-alien:with-alien ((times (array sb-alien:long 4)))
+    (sb-alien:alien-funcall (sb-alien:extern-alien "times" (function sb-alien:long (* (array sb-alien:long 4)))) (sb-alien:addr times))
+    (/ (loop for i below 4 sum (sb-alien:deref times i)) 100.0))) ; ticks of a hundredth of a second
+
 (defun run-test (*test* function)
   (format t "~&~(~A~)~%" *test*)
   (finish-output)
-  (let ((begun (get-internal-real-time)))
+  (let ((begun (get-internal-real-time)) (used (processor-seconds)))
     (catch 'test-ended
       (handler-case (funcall function)
         (serious-condition (condition)
           (note-failure "~A: ~A" (type-of condition) condition))))
     (let ((seconds (/ (- (get-internal-real-time) begun) internal-time-units-per-second 1.0)))
+      (push (list (- (processor-seconds) used) *test*) *costs*)
       (when (> seconds 5) ; where the time goes
         (format t "~&  ~,1F s~%" seconds)))))
 
@@ -186,5 +194,9 @@
   (when *failed-tests*
     (format t "~&Failed tests, and how to run each alone:~%~:{  lisp/tests/run.sh ~A image ~(~A~)~%~}"
             (mapcar (lambda (name) (list (or (sb-ext:posix-getenv "CONSORT_TEST_SBCL_NAME") "sbcl") name)) (reverse *failed-tests*))))
+  (when (sb-ext:posix-getenv "CONSORT_TEST_COSTS")
+    (let ((costs (sort (copy-list *costs*) #'> :key #'first)))
+      (format t "~&~D tests took ~,1F s of processor time; the dearest:~%~:{~7,2F s  ~(~A~)~%~}" (length costs) (reduce #'+ costs :key #'first)
+              (subseq costs 0 (min 30 (length costs))))))
   (format t "~&~D passed, ~D failed, ~D skipped~%" *passed* *failed* *skipped*)
   (if (and (zerop *failed*) (plusp (+ *passed* *skipped*))) 0 1))

@@ -9,7 +9,8 @@
 # expand real-files.
 #
 # NAMEs behind a part select its tests: those that have one of them in their name, in which hyphens
-# stand for spaces.
+# stand for spaces. With CONSORT_TEST_COSTS set, the processor time of the dearest tests of `image`
+# is printed, and after each part that of all so far.
 #   lisp/tests/run.sh sbcl image profile-a-hot-spot
 #   lisp/tests/run.sh sbcl programs unused
 #   lisp/tests/run.sh sbcl plan circular-dependency
@@ -62,7 +63,7 @@ clean() {
         CL_SOURCE_REGISTRY='(:source-registry :ignore-inherited-configuration)' \
         ASDF_OUTPUT_TRANSLATIONS="(:output-translations (t (\"$scratch/fasls/\" :implementation)) :ignore-inherited-configuration)" \
         CONSORT_TEST_SBCL="$sbcl" CONSORT_TEST_SBCL_NAME="$name" CONSORT_TEST_SCRATCH="$scratch" CONSORT_TEST_FASLS="$cache" "$@"
-    for kept in SBCL_HOME LD_LIBRARY_PATH CONSORT_TEST_RUN CONSORT_TEST_PLACE CONSORT_ACCEPT CONSORT_COPIES CONSORT_FEW_FILES CONSORT_EDITS CONSORT_EDIT_FILES CONSORT_SEED; do
+    for kept in SBCL_HOME LD_LIBRARY_PATH CONSORT_TEST_RUN CONSORT_TEST_PLACE CONSORT_TEST_COSTS CONSORT_ACCEPT CONSORT_COPIES CONSORT_FEW_FILES CONSORT_EDITS CONSORT_EDIT_FILES CONSORT_SEED; do
         eval "value=\${$kept-}"
         [ -z "$value" ] || set -- "$kept=$value" "$@"
     done
@@ -135,6 +136,7 @@ while [ $# -gt 0 ]; do
         shift
     done
     test_part "$part" "$names"
+    [ -z "${CONSORT_TEST_COSTS-}" ] || { echo "processor time until the end of $part:"; times; }
 done
 if [ "$skipped" -gt 0 ]; then
     echo "$passed passed, $failed failed, $skipped skipped"
