@@ -87,16 +87,16 @@
 (defun probe () (flet ((whole (values) (destructuring-bind (a b c) values (and (eql a b) (eql c :y)))))
   (and (whole (torn :symbol :y)) (whole (torn 1 :y)) (whole (torn 7 :y)) (whole (torn (expt 10 30) :y)) (eql 1 (part *thing*)))))")
       (prepare image "(start-callers 'probe)")
-      (loop for i from 1 to 100
+      (loop for i from 1 to 50
             do (unless (reloaded-p (compile-string image (code i)))
                  (is eql :reloaded i)))
-      (loop for i from 1 to 50
+      (loop for i from 1 to 25
             do (unless (reloaded-p (replaced image "torn" (format nil "(defmethod torn ((p~D integer) y) (let ((i ~D)) (list i i y)))" i i)))
                  (is eql :replaced i)))
-      (dotimes (i 40)
+      (dotimes (i 20)
         (unless (eq :true (path (undo image) "reloaded"))
           (is eql :undone i)))
       ;; A load that fails is put back at no cost to them either.
-      (dotimes (i 20)
+      (dotimes (i 10)
         (is eq :false (path (compile-string image (concatenate 'string (code i) " (error \"at the end\")")) "reloaded")))
       (is equal "NIL" (first-value image "(stop-callers)")))))
