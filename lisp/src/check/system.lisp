@@ -299,7 +299,10 @@
   loaded. The person's fasls are used for a system when they make all compilation unnecessary."
   (unless (asdf:component-loaded-p system)
     (flet ((load-it () (asdf:load-system system :force-not (asdf:already-loaded-systems))))
-      (dolist (other (remove system (asdf:required-components system :other-systems t :component-type 'asdf:system :goal-operation 'asdf:load-op)))
+      ;; The definition of a secondary system depends on that of its primary system, which may
+      ;; depend on loading the secondary one.
+      (dolist (other (remove system (asdf:required-components system :other-systems t :component-type 'asdf:system
+                                                                     :goal-operation 'asdf:load-op :keep-operation 'asdf:load-op)))
         (load-dependency other))
       (if (call-with-the-persons-fasls (lambda () (compiles-something-p system)))
           (load-it)

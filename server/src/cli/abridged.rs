@@ -38,7 +38,16 @@ mod tests {
         for abridged in ["(0 1 2 ...)", "#(0 1 ...)", "(((#)))", "((# #) 1)", "#S(P :X #)", "(\"a\" ...)"] {
             assert!(is_abridged(abridged), "{abridged}");
         }
-        for whole in ["(0 1 2)", "#(0 1)", "#()", "\"and so on ...\"", "\"a \\\" # b\"", "(|...| |a # b|)", "(#\\( #\\# :...a)", "42"] {
+        for whole in [
+            "(0 1 2)",
+            "#(0 1)",
+            "#()",
+            "\"and so on ...\"",
+            "\"a \\\" # b\"",
+            "(|...| |a # b|)",
+            "(#\\( #\\# :...a)",
+            "42",
+        ] {
             assert!(!is_abridged(whole), "{whole}");
         }
     }

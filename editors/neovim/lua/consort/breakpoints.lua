@@ -114,6 +114,20 @@ function M.keep(buf)
   end
 end
 
+--- Removes the breakpoints of `M.run_to_cursor` from a buffer, but not from the image.
+---@param buf integer
+---@return boolean is_changed
+local function drop_temporary(buf)
+  local wanted = breakpoints[buf] or {}
+  local others = vim.iter(wanted):filter(function(one) return not one.once end):totable()
+  if #others == #wanted or not vim.api.nvim_buf_is_valid(buf) then return false end
+  for _, one in ipairs(wanted) do
+    if one.once then vim.api.nvim_buf_del_extmark(buf, namespace, one.mark) end
+  end
+  breakpoints[buf] = others
+  return true
+end
+
 --- Continues the newest stop up to the cursor's line, with a breakpoint that is removed at the next
 --- stop. Does not continue if the breakpoint cannot be set.
 function M.run_to_cursor()

@@ -47,18 +47,39 @@ local function symbol_at(text)
   return name ~= '' and name or nil
 end
 
+--- Returns the package that an IN-PACKAGE form at the start of a line names, if there is one, and
+--- true if there is such a form.
+---@param row integer
+---@return string? name
+---@return boolean is_there
+local function package_in(row)
+  if not vim.fn.getline(row):lower():find('^%(%s*[%a-]*:?:?in%-package%f[%s%z]') then return nil, false end
+  local text = table.concat(vim.fn.getline(row, row + LINES - 1), '\n')
+  local designator = text:match('^%(%s*%S+%s+(.*)$') or ''
+  if designator:sub(1, 1) == '"' then return string_at(designator), true end
+  return symbol_at((designator:gsub('^#:', ''))), true
+end
+
+--- Returns the package of the first IN-PACKAGE form in the rows from `first` to `last`.
+---@param first integer
+---@param last integer
+---@param step integer 1 or -1
+---@return string?
+local function first_in(first, last, step)
+  for row = first, last, step do
+    local name, is_there = package_in(row)
+    if is_there then return name end
+  end
+end
+
 --- Returns the package of the text at the cursor: that of the last IN-PACKAGE form at or above the
 --- cursor's line. Returns nil if there is none.
 ---@return string?
-function M.here()
-  for row = vim.api.nvim_win_get_cursor(0)[1], 1, -1 do
-    if vim.fn.getline(row):lower():find('^%(%s*[%a-]*:?:?in%-package%f[%s%z]') then
-      local text = table.concat(vim.fn.getline(row, row + LINES - 1), '\n')
-      local designator = text:match('^%(%s*%S+%s+(.*)$') or ''
-      if designator:sub(1, 1) == '"' then return string_at(designator) end
-      return symbol_at((designator:gsub('^#:', '')))
-    end
-  end
-end
+function M.here() return first_in(vim.api.nvim_win_get_cursor(0)[1], 1, -1) end
+
+--- Returns the package of the text at the cursor, or that of the first IN-PACKAGE form below the
+--- cursor. Returns nil if there is none.
+---@return string?
+function M.near() return M.here() or first_in(vim.api.nvim_win_get_cursor(0)[1] + 1, vim.api.nvim_buf_line_count(0), 1) end
 
 return M

@@ -384,7 +384,7 @@ end
 function M.open()
   local client = client_of.need()
   if not client then return end
-  local package = vim.bo.filetype == 'lisp' and package_near() or nil
+  local package = vim.bo.filetype == 'lisp' and require('consort.in_package').near() or nil
   if not repl then make() end
   local is_there, is_unknown = enter_workspace(client.root_dir)
   if is_there then enter_package(package, is_unknown) end

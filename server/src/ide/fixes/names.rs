@@ -7,6 +7,7 @@ use crate::model::diagnostic::Diagnostic;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
 use crate::text::line_break;
+use crate::text::names::upcased;
 use crate::text::{Span, scanner::Scanner, scanner::TokenKind};
 
 /// The maximum number of packages that are offered.

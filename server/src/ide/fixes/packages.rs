@@ -5,6 +5,7 @@ use crate::ide::context::{Backend, Context};
 use crate::text::datum::{Form, Kind, Node};
 use crate::text::document::Document;
 use crate::text::line_break;
+use crate::text::names::upcased;
 
 /// A `defpackage` (or UIOP's `define-package`) as written.
 pub(in crate::ide) struct Definition {
