@@ -1,4 +1,4 @@
-# Sourced by `test`: reads the logs of stages.
+# Sourced by `test`: reads the logs of stages, and warnings.
 
 # count LOG: "passed failed skipped flaky" of a stage. The result lines of cargo and pytest are
 # added up; of the plain lines `N passed, N failed[, N skipped][, N flaky]` the last one counts, so
@@ -16,6 +16,15 @@ count() {
                 for (i = 2; i <= n; i++) { if (a[i] == "passed") p += a[i-1]; if (a[i] == "failed") f += a[i-1]
                     if (a[i] == "skipped") s += a[i-1]; if (a[i] == "flaky") y += a[i-1] } }
             print p + 0, f + 0, s + 0, y + 0 }'
+}
+
+# no_warnings COMMAND...: a build that is there already prints its warnings again, those of clippy
+# too; fails when there are any.
+no_warnings() {
+    local said status=0
+    said=$("$@" 2>&1 | sed 's/\x1b\[[0-9;]*m//g'; exit "${PIPESTATUS[0]}") || status=$?
+    [ -z "$said" ] || printf '%s\n' "$said"
+    [ "$status" = 0 ] && ! grep -qE '^(warning|error)(\[|:)' <<<"$said"
 }
 
 # telling LOG: the lines of a failed stage's log about the failure, in a few lines; the end of the

@@ -368,6 +368,15 @@ the_end_of_a_run_is_short_and_has_all_stages() {
         grep -q 'build: FAILED error\[E0425\]: cannot find value' "$scratch/closing" && grep -q 'few: flaky a step: Error: late' "$scratch/closing" || { cat "$scratch/closing"; return 1; }
 }
 
+warnings_of_a_build_fail_its_stage() {
+    local text
+    expect 0 '' no_warnings true || return
+    expect 0 'warnings: none' no_warnings echo 'the warnings: none' || return
+    expect 1 'it broke' no_warnings sh -c 'echo it broke; exit 101' || return
+    for text in 'warning: used `unwrap()`' 'warning[E1]: x' 'error: unused' '\033[1m\033[33mwarning\033[0m: length comparison'; do
+        expect 1 "${text##*: }" no_warnings printf 'note: a crate\n'"$text"'\n' || return
+    done
+}
 hangs() { end_silent "$1" "$2" 1; grep -q HUNG "$2"; }
 a_stage_that_says_nothing_is_ended_and_told() {
     local group status
@@ -388,7 +397,7 @@ a_stage_that_says_nothing_is_ended_and_told() {
     [ "$status" != 0 ] && grep -q 'sleep 7006' "$scratch/hung.log" && telling "$scratch/hung.log" | grep -q HUNG || { cat "$scratch/hung.log"; return 1; }
 }
 
-for name in $(declare -F | awk '{ print $3 }' | grep -vxE 'leaks|expect|comes|gone|ended|hangs|tree|count|telling|alone|verdicts|closing|gives|seconds_silent|end_silent' | grep -E -- "${1:-}"); do
+for name in $(declare -F | awk '{ print $3 }' | grep -vxE 'leaks|expect|comes|gone|ended|hangs|tree|count|telling|alone|verdicts|no_warnings|closing|gives|seconds_silent|end_silent' | grep -E -- "${1:-}"); do
     if "$name" >"$scratch/told" 2>&1; then
         printf '   ok   %s\n' "$name"
         passed=$((passed + 1))
