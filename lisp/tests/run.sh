@@ -4,6 +4,7 @@
 # own, count as one test each.
 #
 #   lisp/tests/run.sh [SBCL [PART [NAME...]]...]
+#   lisp/tests/run.sh SBCL without PART...
 #
 # Parts: image programs kinds loaded systems dependencies plan confined attacks reading copies chain
 # expand real-files.
@@ -26,6 +27,15 @@ name=${1:-sbcl}
 # shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $parts
 part_p() { case " $parts " in *" $1 "*) return 0 ;; esac; return 1; }
+if [ "$1" = without ]; then
+    shift
+    left=
+    for part in $parts; do
+        case " $* " in *" $part "*) ;; *) left="$left $part" ;; esac
+    done
+    # shellcheck disable=SC2086
+    set -- $left
+fi
 part_p "$1" || { echo "there is no part $1; parts: $parts"; exit 2; }
 sbcl=$(command -v "$name") || { echo "there is no program $name"; exit 2; }
 case $sbcl in /*) ;; *) sbcl=$(pwd)/$sbcl ;; esac
