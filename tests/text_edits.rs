@@ -104,7 +104,8 @@ fn every_form_is_replaced_by_itself_and_what_is_put_beside_it_can_be_taken_away(
     Ok(())
 }
 
-/// Edit each of the `step`th forms of a text, in every way; how many these were.
+/// Replaces each of the `step`th forms of a text by itself, and edits some of these in the other
+/// ways; returns how many they were.
 fn edited(file: &Path, text: &str, step: usize) -> Result<usize> {
     let tree = Tree::parse(text);
     let all = definitions(&tree);
@@ -131,7 +132,8 @@ fn edited(file: &Path, text: &str, step: usize) -> Result<usize> {
         let (_, replaced) = edit(Operation::Replace, own)?;
         ensure!(replaced == text, "{}: replaced by itself, the text is another", at());
         let content = "(defun consort-was-here ()\n  \"(\" #\\))";
-        for operation in [Operation::InsertBefore, Operation::InsertAfter] {
+        // Each edit reads the whole text.
+        for operation in [Operation::InsertBefore, Operation::InsertAfter].into_iter().filter(|_| forms % 3 == 0) {
             let (new, inserted) = edit(operation, content)?;
             ensure!(inserted[new.start..new.end].contains("consort-was-here"), "{}", at());
             let without = [&inserted[..new.start], &inserted[new.end..]].concat();
