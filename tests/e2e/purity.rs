@@ -131,10 +131,9 @@ async fn the_fingerprint_sees_each_change() {
 async fn checking_whole_systems_leaves_no_trace() {
     let lone = LoneImage::start().await;
     let before = fingerprint(&lone).await;
-    // A second compiler checks every fifth file of the larger system, which is enough to show its
-    // differences.
-    let few = std::env::var_os("CONSORT_FEW_FILES").is_some();
-    for path in sources("cl-ppcre").iter().chain(sources("ironclad").iter().step_by(if few { 5 } else { 1 })) {
+    // Every fifth file of the larger system: its files are alike. `check-real-files.lisp` compares
+    // the image before and after checks of all of them.
+    for path in sources("cl-ppcre").iter().chain(sources("ironclad").iter().step_by(5)) {
         check_file(&lone, path).await;
     }
     assert_same(&before, &fingerprint(&lone).await, "checking cl-ppcre and ironclad");
@@ -184,7 +183,7 @@ impl Dice {
 /// Half-typed symbols, packages, macros and types, as typing makes them, leave nothing in the
 /// image.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_thousand_edits_leave_no_trace() {
+async fn hundreds_of_edits_leave_no_trace() {
     let mut config = Config::default();
     config.check.debounce = Duration::from_millis(5);
     let world = World::configured(&[], config).await;
@@ -209,7 +208,7 @@ async fn a_thousand_edits_leave_no_trace() {
     ];
     let mut dice = Dice(1);
     let mut checks = 0;
-    for version in 1..=1000 {
+    for version in 1..=400 {
         let at = dice.below(text.len());
         if dice.below(3) == 0 {
             text.drain(at..(at + 1 + dice.below(12)).min(text.len()));
@@ -233,7 +232,7 @@ async fn a_thousand_edits_leave_no_trace() {
             checks += 1;
         }
     }
-    assert_eq!(checks, 50);
+    assert_eq!(checks, 20);
     world.session.close(client, &uri);
     let after = world.image.fingerprint().await.expect("a fingerprint");
     assert_same(&before, &after, "typing");
