@@ -380,32 +380,46 @@ fn spent(work: impl FnOnce()) -> Duration {
     now() - before
 }
 
-/// Returns the processor time of the feature, the least of some runs unless the first is quick.
-fn least((_, feature): Feature, document: &Document, text: &str) -> Duration {
-    let once = || spent(|| feature(&document.clone(), text));
-    let first = once();
-    if first < QUICK { first } else { first.min(once()).min(once()) }
+/// Returns the processor time of one run of the feature.
+fn once((_, feature): Feature, document: &Document, text: &str) -> Duration {
+    spent(|| feature(&document.clone(), text))
+}
+
+/// Returns the least of this time and those of two further runs.
+fn least(first: Duration, feature: Feature, document: &Document, text: &str) -> Duration {
+    first.min(once(feature, document, text)).min(once(feature, document, text))
 }
 
 fn of_size(feature: Feature, (_, shape): Shape, size: usize) -> Duration {
     let text = shape(size);
-    least(feature, &Document::new(&text, 0), &text)
+    let document = Document::new(&text, 0);
+    least(once(feature, &document, &text), feature, &document, &text)
 }
 
 /// Returns the ratio of four times the text to the text, `None` when all is too quick to tell.
+///
+/// The longer text is the dear one: it is run again only where its first run takes too long.
 fn ratio(feature: Feature, shape: Shape, (document, text): (&Document, &str)) -> Option<f64> {
-    let slow = least(feature, document, text);
+    let first = once(feature, document, text);
+    if first < QUICK {
+        return None;
+    }
+    let quarter = of_size(feature, shape, SIZES[0]).as_secs_f64();
+    if first.as_secs_f64() / quarter < MAX_RATIO {
+        return Some(first.as_secs_f64() / quarter);
+    }
+    let slow = least(first, feature, document, text);
     if slow < QUICK {
         return None;
     }
-    let found = slow.as_secs_f64() / of_size(feature, shape, SIZES[0]).as_secs_f64();
+    let found = slow.as_secs_f64() / quarter;
     if found < MAX_RATIO {
         return Some(found);
     }
     // A text that no longer fits into a cache is slower at one step; a quadratic feature is slower
     // at every step.
-    let slower = of_size(feature, shape, SIZES[2]);
-    Some(found.min(slower.as_secs_f64() / slow.as_secs_f64()))
+    let slower = of_size(feature, shape, SIZES[2]).as_secs_f64();
+    Some(found.min(slower / slow.as_secs_f64()))
 }
 
 /// A single cell of this many is checked in a usual run: a debug build is slow, and all of them
