@@ -21,6 +21,11 @@
     (is equal "3" (first-value image "(+ 1 2)"))
     (is equal 0 (stop-image image))))
 
+(deftest a-package-that-the-code-names-is-missing
+  (with-image (image)
+    (is equal "package-not-found" (path (call image "eval" "code" "(in-package :no-such)" "session" "s" "requires" "NO-SUCH") "error" "kind"))
+    (is equal "COMMON-LISP" (path (call image "eval" "code" "(in-package :cl)" "session" "s" "requires" "COMMON-LISP") "result" "package"))))
+
 (deftest values-and-history
   (with-image (image)
     (let ((outcome (evaluated image "1 2 (values 1 \"two\" :three)")))

@@ -81,6 +81,11 @@ export default async function ({ workbench, page, step }) {
   await step('code in a package that is not there yet: a button makes it', async () => {
     await workbench.scratch('(defpackage :buttons (:use :cl))\n(in-package :buttons)\n\n(defun answer ()\n  42)')
     await workbench.ready()
+    // Also where the form that names the package is itself evaluated.
+    await workbench.cursor('scratch.lisp', '(in-package :buttons)')
+    await keys('Alt+Enter')
+    await workbench.told('BUTTONS')
+    await workbench.probe.execute('notifications.clearAll')
     await workbench.cursor('scratch.lisp', '  42)')
     await keys('Alt+Enter')
     await workbench.told('BUTTONS')
