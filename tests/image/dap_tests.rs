@@ -134,10 +134,10 @@ async fn a_launch_that_is_terminated_at_once_runs_nothing() {
 async fn a_form_of_a_file_stops_in_the_file() {
     let (fixture, session) = fixture().await;
     let file = fixture.workspace.path().join("forms.lisp");
-    let form = "(list 1\n      (car 2))";
+    let form = "(list 1\n      (error \"no\"))";
     std::fs::write(&file, format!("{form}\n\n\n{form}\n\n(list 3)\n")).unwrap();
     // The same text is evaluated at the nearer place; a text that is not in the file, in none.
-    for (line, code, wanted) in [(1, form, json!(2)), (5, form, json!(5)), (6, "(list (car 2))", Value::Null)] {
+    for (line, code, wanted) in [(1, form, json!(2)), (5, form, json!(6)), (6, "(list (error \"no\"))", Value::Null)] {
         let mut client = Client::connect(&session, PATIENCE);
         launch(&mut client, json!({"code": code, "file": file, "line": line})).await;
         let stopped = client.event("stopped").await;

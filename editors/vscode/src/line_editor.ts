@@ -133,7 +133,10 @@ export class LineEditor {
     this.draw()
   }
 
-  /** Inserts text at the cursor, as if it were pasted, and leaves the cursor `back` before its end. */
+  /**
+   * Inserts text at the cursor, as if it were pasted. The cursor is then `back` characters before
+   * the end of the text.
+   */
   paste(text: string, back = 0): void {
     for (const line of text.replace(/\r\n?/g, '\n')) this.insert(line)
     this.cursor -= back

@@ -1,4 +1,4 @@
-// A notification that the extension closes again, with links in its text: those of
+// A notification that the extension closes again, with links in its text. Notifications of
 // `showWarningMessage` stay until a person closes them.
 import * as vscode from 'vscode'
 import { plain } from './format.js'
