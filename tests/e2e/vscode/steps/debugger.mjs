@@ -70,8 +70,7 @@ export default async function ({ workbench, page, step }) {
     await page.keyboard.press('ArrowUp')
     await chord('g')
     const input = workbench.quickInput().locator('input').first()
-    await workbench.press('SIMPLE-ERROR: No value.', '0: USE-OTHER')
-    await input.waitFor()
+    await workbench.press('SIMPLE-ERROR: No value.', '0: USE-OTHER', () => input.isVisible())
     // An incomplete form is not accepted.
     await input.fill('(* 6 ')
     await input.press('Enter')
