@@ -145,6 +145,8 @@ async fn a_form_of_a_file_stops_in_the_file() {
         let frame = &frames["stackFrames"][0];
         let shown = if frame["source"]["path"] == json!(file) { frame["line"].clone() } else { Value::Null };
         assert_eq!(shown, wanted, "{line} {frame}");
+        client.ask("terminate", json!({})).await;
+        client.event("terminated").await;
         client.leave().await;
     }
     drop(session);
