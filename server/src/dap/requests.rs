@@ -89,8 +89,8 @@ pub(super) async fn answer(connection: &Connection, request: &Request) -> Answer
         }
         "pause" => {
             let target = match arguments::<InThread>(request)?.thread_id {
-                // A client may know only this thread, because it has not asked for the threads since
-                // the console's evaluation began.
+                // A client may know only this thread: it has not asked for the threads since the
+                // console's evaluation began.
                 IDLE_THREAD => connection.running_evaluation().ok_or("Nothing runs that could be paused.")?,
                 thread => thread,
             };

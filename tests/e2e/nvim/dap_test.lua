@@ -453,7 +453,7 @@ T.it('breakpoints stay at their texts when another program writes the file', fun
   require('consort.breakpoints').toggle()
   local namespace = vim.api.nvim_get_namespaces()['consort.breakpoints']
   local function own() return vim.tbl_map(function(mark) return mark[2] + 1 end, vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, {})) end
-  -- The form is shorter and beyond the end of what it was in, so that its line alone does not tell it.
+  -- The line of the form is beyond the end of the text that is written.
   local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
   vim.fn.writefile({ lines[1], lines[2], lines[9] }, file)
   T.wait('the text on the disk', function() return vim.api.nvim_buf_line_count(0) == 3 end)

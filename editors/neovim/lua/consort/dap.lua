@@ -81,8 +81,8 @@ end
 --- the same form again, as it is then.
 function M.evaluate() run_here(M.form) end
 
---- Runs the test at the cursor with the debugger, which stops at errors and failed checks. nvim-dap's
---- `run_last()` runs the same test again.
+--- Runs the test at the cursor with the debugger, which stops at errors and failed checks.
+--- nvim-dap's `run_last()` runs the same test again.
 function M.evaluate_test() run_here(M.test) end
 
 --- Returns true if `setup()` has registered the adapter with nvim-dap.

@@ -7,8 +7,8 @@ local function signs_of(buf) return (vim.fn.sign_getplaced(buf, { group = GROUP 
 
 local function place(buf, sign, line) vim.fn.sign_place(sign.id, sign.group, sign.name, buf, { lnum = line, priority = sign.priority }) end
 
---- Returns a function that moves the signs of a buffer from their present lines, also those of stops,
---- and has nvim-dap's sessions set the breakpoints anew; nil if there are none.
+--- Returns a function that moves the signs of a buffer from their present lines, also those of
+--- stops, and has nvim-dap's sessions set the breakpoints anew; nil if there are none.
 ---@param buf integer
 ---@return fun(line_now: fun(line: integer): integer)?
 function M.keep(buf)

@@ -40,8 +40,8 @@ local function selected()
   return { code = code, package = M.package(vim.api.nvim_buf_get_lines(0, 0, math.min(from[2], to[2]) - 1, false)) }
 end
 
---- Returns the code that a configuration evaluates, with its package, and the range of a form. Returns
---- nil, after a message, if there is none.
+--- Returns the code that a configuration evaluates, with its package, and the range of a form.
+--- Returns nil, after a message, if there is none.
 ---@param what string 'form', 'top-level' or 'selection'
 ---@return { code: string, package?: string }?
 ---@return integer[]? range nil for a selection
@@ -78,8 +78,8 @@ function M.here(what)
   return #marked
 end
 
---- Returns the fields for what was marked, as it is now, or as it was if its buffer has it no longer.
---- Returns nil for a test whose buffer is gone.
+--- Returns the fields for what was marked, as it is now, or as it was if its buffer has it no
+--- longer. Returns nil for a test whose buffer is gone.
 local function fields_of_mark(one)
   local is_there = one.mark and vim.api.nvim_buf_is_loaded(one.buf)
   local row, column, details = unpack(is_there and vim.api.nvim_buf_get_extmark_by_id(one.buf, namespace, one.mark, { details = true }) or {})

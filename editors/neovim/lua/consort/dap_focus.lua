@@ -41,8 +41,7 @@ local function keep_focus(session, refused, _, arguments)
   end)
 end
 
---- Returns what two sessions of one image have in common, and no others: numbers of threads and stops
---- are an image's.
+--- Returns the name of a session's image. Each image numbers its threads and stops.
 local function image_of(session)
   return ('%s %s'):format((session.config or {}).type, ((session.adapter or {}).options or {}).cwd)
 end
@@ -57,8 +56,8 @@ end
 
 --- Changes a stop before nvim-dap handles it, so that a stop of the person's own evaluation and a
 --- requested stop (`pause`) get the focus. By itself, nvim-dap does not move the focus to a stop
---- while another thread has it, nor to a `pause` that stops one thread only. A stop at which another
---- session has the focus does not get it again.
+--- while another thread has it, nor to a `pause` that stops one thread only. A stop at which
+--- another session has the focus does not get it again.
 local function take_focus(dap, session, stop)
   if not stop.ownEvaluation and is_elsewhere(dap, session, stop.threadId) then
     stop.isShownElsewhere, stop.reason = true, 'pause'
@@ -71,8 +70,8 @@ end
 --- The newest stop of an own evaluation: its image and number, and its session.
 local newest = {} ---@type { stop?: string, session?: table }
 
---- Makes the session current whose own evaluation stopped. nvim-dap leaves a session that was told of
---- the stop first, or while the own one asked for the threads.
+--- Makes the session current whose own evaluation stopped. nvim-dap chooses a session that was told
+--- of the stop first, or while the own one asked for the threads.
 local function take_over(dap, session, stop)
   local name = ('%s %s'):format(image_of(session), stop.stop)
   if stop.ownEvaluation then newest = { stop = name, session = session } end

@@ -1,4 +1,5 @@
---- How an evaluation with nvim-dap ended: nvim-dap shows it in its REPL only, which may not be open.
+--- Texts of the adapter that nvim-dap shows in its REPL only, which may not be open: how an
+--- evaluation ended, logpoints, conditions of breakpoints that failed, a slow start of the image.
 local client_of = require('consort.client')
 
 local M = {}
@@ -8,12 +9,12 @@ local function is_repl_open()
   return vim.iter(vim.api.nvim_list_wins()):any(function(win) return vim.bo[vim.api.nvim_win_get_buf(win)].filetype == 'dap-repl' end)
 end
 
---- Returns the text of a result: that of code is the adapter's last output, that of a test the last
---- line that the program printed, with the indented lines after it.
+--- Returns the text of a result that is no text of the adapter's own: an error, or the outcome of a
+--- test, which is the last line that was printed, with the indented lines after it.
 local function text_of(config, body)
+  if body.category == 'stderr' then return vim.trim(body.output) end
+  if body.category ~= 'stdout' or not config.test and not config.file then return end
   local lines = vim.split(vim.trim(body.output), '\n', { plain = true })
-  if body.category ~= 'stdout' then return table.concat(lines, '\n') end
-  if not config.test and not config.file then return end
   local first = #lines
   while first > 1 and lines[first]:match('^%s') do first = first - 1 end
   return table.concat(lines, '\n', first)
@@ -25,8 +26,9 @@ end
 function M.follow(dap, kind)
   local last = setmetatable({}, { __mode = 'k' }) ---@type table<table, table> by session: its last output
   dap.listeners.after.event_output[kind] = function(session, body)
-    local is_log = body.source ~= nil
-    if (session.config or {}).type == kind and not is_log then last[session] = body end
+    if (session.config or {}).type ~= kind then return end
+    last[session] = body
+    if body.category == 'console' and not is_repl_open() then client_of.say(vim.trim(body.output)) end
   end
   dap.listeners.after.event_terminated[kind] = function(session)
     local body = last[session]

@@ -15,8 +15,8 @@ local followed = {}
 
 local group = vim.api.nvim_create_augroup('consort.disk', {})
 
---- Returns a function that moves a buffer's breakpoints to the lines that their texts have now. When
---- Neovim reads a file again, it leaves signs in the lines of the same numbers.
+--- Returns a function that moves a buffer's breakpoints to the lines that their texts have now.
+--- When Neovim reads a file again, it leaves signs in the lines of the same numbers.
 ---@param buf integer
 ---@return fun()
 local function breakpoints_of(buf)

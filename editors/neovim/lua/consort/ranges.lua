@@ -47,8 +47,8 @@ function M.moved(range, before, now)
   return { range[1] + by, range[2], range[3] + by, range[4] }
 end
 
---- Returns a function from the lines of an earlier text to those of the present text, 1-based. A line
---- that was changed is mapped to the line that is in its place.
+--- Returns a function from the lines of an earlier text to those of the present text, 1-based. A
+--- line that was changed is mapped to the line that is in its place.
 ---@param before string[] the lines of the earlier text
 ---@param now string[] the lines of the present text
 ---@return fun(line: integer): integer
