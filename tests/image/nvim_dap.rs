@@ -1,7 +1,7 @@
 //! Two debug sessions of nvim-dap, which were recorded in a Neovim with the plugin: the messages
 //! that it sent, and what it was answered, in this order. In the first one a form stops at
-//! breakpoints, is stepped through and goes on to its end. In the second one a variable is set at an
-//! error, the frame is restarted, and a loop is paused.
+//! breakpoints, is stepped through and goes on to its end. In the second one a variable is set at
+//! an error, the frame is restarted, and a loop is paused.
 //!
 //! A line of `nvim-dap/session.jsonl` is a message. A string `@7/a/0` stands for what the message
 //! of line 7 has there, and `$FILE` for the program's file.
