@@ -45,7 +45,8 @@
   "Notes in the reference NUMBER the keys or slots of PARTS, those of OBJECT from START, that are
   shown under it. The table or the class may change before a part is set."
   (let ((reference (find-reference number)))
-    (when (and reference (typep object '(or hash-table standard-object condition structure-object)))
+    ;; TYPEP would update an obsolete instance, which runs code of the user's.
+    (when (and reference (not (obsolete-p object)) (typep object '(or hash-table standard-object condition structure-object)))
       (with-lock (*references-lock*)
         (let ((keys (or (reference-keys reference) (setf (reference-keys reference) (make-hash-table)))))
           (loop for (label nil key) in parts
