@@ -81,7 +81,7 @@ impl Notices {
     }
 
     /// Removes and returns the notices to add to an answer. If `told` is true, the answer itself
-    /// reports the loss of the image. Notices of the loss, and of definitions that it took, are then
+    /// reports the loss of the image. Notices of the loss, and of definitions by others, are then
     /// left out.
     fn take(&mut self, told: bool) -> Vec<String> {
         if told {

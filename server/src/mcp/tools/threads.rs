@@ -157,7 +157,7 @@ mod tests {
         let words = |number, process| in_words(&threads, number, process);
         assert_eq!(words(3, Some(7)).unwrap(), "end the thread 3, worker (user), of the Lisp image (process 7)");
         assert_ne!(words(3, Some(7)), words(3, Some(8)), "after a restart");
-        assert!(words(4, None).unwrap().contains("a\\u{a}b (user)"));
+        assert_eq!(words(4, None).unwrap().lines().count(), 1);
         assert_eq!(words(5, None).unwrap_err().kind, ErrorKind::NOT_FOUND);
     }
 
