@@ -89,6 +89,26 @@ pub async fn ended<B: Backend>(backend: &B, number: u64, name: &str) -> Result<(
     }
 }
 
+/// Describes the end of a thread for a person who is asked for it. `process` is that of the image,
+/// whose threads another image numbers anew. Returns `None` if there is no such thread.
+///
+/// # Errors
+/// See [`Backend::query`].
+pub async fn end_in_words<B: Backend>(
+    backend: &B,
+    number: u64,
+    process: Option<u32>,
+) -> Result<Option<String>, ImageError> {
+    let threads = backend.query(ThreadStates {}).await?.threads;
+    Ok(threads.iter().find(|thread| thread.number == number).map(|thread| in_words(thread, process)))
+}
+
+fn in_words(thread: &ThreadState, process: Option<u32>) -> String {
+    let ThreadState { number, name, kind, .. } = thread;
+    let process = process.map_or_else(String::new, |process| format!(" (process {process})"));
+    format!("end the thread {number}, {} ({kind}), of the Lisp image{process}", crate::shown::line(name))
+}
+
 /// Describes the outcome for a thread that was told to end. `thread` is its state, or `None` if it
 /// has ended.
 fn end(number: u64, name: &str, thread: Option<&ThreadState>) -> (String, EndFacts) {
@@ -170,6 +190,7 @@ pub async fn stack<B: Backend>(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -190,6 +211,14 @@ mod tests {
         assert!(text.starts_with("Thread 3, a, was told to end and has not ended yet (runs)"), "{text}");
         assert_eq!((facts.ended, facts.ending), (None, Some(3)));
         assert_eq!(end(3, "a", None).0, "Ended: thread 3, a.");
+    }
+
+    #[test]
+    fn the_question_names_the_thread_and_its_image() {
+        let thread = serde_json::json!({"number": 3, "name": "a\nb", "kind": "user", "state": "runs"});
+        let thread: ThreadState = serde_json::from_value(thread).unwrap();
+        assert_eq!(in_words(&thread, Some(7)), "end the thread 3, a b (user), of the Lisp image (process 7)");
+        assert_ne!(in_words(&thread, Some(7)), in_words(&thread, Some(8)), "after a restart");
     }
 
     #[test]

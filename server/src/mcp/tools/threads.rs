@@ -6,13 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::facts::Facts;
 use super::{Call, Failure, Hints, Reply, Tool};
-use crate::ide::context::Backend as _;
 use crate::ide::threads;
-use crate::image::api::browse::{ThreadState, ThreadStates};
 use crate::model::error_kind::ErrorKind;
 use crate::model::image::ImageState;
 use crate::session::approval::{Class, Subject};
-use crate::shown::line;
 
 /// The tool `threads`.
 pub(crate) struct Threads;
@@ -117,27 +114,19 @@ async fn end(call: &Call, number: u64) -> Result<Reply<Facts>, Failure> {
 }
 
 /// Describes the end of a thread for the person who is asked.
+///
+/// # Errors
+/// The image does not answer, or has no such thread.
 async fn described(call: &Call, number: u64) -> Result<String, Failure> {
-    let state = call.session.image_state();
-    let states = call.session.query(ThreadStates {}).await.map_err(|error| Failure::of(error, None))?;
-    let process = match state {
+    let process = match call.session.image_state() {
         ImageState::Ready { pid, .. } => Some(pid),
         _ => None,
     };
-    in_words(&states.threads, number, process)
-}
-
-/// Describes the end of a thread of an image, which has the given process.
-///
-/// # Errors
-/// The image has no such thread.
-fn in_words(threads: &[ThreadState], number: u64, process: Option<u32>) -> Result<String, Failure> {
-    let Some(thread) = threads.iter().find(|thread| thread.number == number) else {
+    let words = threads::end_in_words(&call.session, number, process).await;
+    words.map_err(|error| Failure::of(error, None))?.ok_or_else(|| {
         let message = format!("There is no thread {number}: `list` gives the numbers.");
-        return Err(Failure { kind: ErrorKind::NOT_FOUND, message });
-    };
-    let process = process.map_or_else(String::new, |process| format!(" (process {process})"));
-    Ok(format!("end the thread {number}, {} ({}), of the Lisp image{process}", line(&thread.name), thread.kind))
+        Failure { kind: ErrorKind::NOT_FOUND, message }
+    })
 }
 
 #[cfg(test)]
@@ -146,20 +135,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn the_question_names_the_thread_and_its_image() {
-        let threads: Vec<ThreadState> = serde_json::from_value(json!([
-            {"number": 3, "name": "worker", "kind": "user", "state": "running"},
-            {"number": 4, "name": "a\nb", "kind": "user", "state": "running"},
-        ]))
-        .unwrap();
-        let words = |number, process| in_words(&threads, number, process);
-        assert_eq!(words(3, Some(7)).unwrap(), "end the thread 3, worker (user), of the Lisp image (process 7)");
-        assert_ne!(words(3, Some(7)), words(3, Some(8)), "after a restart");
-        assert_eq!(words(4, None).unwrap().lines().count(), 1);
-        assert_eq!(words(5, None).unwrap_err().kind, ErrorKind::NOT_FOUND);
-    }
 
     #[test]
     fn a_call_without_a_number_is_refused_before_a_person_is_asked() {
