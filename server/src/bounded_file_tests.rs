@@ -27,11 +27,14 @@ const ALLOWED: &Allowed = &[
     ("image/process_table.rs", "/proc/{pid}/stat", "the kernel's file"),
     ("image/programs.rs", "/proc/{pid}/cmdline", "the kernel's file"),
     ("mcp/http.rs", "/dev/urandom", "the kernel's device; so many bytes are taken"),
+    ("session/approval/audit.rs", "append(true)", "the user's own file, of which the last byte is read"),
     ("session/approval/question.rs", "/dev/urandom", "the kernel's device; so many bytes are taken"),
     ("session/saved.rs", "read(true)", "NONBLOCK, a regular file, and up to what the text may take"),
     ("session/saved.rs", "longest + 1", "up to what the text may take"),
     ("session/source_files.rs", "openat(", "NONBLOCK and below an open directory"),
     ("session/source_files.rs", "MAX_FILE_BYTES + 1", "up to a limit"),
+    ("session/source_files/replacing.rs", "openat(", "NONBLOCK and below an open directory"),
+    ("session/source_files/replacing.rs", "MAX_FILE_BYTES + 1", "up to a limit"),
     ("session/status.rs", "/proc/self/status", "the kernel's file"),
 ];
 

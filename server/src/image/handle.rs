@@ -308,8 +308,8 @@ impl Image {
         }
     }
 
-    /// Interrupts all loads, but no evaluations: [`Image::eval_until`] can end those. A load belongs
-    /// to no session.
+    /// Interrupts all loads, but no evaluations: [`Image::eval_until`] can end those. A load
+    /// belongs to no session.
     pub async fn interrupt_loads(&self) -> usize {
         self.interrupt_these(None, &["load-system", "load-file"]).await
     }

@@ -126,9 +126,9 @@ impl Plan {
         self.reloads = kept.chain(newer).collect();
     }
 
-    /// Returns the places of the reloads of code that are replayed if only the first `count` reloads
-    /// count, in order. One is left out if newer reloads, of code or of files, define all of its
-    /// names.
+    /// Returns the places of the reloads of code that are replayed, in order, if only the first
+    /// `count` reloads count. One is left out if newer reloads, of code or of files, define all of
+    /// its names.
     fn replayed(&self, count: usize) -> Vec<usize> {
         let mut defined = HashSet::new();
         let mut kept: Vec<usize> = Vec::new();
@@ -278,7 +278,7 @@ mod tests {
         let [f, g] = ["F".to_owned(), "G".to_owned()];
         plan.replay(replay("f and g", &["F", "G"]));
         plan.replay(replay("nothing by name", &[]));
-        plan.reloaded_files(&[f.clone()], true);
+        plan.reloaded_files(std::slice::from_ref(&f), true);
         assert_eq!(replayed(&plan), ["f and g", "nothing by name"], "the files do not define g");
         plan.reloaded_files(&[g], true);
         assert_eq!(replayed(&plan), ["nothing by name"]);

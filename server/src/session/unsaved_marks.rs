@@ -139,8 +139,9 @@ impl UnsavedMarks {
         let (mut examined, mut unread) = (0, None);
         for entry in listed {
             let entry = entry?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with(UNFINISHED) || !(linked || is_own(&name)) {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if !(linked || is_own(&name)) || name.starts_with(UNFINISHED) {
                 continue;
             }
             examined += 1;

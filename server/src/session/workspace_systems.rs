@@ -30,8 +30,9 @@ struct Registered {
 }
 
 impl Registered {
-    /// Notes that an image was told of the files. `before` and `after` are the image's states at the
-    /// query and after it. If the image was replaced meanwhile, the new one may not know the files.
+    /// Notes that an image was told of the files. `before` and `after` are the image's states at
+    /// the query and after it. If the image was replaced meanwhile, the new one may not know the
+    /// files.
     fn note(&mut self, before: &ImageState, after: &ImageState, files: Vec<PathBuf>) {
         if let Some(id) = before.image().filter(|id| after.image() == Some(id)) {
             (self.image, self.files) = (id.to_owned(), Some(files));

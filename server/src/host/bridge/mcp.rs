@@ -172,8 +172,8 @@ impl Bridge {
         if !connected && let Err(message) = self.connect() {
             return self.refuse(&peek, &message);
         }
-        // A notification is not sent again by itself. So it is repeated at the next host if this host
-        // has not received it.
+        // A notification is not sent again by itself. So it is repeated at the next host if this
+        // host has not received it.
         if peek.method.as_deref() == Some("notifications/initialized") {
             self.handshake.initialized = Some(line.to_vec());
         }
