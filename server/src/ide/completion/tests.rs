@@ -48,8 +48,8 @@ fn a_name_at_hand_that_fits_word_by_word_comes_before_one_of_another_package() {
         image,
         "(in-package :app)\n(c-s‸)",
         expect![[r#"
-        create-scanner (function, APP)
         copy-seq (function, COMMON-LISP)
+        create-scanner (function, APP)
         build:c-suite (function, BUILD)
         internals:c-string-decoder (function, INTERNALS)
     "#]],
