@@ -17,8 +17,7 @@ use consort::text::Span;
 use consort::text::document::Document;
 use ropey::Rope;
 
-use super::abridged::is_abridged;
-use super::output::{self, Failure, ProgressLine, colour, print_as_it_is, print_error, print_error_as_it_is, width};
+use super::output::{Failure, ProgressLine, colour, print_as_it_is, print_error, print_error_as_it_is, width};
 use super::packages::PromptKind;
 use super::{WorkspaceArg, packages, trust};
 
@@ -125,7 +124,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         if let Some(missing) = missing_values(&outcome).filter(|_| args.raw) {
             print_error(&missing)?;
         }
-        let abridged = !args.raw && outcome.values.iter().any(|value| value.omitted > 0 || is_abridged(&value.text));
+        let abridged = !args.raw
+            && outcome.values.iter().any(|value| value.omitted > 0 || super::abridged::is_abridged(&value.text));
         // The output to a program is not escaped.
         print_as_it_is(&if io::stdout().is_terminal() { shown::terminal(&values) } else { values })?;
         if abridged {
