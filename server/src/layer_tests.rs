@@ -16,6 +16,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("steady", &[]),
     ("file_uri", &[]),
     ("framing", &[]),
+    ("limits", &[]),
     ("locked", &[]),
     ("foreign_owned", &[]),
     ("limits", &[]),
