@@ -128,8 +128,8 @@ pub enum Reply {
         /// The number of all steps, when known.
         total: Option<u64>,
     },
-    /// The reason why the request waits: what the user's code does in the image, or that the image's
-    /// process is suspended.
+    /// The reason why the request waits: what the user's code does in the image, or that the
+    /// image's process is suspended.
     Waiting {
         /// A sentence for a person.
         why: String,

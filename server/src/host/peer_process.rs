@@ -36,13 +36,13 @@ fn program_and_number(process: u32) -> String {
     }
 }
 
-/// What the system appends to the path of an executable that was replaced or removed since the start
-/// of its process, as by an upgrade.
+/// The words that the system appends to the path of an executable that was replaced or removed since
+/// its process started, as by an upgrade.
 const REPLACED: &str = " (deleted)";
 
 /// Returns the path of a process's executable, or `None` if the system does not report it. An
-/// executable that was replaced since has the path of its replacement. The name that a process gives
-/// itself is not used.
+/// executable that was replaced since has the path of its replacement. The name that a process
+/// gives itself is not used.
 fn program(process: u32) -> Option<PathBuf> {
     let path = fs::read_link(format!("/proc/{process}/exe")).ok()?;
     Some(path.to_str().and_then(|path| path.strip_suffix(REPLACED)).map(PathBuf::from).unwrap_or(path))

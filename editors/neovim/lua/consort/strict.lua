@@ -16,8 +16,8 @@ end
 
 local register = '"'
 
---- Returns the parts of the lines of a blockwise operator, the last line first: the row and the byte
---- columns, 0-based, end exclusive. A line that ends before the block has an empty part.
+--- Returns the parts of the lines of a blockwise operator, the last line first: the row and the
+--- byte columns, 0-based, end exclusive. A line that ends before the block has an empty part.
 ---@return integer[][]
 local function block()
   local parts = {}
