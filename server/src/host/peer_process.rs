@@ -36,8 +36,8 @@ fn program_and_number(process: u32) -> String {
     }
 }
 
-/// The words that the system appends to the path of an executable that was replaced or removed since
-/// its process started, as by an upgrade.
+/// The words that the system appends to the path of an executable that was replaced or removed
+/// after its process had started, as by an upgrade.
 const REPLACED: &str = " (deleted)";
 
 /// Returns the path of a process's executable, or `None` if the system does not report it. An
