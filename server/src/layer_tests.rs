@@ -19,7 +19,6 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("limits", &[]),
     ("locked", &[]),
     ("foreign_owned", &[]),
-    ("limits", &[]),
     ("private_file", &[]),
     ("remove_tree", &[]),
     ("search_paths", &[]),

@@ -17,7 +17,7 @@ use consort::text::Span;
 use consort::text::document::Document;
 use ropey::Rope;
 
-use super::output::{Failure, ProgressLine, colour, print_as_it_is, print_error, print_error_as_it_is, width};
+use super::output::{self, Failure, ProgressLine, colour, print_as_it_is, print_error, print_error_as_it_is, width};
 use super::packages::PromptKind;
 use super::{WorkspaceArg, packages, trust};
 

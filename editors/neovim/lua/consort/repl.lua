@@ -294,20 +294,7 @@ local function make()
   prompt()
 end
 
---- Returns the package of the text at the cursor: that of the last IN-PACKAGE form at or above the
---- cursor's line. Returns nil if there is none.
----@return string?
-function M.package_here()
-  for row = vim.api.nvim_win_get_cursor(0)[1], 1, -1 do
-    local line = vim.fn.getline(row):lower():find('^%(%s*[%a-]*:?:?in%-package%s') and vim.fn.getline(row)
-    if line then
-      local string = line:match('^%(%S+%s+"([^"]+)"')
-      if string then return string end
-      local symbol = line:match('^%(%S+%s+#?:?([^%s()"]+)')
-      return symbol and symbol:gsub('^keyword:', ''):upper()
-    end
-  end
-end
+M.package_here = require('consort.in_package').here
 
 --- Changes the package of the REPL, and shows it in the prompt unless an evaluation is running.
 local function show_package(name)
@@ -390,18 +377,6 @@ local function enter_workspace(root)
   end
   has_moved = has_moved or before ~= nil
   return true, has_moved
-end
-
---- Returns the package of the text at the cursor, or that of the first IN-PACKAGE form below the
---- cursor.
----@return string?
-local function package_near()
-  local here = M.package_here()
-  if here then return here end
-  local view = vim.fn.winsaveview()
-  local below = vim.fn.search([[\c^(\s*[a-z-]*:*in-package\s]], 'W') > 0 and M.package_here() or nil
-  vim.fn.winrestview(view)
-  return below
 end
 
 --- Opens the REPL in a split window, or goes to it. Switches it to the image of the current buffer
