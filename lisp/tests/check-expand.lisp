@@ -371,7 +371,7 @@ b\")" '(:contains "\"a b\" \"a b\""))
 
 (defun compared (code old new variants)
   "For each of VARIANTS of CODE: T, :DATA, or why it does not mean the same."
-  (let ((answer (compare-as-asked nil (object "code" code "old" old "new" new "variants" (coerce variants 'vector)) (find-package :expand-tests) nil)))
+  (let ((answer (comparison-of-expansions (object "code" code "old" old "new" new "variants" (coerce variants 'vector)) (find-package :expand-tests))))
     (map 'list (lambda (variant)
                  (cond ((eq (field variant "same") :false) (field variant "why"))
                        ((eq (field variant "data") :true) :data)
@@ -421,7 +421,7 @@ b\")" '(:contains "\"a b\" \"a b\""))
             ("(tagbody again (when (f) (go again)))" "again" "z" ("(tagbody z (when (f) (go z)))" . t)))
           do (let ((got (compared code old new (mapcar #'car variants))))
                (expect (equal got (mapcar #'cdr variants)) (format nil "~A compares as ~S" code got))))
-    (expect (search "end of file" (field (compare-as-asked nil (object "code" "(a" "old" "a" "new" "b" "variants" #()) nil nil) "failure"))
+    (expect (search "end of file" (field (comparison-of-expansions (object "code" "(a" "old" "a" "new" "b" "variants" #()) nil) "failure"))
             "a form that cannot be read says so")))
 
 (finish-tests "expansion")
