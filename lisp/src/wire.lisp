@@ -81,11 +81,11 @@
   "The work of the starter, a thread. Starts the threads in *STARTS*, oldest first. While no thread
   can be made, calls the functions that report that."
   (loop
-    ;; As in RUN-TIMERS.
-    (without-interrupts
-      (if *starts*
-          (sb-thread:wait-on-semaphore *starts-wanted* :timeout +start-pause+)
-          (sb-thread:wait-on-semaphore *starts-wanted*)))
+    (if *starts*
+        ;; As in RUN-TIMERS.
+        (without-interrupts (sb-thread:wait-on-semaphore *starts-wanted* :timeout +start-pause+))
+        ;; A process that becomes a copy ends this thread.
+        (sb-thread:wait-on-semaphore *starts-wanted*))
     (loop while *starts*
           do (let ((obstacle (obstacle-to-threads)))
                (cond (obstacle (report-unstarted #'start-tell obstacle))
