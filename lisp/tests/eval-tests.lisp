@@ -2,6 +2,16 @@
 
 (in-package :consort)
 
+(deftest entering-a-package-leaves-the-history
+  (with-image (image)
+    (prepare image "(defpackage :entered (:use :cl)) (list 1 2)")
+    (let ((entered (evaluated image "(consort::enter-package \"ENTERED\")")))
+      (is equal "ENTERED" (path entered "package"))
+      (is equalp #() (path entered "values")))
+    (is equal '("(1 2)" "ENTERED") (list (first-value image "*") (path (evaluated image "(consort::enter-package nil)") "package")))
+    (is equal ":MISSING" (first-value image "(consort::enter-package \"NO-SUCH\")"))
+    (is equal "(1 2)" (first-value image "*"))))
+
 (deftest core-ready
   (with-image (image)
     (let ((ready (image-ready image)))

@@ -30,7 +30,8 @@
                             (macroexpand '(when a b)) (setf * 7) (random 10) (with-open-file (s \"/etc/passwd\") (read-line s) t))"
                     "(car 1)" "(error \"told\")"))
       (let ((tried (tried-in-copy image code)))
-        (is-when code equalp '(:true #() #()) (list (field tried "compared") (field tried "changed") (field tried "refusals")))))
+        (is-when code equalp '(:true #() #()) (list (field tried "compared") (field tried "changed") (field tried "refusals")))
+        (is-when code equal (if (or (search "(car 1)" code) (search "told" code)) "error" "ok") (field tried "status"))))
     (loop for (code part) in '(("(defun made () 1)" "functions") ("(defparameter *made* 1)" "variables") ("(incf *count*)" "variables")
                                ("(setf (gethash \"tea\" *prices*) 4)" "variables") ("(setf (item-weight *item*) 2.5d0)" "variables")
                                ("(push 1 (items *cart*))" "variables") ("(setf (aref *buffer* 1) 1)" "variables")

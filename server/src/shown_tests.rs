@@ -14,6 +14,7 @@ const ALLOWED: &Allowed = &[
     ("cli/check.rs", "colour(", "a question about the stream"),
     ("cli/doctor.rs", "{sign} {text}", "a coloured sign before an escaped text"),
     ("cli/doctor.rs", "colour(", "a question about the stream"),
+    ("cli/eval.rs", "io::stdout().is_terminal()", "a question about the stream"),
     ("cli/eval.rs", "if stderr {", "the program's own output"),
     ("cli/eval.rs", "print_error_as_it_is(&shown)", "the renderer escapes, and colours"),
     ("cli/eval.rs", "colour(", "a question about the stream"),

@@ -45,6 +45,8 @@ class Terminal implements vscode.Pseudoterminal {
   private sent: { text: string; package: string | undefined }[] = []
   /** Pending while the session enters another package. */
   private entering: Promise<void> | undefined
+  /** The package that was asked for while another one is entered. */
+  private wanted: string | undefined
   /** A text that was typed for the person before the terminal was open, and its cursor. */
   private typed: { text: string; back: number } | undefined
   private isOpen = false
@@ -90,6 +92,7 @@ class Terminal implements vscode.Pseudoterminal {
     this.typed = undefined
   }
   close(): void {
+    this.isOpen = false
     this.interrupt()
     this.subscription.dispose()
     this.printed.dispose()
@@ -127,10 +130,17 @@ class Terminal implements vscode.Pseudoterminal {
    * runs.
    */
   enter(name: string): void {
-    if (this.running !== undefined || this.entering !== undefined || !this.isOther(name)) return
+    if (this.entering !== undefined) {
+      this.wanted = name
+      return
+    }
+    if (this.running !== undefined || !this.isOther(name)) return
     this.entering = this.change(name).finally(() => {
       this.entering = undefined
-      this.evaluateSent()
+      const next = this.wanted
+      this.wanted = undefined
+      if (next !== undefined && this.isOther(next)) this.enter(next)
+      else this.evaluateSent()
     })
   }
   private isOther(name: string): boolean {
@@ -139,8 +149,7 @@ class Terminal implements vscode.Pseudoterminal {
   private async change(name: string): Promise<void> {
     const string = `"${name.replace(/["\\]/g, '\\$&')}"`
     try {
-      const code = `(let ((package (find-package ${string}))) (if package (progn (setf *package* package) (values)) :missing))`
-      const { package: now, values } = await this.server.run<EvalResult>('eval', { code })
+      const { package: now, values } = await this.server.run<EvalResult>('eval', { code: `(consort::enter-package ${string})` })
       // The answer to an evaluation that was begun since has the package.
       if (this.running === undefined) this.package = now
       this.editor.reprompt(this.prompt)
@@ -183,9 +192,11 @@ class Terminal implements vscode.Pseudoterminal {
     return `${shortPackage(this.package)}> `
   }
   private interrupt(): void {
-    if (this.running === undefined) return
+    if (this.running === undefined && this.sent.length === 0) return
     if (this.sent.length > 0) this.editor.above(color(33, '; The input that was sent meanwhile is not evaluated.'))
     this.sent = []
+    // Without a running evaluation, the text waited for its package.
+    if (this.running === undefined) return
     this.running.cancel()
     this.server.ask('interrupt', {}).catch((error: unknown) => this.editor.above(color(31, `; Not interrupted: ${error instanceof Error ? error.message : String(error)}`)))
   }

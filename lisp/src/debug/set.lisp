@@ -24,7 +24,7 @@
   "Sets the entry NUMBER of TABLE to VALUE. SHOWN is as from SHOWN-KEY."
   (let ((key (or shown (third (first (page-of-table table number (1+ number)))))))
     (unless (and (consp key) (or (null shown) (nth-value 1 (gethash (first key) table))))
-      (refuse-setting "The table has no entry ~D any more" number))
+      (refuse-setting "The entry ~D that was shown is no longer in the table. Inspect the table again" number))
     (setf (gethash (first key) table) value)))
 
 (defun set-part (object number value &optional shown)

@@ -66,6 +66,18 @@
   (shiftf /// // / values)
   (shiftf *** ** * (first values)))
 
+;;; The REPLs of editors enter a package without a trace in the variables of the person's REPL.
+
+(defvar *leaves-history* nil "Set to true by a form that does not change the variables of the REPL.")
+
+(defun enter-package (name)
+  "Makes the package NAME the session's. Returns no values; :MISSING if there is no such package.
+  NAME may be NIL: the session stays in its package. Editors evaluate calls of this function."
+  (setf *leaves-history* t)
+  (let ((package (and name (find-package name))))
+    (when package (setf *package* package))
+    (if (or package (null name)) (values) :missing)))
+
 (declaim (notinline call-with-form-frame))
 (defun call-with-form-frame (function form known)
   "Calls FUNCTION, which evaluates FORM, read from the EVALUATED-TEXT KNOWN. The frame of this call
@@ -79,8 +91,9 @@
   "Evaluates FORM, read from POSITION of TEXT up to END. Returns the list of its values. Sets the
   REPL variables as a REPL does. If the evaluation stops at errors, places and variables are kept
   for the debugger."
-  (setf - form)
-  (let* ((known (evaluated-text-from text position origin))
+  (let* ((last-form (shiftf - form))
+         (*leaves-history* nil)
+         (known (evaluated-text-from text position origin))
          (values (flet ((work (&optional (evaluated form))
                           (multiple-value-list
                            (call-with-form-frame
@@ -93,8 +106,9 @@
                           (note-evaluated-form form known)
                           (call-watching-signals (lambda () (call-keeping-variables (lambda () (call-with-steps (lambda () (call-with-breakpoints #'work form known end)) form known))))))
                          (t (call-replacing-evaluated known end #'work))))))
-    (remember-values values)
-    (remember-form form)
+    (cond (*leaves-history* (setf - last-form))
+          (t (remember-values values)
+             (remember-form form)))
     values))
 
 (defun evaluate-text (text origin)

@@ -85,7 +85,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 connection.try_clone().map(|connection| answer_input(question, connection))
             }
             Reply::Waiting { why } => {
-                terminal.fresh_line()?;
+                // A file or a pipe gets the program's output alone.
+                let ended = if io::stdout().is_terminal() { terminal.fresh_line() } else { Ok(()) };
+                ended.map_err(|error| {
+                    failed = Some(error);
+                    io::Error::from(io::ErrorKind::Other)
+                })?;
                 output::say_wait_once(&line, "eval", &why)
             }
             _ => Ok(()),

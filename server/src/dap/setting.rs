@@ -17,24 +17,28 @@ use crate::shown;
 const MAX_PAGES: usize = 100;
 
 /// Returns the number of the part with this name in a `variables` response. Searches the pages from
-/// the part `start` on, and ends at the first page with such a part.
+/// the part `start` on. The name of an entry of a hash table is that of its key, so that further
+/// pages may have the same name; other names are searched up to the first page that has them.
 async fn find_part<F: Future<Output = Result<Inspected, String>>>(
     name: &str,
     start: usize,
     mut page: impl FnMut(usize) -> F,
 ) -> Result<usize, String> {
-    let mut next = start;
+    let (mut next, mut found) = (start, None);
     for _ in 0..MAX_PAGES {
         let Inspected { parts, total, .. } = page(next).await?;
-        let mut named = (next..).zip(&parts).filter(|(_, part)| shown::line(part_name(part)) == name);
-        match (named.next(), named.next()) {
-            (Some((at, _)), None) => return Ok(at),
-            (Some(_), Some(_)) => return Err(format!("There are several parts {name}.")),
-            (None, _) => {}
+        let named = (next..).zip(&parts).filter(|(_, part)| shown::line(part_name(part)) == name);
+        for (at, part) in named {
+            if found.replace((at, part.key.is_some())).is_some() {
+                return Err(format!("There are several parts {name}."));
+            }
+        }
+        if let Some((at, false)) = found {
+            return Ok(at);
         }
         next += parts.len();
         if parts.is_empty() || next >= total {
-            return Err(format!("There is no part {name} any more."));
+            return found.map(|(at, _)| at).ok_or_else(|| format!("There is no part {name} any more."));
         }
     }
     Err(format!("The part {name} is not among the {} parts from number {start} on.", next - start))

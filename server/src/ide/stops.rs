@@ -60,6 +60,9 @@ pub async fn describe_for_agent<B: Backend>(backend: &B, number: u64) -> (String
     let without = || StopFacts { stop: number, stops: Vec::new(), locals: None };
     let stop = match all(backend).await {
         Ok(stops) => stops.into_iter().find(|stop| stop.number == number),
+        Err(error @ ImageError::Lost { .. }) => {
+            return (format!("It stopped in the stop {number}, and then: {error}"), without());
+        }
         Err(error) => {
             return (format!("It stopped in the stop {number}, whose data is missing: {error}\n\n{WAITS}"), without());
         }

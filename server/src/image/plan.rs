@@ -109,7 +109,13 @@ impl Plan {
     /// else are not replayed, unless this reload is undone.
     pub(crate) fn reloaded_files(&mut self, names: &[String], undoable: bool) {
         self.revision += 1;
-        if undoable || !names.is_empty() {
+        // Reloads in a row that cannot be undone are one, so that they do not pile up.
+        if let Some(Reload::Files { names: known, undoable: false }) = self.reloads.last_mut()
+            && !undoable
+        {
+            let new: Vec<_> = names.iter().filter(|name| !known.contains(name)).cloned().collect();
+            known.extend(new);
+        } else if undoable || !names.is_empty() {
             self.reloads.push(Reload::Files { names: names.to_vec(), undoable });
             self.forget_superseded();
         }

@@ -15,8 +15,8 @@ use crate::ide::texts::Texts;
 use crate::session::{ClientId, Level, Session, path_of_uri};
 use crate::shown;
 
-/// The time limit for an editor to apply an edit.
-const APPLY_TIMEOUT: Duration = Duration::from_secs(15);
+/// The time limit for an editor to apply an edit that no person is asked about.
+pub(super) const APPLY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A text for which an edit was computed.
 #[derive(Debug, Clone)]
@@ -67,7 +67,8 @@ pub(super) async fn check_unchanged(session: &Session, client: ClientId, texts: 
     Ok(())
 }
 
-/// Asks the client to make an edit. `texts` are those for which the edit was computed.
+/// Asks the client to make an edit. `texts` are those for which the edit was computed. With a
+/// `limit`, an answer that does not come within that time is not waited for.
 ///
 /// # Errors
 /// The reason why the client did not make the edit, or was not asked.
@@ -77,18 +78,19 @@ pub(super) async fn apply(
     label: &str,
     edit: WorkspaceEdit,
     texts: &[EditedText],
+    limit: Option<Duration>,
 ) -> Result<(), String> {
     check_unchanged(session, client, texts).await?;
     let asked = peer.request("workspace/applyEdit", json!({"label": label, "edit": edit}));
-    match crate::steady::timeout(APPLY_TIMEOUT, asked).await {
+    match crate::steady::timeout(limit.unwrap_or(Duration::MAX), asked).await {
         Ok(Ok(answer)) if answer["applied"] == json!(true) => Ok(()),
         Ok(Ok(answer)) => Err(answer["failureReason"].as_str().unwrap_or("it refused the edit.").to_owned()),
         Ok(Err(error)) => Err(error.message.into_owned()),
-        Err(_) => Err(format!("it did not answer within {} s.", APPLY_TIMEOUT.as_secs())),
+        Err(_) => Err(format!("it did not answer within {} s.", limit.unwrap_or_default().as_secs())),
     }
 }
 
-/// Makes the edit of a command, and adds `applied` to the command's result. A client that has no
+/// Makes the edit of a command, about which the editor may ask the person, and adds `applied` to the command's result. A client that has no
 /// `workspace/applyEdit` gets the edit in the result. If the edit was not made, the result has the
 /// `reason`, and a message begins with `failure`.
 pub(super) async fn apply_or_return(
@@ -101,7 +103,7 @@ pub(super) async fn apply_or_return(
     let (session, client) = (&connection.session, connection.client);
     let applies = connection.negotiated().apply_edit;
     let done = if applies {
-        apply((session, client), &connection.peer, label, edit.clone(), texts).await
+        apply((session, client), &connection.peer, label, edit.clone(), texts, None).await
     } else {
         check_unchanged(session, client, texts).await
     };
@@ -170,7 +172,7 @@ mod tests {
         let at = Position { line: 0, character: 0 };
         let change = TextEdit { range: Range { start: at, end: at }, new_text: "(if a b)".into() };
         let edit = to_proto::edit(&Url::parse(&uri).unwrap(), Some(1), false, vec![change]);
-        let made = apply((&place.session, place.client), &peer, "Edit", edit, &[place.edited("a.lisp")]).await;
+        let made = apply((&place.session, place.client), &peer, "Edit", edit, &[place.edited("a.lisp")], None).await;
         let reason = made.unwrap_err();
         assert!(reason.starts_with("the text of a.lisp was changed meanwhile."), "{reason}");
         place.session.close(place.client, &uri);

@@ -78,7 +78,15 @@ pub(super) async fn forward(notifier: Notifier, mut feedback: mpsc::UnboundedRec
                 let edit = to_proto::edit(&uri, Some(version), notifier.negotiated.document_changes, edits);
                 let Notifier { peer, session, client, .. } = notifier.clone();
                 tokio::spawn(async move {
-                    let applied = edits::apply((&session, client), &peer, "Edit by an agent", edit, &[edited]).await;
+                    let applied = edits::apply(
+                        (&session, client),
+                        &peer,
+                        "Edit by an agent",
+                        edit,
+                        &[edited],
+                        Some(edits::APPLY_TIMEOUT),
+                    )
+                    .await;
                     drop(reply.send(applied));
                 });
             }

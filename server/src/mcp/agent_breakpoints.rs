@@ -285,13 +285,14 @@ impl AgentBreakpoints {
                     let mut texts = session.context(client).await.texts();
                     texts.get(&file).await.map_or_else(String::new, |text| text.document.text().to_string())
                 };
-                let refusals = edited::refusals(&session, &file, &text, &points).await;
+                let refusals = edited::refusals(&session, &file, &text, &points).await?;
                 let allowed = points.into_iter().zip(&refusals).filter(|(_, refusal)| refusal.is_none());
-                let points = allowed.map(|(point, _)| point).collect();
+                let points: Vec<RequestedBreakpoint> = allowed.map(|(point, _)| point).collect();
+                let count = points.len();
                 let owner = Frontend::Mcp.session(client);
                 let operation = DebugBreakpoints { owner, file: file.clone(), text, points };
                 let answer = session.set_breakpoints(operation).await?;
-                Ok(Breakpoints { breakpoints: edited::merged(refusals, answer.breakpoints) })
+                Ok(Breakpoints { breakpoints: edited::merged(refusals, answer.for_each_of(count)) })
             };
             own.in_turn(&file, set).await
         });

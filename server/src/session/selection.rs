@@ -14,7 +14,7 @@ use crate::model::evaluation::EvalOutcome;
 use crate::model::image::ImageError;
 use crate::text::Span;
 use crate::text::document::Document;
-use crate::text::forms::{package_at, toplevel_form};
+use crate::text::forms::{package_at, possible_packages_at, toplevel_form};
 use crate::text::position::{to_offset, to_position};
 use crate::text::tree::Tree;
 
@@ -94,6 +94,10 @@ impl Actor {
 /// Returns the package that a form names if the form is an `in-package`.
 fn package_named_by(document: &Document, part: Part, span: Span) -> Option<String> {
     if !matches!(part, Part::Form(_) | Part::TopLevel(_)) {
+        return None;
+    }
+    // The reader may skip a form behind `#+` or `#-`.
+    if possible_packages_at(document, span.end).len() > 1 {
         return None;
     }
     package_at(document, span.end).filter(|after| package_at(document, span.start).as_ref() != Some(after))

@@ -116,7 +116,7 @@ impl SourceFile {
             ),
             Holder::Unknown(why) => format!(
                 "{file} may have unsaved changes in an editor: Consort's marks of unsaved texts cannot be read ({why}). \
-                 To have the file edited, open it in an editor with Consort connected."
+                 To have the file edited, make them readable, or open it in an editor with Consort connected."
             ),
         }
     }

@@ -121,7 +121,8 @@ impl UnsavedMarks {
     /// Returns the editor that has unsaved text of a file. The file's path is given with links
     /// resolved. Reads the disk.
     pub(super) fn holder(&self, file: &Path) -> Option<Holder> {
-        self.find_holder(file).unwrap_or_else(|error| Some(Holder::Unknown(error.to_string())))
+        self.find_holder(file)
+            .unwrap_or_else(|error| Some(Holder::Unknown(format!("{}: {error}", self.directory.display()))))
     }
 
     fn find_holder(&self, file: &Path) -> io::Result<Option<Holder>> {

@@ -339,11 +339,8 @@ local function enter_package(name, is_unknown)
   if not is_unknown and (not name or not repl.entering and short(name) == repl.package) then return end
   local here, entering = repl, {}
   repl.entering = entering
-  local code = '(values)'
-  if name then
-    code = ('(let ((package (find-package %s))) (when package (setf *package* package)) (values))'):format('"' .. name:gsub('[\\"]', '\\%0') .. '"')
-  end
-  local cancel = client_of.execute('eval', { code = code }, function(result)
+  local string = name and '"' .. name:gsub('[\\"]', '\\%0') .. '"' or 'nil'
+  local cancel = client_of.execute('eval', { code = ('(consort::enter-package %s)'):format(string) }, function(result)
     if repl ~= here or repl.entering ~= entering then return end -- another package was requested since, or code
     repl.entering = nil
     if result.status == 'ok' and short(result.package) ~= repl.package then show_package(result.package) end
@@ -405,7 +402,7 @@ end
 function M.call()
   local client = client_of.need()
   if not client then return end
-  local package = M.package_here() or repl and repl.package
+  local package = vim.bo.filetype == 'lisp' and require('consort.in_package').near() or repl and repl.package
   local argument = vim.tbl_extend('error', client_of.place(client), { package = package or nil })
   client_of.execute('callTemplate', argument, function(template)
     M.open()

@@ -21,9 +21,12 @@
   (mix-digest (sxhash (symbol-name symbol))
               (let ((package (symbol-package symbol))) (if package (sxhash (package-name package)) 1))))
 
+(define-global *digests-made* 0 "The number of digests that NEW-DIGEST has returned.")
+
 (defun new-digest ()
-  "A digest that nothing else has."
-  (random (ash 1 62)))
+  "A digest that nothing else has, in this process or in another one. Copies of one process have the
+  same random state."
+  (mix-digest (mix-digest (random (ash 1 62)) (sb-posix:getpid)) (incf *digests-made*)))
 
 (defun cut-p (text)
   "Returns true if the printer may have left out a part of what TEXT shows, by *PRINT-LENGTH* or

@@ -164,12 +164,16 @@ impl LeftOut {
         match error.kind() {
             ErrorKind::NotFound => {}
             ErrorKind::FileTooLarge => self.add_too_large(path),
-            _ => self.paths.push((path.to_owned(), format!("cannot be read ({error})"))),
+            _ => self.paths.push((
+                path.to_owned(),
+                format!("cannot be read ({error}); make it readable, or move it out of the workspace"),
+            )),
         }
     }
 
     fn add_too_large(&mut self, path: &Path) {
-        let why = format!("has more than {} MiB and is indexed only while it is open", MAX_FILE_BYTES >> 20);
+        let why =
+            format!("has more than {} MiB and is indexed only while it is open in an editor", MAX_FILE_BYTES >> 20);
         self.paths.push((path.to_owned(), why));
     }
 
@@ -269,7 +273,10 @@ mod tests {
         left_out.add(Path::new("/no/gone.lisp"), &ErrorKind::NotFound.into());
         assert_eq!(left_out.reason(&[]), None);
         left_out.add(Path::new("/no/mine"), &ErrorKind::PermissionDenied.into());
-        assert_eq!(left_out.reason(&[]).unwrap(), "/no/mine cannot be read (permission denied)");
+        assert_eq!(
+            left_out.reason(&[]).unwrap(),
+            "/no/mine cannot be read (permission denied); make it readable, or move it out of the workspace"
+        );
         left_out.has_more = true;
         assert!(left_out.reason(&[]).unwrap().contains("more Lisp files"));
     }

@@ -150,7 +150,10 @@ fn an_index_without_a_large_file_is_incomplete_and_names_it() {
     std::fs::File::create(&large).unwrap().set_len(5 << 20).unwrap();
     let store = Store::default();
     let why = store.refreshed(&root, Vec::new()).incomplete.unwrap();
-    assert_eq!(why, format!("{} has more than 4 MiB and is indexed only while it is open", large.display()));
+    assert_eq!(
+        why,
+        format!("{} has more than 4 MiB and is indexed only while it is open in an editor", large.display())
+    );
     let open = |path| OpenText {
         uri: "file:///x".into(),
         own: true,

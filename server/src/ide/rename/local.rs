@@ -76,7 +76,10 @@ pub async fn rename<B: Backend>(
         return Err(refusal);
     }
     let is_variable = bound.is_none_or(|index| scopes.bindings[index].kind.namespace() == Namespace::Variable);
-    let incomplete = if is_variable { cursor.context.texts_index().await.incomplete } else { None };
+    // A special variable has asterisks by convention. A name without them is renamed as a local one
+    // although a file that is not indexed might define it.
+    let may_be_special = is_variable && starred;
+    let incomplete = if may_be_special { cursor.context.texts_index().await.incomplete } else { None };
     let incomplete = incomplete.map(|why| format!("It may be a special variable that is not found, because {why}."));
     let renaming = |spans: &Spans, unsure: Option<&str>| {
         let mut changes = local.changes(spans);

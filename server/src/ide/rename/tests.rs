@@ -499,7 +499,8 @@ fn an_incomplete_index_makes_a_renaming_unsure_or_refused() {
         let cursor = cursor(FakeImage::absent().incomplete("/no/b.lisp cannot be read"), &[("a.lisp", text)]);
         run(rename(&cursor, "new", &FixedExpander(None), Options::default()))
     };
-    assert_eq!(applied(&of("(defun f (x‸) x)").unwrap()), "(defun f (?new) ?new)\n");
+    assert_eq!(applied(&of("(defun f (*x*‸) *x*)").unwrap()), "(defun f (?new) ?new)\n");
+    assert_eq!(applied(&of("(defun f (x‸) x)").unwrap()), "(defun f (new) new)\n");
     assert_eq!(applied(&of("(block a‸ (return-from a))").unwrap()), "(block new (return-from new))\n");
     for text in ["(in-package :app)\n(defun f‸ () 1)", "(defpackage :a‸ (:use :cl))"] {
         let why = of(text).unwrap_err().0;

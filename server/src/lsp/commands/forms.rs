@@ -163,7 +163,9 @@ impl Command for EvalToComment {
         let edit = to_proto::edit(&argument.uri, Some(selected.version), versions, vec![edit]);
         let edited = EditedText { uri: argument.uri.to_string(), text: selected.text };
         let client = (&connection.session, connection.client);
-        let applied = edits::apply(client, &connection.peer, "Value as comment", edit, &[edited]).await;
+        let applied =
+            edits::apply(client, &connection.peer, "Value as comment", edit, &[edited], Some(edits::APPLY_TIMEOUT))
+                .await;
         value["applied"] = json!(applied.is_ok());
         value["reason"] = json!(applied.err());
         Ok(value)

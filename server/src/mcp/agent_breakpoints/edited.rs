@@ -9,33 +9,31 @@ use ropey::Rope;
 
 use crate::ide::differences;
 use crate::model::breakpoint::{Breakpoint, RequestedBreakpoint};
+use crate::model::image::ImageError;
 use crate::session::Session;
 use crate::text::position::line_column;
 
 /// Returns the reason why each of `points` is not set, or `None` for a point that may be set.
 /// `text` is the text from which the definitions are compiled.
+///
+/// # Errors
+/// The image does not say which definitions were edited.
 pub(super) async fn refusals(
     session: &Session,
     file: &Path,
     text: &str,
     points: &[RequestedBreakpoint],
-) -> Vec<Option<String>> {
+) -> Result<Vec<Option<String>>, ImageError> {
     if points.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     if session.was_written_since_its_load(file).await {
         let why =
             "The file was written while or after it was loaded, so the image may have another text. Load it again";
-        return vec![Some(why.into()); points.len()];
+        return Ok(vec![Some(why.into()); points.len()]);
     }
     let text = Rope::from_str(text);
-    let differing = match differences::of(session, text.clone(), Some(file.to_owned())).await {
-        Ok(differing) => differing,
-        Err(error) => {
-            let why = format!("It is not known whether the file was edited since the image loaded it: {error}");
-            return vec![Some(why); points.len()];
-        }
-    };
+    let differing = differences::of(session, text.clone(), Some(file.to_owned())).await?;
     let edited: Vec<(usize, usize, String)> = differing
         .into_iter()
         .map(|form| {
@@ -48,7 +46,7 @@ pub(super) async fn refusals(
         let (.., names) = edited.iter().find(|(first, last, _)| (*first..=*last).contains(&line))?;
         Some(format!("{names} was edited since the image loaded it. Load it first, then set the breakpoint"))
     };
-    points.iter().map(refusal).collect()
+    Ok(points.iter().map(refusal).collect())
 }
 
 /// Returns the outcomes for all points. `set` are those of the points without a refusal, in order.

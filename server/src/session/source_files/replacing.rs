@@ -25,6 +25,8 @@ const MAX_NAME_BYTES: usize = 200;
 const MAX_ATTRIBUTE_BYTES: usize = 1 << 16;
 /// The extended attribute with a file's access control list.
 const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
+/// The attributes that are hashes and signatures of the content (Linux IMA and EVM).
+const OF_THE_CONTENT: [&[u8]; 2] = [b"security.ima", b"security.evm"];
 
 /// Writes a temporary file and renames it, in the directory as resolved, after a last check that
 /// the file is still the same.
@@ -132,22 +134,21 @@ fn mode_to_keep(mode: u32, has_owner: bool, has_group: bool) -> u32 {
 fn keep_attributes(new: &File, old: &File, has_group: bool) -> io::Result<()> {
     let mut names = vec![0; MAX_ATTRIBUTE_BYTES];
     let length = match flistxattr(old, &mut names[..]) {
-        // The file system has none.
-        Err(Errno::NOTSUP | Errno::NOSYS) => 0,
+        // The file system has none, or more than fit.
+        Err(Errno::NOTSUP | Errno::NOSYS | Errno::RANGE) => 0,
         length => length?,
     };
     let mut value = vec![0; MAX_ATTRIBUTE_BYTES];
     for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        if name == ACCESS_LIST && !has_group {
+        if (name == ACCESS_LIST && !has_group) || OF_THE_CONTENT.contains(&name) {
             continue;
         }
         let copied = fgetxattr(old, name, &mut value[..])
             .and_then(|length| fsetxattr(new, name, &value[..length], XattrFlags::empty()));
-        match copied {
-            // Some attributes are the system's alone. Without its access control list, a file would
-            // have other permissions.
-            Err(Errno::PERM | Errno::ACCESS | Errno::NOTSUP | Errno::NODATA) if name != ACCESS_LIST => {}
-            copied => copied?,
+        // Some attributes are the system's alone, or too large. Without its access control list, a
+        // file would have other permissions.
+        if name == ACCESS_LIST {
+            copied?;
         }
     }
     Ok(())
