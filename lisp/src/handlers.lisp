@@ -57,7 +57,7 @@
                    (setf (symbol-value place) nil)
                    (keep-calling place function)))))
         (start-thread-soon "handlers" (lambda (&aux (begun (symbol-value place)))
-                                        ;; Others may be started too if the system made no thread before.
+                                        ;; Others may be started too after a refusal.
                                         (when (and (not (typep begun 'sb-thread:thread))
                                                    (eq begun (sb-ext:compare-and-swap (symbol-value place) begun sb-thread:*current-thread*)))
                                           (keep-on))))))))

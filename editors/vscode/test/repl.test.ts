@@ -147,7 +147,7 @@ test('an interrupt that fails says why', async () => {
 test('the REPL opens in the package of the file, and stays there for what is typed', async () => {
   const { repl: one, write, last } = repl()
   one.show(false, 'SHOP')
-  assert.match(String(codes()[0]), /\(find-package "SHOP"\)/)
+  assert.match(String(codes()[0]), /enter-package "SHOP"/)
   write('(half')
   await answer(0, 'eval', { ...evaluated('SHOP'), values: [] })
   assert.equal(last(), 'SHOP> (half')

@@ -107,7 +107,7 @@ and ~A is none of the files that it can read, which are the workspace's, Lisp's 
   reason."
   (let ((message (field error "message")))
     (flet ((repeats-p (text) (and (stringp text) (plusp (length text)) (search text message))))
-      ;; Without the reports of conditions where these are not needed, because they are the user's code.
+      ;; The reports of conditions are the user's code, so they are called only if they are needed.
       (if (some (lambda (errno) (repeats-p (system-message errno))) (list sb-posix:eperm sb-posix:eacces))
           (first refusals)
           (find-if (lambda (refusal) (repeats-p (condition-message refusal))) refusals)))))

@@ -90,9 +90,9 @@ pub(super) async fn apply(
     }
 }
 
-/// Makes the edit of a command, about which the editor may ask the person, and adds `applied` to the command's result. A client that has no
-/// `workspace/applyEdit` gets the edit in the result. If the edit was not made, the result has the
-/// `reason`, and a message begins with `failure`.
+/// Makes the edit of a command, about which the editor may ask the person, and adds `applied` to
+/// the command's result. A client that has no `workspace/applyEdit` gets the edit in the result. If
+/// the edit was not made, the result has the `reason`, and a message begins with `failure`.
 pub(super) async fn apply_or_return(
     connection: &Connection,
     (label, failure): (&str, &str),

@@ -196,7 +196,8 @@ T.it('a form is evaluated with the debugger', function()
   T.wait('the language server', function() return #vim.lsp.get_clients({ name = 'consort', bufnr = 0 }) == 1 end)
   vim.api.nvim_win_set_cursor(0, { 1, 20 })
   require('consort.dap').evaluate()
-  T.eq('#<PACKAGE "FIXTURE">', shown(begin()))
+  -- A start of the image that takes long is told before.
+  T.eq('#<PACKAGE "FIXTURE">', shown(begin()):match('[^\n]*$'))
   T.eq('Consort: #<PACKAGE "FIXTURE">', last_said(), 'the value is told, because no window shows the REPL')
 end)
 

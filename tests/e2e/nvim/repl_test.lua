@@ -141,7 +141,7 @@ T.it('above the first in-package the REPL opens in the package of that', functio
   vim.api.nvim_win_set_cursor(0, { 1, 0 })
   repl.open()
   vim.cmd.stopinsert()
-  T.eq(true, questions[1].arguments.code:find('(find-package "SHOP")', 1, true) ~= nil, vim.inspect(questions))
+  T.eq(true, questions[1].arguments.code:find('enter-package "SHOP"', 1, true) ~= nil, vim.inspect(questions))
   answer(1, 'eval', value('1', 'SHOP'))
 end)
 
