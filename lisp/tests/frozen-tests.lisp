@@ -233,7 +233,7 @@
 (deftest a-frozen-failure-that-hangs-ends
   ;; If nobody accepts connections and no more may wait, the next one stands still.
   (with-frozen (image host 0)
-    (let ((pids (loop for seconds in (list *patience* *patience* 1)
+    (let ((pids (loop for seconds in (list *patience* 1 1)
                       do (prepare image (format nil "(setf consort::*greeting-time* ~D)" (ceiling seconds)))
                       collect (path (frozen image host "(outer 1 2)") "frozen" "pid"))))
       (eventually (not (alive-p (third pids))))
