@@ -56,10 +56,9 @@
                                         (loop (funcall (the function function))))
                    (setf (symbol-value place) nil)
                    (keep-calling place function)))))
-        (start-thread-soon "handlers" (lambda (&aux (begun (symbol-value place)))
-                                        ;; Others may be started too after a refusal.
-                                        (when (and (not (typep begun 'sb-thread:thread))
-                                                   (eq begun (sb-ext:compare-and-swap (symbol-value place) begun sb-thread:*current-thread*)))
+        (start-thread-soon "handlers" (lambda ()
+                                        ;; One may run already if the system made no thread before.
+                                        (unless (typep (symbol-value place) 'sb-thread:thread)
                                           (keep-on))))))))
 
 (defun take-oldest-call ()

@@ -115,9 +115,8 @@
       (funcall (the function (funcall (the function tell) start)) obstacle))))
 
 (defun can-start-thread-p ()
-  "Returns true if a thread can be made now, as far as that is known without waiting. The starts
-  that wait are those of the image, not of a copy."
-  (and (or *in-copy* (null *starts*))
+  "Returns true if a thread can be made now, as far as that is known without waiting."
+  (and (null *starts*)
        (not (and (internal-p 'make-thread-lock) (lock-held-p make-thread-lock)))))
 
 (defun start-thread-if-possible (name function &rest arguments)
