@@ -98,23 +98,7 @@ mod tests {
     }
 
     fn stop(evaluation: u64) -> Stop {
-        Stop {
-            number: 1,
-            evaluation: evaluation.into(),
-            session: None,
-            started_by: None,
-            thread: String::new(),
-            level: 1,
-            parent: None,
-            reason: "error".into(),
-            state: "waiting".into(),
-            condition: None,
-            restarts: Vec::new(),
-            holds: Vec::new(),
-            at: None,
-            frames: 0,
-            more_frames: false,
-        }
+        Stop::at_error(1, evaluation, None)
     }
 
     async fn unasked() -> Option<Stops> {

@@ -50,6 +50,30 @@ pub struct Stop {
     pub more_frames: bool,
 }
 
+#[cfg(test)]
+impl Stop {
+    /// Returns a stop at an error, without frames.
+    pub(crate) fn at_error(number: u64, evaluation: u64, session: Option<&str>) -> Stop {
+        Stop {
+            number,
+            evaluation: evaluation.into(),
+            session: session.map(str::to_owned),
+            started_by: None,
+            thread: String::new(),
+            level: 1,
+            parent: None,
+            reason: "error".into(),
+            state: "waiting".into(),
+            condition: None,
+            restarts: Vec::new(),
+            holds: Vec::new(),
+            at: None,
+            frames: 0,
+            more_frames: false,
+        }
+    }
+}
+
 /// A form with a probe, before or after which a program stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {

@@ -161,7 +161,7 @@ T.it('a program that is not there is named', function()
 end)
 
 T.it('the package is that of the last in-package above', function()
-  local of = require('consort.dap_code').package
+  local of = require('consort.in_package').after
   T.eq(nil, of({ '(defun f ())', ';; (in-package :no)' }))
   for _, name in ipairs({ ':fixture', '#:fixture', '"FIXTURE"', "'fixture", 'fixture', '|FIXTURE|' }) do
     T.eq('FIXTURE', of({ '(in-package :before)', ('(in-package %s) ; x'):format(name), '(f)' }), name)

@@ -1,5 +1,6 @@
 --- The code, or the place of the test, that is put into a configuration of nvim-dap.
 local client_of = require('consort.client')
+local package_after = require('consort.in_package').after
 local structure = require('consort.structure')
 
 local M = {}
@@ -11,24 +12,10 @@ local VALUES = { 'form', 'top-level', 'selection', 'file', 'test' }
 ---@type { buf: integer, mark?: integer, fields?: { code: string, package?: string } }[]
 local marked = {}
 
---- Returns the package in force after some lines, which the last `in-package` in them names.
----@param lines string[] the first lines of a buffer
----@return string? name
-function M.package(lines)
-  for at = #lines, 1, -1 do
-    local written = lines[at]:lower():match('^%(in%-package%s+()') or lines[at]:lower():match('^%(cl:in%-package%s+()') or lines[at]:lower():match('^%(common%-lisp:in%-package%s+()')
-    if written then
-      local name = lines[at]:sub(written):gsub("^#?:", ''):gsub("^'", '')
-      local quoted = name:match('^"([^"]+)"') or name:match('^|([^|]+)|')
-      return quoted or (name:match('^[^%s()"\';]+') or ''):upper()
-    end
-  end
-end
-
 --- Returns the code in a range of a buffer, and its package.
 local function in_range(buf, range)
   local code = table.concat(vim.api.nvim_buf_get_text(buf, range[1], range[2], range[3], range[4], {}), '\n')
-  return { code = code, package = M.package(vim.api.nvim_buf_get_lines(buf, 0, range[1], false)) }
+  return { code = code, package = package_after(vim.api.nvim_buf_get_lines(buf, 0, range[1], false)) }
 end
 
 --- Returns the selected text in Visual mode, with its package; nil in another mode.
@@ -37,7 +24,7 @@ local function selected()
   if not mode:match('^[vV\22]') then return end
   local from, to = vim.fn.getpos('v'), vim.fn.getpos('.')
   local code = table.concat(vim.fn.getregion(from, to, { type = mode }), '\n')
-  return { code = code, package = M.package(vim.api.nvim_buf_get_lines(0, 0, math.min(from[2], to[2]) - 1, false)) }
+  return { code = code, package = package_after(vim.api.nvim_buf_get_lines(0, 0, math.min(from[2], to[2]) - 1, false)) }
 end
 
 --- Returns the code that a configuration evaluates, with its package, and the range of a form.

@@ -49,37 +49,53 @@ end
 
 --- Returns the package that an IN-PACKAGE form at the start of a line names, if there is one, and
 --- true if there is such a form.
----@param row integer
+---@param lines string[]
+---@param at integer the index of the line
 ---@return string? name
 ---@return boolean is_there
-local function package_in(row)
-  if not vim.fn.getline(row):lower():find('^%(%s*[%a-]*:?:?in%-package%f[%s%z]') then return nil, false end
-  local text = table.concat(vim.fn.getline(row, row + LINES - 1), '\n')
+local function package_in(lines, at)
+  if not lines[at]:lower():find('^%(%s*[%a-]*:?:?in%-package%f[%s%z]') then return nil, false end
+  local text = table.concat(lines, '\n', at, math.min(at + LINES - 1, #lines))
   local designator = text:match('^%(%s*%S+%s+(.*)$') or ''
   if designator:sub(1, 1) == '"' then return string_at(designator), true end
-  return symbol_at((designator:gsub('^#:', ''))), true
+  return symbol_at((designator:gsub('^#:', ''):gsub("^'", ''))), true
 end
 
---- Returns the package of the first IN-PACKAGE form in the rows from `first` to `last`.
+--- Returns the package of the first IN-PACKAGE form in the lines from `first` to `last`.
+---@param lines string[]
 ---@param first integer
 ---@param last integer
 ---@param step integer 1 or -1
 ---@return string?
-local function first_in(first, last, step)
-  for row = first, last, step do
-    local name, is_there = package_in(row)
+local function first_in(lines, first, last, step)
+  for at = first, last, step do
+    local name, is_there = package_in(lines, at)
     if is_there then return name end
   end
 end
 
+--- Returns the package in force after some lines, which the last IN-PACKAGE form in them names.
+---@param lines string[]
+---@return string?
+function M.after(lines) return first_in(lines, #lines, 1, -1) end
+
+--- Returns the lines of the current buffer, and the index of the cursor's line.
+local function lines_at_cursor() return vim.api.nvim_buf_get_lines(0, 0, -1, false), vim.api.nvim_win_get_cursor(0)[1] end
+
 --- Returns the package of the text at the cursor: that of the last IN-PACKAGE form at or above the
 --- cursor's line. Returns nil if there is none.
 ---@return string?
-function M.here() return first_in(vim.api.nvim_win_get_cursor(0)[1], 1, -1) end
+function M.here()
+  local lines, row = lines_at_cursor()
+  return first_in(lines, row, 1, -1)
+end
 
 --- Returns the package of the text at the cursor, or that of the first IN-PACKAGE form below the
 --- cursor. Returns nil if there is none.
 ---@return string?
-function M.near() return M.here() or first_in(vim.api.nvim_win_get_cursor(0)[1] + 1, vim.api.nvim_buf_line_count(0), 1) end
+function M.near()
+  local lines, row = lines_at_cursor()
+  return first_in(lines, row, 1, -1) or first_in(lines, row + 1, #lines, 1)
+end
 
 return M

@@ -91,23 +91,7 @@ mod tests {
     use super::*;
 
     fn stop(number: u64) -> Stop {
-        Stop {
-            number,
-            evaluation: 7.into(),
-            session: Some("lsp-1".into()),
-            started_by: None,
-            thread: String::new(),
-            level: 1,
-            parent: None,
-            reason: "error".into(),
-            state: "waiting".into(),
-            condition: None,
-            restarts: Vec::new(),
-            holds: Vec::new(),
-            at: None,
-            frames: 0,
-            more_frames: false,
-        }
+        Stop::at_error(number, 7, Some("lsp-1"))
     }
 
     fn missed(record: &mut StopRecord) -> Vec<u64> {
