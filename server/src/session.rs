@@ -195,9 +195,8 @@ impl Session {
     pub(crate) fn without_image(place: &Path) -> Session {
         let mut config = Config::default();
         config.lisp.command = vec!["/nonexistent/lisp".into()];
-        let place = place.to_owned();
-        let (image, events) = Image::prepare_with_cache(config.lisp.clone(), &place, place.clone(), place.clone());
-        Session::start(config, place, image, events)
+        let (image, events) = Image::prepare_in(place, &config);
+        Session::start(config, place.to_owned(), image, events)
     }
 
     /// Sets the name that a client sends with `initialize`, after it has connected.

@@ -80,6 +80,17 @@ impl Image {
         (Image { runtime, commands }, receiver)
     }
 
+    /// Acts as [`Image::prepare`] for a test: `place` is the workspace, the private directory and
+    /// the cache.
+    #[cfg(test)]
+    pub(crate) fn prepare_in(
+        place: &Path,
+        config: &crate::config::Config,
+    ) -> (Image, mpsc::UnboundedReceiver<ImageEvent>) {
+        let place = place.to_owned();
+        Image::prepare_with_cache(config.lisp.clone(), &place, place.clone(), place.clone())
+    }
+
     /// Starts the image, if nothing has needed it yet.
     pub fn start_if_idle(&self) {
         self.runtime.start_if_idle();
@@ -385,9 +396,8 @@ mod tests {
 
     #[tokio::test]
     async fn without_an_image_there_is_nothing_to_interrupt() {
-        let place = tempfile::tempdir().unwrap().path().to_owned();
-        let config = crate::config::Config::default().lisp;
-        let (image, _events) = Image::prepare_with_cache(config, &place, place.clone(), place.clone());
+        let directory = tempfile::tempdir().unwrap();
+        let (image, _events) = Image::prepare_in(directory.path(), &crate::config::Config::default());
         assert_eq!(image.interrupt_loads().await, 0);
         for phase in [Phase::Building("building the core".into()), Phase::Dead("No Lisp.".into(), true)] {
             image.runtime.enter(phase);

@@ -69,9 +69,8 @@ mod tests {
     #[tokio::test]
     async fn settings_that_changed_under_the_question_are_asked_about_anew() {
         let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().to_owned();
-        let (image, events) = Image::prepare_with_cache(Config::default().lisp, &place, place.clone(), place.clone());
-        let session = Session::start(config("first"), place, image, events);
+        let (image, events) = Image::prepare_in(directory.path(), &Config::default());
+        let session = Session::start(config("first"), directory.path().to_owned(), image, events);
         let (editor, mut feedback) = session.attach(ClientInfo { frontend: Frontend::Lsp, name: "test".into() });
         session.note_shows_questions(editor);
         let mut asked = async || loop {

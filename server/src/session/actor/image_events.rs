@@ -136,11 +136,10 @@ mod tests {
     #[tokio::test]
     async fn a_client_is_answered_in_the_state_that_the_image_had_before() {
         let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().to_owned();
         let config = Config::default();
-        let (image, _events) = Image::prepare_with_cache(config.lisp.clone(), &place, place.clone(), place.clone());
+        let (image, _events) = Image::prepare_in(directory.path(), &config);
         let (events, receiver) = tokio::sync::mpsc::unbounded_channel();
-        let session = Session::start(config, place, image, receiver);
+        let session = Session::start(config, directory.path().to_owned(), image, receiver);
         for round in 0..64 {
             let state = ImageState::Starting { what: round.to_string() };
             events.send(ImageEvent::State(state.clone())).unwrap();

@@ -127,9 +127,8 @@ mod tests {
     #[tokio::test]
     async fn a_failure_is_forgotten_with_the_document() {
         let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().to_owned();
-        let config = Config::default();
-        let (image, _images) = Image::prepare_with_cache(config.lisp.clone(), &place, place.clone(), place.clone());
+        let (config, place) = (Config::default(), directory.path().to_owned());
+        let (image, _images) = Image::prepare_in(&place, &config);
         let (events, _received) = mpsc::unbounded_channel();
         let names = name_index::Names::new(image.clone());
         let log = crate::session::log::Log::new();
