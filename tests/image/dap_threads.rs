@@ -10,6 +10,9 @@ use tokio::net::TcpStream;
 use crate::dap::{Client, fixture};
 use crate::support::{kill, soon};
 
+/// The time for which the stops of a client that has left wait, where they must not wait.
+const NEVER: Duration = PATIENCE.saturating_mul(2);
+
 /// The least number of a thread that a program started.
 const FIRST: u64 = 1_000_000_001;
 
@@ -102,6 +105,22 @@ async fn the_threads_of_a_debugger_that_vanishes_are_ended_after_a_while() {
     drop((client.read, client.write));
     soon(client.served).await.unwrap();
     assert_eq!(fixture.values("(list (result \"one\") (result \"two\"))").await, ["(:ENDED :ENDED)"]);
+    // They do not wait for another debugger when the client asked for their end.
+    for ends in [json!({"terminateDebuggee": true}), json!({"restart": false})] {
+        let mut client = Client::connect(&session, NEVER);
+        client.begin().await;
+        evaluated(&mut client, "(start \"three\" 3)").await;
+        let evaluation = client.send("evaluate", json!({"expression": "(outer 4 5)"})).await;
+        stopped(&mut client, "three").await;
+        client.wait(|message| message["body"]["ownEvaluation"] == true).await;
+        if ends["terminateDebuggee"].is_null() {
+            client.ask("terminate", json!({})).await;
+        }
+        client.ask("disconnect", ends).await;
+        assert_eq!(client.answer(evaluation).await["success"], false);
+        soon(client.served).await.unwrap();
+        assert_eq!(fixture.values("(list (result \"three\"))").await, ["(:ENDED)"]);
+    }
     drop(session);
     fixture.close().await;
 }

@@ -2,7 +2,8 @@
 //!
 //! A client evaluates code that stops at errors, and examines the stops of all clients. When it
 //! disconnects, its running evaluation is interrupted. Its stops wait for a while and are then
-//! aborted, with the error report of an evaluation that does not stop.
+//! aborted, with the error report of an evaluation that does not stop. After `terminate` or with
+//! `terminateDebuggee`, they are aborted at once.
 
 mod answers;
 mod breakpoints;

@@ -204,6 +204,15 @@ pub(super) struct ReturnFrom {
     pub(super) code: String,
 }
 
+/// The arguments of `disconnect`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Disconnect {
+    /// True to end the code of the client's evaluations at once.
+    #[serde(default)]
+    pub(super) terminate_debuggee: bool,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Threads {
@@ -277,6 +286,7 @@ pub(super) fn capabilities() -> Value {
         "supportsExceptionInfoRequest": true,
         "supportsRestartFrame": true,
         "supportsTerminateRequest": true,
+        "supportTerminateDebuggee": true,
         "supportsSetVariable": true,
         "supportsTerminateThreadsRequest": true,
         "supportsDelayedStackTraceLoading": true,

@@ -14,9 +14,10 @@ use crate::model::recording::RecordedMoment;
 use crate::session::recordings::{ReplayBegin, ReplayStep};
 
 /// The capabilities of other debug sessions that a session for a recording does not have.
-const EXCLUDED: [&str; 9] = [
+const EXCLUDED: [&str; 10] = [
     "supportsRestartFrame",
     "supportsSetVariable",
+    "supportTerminateDebuggee",
     "supportsTerminateThreadsRequest",
     "supportsConditionalBreakpoints",
     "supportsHitConditionalBreakpoints",

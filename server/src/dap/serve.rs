@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::connection::{Connection, END_TIMEOUT};
 use super::handlers::Handlers;
 use super::image_start::ImageStart;
-use super::protocol::Request;
+use super::protocol::{Disconnect, Request, arguments};
 use super::{breakpoints, exceptions, frozen, input, launching, new_image, outgoing, recording, requests};
 use crate::framing::json::{Frame, Frames};
 use crate::locked::lock;
@@ -45,11 +45,14 @@ where
     start.note(&image.borrow_and_update());
     connection.catch_up().await;
     let mut frames = Frames::new(read);
+    let mut ends_stops = false;
     loop {
         tokio::select! {
             frame = frames.next() => match frame {
                 Ok(Some(Frame::Message(message))) => match serde_json::from_value::<Request>(message) {
                     Ok(request) if request.command == "disconnect" => {
+                        let disconnect: Disconnect = arguments(&request).unwrap_or_default();
+                        ends_stops = disconnect.terminate_debuggee;
                         connection.respond(&request, Ok(json!({})));
                         break;
                     }
@@ -94,6 +97,9 @@ where
     }
     drop(feedback);
     again.shutdown().await;
+    // After `terminate`, nothing that the client left waits for another one.
+    ends_stops |= *connection.terminations.borrow() > 0;
+    let abandoned = if ends_stops { Duration::ZERO } else { abandoned };
     connection.leave((&mut events, &mut image), &mut work, abandoned).await;
     drop((work, out));
     // The last sender is gone, so the writer ends when it has written all messages, unless the
