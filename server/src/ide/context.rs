@@ -60,7 +60,8 @@ pub trait Backend: Send + Sync {
     /// name.
     ///
     /// # Errors
-    /// There is an image, and it does not answer ([`ImageError::is_unanswered`]).
+    /// There is an image, or one is being started, and it does not answer
+    /// ([`ImageError::is_unanswered`]).
     fn symbol_if_any(
         &self,
         name: &str,

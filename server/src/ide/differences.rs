@@ -57,7 +57,7 @@ pub struct Difference {
 /// text without a file.
 ///
 /// # Errors
-/// There is an image, and it does not answer.
+/// There is an image, or one is being started, and it does not answer.
 pub async fn of<B: Backend>(backend: &B, text: Rope, path: Option<PathBuf>) -> Result<Vec<Difference>, ImageError> {
     let defined = blocking::run(move || recorded_definitions::definitions(&text.to_string())).await;
     let real = match path {

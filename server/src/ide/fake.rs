@@ -51,6 +51,12 @@ impl FakeImage {
         FakeImage { error: Some(ImageError::Busy("The Lisp image did not answer.".into())), ..FakeImage::default() }
     }
 
+    /// Creates an image that is being started.
+    pub(crate) fn starting() -> FakeImage {
+        let error = ImageError::Starting("The Lisp image is starting (restarting).".into());
+        FakeImage { error: Some(error), ..FakeImage::default() }
+    }
+
     /// Makes the index of the workspace's texts incomplete.
     pub(crate) fn incomplete(self, why: &str) -> FakeImage {
         FakeImage { incomplete: Some(why.into()), ..self }

@@ -69,7 +69,7 @@ pub async fn kinds<B: Backend>(backend: &B, asked: SymbolsByPackage) -> Vec<(Str
 /// Returns the image's data about symbols as written. Without an image, there are none.
 ///
 /// # Errors
-/// There is an image, and it does not answer within the time limit.
+/// There is an image, or one is being started, and it does not answer within the time limit.
 pub async fn kinds_within<B: Backend>(
     backend: &B,
     asked: SymbolsByPackage,

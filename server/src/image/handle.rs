@@ -186,19 +186,12 @@ impl Image {
     /// answered while other code runs. Dropping the future interrupts it.
     ///
     /// # Errors
-    /// There is no image, or it is being started: this error is returned at once. The image does
-    /// not answer within 10 s, or within 0.25 s if it sends nothing at all. The image ends
-    /// meanwhile: this error is returned once the next image runs.
+    /// There is no image, or it is being started ([`ImageError::Starting`]): this error is returned
+    /// at once. The image does not answer within 10 s, or within 0.25 s if it sends nothing at all.
+    /// The image ends meanwhile: this error is returned once the next image runs.
     pub async fn query<O: Operation>(&self, operation: &O) -> Result<O::Answer, ImageError> {
         self.runtime.start_if_idle();
-        let instance = match &*self.runtime.phase.borrow() {
-            Phase::Ready(instance) => instance.clone(),
-            Phase::Idle => return Err(ImageError::Unavailable("The Lisp image has not been started.".into())),
-            Phase::Dead(reason, _) => return Err(ImageError::Unavailable(reason.clone())),
-            Phase::Starting(what, _) | Phase::Building(what) => {
-                return Err(ImageError::Unavailable(format!("The Lisp image is starting ({what}).")));
-            }
-        };
+        let instance = self.runtime.phase.borrow().ready()?;
         self.query_instance(&instance, operation).await
     }
 

@@ -40,6 +40,24 @@ pub(crate) enum Phase {
     Dead(String, bool),
 }
 
+impl Phase {
+    /// Returns the image that is ready.
+    ///
+    /// # Errors
+    /// There is no image, or it is being started, or will be started without being asked for.
+    pub(super) fn ready(&self) -> Result<Arc<Instance>, ImageError> {
+        Err(match self {
+            Phase::Ready(instance) => return Ok(instance.clone()),
+            Phase::Idle => ImageError::Unavailable("The Lisp image has not been started.".into()),
+            Phase::Dead(reason, true) => ImageError::Unavailable(reason.clone()),
+            Phase::Dead(reason, false) => ImageError::Starting(format!("{reason} A new one is being started.")),
+            Phase::Starting(what, _) | Phase::Building(what) => {
+                ImageError::Starting(format!("The Lisp image is starting ({what})."))
+            }
+        })
+    }
+}
+
 /// A command to the supervisor.
 pub(crate) enum Command {
     /// Ends the image and starts a new one.
@@ -246,6 +264,7 @@ pub(crate) async fn lost_error(runtime: &Runtime, instance: &Instance) -> ImageE
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::model::error_kind::ErrorKind;
 
     fn runtime() -> Arc<Runtime> {
         let (events, _) = mpsc::unbounded_channel();
@@ -270,6 +289,21 @@ mod tests {
             supervisor.await.unwrap();
             assert_eq!(state(&runtime), ImageState::Dead { reason: "No Lisp.".into(), is_final: true });
         }
+    }
+
+    #[test]
+    fn an_image_that_starts_may_know_what_an_image_that_is_gone_does_not() {
+        let unanswered = |phase: Phase| phase.ready().map(drop).unwrap_err();
+        for phase in [
+            Phase::Starting("restarting".into(), None),
+            Phase::Building("building the image's core, once".into()),
+            Phase::Dead("It was killed.".into(), false),
+        ] {
+            let error = unanswered(phase);
+            assert!(error.is_unanswered() && error.kind() == ErrorKind::UNAVAILABLE, "{error}");
+        }
+        let error = unanswered(Phase::Dead("No Lisp.".into(), true));
+        assert!(!error.is_unanswered() && error.to_string() == "No Lisp.", "{error}");
     }
 
     #[tokio::test]

@@ -124,6 +124,9 @@ pub enum ImageError {
     /// There is no image now, and none became ready within the wait.
     #[error("{0}")]
     Unavailable(String),
+    /// The image is being started, and answers once it is ready.
+    #[error("{0}")]
+    Starting(String),
     /// The image died, or had to be ended, during this call. State that was not loaded through
     /// Consort is lost.
     #[error("{reason}")]
@@ -148,7 +151,7 @@ impl ImageError {
     /// Returns the kind of the error, stable for programs and the same for every front end.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            ImageError::Unavailable(_) => ErrorKind::UNAVAILABLE,
+            ImageError::Unavailable(_) | ImageError::Starting(_) => ErrorKind::UNAVAILABLE,
             ImageError::Lost { .. } => ErrorKind::LOST,
             ImageError::Busy(_) => ErrorKind::BUSY,
             ImageError::Refused { kind, .. } => kind.clone(),
@@ -160,7 +163,7 @@ impl ImageError {
     pub fn is_unanswered(&self) -> bool {
         match self {
             ImageError::Unavailable(_) => false,
-            ImageError::Lost { .. } | ImageError::Busy(_) => true,
+            ImageError::Starting(_) | ImageError::Lost { .. } | ImageError::Busy(_) => true,
             ImageError::Refused { kind, .. } => {
                 ![ErrorKind::PACKAGE_NOT_FOUND, ErrorKind::NOT_FOUND, ErrorKind::BAD_ARGUMENTS].contains(kind)
             }

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{CheckRequest, ClientId, Provenance, Session};
 use crate::ide::context::{Backend, Context, RecordedDefinition};
@@ -62,6 +63,13 @@ impl Session {
         self.inner.image.query_when_ready(&operation).await
     }
 
+    /// Waits for an image that is being started, for [`EDIT_START_TIMEOUT`] at most, before an edit
+    /// for which the image must answer.
+    pub async fn wait_for_edit(&self) {
+        // An edit that still needs an answer is refused with the reason.
+        let _ = crate::steady::timeout(EDIT_START_TIMEOUT, self.image_started()).await;
+    }
+
     /// Starts to keep the index of names up to date. Called when a text is opened.
     pub fn keep_names(&self) {
         let _ = self.inner.names.now();
@@ -96,6 +104,8 @@ impl Session {
     }
 }
 
+/// The time for which an edit waits for an image that is being started.
+const EDIT_START_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit, in seconds, for expanding the forms of a renaming.
 const COMPARE_TIMEOUT_S: f64 = 20.0;
 

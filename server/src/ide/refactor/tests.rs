@@ -165,8 +165,10 @@ fn an_image_that_does_not_answer_or_an_incomplete_index_is_reported() {
         let cursor = Cursor::new(context(image, &[("a.lisp", "(if x (g))")]), "file:///no/a.lisp", |_| 1).unwrap();
         run(apply(&cursor, Span { start: 1, end: 1 }, "if-to-when", &FakeCompiler(Some(&[]))))
     };
-    let refusal = applied(FakeImage::busy()).unwrap_err();
-    assert!(refusal.0.contains("macros and special variables, and it does not say"), "{refusal}");
+    for image in [FakeImage::busy(), FakeImage::starting()] {
+        let refusal = applied(image).unwrap_err();
+        assert!(refusal.0.contains("macros and special variables, and it does not say"), "{refusal}");
+    }
     let done = applied(FakeImage::absent().incomplete("/no/b.lisp cannot be read")).unwrap();
     assert_eq!(done.incomplete.as_deref(), Some("/no/b.lisp cannot be read"));
 }

@@ -268,8 +268,17 @@ async fn is_global<B: Backend>(cursor: &Cursor<B>, name: &str, written: &str) ->
         || is_variable_in_image(cursor, written).await?)
 }
 
+/// Returns true if the image has a variable of the name. An image that is being started has none,
+/// since the text answers for local names as it does without an image.
+///
+/// # Errors
+/// The image does not answer.
 async fn is_variable_in_image<B: Backend>(cursor: &Cursor<B>, written: &str) -> Result<bool, Refusal> {
-    let known = cursor.context.symbol_if_any(written, cursor.package().as_deref(), &[SymbolPart::Facts]).await?;
+    let package = cursor.package();
+    let known = match cursor.context.symbol_if_any(written, package.as_deref(), &[SymbolPart::Facts]).await {
+        Err(ImageError::Starting(_)) => return Ok(false),
+        answer => answer?,
+    };
     let kinds = known.facts.map(|facts| facts.kinds).unwrap_or_default();
     Ok(kinds.iter().any(|kind| matches!(kind.as_str(), "variable" | "constant" | "symbol macro")))
 }

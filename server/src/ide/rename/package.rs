@@ -14,6 +14,7 @@ use super::target::Target;
 use super::{Change, Named, Options, Refusal, Renaming};
 use crate::ide::context::{Backend, Cursor};
 use crate::ide::index::{Packages, Snapshot};
+use crate::model::image::ImageError;
 use crate::text::datum::Form;
 use crate::text::document::Document;
 use crate::text::forms::package_at;
@@ -157,6 +158,10 @@ async fn refuse_taken_name<B: Backend>(
     };
     if let Some(other) = clash {
         return Refusal::of(format!("The package {} calls another one {new} already.", other.name));
+    }
+    // While an image starts, its names are not known.
+    if let Err(error @ ImageError::Starting(_)) = cursor.context.symbol_if_any(new, None, &[]).await {
+        return Err(error.into());
     }
     let there = cursor.context.names().0.package(&name, None).map(|found| found.name.clone());
     match there {

@@ -494,6 +494,19 @@ fn an_image_that_does_not_answer_is_a_refusal() {
 }
 
 #[test]
+fn while_an_image_starts_the_text_answers_for_local_names_only() {
+    let of = |text: &str| {
+        let cursor = cursor(FakeImage::starting(), &[("a.lisp", text)]);
+        run(rename(&cursor, "new", &FixedExpander(None), Options::default()))
+    };
+    for text in ["(in-package :app)\n(defun f‸ () 1)", "(defpackage :ap‸p (:use :cl))\n(in-package :app)"] {
+        let why = of(text).unwrap_err().0;
+        assert!(why.ends_with("The Lisp image is starting (restarting). Nothing was changed; try again."), "{why}");
+    }
+    assert_eq!(applied(&of("(defun f (x‸) x)").unwrap()), "(defun f (new) new)\n");
+}
+
+#[test]
 fn an_incomplete_index_makes_a_renaming_unsure_or_refused() {
     let of = |text: &str| {
         let cursor = cursor(FakeImage::absent().incomplete("/no/b.lisp cannot be read"), &[("a.lisp", text)]);

@@ -94,6 +94,7 @@ pub(super) async fn resolve(connection: &Connection, mut action: CodeAction) -> 
         );
         return action;
     };
+    connection.session.wait_for_edit().await;
     let compiler = InCopy { session: connection.session.clone(), client: connection.client };
     match refactor::apply(&cursor, Span { start, end }, &id, &compiler).await {
         Ok(done) => {

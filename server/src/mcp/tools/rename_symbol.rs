@@ -213,6 +213,7 @@ async fn plan(call: &Call, input: &Input) -> Result<Planned, Failure> {
 }
 
 async fn planned(call: &Call, input: &Input) -> Result<Planned, Failure> {
+    call.session.wait_for_edit().await;
     let file = call.session.source_file(&input.path).await.map_err(|error| failed(error.kind, error.message))?;
     let document = Document::new(&file.text, 0);
     let offset = offset(&document, input)?;

@@ -39,8 +39,8 @@ impl Actor {
             }
             // When the image is ready again, every document is due.
             ImageError::Lost { .. } => return self.not_checked(key),
-            ImageError::Unavailable(_) if !self.can_check() => return self.not_checked(key),
-            ImageError::Unavailable(_) => (Some(FAILURE_RETRY_DELAY), REPORT_DELAY),
+            ImageError::Unavailable(_) | ImageError::Starting(_) if !self.can_check() => return self.not_checked(key),
+            ImageError::Unavailable(_) | ImageError::Starting(_) => (Some(FAILURE_RETRY_DELAY), REPORT_DELAY),
             // The same text in the same image would be refused again.
             ImageError::Refused { .. } => (None, Duration::ZERO),
         };
