@@ -31,12 +31,14 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Returns the index of some texts alone.
+    /// Returns the index of some texts alone. If a file is open more than once, the last of its
+    /// texts counts.
     pub fn of_texts(open: &[OpenText]) -> Snapshot {
         let mut files: Vec<Arc<FileEntry>> = open
             .iter()
             .filter_map(|one| Some(Arc::new(FileEntry::of(one.path.clone()?, one.uri.clone(), &one.document, true))))
             .collect();
+        files.reverse();
         files.sort_by(|one, other| one.path.cmp(&other.path));
         files.dedup_by(|later, kept| later.path == kept.path);
         Snapshot { files, root: None, incomplete: None }

@@ -152,7 +152,7 @@ pub async fn moved<B: Backend>(cursor: &Cursor<B>, target: &str) -> Result<Moved
             uri: to.uri.clone(),
             path: Some(other),
             document,
-            open: to.open.is_some(),
+            open: cursor.context.document(&to.uri).is_some(),
             changes: change(Span { start: at, end: at }, by),
         },
     ];

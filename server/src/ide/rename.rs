@@ -82,7 +82,8 @@ pub struct FileChanges {
     pub path: Option<PathBuf>,
     /// The text that is changed.
     pub document: Document,
-    /// True if an editor has the file open. The document then has the editor's version.
+    /// True if the client that sent the request has the file open. The document then has that
+    /// client's version. Another client's version means nothing to it.
     pub open: bool,
     /// The changes, in the order of the text, disjoint.
     pub changes: Vec<Change>,

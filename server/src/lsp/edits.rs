@@ -39,21 +39,40 @@ impl EditedText {
         Texts::of(Vec::new()).get(&path).await.is_some_and(|file| *file.document.text() == self.text)
     }
 
+    /// Returns true if another editor has the file open with this text.
+    async fn is_of_another(&self, session: &Session, client: ClientId) -> bool {
+        let Some(path) = path_of_uri(&self.uri) else { return false };
+        let open = session.open_documents().await;
+        let mut others = open.iter().filter(|one| one.client != client && one.path.as_ref() == Some(&path));
+        others.any(|one| *one.document.text() == self.text)
+    }
+
+    fn name(&self) -> String {
+        shown::line(self.uri.rsplit('/').next().unwrap_or(&self.uri))
+    }
+
     fn changed(&self) -> String {
-        let name = self.uri.rsplit('/').next().unwrap_or(&self.uri);
-        format!("the text of {} was changed meanwhile. Try again with the text as it is now.", shown::line(name))
+        format!("the text of {} was changed meanwhile. Try again with the text as it is now.", self.name())
+    }
+
+    fn unsaved_in_another(&self) -> String {
+        format!(
+            "{} has unsaved changes in another editor. Save it there, or open it here too, then try again.",
+            self.name()
+        )
     }
 }
 
 /// Checks that texts are still those for which an edit was computed. A document of the client
-/// counts before the file on the disk.
+/// counts before the file on the disk, whatever the text of another client is.
 ///
 /// # Errors
 /// The reason why the edit must not be made, with the next step.
 pub(super) async fn check_unchanged(session: &Session, client: ClientId, texts: &[EditedText]) -> Result<(), String> {
     for edited in texts {
         if session.document(client, &edited.uri).await.is_none() && !edited.is_on_disk().await {
-            return Err(edited.changed());
+            let is_of_another = edited.is_of_another(session, client).await;
+            return Err(if is_of_another { edited.unsaved_in_another() } else { edited.changed() });
         }
     }
     // Documents are compared last, because a person may type while files are read.
@@ -177,6 +196,25 @@ mod tests {
         assert!(reason.starts_with("the text of a.lisp was changed meanwhile."), "{reason}");
         place.session.close(place.client, &uri);
         assert!(place.check(&["a.lisp"]).await.is_err(), "neither open nor a file");
+    }
+
+    #[tokio::test]
+    async fn the_text_of_the_client_counts_and_not_that_of_another_editor() {
+        let place = Place::new();
+        let (other, _) = place.session.attach(ClientInfo { frontend: Frontend::Lsp, name: "another editor".into() });
+        let uri = place.uri("a.lisp");
+        std::fs::write(place.directory.path().join("a.lisp"), "; saved").unwrap();
+        place.session.open(other, uri.clone(), 7, TEXT.into());
+        // The edit would be made at the positions of a text that this client does not have.
+        let reason = place.check(&["a.lisp"]).await.unwrap_err();
+        assert!(reason.starts_with("a.lisp has unsaved changes in another editor. Save it there"), "{reason}");
+        place.session.open(place.client, uri.clone(), 1, TEXT.into());
+        place.session.change(other, &uri, 8, vec![Edit { range: None, text: "; typed there".into() }]);
+        assert_eq!(place.check(&["a.lisp"]).await, Ok(()));
+        let context = place.session.context(place.client).await;
+        let index = context.texts_index().await;
+        let [file] = index.files.as_slice() else { panic!("{:?}", index.files) };
+        assert_eq!(file.open.as_ref().map(|document| document.text().to_string()).as_deref(), Some(TEXT));
     }
 
     #[tokio::test]

@@ -47,17 +47,12 @@ pub(super) async fn changed_files<B: Backend>(
         if count > MAX_CHANGES {
             return Refusal::of(format!("There are more than {MAX_CHANGES} places. Nothing was changed."));
         }
-        files.push(FileChanges {
-            uri: if file.open.is_some() && file.path == path_of(cursor).await {
-                cursor.uri.clone()
-            } else {
-                file.uri.clone()
-            },
-            path: Some(file.path.clone()),
-            open: file.open.is_some(),
-            document,
-            changes: found,
-        });
+        let uri = match &file.open {
+            Some(_) if file.path == path_of(cursor).await => cursor.uri.clone(),
+            _ => file.uri.clone(),
+        };
+        let open = cursor.context.document(&uri).is_some();
+        files.push(FileChanges { uri, path: Some(file.path.clone()), open, document, changes: found });
     }
     Ok(files)
 }

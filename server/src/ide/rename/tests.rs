@@ -9,7 +9,9 @@ mod structures;
 use expect_test::{Expect, expect};
 
 use super::*;
+use crate::ide::context::Context;
 use crate::ide::fake::{FakeImage, cursor, run};
+use crate::ide::texts::OpenText;
 use crate::image::api::expand::Variant;
 
 /// An expander that returns these comparisons for the first variants. `None` stands for a missing
@@ -491,6 +493,26 @@ fn an_image_that_does_not_answer_is_a_refusal() {
     // No variable is meant.
     let cursor = cursor(FakeImage::busy(), &[("a.lisp", "(block a‸ (return-from a))")]);
     assert!(run(rename(&cursor, "new", &FixedExpander(None), Options::default())).is_ok());
+}
+
+#[test]
+fn a_document_has_the_version_of_the_client_that_asks_or_none() {
+    let open = |name: &str, own: bool, text: &str| OpenText {
+        uri: format!("file:///no/{name}"),
+        own,
+        path: Some(format!("/no/{name}").into()),
+        document: Document::new(text, if own { 1 } else { 7 }),
+    };
+    let texts = vec![
+        open("a.lisp", false, "; of another editor"),
+        open("b.lisp", false, "(in-package :app)\n(f)"),
+        open("a.lisp", true, "(in-package :app)\n(defun f () 1)"),
+    ];
+    let context = Context::new(FakeImage::absent(), texts);
+    let cursor = Cursor::new(context, "file:///no/a.lisp", |_| 25).unwrap();
+    let files = run(rename(&cursor, "new", &FixedExpander(None), Options::default())).unwrap().files;
+    let version = |file: &FileChanges| (file.open.then(|| file.document.version()), file.changes.len());
+    assert_eq!(files.iter().map(version).collect::<Vec<_>>(), [(Some(1), 1), (None, 1)]);
 }
 
 #[test]
