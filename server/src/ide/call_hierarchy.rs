@@ -18,6 +18,9 @@ use crate::text::definitions::key;
 use crate::text::names;
 use crate::text::scopes::Scopes;
 
+/// The maximum number of calls recorded by the compiler whose places are looked for. A macro of the
+/// standard, such as `when`, may have thousands in the image.
+pub const MAX_RECORDED: usize = 200;
 /// The maximum number of callees of one definition.
 const MAX_CALLEES: usize = 300;
 
@@ -78,12 +81,25 @@ pub async fn prepare<B: Backend>(cursor: &Cursor<B>) -> Vec<Item> {
     found
 }
 
-/// Returns the definitions and other forms that call a symbol, each with the places, in order.
-/// Calls `step` with the number of finished steps and the number of all steps.
-pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named, step: Step<'_>) -> Vec<Calls> {
+/// The callers of a symbol.
+#[derive(Debug, Default)]
+pub struct Callers {
+    /// The definitions and other forms with calls, each with the places, in order.
+    pub calls: Vec<Calls>,
+    /// The number of calls that the compiler recorded and that are left out.
+    pub more: usize,
+    /// The reason why callers may be missing, as a clause for a person.
+    pub incomplete: Option<String>,
+}
+
+/// Returns the definitions and other forms that call a symbol. Of the calls that the compiler
+/// recorded, [`MAX_RECORDED`] are located, those in files of the workspace first. Calls `step` with
+/// the number of finished steps and the number of all steps.
+pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named, step: Step<'_>) -> Callers {
     let mut texts = context.texts();
-    let name = super::definition_in_index::symbol_of(&named.name);
-    let found = references::of_name_in_steps(context, name, named.package.as_deref(), &mut texts, step).await;
+    let (name, package) = (super::definition_in_index::symbol_of(&named.name), named.package.as_deref());
+    let found = references::of_name_in_steps(context, name, package, &mut texts, MAX_RECORDED, step).await;
+    let (more, incomplete) = (found.more, found.incomplete);
     let mut calls: Vec<Referred> = found.references;
     calls.retain(|one| one.called);
     calls.sort_by(|one, other| (&one.text.path, one.span).cmp(&(&other.text.path, other.span)));
@@ -100,7 +116,7 @@ pub async fn incoming<B: Backend>(context: &Context<B>, named: &Named, step: Ste
             callers.push(Calls { item: Item::of(call.text, here), places: vec![call.span] });
         }
     }
-    callers
+    Callers { calls: callers, more, incomplete }
 }
 
 /// Returns the calls in the definition at a place of a file: those in its text, and those that the
@@ -192,7 +208,7 @@ mod tests {
                 };
                 calls.places.iter().map(one).collect::<Vec<_>>().join(", ")
             };
-            for one in run(incoming(&cursor.context, &named, &|_, _| {})) {
+            for one in run(incoming(&cursor.context, &named, &|_, _| {})).calls {
                 out += &format!("  <- {} at {}\n", shown(&one.item), places(&one, one.item.text.document.text()));
             }
             let start = item.selection.start;
@@ -271,10 +287,30 @@ mod tests {
         let steps = std::sync::Mutex::new(Vec::new());
         let named = Named { name: "far".into(), package: None };
         let step = |done, all| steps.lock().expect("no panic").push((done, all));
-        let calls = run(incoming(&cursor.context, &named, &step));
+        let calls = run(incoming(&cursor.context, &named, &step)).calls;
         assert_eq!(calls.iter().map(|one| one.places.len()).collect::<Vec<_>>(), [2; 100]);
         let steps = steps.into_inner().expect("no panic");
         assert!(steps.len() > 8 && steps.is_sorted() && steps.iter().all(|(done, all)| done < all), "{steps:?}");
+    }
+
+    #[test]
+    fn of_many_callers_those_of_the_workspace_are_located_first() {
+        let by = |form: usize, file: &str| json!({"kind": "macroexpands", "by": format!("f{form}"), "by_kind": "function", "file": file, "form": form});
+        let place = tempfile::tempdir().expect("a directory");
+        let other = place.path().join("b.lisp");
+        let all =
+            |count: usize| -> String { (0..count).map(|form| format!("(defun f{form} (x) (often x))\n")).collect() };
+        std::fs::write(&other, all(MAX_RECORDED)).expect("a file");
+        let mut references: Vec<_> = (0..MAX_RECORDED).map(|form| by(form, &other.to_string_lossy())).collect();
+        references.extend((0..10).map(|form| by(form, "/no/a.lisp")));
+        let image =
+            FakeImage::empty().symbol("often", json!({"found": true, "definitions": [], "references": references}));
+        let cursor = cursor(image.incomplete("/no/c.lisp is large"), &[("a.lisp", &format!("{}‸", all(10)))]);
+        let named = Named { name: "often".into(), package: None };
+        let Callers { calls, more, incomplete } = run(incoming(&cursor.context, &named, &|_, _| {}));
+        let here = calls.iter().filter(|one| one.item.text.path == std::path::Path::new("/no/a.lisp")).count();
+        assert_eq!((calls.len(), here, more), (MAX_RECORDED, 10, 10));
+        assert_eq!(incomplete.as_deref(), Some("/no/c.lisp is large"));
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub struct Completed {
     pub items: Vec<Item>,
     /// True if the list may change with the next character typed.
     pub incomplete: bool,
+    /// The reason why names of the workspace may be missing, as a clause for a person.
+    pub left_out: Option<String>,
 }
 
 /// A completion.
@@ -132,7 +134,8 @@ pub async fn complete<B: Backend>(cursor: &Cursor<B>, workspace: &Path) -> Optio
     }
     // Order and selection are valid only for the text typed so far.
     let incomplete = more || !current || !name.typed.is_empty();
-    Some(Completed { typed: name.typed, replace: name.replace, items, incomplete })
+    let left_out = cursor.context.last_texts_index().incomplete.clone();
+    Some(Completed { typed: name.typed, replace: name.replace, items, incomplete, left_out })
 }
 
 /// Returns the package in force as a text defines it, for a package that does not exist in the
@@ -333,7 +336,7 @@ fn best(typed: String, replace: Span, mut found: Vec<(Item, f32)>) -> Completed 
     found.sort_by(|(a, x), (b, y)| y.total_cmp(x).then_with(|| a.label.cmp(&b.label)));
     let incomplete = found.len() > LIMIT || !typed.is_empty();
     let items = found.into_iter().take(LIMIT).map(|(item, _)| item).collect();
-    Completed { typed, replace, items, incomplete }
+    Completed { typed, replace, items, incomplete, left_out: None }
 }
 
 /// Returns the completions of a name that is not in a document.

@@ -38,6 +38,9 @@ pub struct Description {
     /// The callers, present on request.
     #[serde(skip_serializing_if = "Option::is_none")]
     callers: Option<Vec<String>>,
+    /// A sentence that names the files in which callers may be missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callers_missing: Option<String>,
     callees: Vec<String>,
     /// Sentences about the definitions that were made through Consort.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,21 +105,23 @@ pub async fn symbol<B: Backend>(
     }
     if let Some(kinds) = callers.filter(|kinds| !kinds.is_empty()) {
         let name = known.printed.as_deref().unwrap_or(&symbol);
-        facts.callers = Some(of_kinds(context, name, package.as_deref(), kinds, workspace).await);
+        let (callers, incomplete) = of_kinds(context, name, package.as_deref(), kinds, workspace).await;
+        facts.callers = Some(callers);
+        facts.callers_missing = incomplete.map(|why| format!("Not all uses may be listed, because {why}."));
     }
     let text = render(&facts, &known);
     Ok((facts, text))
 }
 
-/// Returns the references of some kinds, each on a line.
+/// Returns the references of some kinds, each on a line, and the reason why some may be missing.
 async fn of_kinds<B: Backend>(
     context: &Context<B>,
     name: &str,
     package: Option<&str>,
     kinds: &[Kind],
     workspace: &Path,
-) -> Vec<String> {
-    let found = references::of_kinds(context, name, package, kinds).await;
+) -> (Vec<String>, Option<String>) {
+    let references::Found { references, incomplete, .. } = references::of_kinds(context, name, package, kinds).await;
     let mut around = enclosing::Finder::default();
     let one = |one: &Referred| {
         let by = around.at(&one.text.document, one.span.start).map(|by| by.name).unwrap_or_default();
@@ -124,7 +129,7 @@ async fn of_kinds<B: Backend>(
         let line = line_column(one.text.document.text(), one.span.start).line;
         format!("{by} {}  ({}:{line})", one.kind.word(), file.display())
     };
-    found.iter().map(one).collect()
+    (references.iter().map(one).collect(), incomplete)
 }
 
 fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Description {
@@ -156,6 +161,7 @@ fn describe(asked: &str, known: &Known, defined: &[places::Defined]) -> Descript
         more_methods: known.more_methods,
         class: known.class.clone(),
         callers: None,
+        callers_missing: None,
         callees: known.callees.clone().unwrap_or_default(),
         made_by: None,
         note,
@@ -223,6 +229,9 @@ fn render(description: &Description, known: &Known) -> String {
             }
         }
     }
+    if let Some(missing) = &description.callers_missing {
+        out.push_str(&format!("\n\n{missing}"));
+    }
     if let Some(made_by) = &description.made_by {
         out.push_str(&format!("\n\n{made_by}"));
     }
@@ -272,6 +281,16 @@ mod tests {
             Err(error) => format!("{}: {error}", error.kind()),
         };
         expected.assert_eq(&format!("{text}\n"));
+    }
+
+    #[test]
+    fn callers_that_may_be_missing_are_said_with_the_files() {
+        let image = FakeImage::empty().function("far", &["x"], "").incomplete("/no/c.lisp is large");
+        let context = context(image, &[("b.lisp", "(far 1)")]);
+        let described = run(symbol(&context, "far".into(), None, Some(&[Kind::Calls]), Path::new("/no")));
+        let (facts, text) = described.expect("an answer");
+        let why = "Not all uses may be listed, because /no/c.lisp is large.";
+        assert!(text.ends_with(why) && facts.callers_missing.as_deref() == Some(why), "{text}");
     }
 
     #[test]

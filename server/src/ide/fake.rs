@@ -183,7 +183,7 @@ impl Backend for FakeImage {
     }
 
     fn last_index(&self, _: &[OpenText]) -> Arc<Snapshot> {
-        Arc::new(Snapshot::of_texts(&self.files))
+        Arc::new(Snapshot { incomplete: self.incomplete.clone(), ..Snapshot::of_texts(&self.files) })
     }
 }
 

@@ -36,25 +36,35 @@ enum Candidate {
     System(String),
 }
 
+/// The links of a text.
+#[derive(Debug, Default)]
+pub struct Links {
+    /// The links, in the order of the text.
+    pub links: Vec<Link>,
+    /// The reason why links are missing, as a clause for a person: a system was not found, and the
+    /// index of the workspace's texts is incomplete.
+    pub incomplete: Option<String>,
+}
+
 /// Returns the links of a text of the file `uri`.
-pub async fn links<B: Backend>(context: &Context<B>, uri: &str, document: &Document) -> Vec<Link> {
-    let Some(path) = path_of_uri(uri) else { return Vec::new() };
-    let Some(directory) = path.parent().map(Path::to_owned) else { return Vec::new() };
+pub async fn links<B: Backend>(context: &Context<B>, uri: &str, document: &Document) -> Links {
+    let Some(path) = path_of_uri(uri) else { return Links::default() };
+    let Some(directory) = path.parent().map(Path::to_owned) else { return Links::default() };
     let candidates = candidates(document, &directory);
     if candidates.is_empty() {
-        return Vec::new();
+        return Links::default();
     }
     let index = context.texts_index().await;
     let mut lookup = Lookup::new(context, &index).await;
+    let mut incomplete = None;
     let (mut files, mut found) = (Vec::new(), Vec::new());
     for (span, candidate) in candidates {
         match candidate {
             Candidate::File(paths) => files.push((span, paths)),
-            Candidate::System(name) => {
-                if let Some(target) = system(&index, &mut lookup, &name).await {
-                    found.push(Link { span, target });
-                }
-            }
+            Candidate::System(name) => match system(&index, &mut lookup, &name).await {
+                Some(target) => found.push(Link { span, target }),
+                None => incomplete.clone_from(&index.incomplete),
+            },
         }
     }
     let on_disk = tokio::task::spawn_blocking(move || {
@@ -66,7 +76,7 @@ pub async fn links<B: Backend>(context: &Context<B>, uri: &str, document: &Docum
     });
     found.extend(on_disk.await.unwrap_or_default());
     found.sort_by_key(|link| link.span);
-    found
+    Links { links: found, incomplete }
 }
 
 /// Returns the URI of the file that defines a system, according to the workspace, or else to the
@@ -209,10 +219,14 @@ mod tests {
 (load \"other.lisp\")
 (f \"other.lisp\" #p\"src/a.lisp\")";
         let far = json!({"found": true, "definitions": [{"kind": "system", "name": "far", "file": "/lib/far.asd"}]});
-        let image = FakeImage::empty().symbol("far", far);
+        let image = FakeImage::empty().symbol("far", far).incomplete("/no/c.asd is large");
         let context = context(image, &[("near.asd", "(defsystem \"near\")")]);
         let document = Document::new(text, 0);
-        let found = run(links(&context, &uri_of_path(&root.join("app.asd")), &document));
+        let Links { links: found, incomplete } = run(links(&context, &uri_of_path(&root.join("app.asd")), &document));
+        // The system "gone" was not found.
+        assert_eq!(incomplete.as_deref(), Some("/no/c.asd is large"));
+        let near = Document::new("(asdf:defsystem \"b\" :depends-on (\"near\"))", 0);
+        assert_eq!(run(links(&context, &uri_of_path(&root.join("b.asd")), &near)).incomplete, None);
         let one = |link: &Link| {
             let target = link.target.replace(&uri_of_path(&root), "");
             format!("{} {target}", document.text().slice(link.span.start..link.span.end))

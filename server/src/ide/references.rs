@@ -4,10 +4,11 @@
 mod kinds;
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::context::{Backend, Context, Cursor};
-use super::index::Packages;
+use super::index::{Packages, Snapshot};
 use super::named_symbols;
 use super::places::{self, Defined, Target};
 use super::texts::{Text, Texts};
@@ -64,12 +65,26 @@ pub struct Found {
     pub references: Vec<Referred>,
     /// The definitions.
     pub definitions: Vec<Target>,
+    /// The reason why references may be missing, as a clause for a person: the index of the
+    /// workspace's texts is incomplete.
+    pub incomplete: Option<String>,
+    /// The number of places that the compiler recorded and that were not located.
+    pub more: usize,
+}
+
+/// The places of a name.
+#[derive(Debug, Default)]
+pub struct Occurrences {
+    /// The places.
+    pub targets: Vec<Target>,
+    /// The reason why places may be missing ([`Found::incomplete`]).
+    pub incomplete: Option<String>,
 }
 
 /// Returns the references to the name at the cursor: calls, macro expansions, bindings, settings,
 /// reads and specializers. For a local name, returns its occurrences. Returns `None` if there is no
 /// name.
-pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Option<Vec<Target>> {
+pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Option<Occurrences> {
     let here = cursor.symbol_here()?;
     let local = !here.designated && !is_special(&here.written);
     if let Some(form) = Form::at(&cursor.document, cursor.offset).filter(|_| local) {
@@ -77,7 +92,8 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Optio
         if let Some(index) = scopes.resolve(cursor.offset) {
             let own = scopes.bindings[index].span;
             let spans = scopes.occurrences(index).into_iter().filter(|span| with_declaration || *span != own);
-            return Some(spans.map(|span| cursor.target(span)).collect());
+            let targets = spans.map(|span| cursor.target(span)).collect();
+            return Some(Occurrences { targets, incomplete: None });
         }
     }
     let mut texts = cursor.context.texts();
@@ -87,7 +103,7 @@ pub async fn at<B: Backend>(cursor: &Cursor<B>, with_declaration: bool) -> Optio
     let defined: HashSet<(&str, Span)> = found.definitions.iter().map(|one| (one.uri.as_str(), one.span)).collect();
     let used = references.map(Referred::target).filter(|one| !defined.contains(&(one.uri.as_str(), one.span)));
     let declarations = found.definitions.iter().filter(|_| with_declaration).cloned();
-    Some(places::distinct(declarations.chain(used)))
+    Some(Occurrences { targets: places::distinct(declarations.chain(used)), incomplete: found.incomplete })
 }
 
 /// Returns the references to a global name and its definitions. `written` is the name as written in
@@ -98,35 +114,47 @@ pub async fn of_name<B: Backend>(
     package: Option<&str>,
     texts: &mut Texts,
 ) -> Found {
-    of_name_in_steps(context, written, package, texts, &|_, _| {}).await
+    of_name_in_steps(context, written, package, texts, usize::MAX, &|_, _| {}).await
 }
 
-/// Does the same as [`of_name`], and calls `step` to report the progress.
+/// Does the same as [`of_name`], and calls `step` to report the progress. Of the places that the
+/// compiler recorded, locates `most` at most, those of the workspace's files first.
 pub async fn of_name_in_steps<B: Backend>(
     context: &Context<B>,
     written: &str,
     package: Option<&str>,
     texts: &mut Texts,
+    most: usize,
     step: Step<'_>,
 ) -> Found {
     let want = [SymbolPart::References, SymbolPart::Definitions, SymbolPart::Facts];
-    let known = context.symbol(written, package, &want).await.unwrap_or_default();
-    let references = all(context, written, package, &known, texts, step).await;
+    let mut known = context.symbol(written, package, &want).await.unwrap_or_default();
+    let index = context.texts_index().await;
+    let more = known.references.as_mut().map_or(0, |recorded| keep_first(recorded, &index, most));
+    let references = all(context, written, package, (&known, &index), texts, step).await;
     let own = places::defined_anywhere(Some(&known), written, package, texts).await;
-    Found { references, definitions: own.iter().map(Defined::target).collect() }
+    let definitions = own.iter().map(Defined::target).collect();
+    Found { references, definitions, incomplete: index.incomplete, more }
+}
+
+/// Keeps `most` of the references that the compiler recorded, those of the index's files first.
+/// Returns the number of the others.
+fn keep_first(recorded: &mut Vec<Reference>, index: &Snapshot, most: usize) -> usize {
+    let more = recorded.len().saturating_sub(most);
+    if more > 0 {
+        let files: HashSet<&Path> = index.files.iter().map(|file| file.path.as_path()).collect();
+        recorded.sort_by_key(|one| !one.place.file.as_deref().is_some_and(|file| files.contains(file)));
+        recorded.truncate(most);
+    }
+    more
 }
 
 /// Returns the references to a global name that are of the given kinds, in the order of the files.
 /// If no kind is given, returns those of all kinds.
-pub async fn of_kinds<B: Backend>(
-    context: &Context<B>,
-    written: &str,
-    package: Option<&str>,
-    kinds: &[Kind],
-) -> Vec<Referred> {
-    let mut found = of_name(context, written, package, &mut context.texts()).await.references;
-    found.retain(|one| one.kind != Kind::Defines && (kinds.is_empty() || kinds.contains(&one.kind)));
-    found.sort_by(|one, other| (&one.text.path, one.span).cmp(&(&other.text.path, other.span)));
+pub async fn of_kinds<B: Backend>(context: &Context<B>, written: &str, package: Option<&str>, kinds: &[Kind]) -> Found {
+    let mut found = of_name(context, written, package, &mut context.texts()).await;
+    found.references.retain(|one| one.kind != Kind::Defines && (kinds.is_empty() || kinds.contains(&one.kind)));
+    found.references.sort_by(|one, other| (&one.text.path, one.span).cmp(&(&other.text.path, other.span)));
     found
 }
 
@@ -220,14 +248,13 @@ async fn all<B: Backend>(
     context: &Context<B>,
     written: &str,
     package: Option<&str>,
-    known: &Known,
+    (known, index): (&Known, &Snapshot),
     texts: &mut Texts,
     step: Step<'_>,
 ) -> Vec<Referred> {
     let key = definitions::key(written);
     let kinds = known.facts.as_ref().map(|facts| facts.kinds.as_slice()).unwrap_or_default();
     let special = is_special(written) || kinds.iter().any(|kind| kind == "variable");
-    let index = context.texts_index().await;
     let packages = index.packages();
     let name = names::symbol(written).map(|symbol| symbol.name).unwrap_or_default();
     let own = home(&packages, written, package);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc::Result;
 
 use super::connection::Connection;
+use super::missing::Missing;
 use super::to_proto;
 use crate::ide::completion::{self, Item};
 use crate::shown;
@@ -13,6 +14,7 @@ use crate::shown;
 pub(super) async fn complete(connection: &Connection, params: CompletionParams) -> Result<Option<CompletionResponse>> {
     let Some(cursor) = connection.cursor(params.text_document_position).await else { return Ok(None) };
     let Some(completed) = completion::complete(&cursor, connection.session.workspace()).await else { return Ok(None) };
+    connection.may_miss(Missing::Completions, completed.left_out.as_deref());
     let range = to_proto::range(cursor.document.text(), completed.replace, connection.negotiated().encoding);
     let (text, encoding) = (cursor.document.text(), connection.negotiated().encoding);
     let snippets =

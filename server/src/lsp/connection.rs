@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::Error;
 
 use super::incoming::Lost;
+use super::missing::{Missing, Told};
 use super::negotiated::Negotiated;
 use super::progress::Bars;
 use super::tokens_delta::SentTokens;
@@ -46,6 +47,8 @@ pub(super) struct Connection {
     pub(super) tokens: SentTokens,
     /// Size limits already reported, by document and feature.
     pub(super) limits: Mutex<HashSet<(Url, &'static str)>>,
+    /// The reasons for incomplete results of which the person was told.
+    pub(super) missing: Told,
     /// The commands in progress, for `consort.interrupt`.
     pub(super) calls: Calls,
     /// The task that sends new log entries to the client.
@@ -74,6 +77,7 @@ impl Connection {
             changes: ClientChanges::default(),
             tokens: SentTokens::default(),
             limits: Mutex::default(),
+            missing: Told::default(),
             follower: Mutex::default(),
         }
     }
@@ -120,6 +124,13 @@ impl Connection {
                 &format!("{} {why}.", path(uri).map_or_else(|| uri.to_string(), |path| path.display().to_string())),
             );
         }
+    }
+
+    /// Tells the person, once, that a result may be incomplete for the reason `why`, a clause.
+    pub(super) fn may_miss(&self, what: Missing, why: Option<&str>) {
+        let Some((method, text)) = why.and_then(|why| self.missing.notification(what, why)) else { return };
+        let message = crate::shown::notification(&text);
+        self.peer.notify(method, json!({"type": to_proto::message_type(Level::Info), "message": message}));
     }
 
     /// Handles `window/workDoneProgress/cancel`.

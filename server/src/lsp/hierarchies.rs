@@ -7,11 +7,13 @@ use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::Result;
 
 use super::connection::Connection;
+use super::missing::Missing;
 use super::{from_proto, to_proto};
 use crate::ide::call_hierarchy::{self, Calls};
 use crate::ide::hierarchy::{Item, Named};
 use crate::ide::type_hierarchy;
 use crate::model::image::Progress;
+use crate::session::Level;
 use crate::text::position::{PositionEncoding, to_offset};
 
 /// Answers `textDocument/prepareCallHierarchy`.
@@ -52,8 +54,21 @@ pub(super) async fn incoming(
         // The bar that reads the steps lives until the answer.
         let _ = progress.send(step);
     };
-    let calls = bar.follow(steps, call_hierarchy::incoming(&context, &named, &step)).await?;
-    Ok(Some(calls.iter().filter_map(one).collect()))
+    let found = bar.follow(steps, call_hierarchy::incoming(&context, &named, &step)).await?;
+    connection.may_miss(Missing::References, found.incomplete.as_deref());
+    if found.more > 0 {
+        connection.show(Level::Info, &more_callers(&named.name, found.more));
+    }
+    Ok(Some(found.calls.iter().filter_map(one).collect()))
+}
+
+/// Returns the message about calls that the answer leaves out.
+fn more_callers(name: &str, more: usize) -> String {
+    format!(
+        "{} has {more} more calls, which are not shown: those in files of the workspace come first. A search for the \
+         name in the files finds others.",
+        crate::shown::line(name)
+    )
 }
 
 /// Answers `callHierarchy/outgoingCalls`.

@@ -21,6 +21,7 @@ mod input;
 mod lenses;
 mod linked_names;
 mod links;
+mod missing;
 mod negotiated;
 mod newer_capabilities;
 mod notifier;

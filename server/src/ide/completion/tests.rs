@@ -57,6 +57,13 @@ fn a_name_at_hand_that_fits_word_by_word_comes_before_one_of_another_package() {
 }
 
 #[test]
+fn completions_say_that_the_index_is_incomplete() {
+    let cursor = cursor(image().incomplete("/no/c.lisp is large"), &[("a.lisp", "(he‸)")]);
+    let completed = run(complete(&cursor, Path::new("/no"))).unwrap();
+    assert_eq!(completed.left_out.as_deref(), Some("/no/c.lisp is large"));
+}
+
+#[test]
 fn names_of_the_text_come_before_those_of_the_image() {
     let text = "(defun helper (x) x)\n(defun f (height) (g he‸))";
     check(

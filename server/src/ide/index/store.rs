@@ -26,6 +26,8 @@ const MAX_DIRECTORIES: usize = 50_000;
 const MAX_FILE_BYTES: u64 = 4 << 20;
 /// The maximum size in bytes of all indexed files together.
 const MAX_TOTAL_BYTES: u64 = 512 << 20;
+/// The maximum number of paths that the reason of an incomplete index names.
+const MAX_NAMED: usize = 5;
 /// The extensions of Lisp files.
 const EXTENSIONS: [&str; 5] = ["lisp", "lsp", "cl", "asd", "ros"];
 
@@ -186,8 +188,14 @@ impl LeftOut {
             return Some("the workspace has more Lisp files than are indexed".into());
         }
         let is_indexed = |path: &PathBuf| files.binary_search_by(|file| file.path.cmp(path)).is_ok();
-        let (path, why) = self.paths.iter().find(|(path, _)| !is_indexed(path))?;
-        Some(format!("{} {why}", shown::path(path)))
+        let mut left: Vec<&(PathBuf, String)> = self.paths.iter().filter(|(path, _)| !is_indexed(path)).collect();
+        left.sort();
+        let named = left.iter().take(MAX_NAMED).map(|(path, why)| format!("{} {why}", shown::path(path)));
+        let mut named: Vec<String> = named.collect();
+        if left.len() > MAX_NAMED {
+            named.push(format!("{} more are left out", left.len() - MAX_NAMED));
+        }
+        (!named.is_empty()).then(|| named.join(", "))
     }
 }
 
@@ -277,6 +285,12 @@ mod tests {
             left_out.reason(&[]).unwrap(),
             "/no/mine cannot be read (permission denied); make it readable, or move it out of the workspace"
         );
+        for number in 1..=6 {
+            left_out.add_too_large(Path::new(&format!("/no/{number}.lisp")));
+        }
+        let reason = left_out.reason(&[]).unwrap();
+        let named = ["/no/1.lisp has more than 4 MiB", ", /no/5.lisp has", ", 2 more are left out"];
+        assert!(named.iter().all(|part| reason.contains(part)) && !reason.contains("6.lisp"), "{reason}");
         left_out.has_more = true;
         assert!(left_out.reason(&[]).unwrap().contains("more Lisp files"));
     }

@@ -9,7 +9,7 @@ use crate::ide::fake::{FakeImage, cursor, definition, run, shown};
 fn check(image: FakeImage, text: &str, with_declaration: bool, expected: Expect) {
     let other = "(defun user (y)\n  (far y))\n(defun far (x) x)";
     let cursor = cursor(image, &[("a.lisp", text), ("b.lisp", other)]);
-    let mut found = run(at(&cursor, with_declaration)).unwrap_or_default();
+    let mut found = run(at(&cursor, with_declaration)).unwrap_or_default().targets;
     // The order of open texts is not defined.
     found.sort_by_key(|target| (target.uri.clone(), target.span.start));
     expected.assert_eq(&shown(&found));
@@ -24,7 +24,7 @@ fn image() -> FakeImage {
 
 /// Returns the references in these files without the declaration, in order.
 fn references(image: FakeImage, files: &[(&str, &str)]) -> String {
-    let mut found = run(at(&cursor(image, files), false)).expect("there is a name");
+    let mut found = run(at(&cursor(image, files), false)).expect("there is a name").targets;
     found.sort_by_key(|target| (target.uri.clone(), target.span.start));
     shown(&found)
 }
@@ -73,6 +73,16 @@ fn a_local_name_has_its_occurrences() {
              ^^^
     "#]],
     );
+}
+
+#[test]
+fn references_of_global_names_say_that_the_index_is_incomplete() {
+    let why = |text: &str| {
+        let cursor = cursor(image().incomplete("/no/c.lisp is large"), &[("a.lisp", text)]);
+        run(at(&cursor, true)).unwrap().incomplete
+    };
+    assert_eq!(why("(fa‸r 1)").as_deref(), Some("/no/c.lisp is large"));
+    assert_eq!(why("(defun f (far‸) far)"), None);
 }
 
 #[test]

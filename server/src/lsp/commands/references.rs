@@ -10,6 +10,7 @@ use crate::ide::enclosing;
 use crate::ide::named_symbols::SymbolHere;
 use crate::ide::references::{self, Kind, Referred};
 use crate::lsp::connection::Connection;
+use crate::lsp::missing::Missing;
 use crate::lsp::to_proto;
 
 /// Returns the references to a name.
@@ -53,6 +54,7 @@ impl Command for References {
         };
         let context = connection.session.context(connection.client).await;
         let found = references::of_kinds(&context, &name, package.as_deref(), &kinds).await;
+        connection.may_miss(Missing::References, found.incomplete.as_deref());
         let encoding = connection.negotiated().encoding;
         let mut around = enclosing::Finder::default();
         let one = |one: &Referred| {
@@ -61,7 +63,7 @@ impl Command for References {
             let by = by.map(|by| to_proto::label(&by.name));
             Some(json!({"kind": one.kind.word(), "by": by, "uri": location.uri, "range": location.range}))
         };
-        let references: Vec<Value> = found.iter().filter_map(one).collect();
+        let references: Vec<Value> = found.references.iter().filter_map(one).collect();
         let kinds: Vec<&str> = Kind::CHOICES.iter().map(|(_, word)| *word).collect();
         Ok(json!({"name": name, "kinds": kinds, "references": references}))
     }

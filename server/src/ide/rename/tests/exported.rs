@@ -86,7 +86,7 @@ fn the_name_is_offered_without_its_designator() {
 #[test]
 fn references_and_definitions_are_the_same_from_all_places() {
     let references = |place| {
-        let mut found = run(references::at(&at(place), true)).unwrap_or_default();
+        let mut found = run(references::at(&at(place), true)).unwrap_or_default().targets;
         found.sort_by_key(|target| target.span.start);
         found.iter().map(|target| target.span.start).collect::<Vec<usize>>()
     };
