@@ -280,7 +280,8 @@ async fn all<B: Backend>(
         let Some(text) = texts.get(&file.path).await else { continue };
         for top in text.document.scan().forms() {
             let raw = text.document.text().slice(top.span.start..top.span.end).to_string();
-            if !raw.to_lowercase().contains(&key) {
+            // A name with escapes can be written in several ways.
+            if !raw.to_lowercase().contains(&key) && !raw.contains(['|', '\\']) {
                 continue;
             }
             let here = package_at(&text.document, top.span.start);

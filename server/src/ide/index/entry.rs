@@ -13,7 +13,8 @@ use crate::text::definitions::{
 use crate::text::document::Document;
 use crate::text::forms::{package_at, packages_named};
 use crate::text::position::{Position, PositionEncoding, to_position};
-use crate::text::{Span, cancellation};
+use crate::text::scanner::{Scanner, TokenKind};
+use crate::text::{Span, cancellation, names};
 
 /// A definition in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -212,6 +213,10 @@ fn word_hashes(text: &str) -> Vec<u64> {
             .filter_map(symbol_name)
             .map(|name| word_hash(name.trim_matches('|'))),
     );
+    // An escaped name of code may have delimiters in it.
+    let atoms = Scanner::new(text).filter(|token| token.kind == TokenKind::Atom);
+    let escaped = atoms.map(|token| &text[token.start..token.end]).filter(|atom| atom.contains(['|', '\\']));
+    found.extend(escaped.filter_map(names::symbol).map(|symbol| word_hash(&symbol.name)));
     found.sort_unstable();
     found.dedup();
     found

@@ -45,14 +45,22 @@ fn a_symbol_s_home_is_told_by_the_texts() {
 
 #[test]
 fn files_are_known_by_what_they_mention() {
-    let files =
-        [("a.lisp", "(foo-bar :baz)"), ("b.lisp", "; Foo-Bar\n(p::|x y|)"), ("c.lisp", "(foo #.*x* `(,@rest))")];
+    let files = [
+        ("a.lisp", "(foo-bar :baz)"),
+        ("b.lisp", "; Foo-Bar\n(p::|x y|)"),
+        ("c.lisp", "(foo #.*x* `(,@rest))"),
+        ("d.lisp", "#| |no( |# (list '|a(| \"|no(|\" lib::q\\(r #\\|)"),
+    ];
     let snapshot = Snapshot::of_texts(&open(&files));
     let of = |name: &str| snapshot.mentioning(name).map(|file| file.uri.clone()).collect::<Vec<_>>();
     assert_eq!(of("FOO-BAR"), ["file:///no/a.lisp", "file:///no/b.lisp"]);
     assert_eq!(of("BAZ"), ["file:///no/a.lisp"]);
     assert_eq!(of("*X*"), ["file:///no/c.lisp"]);
     assert_eq!(of("REST"), ["file:///no/c.lisp"]);
+    for (name, file) in [("a(", "d"), ("Q(R", "d"), ("x y", "b")] {
+        assert_eq!(of(name), [format!("file:///no/{file}.lisp")], "{name}");
+    }
+    assert_eq!(of("no("), Vec::<String>::new());
 }
 
 #[test]

@@ -76,6 +76,24 @@ fn a_local_name_has_its_occurrences() {
 }
 
 #[test]
+fn a_name_with_a_parenthesis_is_found_in_a_file_that_is_not_open() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("b.lisp");
+    let text = "(defpackage :app (:use :cl))\n(in-package :app)\n(list (|a(| 1) (\\a\\( 2))\n";
+    std::fs::write(&file, text).unwrap();
+    let image = FakeImage::absent().closed_file(&file, text);
+    expect![[r#"
+        b.lisp:3
+        (list (|a(| 1) (\a\( 2))
+               ^^^^
+        b.lisp:3
+        (list (|a(| 1) (\a\( 2))
+                        ^^^^
+    "#]]
+    .assert_eq(&references(image, &[("a.lisp", "(in-package :app)\n(defun |‸a(| (x) x)")]));
+}
+
+#[test]
 fn references_of_global_names_say_that_the_index_is_incomplete() {
     let why = |text: &str| {
         let cursor = cursor(image().incomplete("/no/c.lisp is large"), &[("a.lisp", text)]);
