@@ -66,6 +66,7 @@ mod workspace_systems;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -100,6 +101,11 @@ pub use unsaved_marks::EditorProcess;
 use unsaved_marks::UnsavedMarks;
 use workspace_checks::WorkspaceChecks;
 pub use workspace_checks::{FoundInFile, Pass, Step};
+
+/// The time for which a call waits for a suspended image before it is answered.
+const SUSPENDED_TIMEOUT: Duration = Duration::from_secs(5);
+/// The interval between two looks at a suspended image.
+const SUSPENSION_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A handle on the workspace's session. Clones share the session.
 #[derive(Debug, Clone)]
@@ -298,6 +304,19 @@ impl Session {
     /// Returns what a person needs to know about an image whose process is suspended, if it is.
     pub async fn suspended_image(&self) -> Option<String> {
         self.inner.image.suspended().await
+    }
+
+    /// Waits for an image whose process is suspended, for [`SUSPENDED_TIMEOUT`] at most. Returns
+    /// what a person needs to know if the process is still suspended then.
+    pub async fn still_suspended(&self) -> Option<String> {
+        let begun = Instant::now();
+        loop {
+            let why = self.suspended_image().await?;
+            if begun.elapsed() >= SUSPENDED_TIMEOUT {
+                return Some(why);
+            }
+            crate::steady::sleep(SUSPENSION_POLL_INTERVAL).await;
+        }
     }
 
     /// `textDocument/didOpen`.

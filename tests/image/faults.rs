@@ -3,11 +3,15 @@
 use std::fs;
 use std::time::Duration;
 
+use consort::config::Config;
 use consort::image::api::LoadSystemParams;
 use consort::model::evaluation::{EvalOutcome, EvalStatus};
 use consort::model::image::{ImageError, ImageEvent};
 
+use consort::session::Session;
+use consort_tests::agent::{Agent, text};
 use consort_tests::patience::{AMPLE, comes};
+use serde_json::{Value, json};
 
 use crate::support::{Fixture, Signal, kill, lives, params, signal, soon};
 
@@ -95,8 +99,31 @@ async fn a_suspended_image_is_told_about_and_kept() {
     let told =
         fixture.event(|event| if let ImageEvent::Unresponsive { text } = event { Some(text) } else { None }).await;
     assert!(told.contains(&advice), "{told}");
+    // A call of an agent ends long before its deadline, and does nothing.
+    let (_, none) = tokio::sync::mpsc::unbounded_channel();
+    let events = std::mem::replace(&mut fixture.events, none);
+    let workspace = fixture.workspace.path().to_path_buf();
+    let session = Session::start(Config::default(), workspace, fixture.image.clone(), events);
+    let mut agent = Agent::named(&session, "agent", json!({})).await;
+    let call = json!({"code": "(setf *kept* :changed)", "timeout": AMPLE});
+    let answer = agent.call("evaluate-lisp", call).await;
+    assert!(text(&answer).contains(&advice) && text(&answer).contains("Nothing was done"), "{answer}");
     signal(pid, Signal::CONT);
     assert_eq!(fixture.values("*kept*").await, [":KEPT"]);
+    // One that runs already has it in its progress.
+    agent.ignore(&["notifications/progress"]);
+    let wait = json!({"code": "(loop until (eq *kept* :over) do (sleep 0.01))", "timeout": AMPLE});
+    let running = json!({"name": "evaluate-lisp", "arguments": wait, "_meta": {"progressToken": 1}});
+    let running = agent.ask("tools/call", running).await;
+    fixture.runs(1).await;
+    signal(pid, Signal::STOP);
+    let tells = |message: &Value| message["params"]["message"].as_str().is_some_and(|text| text.contains(&advice));
+    agent.next("the progress of the call", tells).await;
+    signal(pid, Signal::CONT);
+    fixture.eval("(setf *kept* :over)").await;
+    agent.result(running).await;
+    agent.vanish().await;
+    drop(session);
     assert_eq!(fixture.ready().await, pid);
     fixture.close().await;
 }

@@ -10,9 +10,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::model::image::OutputChunk;
+use crate::session::Session;
 
 /// The interval between the progress notifications of a call without output.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// The number of notifications after which it is checked again whether the image is suspended.
+const TICKS_BETWEEN_LOOKS: u32 = 2;
 /// The minimum interval between notifications of output.
 const OUTPUT_INTERVAL: Duration = Duration::from_millis(250);
 /// The maximum number of characters of a line of output in a notification.
@@ -22,18 +25,19 @@ const MAX_LINE_CHARS: usize = 200;
 #[derive(Debug)]
 pub(crate) struct Reporter {
     to: Option<(Peer<RoleServer>, ProgressToken)>,
+    session: Option<Session>,
 }
 
 impl Reporter {
     /// Creates a reporter for the call with this token. Without a token nothing is sent.
-    pub(crate) fn new(peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
-        Reporter { to: token.map(|token| (peer, token)) }
+    pub(crate) fn new(session: Session, peer: Peer<RoleServer>, token: Option<ProgressToken>) -> Self {
+        Reporter { to: token.map(|token| (peer, token)), session: Some(session) }
     }
 
     /// Creates a reporter that sends nothing.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
-        Reporter { to: None }
+        Reporter { to: None, session: None }
     }
 
     /// Returns true if the client requested progress.
@@ -41,8 +45,13 @@ impl Reporter {
         self.to.is_some()
     }
 
+    /// Returns the message that the image is suspended, if it is.
+    async fn suspended(&self) -> Option<String> {
+        self.session.as_ref()?.suspended_image().await
+    }
+
     /// Waits for `work` and returns its result. Meanwhile reports the elapsed seconds and the last
-    /// line of output.
+    /// line of output, or that the image is suspended.
     pub(crate) async fn during<T>(
         &self,
         work: impl Future<Output = T>,
@@ -56,6 +65,7 @@ impl Reporter {
         let mut line = LastLine::default();
         let mut output_due: Option<Instant> = None;
         let mut told = 0.0;
+        let mut ticks = 0_u32;
         loop {
             let due = async {
                 match output_due {
@@ -83,14 +93,19 @@ impl Reporter {
                     continue;
                 }
                 () = due => {}
-                _ = tick.tick() => {}
+                _ = tick.tick() => ticks += 1,
             }
+            // An image without output may be suspended.
+            let suspended = match output_due {
+                None if ticks.is_multiple_of(TICKS_BETWEEN_LOOKS) => self.suspended().await,
+                _ => None,
+            };
             output_due = None;
             let seconds = started.elapsed().as_secs_f64();
             // The protocol requires that the progress increases with every notification.
             let progress = if seconds > told { seconds } else { told + 0.001 };
             told = progress;
-            let message = line.take().unwrap_or_else(|| format!("running for {seconds:.0} s"));
+            let message = suspended.or_else(|| line.take()).unwrap_or_else(|| format!("running for {seconds:.0} s"));
             let notification = ProgressNotificationParam::new(token.clone(), progress).with_message(message);
             if let Err(error) = peer.notify_progress(notification).await {
                 tracing::debug!(%error, "progress could not be reported");

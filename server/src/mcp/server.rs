@@ -385,7 +385,7 @@ impl ServerHandler for Handler {
             // Without a handshake each request names its client.
             self.session.name_client(client.id, full_name(&info));
         }
-        let progress = Reporter::new(context.peer.clone(), context.meta.get_progress_token());
+        let progress = Reporter::new(self.session.clone(), context.peer.clone(), context.meta.get_progress_token());
         // Without a session, HTTP has no connection. Clients of the same name then cannot be
         // distinguished, so no approval can last.
         let can_remember_approval = self.stateless.is_none() || self.client.get().is_some();
@@ -405,6 +405,9 @@ impl ServerHandler for Handler {
         let work = async move {
             if entry.needs_image() {
                 session.image_started().await;
+                if let Some(why) = session.still_suspended().await {
+                    return cancelled_result(&format!("{why} Nothing was done: call again then.")).into();
+                }
             }
             let work = entry.call(call, request.arguments.unwrap_or_default());
             if !read_only {
