@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::limits;
+
 /// The limit of a socket path, in bytes. The systems accept 104 (macOS) and 108 (Linux). The
 /// image's sockets below `work/` must fit, too.
 const MAX_SOCKET_PATH: usize = 100;
@@ -113,14 +115,15 @@ pub(super) fn check_private(dir: &Path) -> io::Result<()> {
 /// one.
 pub(super) fn with_path(error: io::Error, path: &Path) -> io::Error {
     use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    let advice = match error.kind() {
+    let advice: String = match error.kind() {
         StorageFull | QuotaExceeded => {
-            "; free some space there, or set XDG_RUNTIME_DIR to a directory of yours that has some"
+            "; free some space there, or set XDG_RUNTIME_DIR to a directory of yours that has some".into()
         }
         PermissionDenied | ReadOnlyFilesystem => {
-            "; have it writable for you alone, or set XDG_RUNTIME_DIR to such a directory"
+            "; have it writable for you alone, or set XDG_RUNTIME_DIR to such a directory".into()
         }
-        _ => "",
+        // The number of the error, by which its next step is known, is lost here.
+        _ => limits::step(&error).map_or_else(String::new, |step| format!(". {step}")),
     };
     io::Error::new(error.kind(), format!("{}: {error}{advice}", path.display()))
 }
@@ -140,6 +143,8 @@ mod tests {
         {
             assert!(told(error).contains("set XDG_RUNTIME_DIR to "), "{}", told(error));
         }
+        let too_large = told(rustix::io::Errno::FBIG);
+        assert!(too_large.ends_with(". Raise the limit of the size of a file (`ulimit -f`)."), "{too_large}");
         assert!(!told(rustix::io::Errno::NOENT).contains(';'));
     }
 
