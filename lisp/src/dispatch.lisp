@@ -306,6 +306,7 @@
         *work-directory* (take-work-directory)
         *image-id* (random-id)
         *started* (get-internal-real-time))
+  (begin-references)
   (prepare-for-programs)
   (prepare-image)
   (send-event "ready" "protocol" +protocol+ "pid" (sb-posix:getpid) "image" *image-id* "lisp" (lisp-version)

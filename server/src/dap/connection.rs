@@ -300,8 +300,8 @@ impl Connection {
 
     /// Holds back reports of stops until the result is dropped, after the answer to a request that
     /// resumes a program. `None` for another request.
-    pub(super) fn hold_stops(&self, command: &str) -> Option<ResumingRequest<'_>> {
-        self.waiting.request(command, &self.out)
+    pub(super) fn hold_stops(&self, request: &Request) -> Option<ResumingRequest<'_>> {
+        self.waiting.request(request, &self.out)
     }
 
     /// Compares the known stops with those in the image, after events were missed. Events that are
@@ -359,7 +359,7 @@ impl Connection {
         match around {
             Some(around) => self.report_stop(&around),
             None if self.ready.load(Ordering::SeqCst) => {
-                self.event("continued", json!({"threadId": thread_of(&stop), "allThreadsContinued": false}));
+                self.waiting.continued(thread_of(&stop), &self.out);
             }
             None => {}
         }

@@ -104,7 +104,7 @@ where
 /// Answers a request, and does the work that follows its answer. `terminations` counts the
 /// `terminate` requests since the request came.
 async fn answer(connection: Arc<Connection>, request: Request, terminations: watch::Receiver<u64>) {
-    let held_stops = connection.hold_stops(&request.command);
+    let held_stops = connection.hold_stops(&request);
     let result = match frozen::answer(&connection, &request).await {
         Some(result) => result,
         None => requests::answer(&connection, &request).await,
