@@ -132,7 +132,8 @@ mod tests {
         tokio::spawn(outgoing.write_to(theirs));
         let waiting = DelayedStops::default();
         assert!(waiting.request(&request("threads", 1), &out).is_none());
-        let (first, second) = (waiting.request(&request("continue", 1), &out), waiting.request(&request("next", 1), &out));
+        let (first, second) =
+            (waiting.request(&request("continue", 1), &out), waiting.request(&request("next", 1), &out));
         (1..=3).for_each(|stop| waiting.report(stop, json!({"stop": stop}), &out));
         waiting.forget(2);
         drop(first);
