@@ -357,7 +357,7 @@
   ;; so an image's timer that is earlier than the copy's would keep the copy's from running.
   (setf *timers-of-image* (sb-ext:list-all-timers))
   (mapc #'sb-ext:unschedule-timer *timers-of-image*)
-  (dolist (signal (list sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sighup sb-posix:sigchld))
+  (dolist (signal (list* sb-posix:sigint sb-posix:sigterm sb-posix:sigpipe sb-posix:sigchld *stray-signals*))
     (enable-interrupt signal :default))
   (restore-alarm-handler)
   (restore-interruption-handler)
