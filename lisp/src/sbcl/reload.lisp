@@ -210,3 +210,16 @@
       (append (mapcar (lambda (constructor) (if (consp constructor) (car constructor) constructor)) (structure-constructors description))
               (list (structure-copier description) (structure-predicate description))
               (mapcar #'slot-accessor (structure-slots description))))))
+
+(define-internal compile-forms-name :symbol "following a package that a macro enters" ("SB-C" "%DO-FORMS-FROM-INFO"))
+
+(defvar *note-package* nil
+  "A function that is called with the package that is current after the last form of a file that
+  this thread compiles, or NIL.")
+
+(when (and (internal-p 'compile-forms-name) (fboundp compile-forms-name))
+  (encapsulate compile-forms-name 'consort-reload
+               (lambda (function &rest arguments)
+                 (declare (function function))
+                 (multiple-value-prog1 (apply function arguments)
+                   (when *note-package* (funcall (the function *note-package*) *package*))))))
