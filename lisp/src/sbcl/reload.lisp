@@ -175,6 +175,8 @@
 (define-internal classoid-report :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "REPORT"))
 (define-internal classoid-initargs :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "DIRECT-DEFAULT-INITARGS"))
 (define-internal classoid-source :symbol "undoing the redefinition of conditions" ("SB-KERNEL" "SOURCE-LOCATION"))
+(define-internal condition-slot-name :function "breakpoints in initial forms of conditions" ("SB-KERNEL" "CONDITION-SLOT-NAME"))
+(define-internal condition-slot-initfunction :function "breakpoints in initial forms of conditions" ("SB-KERNEL" "CONDITION-SLOT-INITFUNCTION"))
 (define-internal condition-slot-readers :function "undoing the redefinition of conditions" ("SB-KERNEL" "CONDITION-SLOT-READERS"))
 (define-internal condition-slot-writers :function "undoing the redefinition of conditions" ("SB-KERNEL" "CONDITION-SLOT-WRITERS"))
 (define-internal condition-layout :function "undoing the redefinition of conditions" ("SB-KERNEL" "FIND-CONDITION-LAYOUT"))
