@@ -362,13 +362,13 @@
   (restore-alarm-handler)
   (restore-interruption-handler)
   (setf *in-copy* t
-        ;; The starts make threads of the image. While any waits, START-THREAD-SOON leaves each further
-        ;; one to the starter, which a copy does not have. A copy can make threads at once: it does
-        ;; not begin while a thread of the image holds the lock that SBCL takes for that
-        ;; (NOTE-LOCKS-OF-PROCESS) or the list of all threads, which is locked while the world is
-        ;; stopped. The runtime's locks for memory of ended threads, and the C library's, are free but
-        ;; for some instructions of a thread that begins or ends. A copy that finds one of those held
-        ;; stands still, and is ended at its time limit.
+        ;; The starts make threads of the image. While any waits, START-THREAD-SOON leaves each
+        ;; further one to the starter, which a copy does not have. A copy can make threads at once:
+        ;; it is not forked while a thread of the image holds the lock that SBCL takes for that
+        ;; (NOTE-LOCKS-OF-PROCESS), and the lock of the list of all threads is the forking thread's
+        ;; while the world is stopped. The runtime's lock for the memory of ended threads, and the C
+        ;; library's, are held for some instructions by a thread that begins or ends. A copy that
+        ;; finds one of them held stands still, and is ended at its time limit.
         *starts* '()
         sb-ext:*exit-hooks* '()
         sb-ext:*after-gc-hooks* '()))

@@ -41,8 +41,8 @@
   counts as ended.")
 
 (defun take-place (place)
-  "Makes this thread the value of PLACE, as in KEEP-CALLING, and returns true, unless a thread is its
-  value already."
+  "Makes this thread the value of PLACE, as in KEEP-CALLING, and returns true. Returns NIL if a
+  thread is its value already."
   (loop for value = (symbol-value place)
         until (typep value 'sb-thread:thread)
           thereis (eq value (sb-ext:compare-and-swap (symbol-value place) value sb-thread:*current-thread*))))

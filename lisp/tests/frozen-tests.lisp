@@ -240,7 +240,7 @@
       (ok (alive-p (first pids))))))
 
 (deftest a-frozen-failure-that-reaches-no-host-leaves-the-program-alone
-  ;; Its cleanup forms would run a second time.
+  ;; The program's cleanup forms would run a second time.
   (with-frozen (image host)
     (let* ((file (concatenate 'string *scratch* "cleaned-by"))
            (nobody (make-frozen-host nil (concatenate 'string *scratch* "nobody-listens")))

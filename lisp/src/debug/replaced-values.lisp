@@ -1,5 +1,5 @@
-;;;; Functions in variables, initial forms of classes and conditions, and tests of frameworks that an
-;;;; evaluated form with breakpoints has made, and that others have replaced since.
+;;;; Functions in variables, initial forms of classes and conditions, and tests of frameworks that
+;;;; an evaluated form with breakpoints has made, and that others have replaced since.
 
 (in-package :consort)
 
@@ -75,8 +75,8 @@
                     collect (cons (list :default-initargs key) function))))))
 
 (defun functions-of-condition (name)
-  "As FUNCTIONS-OF-CLASS, for the condition class NAME; also the function of its report, with the key
-  (:REPORT)."
+  "Returns what FUNCTIONS-OF-CLASS returns, for the condition class NAME; also the function of its
+  report, with the key (:REPORT)."
   (when (every #'internal-p '(find-classoid condition-slot-name condition-slot-initfunction))
     (append (loop for slot in (classoid-part name classoid-slots)
                   collect (cons (list :slot (condition-slot-name slot)) (condition-slot-initfunction slot)))

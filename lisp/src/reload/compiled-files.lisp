@@ -54,9 +54,9 @@
 
 (declaim (ftype function state-of-source written-since-p))
 (defun call-noting-writes (name function)
-  "Calls FUNCTION, which compiles or reads the file NAME, a native name. Warns if the file was written
-  meanwhile. Two values: the file's FILE-STATE before, or NIL if it is not known, and true if the file
-  was written."
+  "Calls FUNCTION, which compiles or reads the file NAME, a native name. Warns if the file was
+  written meanwhile. Two values: the file's FILE-STATE before, or NIL if it is not known, and true
+  if the file was written."
   (let* ((source (state-of-source name))
          (state (or source (and name (state-of-file name))))
          (written nil))
@@ -67,8 +67,8 @@
     (values state written)))
 
 (defun call-recording-content (pathname function)
-  "Calls FUNCTION, which compiles or reads the file PATHNAME. If it returns, the content is recorded,
-  or, if the file was written meanwhile, that its content is not known. Returns FUNCTION's values."
+  "Calls FUNCTION, which compiles or reads the file PATHNAME, and returns its values. Records the
+  file's content, or, if the file was written meanwhile, that its content is not known."
   (let ((name (native-true-name pathname)) (values '()))
     (multiple-value-bind (state written)
         (call-noting-writes name (lambda () (setf values (multiple-value-list (funcall (the function function))))))
