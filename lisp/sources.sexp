@@ -6,7 +6,7 @@
  "ops/status" "ops/interrupt" "ops/eval" "ops/load-file" "find-system" "ops/load-system" "ops/fingerprint" "ops/symbol-kinds" "ops/names" "ops/manual"
  "profile/stacks" "profile/sampler" "ops/profile"
  "testing/frameworks" "testing/select" "testing/frozen" "testing/stopping" "ops/run-tests" "ops/tools"
- "copy-locks" "copy" "confine/system-calls" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine/clone" "confine/frozen" "confine" "confine/threads" "second-process"
+ "confine/system-calls" "stray-signals" "copy-locks" "copy" "confine/landlock" "confine/reading" "confine/filter" "confine/privileges" "confine/clone" "confine/frozen" "confine" "confine/threads" "second-process"
  "check/state" "check/source" "check/positions" "check/message" "check/kinds" "check/narrow" "check/observe" "check/undefined"
  "check/stale" "check/reading" "check/engine" "fitting" "check/report" "check/system" "check/plan" "check/calls" "check/warm" "ops/check" "ops/check-system"
  "check/chain/digest" "check/chain/effects" "check/chain/record" "check/chain/invalidate" "check/chain/settle" "check/chain/processes"

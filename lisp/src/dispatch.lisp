@@ -282,6 +282,7 @@
   (print-parts-when-inspected)
   (note-methods)
   (prepare-signals)
+  (ignore-stray-signals)
   (line-buffer-stdout)
   (rehearse-evaluation)
   (note-locks-of-process))
