@@ -419,6 +419,40 @@ T.it('the definition that would be replaced is that of the text as it is', funct
   T.eq('(defun g ())', found.old)
 end)
 
+T.it('a form that does not define the function is not taken for its definition', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  local function found(form, name, code)
+    vim.fn.writefile({ form }, file)
+    local old
+    local arguments = { ['function'] = name, new_code = code or '(defun f () 1)' }
+    require('consort.replacing').find({ class = 'modify-running-code', arguments = arguments }, function(replaced) old = replaced.old end)
+    answer(1, 'sourceLocation', { definitions = { { kind = 'function', file = file, form = range(0, 0, #form) } } })
+    return old
+  end
+  window()
+  for _, form in ipairs({ '(f "SK")', '(list f)', '(defun g () (f))', '(defstruct p f)', '(defvar *f* (f))', '(defun (setf f) (v x) v)' }) do
+    T.eq(nil, found(form, 'pkg::f'), form)
+  end
+  T.eq(nil, found('(defun f (x) x)', '(setf f)'))
+  for name, form in pairs({
+    ['pkg::f'] = '(defun f () 0)', F = '(DEFUN f () 0)', ['|f|'] = '(defun |f| () 0)', ['(setf pkg:f)'] = '(cl:defun (setf f) (v x) v)',
+    ['pkg:g'] = '(define-command (g :key 1) () 0)', f = '(defmacro pkg::f () 0)',
+  }) do
+    T.eq(form, found(form, name), form)
+  end
+  T.eq('(command h ())', found('(command h ())', 'h', '(command h () 1)'))
+end)
+
+T.it('a replacement without a definition in a file is not written in place of an earlier one', function()
+  window('(defun f () 0)')
+  local params = { arguments = { new_code = '(defun f () 1)' } }
+  require('consort.replacing').allow({ file = vim.api.nvim_buf_get_name(0), old = '(defun f () 0)' }, params)
+  require('consort.replacing').allow(nil, params)
+  require('consort.replacing').write()
+  T.eq({ '(defun f () 0)' }, S.lines())
+  T.eq('Consort: nothing to write: no agent has replaced a definition that was found in a file', last())
+end)
+
 T.it('a definition is not moved out of a text that has changed', function()
   local buf = window('(defun f ())')
   choice = function(items)
