@@ -31,6 +31,16 @@ local function evaluated(code)
   answer(1, 'eval', value('1'))
 end
 
+T.it('keys that need no Lisp text are there', function()
+  open()
+  keys('\\g')
+  answer(1, 'threads', {})
+  T.eq('Consort: nothing is stopped', last())
+  keys('\\i')
+  answer(1, 'interrupt', { interrupted = 0 })
+  T.eq('Consort: nothing was running', last())
+end)
+
 T.it('what is typed comes back behind the entries of the history, and so does an entry that was changed', function()
   open()
   keys('A(half<C-n><Esc>')

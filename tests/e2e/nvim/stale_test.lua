@@ -401,6 +401,50 @@ T.it('traced calls are forgotten also while they are being read', function()
   press('q')
 end)
 
+T.it('a long value leaves room for its parts, and its table is asked for wherever the cursor is', function()
+  window('(a)')
+  local asked
+  local adapter = setmetatable({ table = function(_, name, reference) asked = { name, reference } end }, { __index = only })
+  require('consort.inspector').open(adapter, 'result', ('line\n'):rep(17) .. 'last', 1, true)
+  answer(1, 'variables', { variables = { part('A', 2) } })
+  T.eq({ 'result', 'line', 'line', 'line', 'line', '… 14 more lines', '', 'A  of A' }, lines())
+  to_part('A')
+  press('t')
+  T.eq({ 'result', 1 }, asked)
+  press('q')
+  S.drop()
+end)
+
+-- A file that is read again
+
+T.it('`:edit!` leaves no result at another form, and breakpoints stay at their texts', function()
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(one)', '(two)', '(three)' }, file)
+  window()
+  vim.cmd.edit(file)
+  local buf = vim.api.nvim_get_current_buf()
+  require('consort.disk').follow(buf)
+  local inline = require('consort.inline')
+  inline.show(buf, { 0, 0, 0, 5 }, ok('1'))
+  vim.api.nvim_buf_set_lines(buf, 2, 3, false, { '(four)' })
+  inline.show(buf, { 2, 0, 2, 6 }, ok('4'))
+  vim.api.nvim_win_set_cursor(0, { 2, 0 })
+  require('consort.breakpoints').toggle()
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 2 } } })
+  vim.fn.sign_define('DapBreakpoint', { text = 'B' })
+  vim.fn.sign_place(0, 'dap_breakpoints', 'DapBreakpoint', buf, { lnum = 2, priority = 21 })
+  vim.fn.writefile({ '; new', '; new', '(one)', '(two)', '(three)' }, file)
+  vim.cmd('silent edit!')
+  T.eq({}, drawn('consort.inline', buf))
+  local function signs() return vim.tbl_map(function(sign) return sign.lnum end, vim.fn.sign_getplaced(buf, { group = 'dap_breakpoints' })[1].signs) end
+  T.wait('the breakpoints', function() return vim.deep_equal({ '3:●' }, drawn('consort.breakpoints', buf)) end, function() return drawn('consort.breakpoints', buf) end)
+  T.eq({ 4 }, signs())
+  answer(1, 'setBreakpoints', { breakpoints = { { id = 1, verified = true, line = 4 } } })
+  vim.fn.sign_unplace('dap_breakpoints')
+  require('consort.breakpoints').clear()
+  S.drop()
+end)
+
 -- A definition that is replaced, or moved
 
 T.it('the definition that would be replaced is that of the text as it is', function()

@@ -27,6 +27,64 @@ T.it('breakpoints that are removed are counted', function()
   T.eq('Consort: 1 breakpoint removed', last())
 end)
 
+T.it('messages of breakpoints in a loop are counted, and the last one is shown', function()
+  require('consort.bounded').QUIET = T.patience -- the stop ends them
+  window('(a)')
+  local function output(i) S.tell('output', { category = 'console', output = ('condition %d failed\n'):format(i) }) end
+  for i = 1, 300 do output(i) end
+  T.eq({ 5, 'Consort: condition 5 failed' }, { #said, last() })
+  S.tell('stopped', { threadId = 9, reason = 'step' })
+  T.eq({ 7, 'Consort: ... and 294 more such messages', 'Consort: condition 300 failed' }, { #said, said[6][1], last() })
+  output(301)
+  T.eq('Consort: condition 301 failed', last())
+  -- Without a stop, a pause ends them.
+  require('consort.bounded').QUIET = 1
+  forget()
+  for i = 1, 7 do output(i) end
+  T.wait('the rest', function() return last() == 'Consort: condition 7 failed' end, function() return said end)
+end)
+
+T.it('the keys of Lisp texts are none of the single keys of the debugger and the inspector', function()
+  window('(a)')
+  S.stop(4, { S.frame(1, '/none.lisp', 1) })
+  local debugger = vim.api.nvim_get_current_buf()
+  local prompted = {}
+  local input = vim.ui.input
+  vim.ui.input = function(options) table.insert(prompted, options.prompt) end
+  for keys, about in pairs({ ['\\ee'] = 'evaluate the form', ['\\r'] = 'record the form', ['\\p'] = 'profile the form' }) do
+    T.press(keys)
+    T.eq(('Consort: %s is for Lisp texts: %s'):format(keys, about), last())
+  end
+  T.press('\\a')
+  T.eq('Consort: no agent waits for an answer', last())
+  T.press('\\i')
+  answer(1, 'interrupt', { interrupted = 0 })
+  T.eq({ {}, {}, debugger }, { S.questions, prompted, vim.api.nvim_get_current_buf() })
+  vim.ui.input = input
+  require('consort.inspector').open(S.adapter, 'one', 'value', 1, true)
+  answer(1, 'variables', { variables = {} })
+  T.press('\\v')
+  T.eq('Consort: \\v is for Lisp texts: inspect the result or the name', last())
+  T.press('q')
+  S.tell('continued', { threadId = 4 })
+  T.wait('the end of the stop', function() return #vim.fn.win_findbuf(debugger) == 0 end)
+  S.drop()
+end)
+
+T.it('a test that the image has from a buffer fails at its place there', function()
+  local buf = window('(first)', '', '(test second', '  (is nil))')
+  vim.api.nvim_win_set_cursor(0, { 4, 3 })
+  vim.cmd('Consort test')
+  vim.api.nvim_buf_set_lines(buf, 0, 0, false, { '; above' })
+  answer(1, 'runTestAtPoint', { tests = { { name = 'SECOND', status = 'failed', failures = { { message = 'NIL was not true' } } } } })
+  local items = vim.fn.getqflist()
+  T.eq({ 1, buf, 4 }, { #items, items[1].bufnr, items[1].lnum })
+  T.eq({ 3 }, vim.tbl_map(function(one) return one.lnum end, vim.diagnostic.get(buf)))
+  vim.cmd.cclose()
+  vim.diagnostic.reset()
+  S.drop()
+end)
+
 T.it('keys in the inspector say where they are to be pressed', function()
   window()
   require('consort.inspector').open(S.adapter, 'one', 'value', 1, true)

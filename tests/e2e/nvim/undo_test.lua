@@ -262,4 +262,24 @@ T.it('a code action that loads a system says when that is loaded', function()
   T.eq('Consort: shop is loaded', last())
 end)
 
+T.it('a load that the compiler made fail shows its warnings, the serious ones first', function()
+  S.window('(in-package :shop)')
+  vim.cmd('Consort load shop')
+  local warnings = { { type = 'STYLE-WARNING', message = 'X is never used.' }, { type = 'WARNING', message = 'SHOP also exports\n  (SHOP:OLD)' } }
+  local failed = { loaded = false, status = 'error', values = {}, warnings = warnings, stderr = '; file: shop.lisp\n' }
+  failed.error = { type = 'COMPILE-FILE-ERROR', message = 'COMPILE-FILE-ERROR while compiling shop.lisp', backtrace = {} }
+  answer(1, 'loadSystem', failed)
+  T.eq({
+    'shop was not loaded: COMPILE-FILE-ERROR while compiling shop.lisp', '',
+    'WARNING: SHOP also exports', '  (SHOP:OLD)', 'STYLE-WARNING: X is never used.', '', '; file: shop.lisp',
+  }, S.lines())
+  T.press('q')
+  -- Any other error has its frames.
+  vim.cmd('Consort load shop')
+  answer(1, 'loadSystem', vim.tbl_extend('force', failed, { warnings = {}, error = { type = 'E', message = 'no', backtrace = { { text = '(OPEN-SHOP)', name = 'OPEN-SHOP', role = 'program' } } } }))
+  T.eq('E: no', S.lines()[1])
+  has('(OPEN-SHOP)', S.text())
+  T.press('q')
+end)
+
 T.finish()

@@ -176,6 +176,11 @@ function M.answer(decision)
   place()
 end
 
+--- Returns the key of an open question of the server, which an evaluation may wait for; nil if none
+--- is open.
+---@return string?
+function M.question_key() return current and not current.question.params and require('consort.maps').key('answer') or nil end
+
 -- The question
 
 local function leave()

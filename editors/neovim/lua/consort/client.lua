@@ -90,6 +90,20 @@ end
 ---@param message string
 function M.fail(message) M.say(message, vim.log.levels.ERROR) end
 
+--- Shows a message about what is at the cursor, as `say` does. If it is too long for the command
+--- line, all of it is also shown beside the cursor until the cursor moves.
+---@param message string
+---@param level? integer one of vim.log.levels
+function M.explain(message, level)
+  M.say(message, level)
+  local text = require('consort.shown').visible(message)
+  local fits = vim.fn.strdisplaywidth('Consort: ' .. text) <= vim.v.echospace and not text:find('\n', 1, true)
+  if fits or not on_command_line() or vim.api.nvim_get_mode().mode ~= 'n' or vim.fn.getcmdwintype() ~= '' then return end
+  local lines = {}
+  for _, line in ipairs(vim.split(text, '\n', { plain = true })) do vim.list_extend(lines, require('consort.hints').wrapped(line, math.max(20, vim.o.columns - 4))) end
+  vim.lsp.util.open_floating_preview(lines, '', { focusable = false, border = vim.o.winborder ~= '' and vim.o.winborder or 'rounded' })
+end
+
 --- Shows why a request failed, unless the person has cancelled the request. When the server ends,
 --- several requests fail with the same error, which is shown once.
 ---@param error lsp.ResponseError

@@ -282,6 +282,7 @@ local function make()
       vim.api.nvim_feedkeys(vim.keycode(in_menu), 'ni', false)
     end)
   end
+  require('consort.maps').without_text(buf)
   map_outside_menu('<CR>', '<C-y>', enter)
   map_outside_menu('<C-p>', '<C-p>', function() recall(-1) end)
   map_outside_menu('<C-n>', '<C-n>', function() recall(1) end)

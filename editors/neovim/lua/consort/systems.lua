@@ -57,7 +57,7 @@ end
 ---@return string
 function M.without(unsaved)
   if not unsaved or #unsaved == 0 then return '' end
-  return ('; %s %s unsaved: :wall, then again'):format(table.concat(unsaved, ', '), #unsaved == 1 and 'is' or 'are')
+  return ('; without the unsaved text of %s: :wall, then repeat it'):format(table.concat(unsaved, ', '))
 end
 
 --- Returns the system of the current buffer's file, if a diagnostic says that it is not loaded.
@@ -80,6 +80,24 @@ function M.package_missing(error)
   local system = unloaded_here() or vim.list_contains(names, package:lower()) and package:lower() or #names == 1 and names[1]
   local buffer = require('consort.maps').key('eval-buffer')
   return ('no package %s yet: %s%s'):format(package, system and (':Consort load %s, or '):format(system) or '', buffer)
+end
+
+--- Shows why a system was not loaded: the error, the compiler's warnings with those first that
+--- make the compilation fail, and the compiler's output, which names the files and forms.
+---@param system string
+---@param result table the answer of `consort.loadSystem`
+---@param is_here fun(): boolean of client.here()
+function M.show_failure(system, result, is_here)
+  local serious, others = {}, {}
+  for _, warning in ipairs(result.warnings or {}) do
+    table.insert(warning.type:match('STYLE%-WARNING$') and others or serious, ('%s: %s'):format(warning.type, warning.message))
+  end
+  if #serious == 0 then return require('consort.eval').show_report(result, is_here) end
+  local lines = { ('%s was not loaded: %s'):format(system, result.error.message), '' }
+  for _, text in ipairs(vim.list_extend(serious, others)) do vim.list_extend(lines, vim.split(text, '\n', { plain = true })) end
+  local output = vim.trim(result.stderr or '')
+  if output ~= '' then vim.list_extend(lines, vim.list_extend({ '' }, vim.split(output, '\n', { plain = true }))) end
+  require('consort.float').open(lines, { title = 'Not loaded', is_here = is_here, hint = 'q closes' })
 end
 
 --- Calls `go_on` with the system of a name; without a name, with the only system there is or the
