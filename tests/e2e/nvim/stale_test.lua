@@ -494,7 +494,7 @@ T.it('a replacement without a definition in a file is not written in place of an
   require('consort.replacing').allow(nil, params)
   require('consort.replacing').write()
   T.eq({ '(defun f () 0)' }, S.lines())
-  T.eq('Consort: nothing to write: no agent has replaced a definition that was found in a file', last())
+  T.eq('Consort: nothing to write: no agent has replaced a form of a file', last())
 end)
 
 T.it('a definition is not moved out of a text that has changed', function()

@@ -179,6 +179,16 @@ T.it('a line that is typed when the code reads no longer is named', function()
   T.eq('Consort: the code no longer reads input; not used: my line', last())
 end)
 
+T.it('a file that is opened in a float is shown in the window below', function()
+  local _, below = window('(a)')
+  local file = vim.fn.tempname() .. '.lisp'
+  vim.fn.writefile({ '(one)', '(two)' }, file)
+  require('consort.float').open('value', { title = 'Value' })
+  vim.cmd('edit +2 ' .. file)
+  T.wait('the end of the float', function() return #S.floats() == 0 end)
+  T.eq({ below, file, { 2, 0 } }, { vim.api.nvim_get_current_win(), vim.api.nvim_buf_get_name(0), vim.api.nvim_win_get_cursor(0) })
+end)
+
 T.it('a scratch buffer that was deleted is made anew', function()
   window('(a)')
   local scratch = require('consort.scratch')

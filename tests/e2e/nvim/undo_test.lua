@@ -274,12 +274,23 @@ T.it('a load that the compiler made fail shows its warnings, the serious ones fi
     'WARNING: SHOP also exports', '  (SHOP:OLD)', 'STYLE-WARNING: X is never used.', '', '; file: shop.lisp',
   }, S.lines())
   T.press('q')
-  -- Any other error has its frames.
+  -- A text that cannot be read gives no warning.
   vim.cmd('Consort load shop')
-  answer(1, 'loadSystem', vim.tbl_extend('force', failed, { warnings = {}, error = { type = 'E', message = 'no', backtrace = { { text = '(OPEN-SHOP)', name = 'OPEN-SHOP', role = 'program' } } } }))
-  T.eq('E: no', S.lines()[1])
-  has('(OPEN-SHOP)', S.text())
+  answer(1, 'loadSystem', vim.tbl_extend('force', failed, { warnings = {} }))
+  T.eq({ 'shop was not loaded: COMPILE-FILE-ERROR while compiling shop.lisp', '', '; file: shop.lisp' }, S.lines())
   T.press('q')
+  -- Any other error has the frames of the program, if there are any.
+  local function frame(text, name) return { text = text, name = name, role = 'program' } end
+  local function failed_in(...)
+    vim.cmd('Consort load shop')
+    answer(1, 'loadSystem', vim.tbl_extend('force', failed, { warnings = {}, error = { type = 'E', message = 'no', backtrace = { ... } } }))
+  end
+  local form, load = frame('((SB-C::TOP-LEVEL-FORM (OPEN-SHOP)))'), frame('(LOAD #P"shop.fasl")', 'LOAD')
+  failed_in(frame('(OPEN-SHOP)', 'OPEN-SHOP'), form, load)
+  T.eq({ 'E: no', '  0  (OPEN-SHOP)' }, S.lines())
+  T.press('q')
+  failed_in(form, load)
+  T.eq({ '(in-package :shop)' }, S.lines())
 end)
 
 T.finish()

@@ -200,7 +200,7 @@ open = function()
   --- Switches between the question's text and the difference from the old definition.
   local function compare()
     local replaced = question.replaced
-    if not replaced then return client_of.say('nothing to compare with: the definition was found in no file') end
+    if not replaced then return client_of.say('nothing to compare with: no file has the definition') end
     compared = not compared
     float.replace(buf, compared and require('consort.replacing').difference(replaced, question.params.code) or table.concat(question.lines, '\n'))
     vim.bo[buf].syntax = compared and 'diff' or 'lisp'

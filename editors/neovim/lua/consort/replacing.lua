@@ -109,7 +109,7 @@ end
 --- Replaces the old definition by the one that was allowed last, in the buffer of its file. Does
 --- not save the buffer. Fails if the old text is not in the buffer, or is there more than once.
 function M.write()
-  if not allowed then return client_of.say('nothing to write: no agent has replaced a definition that was found in a file') end
+  if not allowed then return client_of.say('nothing to write: no agent has replaced a form of a file') end
   local replaced, name = allowed, vim.fn.fnamemodify(allowed.file, ':t')
   require('consort.goto').line(replaced.file, 1)
   local buf = vim.api.nvim_get_current_buf()
