@@ -155,4 +155,16 @@ T.it('above the first in-package the REPL opens in the package of that', functio
   answer(1, 'eval', value('1', 'SHOP'))
 end)
 
+T.it('what is typed after the prompt has become longer stands behind it', function()
+  open()
+  vim.api.nvim_buf_delete(buf, { force = true })
+  S.window('(in-package :a-long-package)')
+  vim.bo.filetype = 'lisp'
+  repl.open()
+  buf = vim.api.nvim_get_current_buf()
+  function _G.entered() answer(1, 'eval', value('T', 'A-LONG-PACKAGE')) end
+  keys('A<Cmd>lua entered()<CR>(+ 1 2)<Esc>')
+  T.eq('A-LONG-PACKAGE> (+ 1 2)', line())
+end)
+
 T.finish()

@@ -303,7 +303,14 @@ local function show_package(name)
   repl.package = short(name)
   if repl.busy then return end
   local text = repl.package .. '> '
+  -- Neovim leaves a cursor that is directly behind the prompt in its column.
+  local cursors = {}
+  for _, win in ipairs(vim.fn.win_findbuf(repl.buf)) do
+    local at = vim.api.nvim_win_get_cursor(win)
+    if at[1] == row + 1 then cursors[win] = math.max(0, at[2] - column) + #text end
+  end
   vim.api.nvim_buf_set_text(repl.buf, row, 0, row, column, { text })
+  for win, to in pairs(cursors) do vim.api.nvim_win_set_cursor(win, { row + 1, to }) end
   vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, 0, { end_row = row, end_col = #text, hl_group = 'Title' })
   repl.prompt = vim.api.nvim_buf_set_extmark(repl.buf, namespace, row, #text, { right_gravity = false })
 end
