@@ -189,6 +189,29 @@ T.it('a file that is opened in a float is shown in the window below', function()
   T.eq({ below, file, { 2, 0 } }, { vim.api.nvim_get_current_win(), vim.api.nvim_buf_get_name(0), vim.api.nvim_win_get_cursor(0) })
 end)
 
+T.it('tracing and removal at the operator of a definition are for its name', function()
+  local function position(line, column, command)
+    window(line)
+    vim.api.nvim_win_set_cursor(0, { 1, column })
+    vim.cmd('Consort ' .. command)
+    return questions[1].arguments.position.character
+  end
+  for _, command in ipairs({ 'trace', 'undefine' }) do
+    T.eq(7, position('(defun shop:price (item) item)', 0, command))
+    T.eq(10, position('(cl:defun price (item) item)', 4, command))
+    T.eq(13, position('(defun (setf price) (v x) v)', 3, command))
+    T.eq(12, position('(defstruct (point) x)', 1, command))
+    for line, column in pairs({ ['(defun price (item) item)'] = 9, ['(price 1)'] = 2, ['  (defer price)'] = 4 }) do
+      T.eq(column, position(line, column, command), line)
+    end
+  end
+  window('(price)')
+  vim.cmd('Consort untrace')
+  T.eq({}, questions[1].arguments)
+  vim.cmd('Consort trace in SHOP')
+  T.eq({ package = 'SHOP' }, questions[2].arguments)
+end)
+
 T.it('a scratch buffer that was deleted is made anew', function()
   window('(a)')
   local scratch = require('consort.scratch')

@@ -303,6 +303,18 @@ function M.place(client)
   return { uri = params.textDocument.uri, position = params.position }
 end
 
+--- Returns the position of the name that a top-level definition defines if the cursor is before that
+--- name in its line, such as at `defun`; otherwise the cursor's position, as `place` does.
+---@param client vim.lsp.Client
+---@return { uri: string, position: lsp.Position }
+function M.place_of_name(client)
+  local place, line = M.place(client), vim.api.nvim_get_current_line()
+  local operator = '^%([^%s():]-:?:?[dD][eE][fF][^%s():]*%s+'
+  local name = line:match(operator .. '%([sS][eE][tT][fF]%s+()') or line:match(operator .. '%(?()')
+  if name and vim.api.nvim_win_get_cursor(0)[2] < name - 1 then place.position.character = vim.str_utfindex(line, client.offset_encoding, name - 1, false) end
+  return place
+end
+
 --- Returns the last visual selection as an LSP range.
 ---@param client vim.lsp.Client
 ---@return lsp.Range
