@@ -45,6 +45,7 @@ return {
       require('consort.undo').on_image_state(nil, state, context)
       require('consort.repl').on_image_state(nil, state, context)
     end,
+    ['textDocument/rename'] = function(...) return require('consort.renaming').on_answer(...) end,
     ['consort/begun'] = function(...) return require('consort.running').on_begun(...) end,
     ['consort/output'] = function(...) return require('consort.running').on_output(...) end,
     ['window/showMessage'] = function(_, params)

@@ -212,6 +212,30 @@ T.it('tracing and removal at the operator of a definition are for its name', fun
   T.eq({ package = 'SHOP' }, questions[2].arguments)
 end)
 
+T.it('a name that is renamed in several files leads to saving them and to the image', function()
+  window('(f)')
+  local function edited(...)
+    forget()
+    local edit = { newText = 'g', range = range(0, 1, 2) }
+    local changes = {}
+    for _, buf in ipairs({ ... }) do
+      table.insert(changes, { textDocument = { uri = vim.uri_from_bufnr(buf) }, edits = { edit } })
+    end
+    vim.lsp.config.consort.handlers['textDocument/rename'](nil, { documentChanges = changes }, { client_id = 1, method = 'textDocument/rename' })
+  end
+  local one, other = vim.api.nvim_get_current_buf(), vim.fn.bufadd('/stand-in-other')
+  vim.fn.bufload(other)
+  vim.api.nvim_buf_set_lines(other, 0, -1, false, { '(f 1)' })
+  edited(one, other)
+  T.eq({ { '(g)' }, { '(g 1)' } }, { lines(one), lines(other) })
+  T.eq('Consort: renamed in 2 files: `:wall`, then :Consort changed in each for the image', last())
+  edited(one)
+  T.eq({}, said)
+  vim.lsp.config.consort.handlers['textDocument/rename']({ code = 1, message = 'not that one' }, nil, { client_id = 1, method = 'textDocument/rename' })
+  T.eq({ true, 1 }, { last():find('not that one', 1, true) ~= nil, #said })
+  vim.api.nvim_buf_delete(other, { force = true })
+end)
+
 T.it('a scratch buffer that was deleted is made anew', function()
   window('(a)')
   local scratch = require('consort.scratch')
