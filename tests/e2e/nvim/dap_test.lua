@@ -453,7 +453,7 @@ T.it('a stop in another image does not take the newest own stop away', function(
   stopped(watcher, { threadId = 7, reason = 'breakpoint', stop = 1 })
   turn()
   T.eq(true, dap.current == second, 'while its threads are asked for')
-  -- A session that the person has chosen stays, and so does one that stops after the own one went on.
+  -- A session that the person has chosen stays, and so does one that stops after the own stop.
   dap.current = watcher
   stopped(watcher, { threadId = 8, reason = 'step', stop = 2 })
   turn()

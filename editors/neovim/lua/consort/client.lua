@@ -303,8 +303,8 @@ function M.place(client)
   return { uri = params.textDocument.uri, position = params.position }
 end
 
---- Returns the position of the name that a top-level definition defines if the cursor is before that
---- name in its line, such as at `defun`; otherwise the cursor's position, as `place` does.
+--- Returns the position of the name that a top-level definition defines if the cursor is before
+--- that name in its line, such as at `defun`; otherwise the cursor's position, as `place` does.
 ---@param client vim.lsp.Client
 ---@return { uri: string, position: lsp.Position }
 function M.place_of_name(client)
