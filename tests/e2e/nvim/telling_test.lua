@@ -236,6 +236,30 @@ T.it('a name that is renamed in several files leads to saving them and to the im
   vim.api.nvim_buf_delete(other, { force = true })
 end)
 
+T.it('a compilation is told with the name of the file, not its path', function()
+  window('(f)')
+  vim.cmd('Consort compile')
+  local name = vim.api.nvim_buf_get_name(0)
+  local log = vim.iter(questions):find(function(one) return one.what == 'compileForm' end)
+  log.take({ what = 'code of ' .. name, redefined = { 'F' }, new = {} })
+  T.eq(('Consort: compiled code of %s: 1 redefined, 0 new'):format(vim.fs.basename(name)), last())
+end)
+
+T.it('the buffer of traced calls opens at the first call', function()
+  window('(f)')
+  require('consort.traced').open()
+  local value = { text = '1', reference = 1 }
+  local call = { name = 'F', call = 1, parent = vim.NIL, outcome = 'returned', arguments = {}, values = { value } }
+  answer(1, 'tracedCalls', { names = { 'F' }, calls = { call } })
+  T.eq({ 3, 0 }, vim.api.nvim_win_get_cursor(0))
+  vim.cmd('1')
+  require('consort.traced').open()
+  answer(1, 'tracedCalls', { names = { 'F' }, calls = { call, vim.tbl_extend('force', call, { call = 2 }) } })
+  T.eq({ 1, 0 }, vim.api.nvim_win_get_cursor(0), 'a person who has moved')
+  T.press('q')
+  S.drop()
+end)
+
 T.it('a scratch buffer that was deleted is made anew', function()
   window('(a)')
   local scratch = require('consort.scratch')
