@@ -5,7 +5,7 @@ local function root_dir(buffer, on_dir)
   local start = require('consort.start')
   start.begins(buffer)
   local name = vim.api.nvim_buf_get_name(buffer)
-  if name ~= '' then on_dir(start.workspace(name)) end
+  if name ~= '' then on_dir(start.workspace_of_file(name)) end
 end
 
 ---@type vim.lsp.Config

@@ -9,6 +9,10 @@ local last_root ---@type string?
 ---@param client vim.lsp.Client
 function M.entered(client) last_root = client.root_dir end
 
+--- Returns the workspace of the file that the person was in last; nil if there was none.
+---@return string?
+function M.last_workspace() return last_root end
+
 --- Returns true if a buffer is of a Lisp file. Neovim attaches a client to such a buffer by itself.
 ---@param buf integer
 local function is_file(buf)
