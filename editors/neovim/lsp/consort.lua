@@ -5,7 +5,7 @@ local function root_dir(buffer, on_dir)
   local start = require('consort.start')
   start.begins(buffer)
   local name = vim.api.nvim_buf_get_name(buffer)
-  if name ~= '' then on_dir(start.workspace(name)) end
+  if name ~= '' then on_dir(start.workspace_of_file(name)) end
 end
 
 ---@type vim.lsp.Config
@@ -45,6 +45,7 @@ return {
       require('consort.undo').on_image_state(nil, state, context)
       require('consort.repl').on_image_state(nil, state, context)
     end,
+    ['textDocument/rename'] = function(...) return require('consort.renaming').on_answer(...) end,
     ['consort/begun'] = function(...) return require('consort.running').on_begun(...) end,
     ['consort/output'] = function(...) return require('consort.running').on_output(...) end,
     ['window/showMessage'] = function(_, params)
