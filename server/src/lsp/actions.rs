@@ -19,6 +19,7 @@ use crate::shown;
 use crate::text::document::Document as Text;
 use crate::text::forms::operator_at;
 use crate::text::position::to_offset;
+use crate::text::Span;
 
 /// The maximum number of diagnostics whose fixes are computed for one request. Each fix reads the
 /// whole form.
@@ -152,8 +153,11 @@ async fn quick_fixes(
     // The files that are not open and that a fix may change.
     let mut closed: Vec<(String, Text)> = Vec::new();
     for item in &snapshot.items {
-        let marked = to_proto::range(&snapshot.text, item.span, encoding);
-        if marked.end < range.start || range.end < marked.start {
+        let touched = |span: &Span| {
+            let marked = to_proto::range(&snapshot.text, *span, encoding);
+            range.start <= marked.end && marked.start <= range.end
+        };
+        if !fixes::places(document, item).iter().any(touched) {
             continue;
         }
         looked_at += 1;
