@@ -86,6 +86,11 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     fixes
 }
 
+/// Returns the name, as written, on the span of a diagnostic, or `None` if the span is not one name.
+pub fn name(document: &Document, item: &Diagnostic) -> Option<String> {
+    names::token(document, item).map(|token| token.written)
+}
+
 /// Returns the query to the image that is needed for fixes about a name, if there is one.
 pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<FindName> {
     names::question(document, item, first_package)
@@ -163,10 +168,9 @@ mod tests {
         assert_eq!(fixes.len(), 1);
         assert_eq!((fixes[0].title.as_str(), applied(&document, &fixes[0]).as_str()), ("Insert `)`", "(f (a))"));
         item.data = serde_json::json!({"delete": [3, 4]});
+        assert_eq!(places(&document, &item), [item.span]);
         assert_eq!(applied(&document, &of_text(&document, &item)[0]), "(f a)");
     }
-}
-        assert_eq!(places(&document, &item), [item.span]);
 
     #[test]
     fn what_is_missing_is_mended_also_where_it_is_missing() {
@@ -176,3 +180,4 @@ mod tests {
         let shown = |span: &Span| document.text().slice(span.start..span.end).to_string();
         assert_eq!(places(&document, &item).iter().map(shown).collect::<Vec<_>>(), ["(", ") ; last"]);
     }
+}
