@@ -76,7 +76,10 @@ export class Debugger implements vscode.Disposable {
     this.subscriptions = [
       this.view,
       server.onStopped(({ thread }) => void this.attach(thread).catch(complain)),
-      vscode.debug.onDidChangeBreakpoints(() => this.endIfIdle()),
+      vscode.debug.onDidChangeBreakpoints(() => {
+        // A stop may be known here before its session has reported it.
+        if (this.own.size === 0) this.endIfIdle()
+      }),
       // A recording that is stepped through has no restarts.
       vscode.debug.onDidChangeActiveDebugSession((session) => void vscode.commands.executeCommand('setContext', 'consort.inRecording', session?.configuration['recording'] !== undefined)),
       vscode.debug.registerDebugConfigurationProvider(TYPE, configurations),
