@@ -20,7 +20,7 @@ export async function moveDefinition(server: Server, document: vscode.TextDocume
   else void vscode.window.showInformationMessage(`Consort: ${done} ${label(moved.note)}`)
 }
 
-/** The action at the first line of a definition that moves it, in VS Code's menu of refactorings. */
+/** The action that moves a definition, at its first line, in VS Code's menu of refactorings. */
 export function offerMoving(server: Server): vscode.Disposable {
   const kind = vscode.CodeActionKind.RefactorMove
   return vscode.languages.registerCodeActionsProvider(SELECTOR, {

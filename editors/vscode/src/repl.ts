@@ -31,7 +31,7 @@ class Terminal implements vscode.Pseudoterminal {
   private package: string
   private running: vscode.CancellationTokenSource | undefined
   private atLineStart = true
-  /** True once the evaluation that was submitted last has begun: another may have been before it. */
+  /** True once the submitted evaluation has begun: another one may run before it. */
   private begun = false
   /** True once the evaluation has read a line: its duration then includes the person's time. */
   private asked = false
