@@ -25,9 +25,10 @@ const AT_CURSOR: vscode.DebugConfiguration = { type: TYPE, request: 'launch', na
 const FILE: vscode.DebugConfiguration = { type: TYPE, request: 'launch', name: 'Evaluate the File', evaluate: 'file' }
 /**
  * The session that begins when an evaluation stops, or begins while there are breakpoints. It ends
- * when nothing is stopped and there are none.
+ * when nothing is stopped and there are none. VS Code's console stays closed: it would take the
+ * place of the REPL.
  */
-const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Evaluations', automatic: true }
+const AUTOMATIC: vscode.DebugConfiguration = { type: TYPE, request: 'attach', name: 'Evaluations', automatic: true, internalConsoleOptions: 'neverOpen' }
 /** The time, in milliseconds, within which a program may stop again after a step. */
 const MOMENT = 300
 /** The first number of threads that programs started; those of evaluations have lower numbers. */

@@ -200,7 +200,7 @@ class Terminal implements vscode.Pseudoterminal {
     if (this.running === undefined || !this.begun || reason !== 'error') return
     this.freshLine()
     this.write(color(31, crlf(text)) + '\r\n')
-    this.write(color(33, '; It has stopped here. "Debug: Choose a Restart" (Ctrl+Alt+L Shift+G) goes on, Ctrl+C ends the evaluation.') + '\r\n')
+    this.write(color(33, '; Stopped here: Ctrl+Alt+L Shift+G chooses a restart, Ctrl+C ends it.') + '\r\n')
   }
 
   private interrupt(): void {

@@ -338,6 +338,8 @@ test('stops that come together begin one session, and another session does not h
   const ready = lisp.ready().then(() => (isReady = true))
   await settle()
   assert.equal(seen.sessions.length, 1)
+  // The REPL may be in the panel.
+  assert.equal((seen.sessions[0] as { internalConsoleOptions?: string }).internalConsoleOptions, 'neverOpen')
   const { createDebugAdapterTracker: track } = debug.tracker as {
     createDebugAdapterTracker(session: object): { onDidSendMessage(message: object): void; onExit(): void }
   }
