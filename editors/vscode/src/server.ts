@@ -3,6 +3,7 @@ import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions, type StaticFeature } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
 import { describe, type Condition } from './condition.js'
+import { rememberExtractions, renamesAfterwards } from './extracted.js'
 import { errorText } from './format.js'
 import { offerHelp, offerSbcl, showMessage, tellOfPlace, type Place } from './help.js'
 import { saysNoSbcl } from './install.js'
@@ -142,7 +143,8 @@ export class Server implements vscode.Disposable {
   approve: (asked: Approval, token: vscode.CancellationToken) => Promise<Decision> = () => Promise.resolve('deny')
   approvalOver: (id: string | number, reason: string) => void = () => undefined
   input: (wanted: InputWanted, token: vscode.CancellationToken) => Promise<InputLine> = () => Promise.resolve(null)
-  stopped: (stop: Stopped) => void = () => undefined
+  private readonly stops = new vscode.EventEmitter<Stopped>()
+  readonly onStopped = this.stops.event
 
   constructor(
     private readonly context: vscode.ExtensionContext,
@@ -153,6 +155,7 @@ export class Server implements vscode.Disposable {
     void this.stop()
     this.changed.dispose()
     this.logged.dispose()
+    this.stops.dispose()
   }
 
   /** The folder that is the workspace; the file's own directory where no folder is open. */
@@ -230,7 +233,7 @@ export class Server implements vscode.Disposable {
     client.onNotification('consort/output', (output: Output) => this.listeners.get(output.token)?.output(output))
     client.onNotification('consort/logEntry', own((entry: LogEntry) => this.logged.fire(entry)))
     client.onNotification('consort/approvalOver', own(({ id, reason }: { id: string | number; reason: string }) => this.approvalOver(id, reason)))
-    client.onNotification('consort/stopped', own((stop: Stopped) => this.stopped(stop)))
+    client.onNotification('consort/stopped', own((stop: Stopped) => this.stops.fire(stop)))
     client.onRequest(new RequestType<Approval, { decision: Decision }, void>('consort/approve'), async (asked, token) => ({
       decision: await this.approve(asked, token),
     }))
@@ -331,6 +334,12 @@ export class Server implements vscode.Disposable {
           await next(document)
           this.sent.delete(document.uri.toString())
         },
+        provideCodeActions: async (document, range, context, token, next) => {
+          const actions = await next(document, range, context, token)
+          rememberExtractions(actions, document, range)
+          return actions
+        },
+        resolveCodeAction: async (action, token, next) => renamesAfterwards(action, await next(action, token)),
         provideOnTypeFormattingEdits: (document, position, ch, options, token, next) =>
           inTime(document, position, ch, next(document, position, ch, options, token)),
         workspace: {

@@ -30,6 +30,8 @@ export default async function ({ workbench, page, step }) {
     const button = (name) => page.locator('.debug-toolbar .action-label[aria-label^="' + name + '"]')
     await button('Step Back').waitFor()
     await button('Reverse').waitFor()
+    // A recording has no restarts.
+    await workbench.until('no button for restarts', async () => (await button('Debug: Choose a Restart').count()) === 0)
     const call = frames.filter({ hasText: 'tripled-twice 7' }).first()
     // A button that is pressed before the view has the next stop may go to the one before.
     const stopped = (where) => page.locator('.pane-header', { hasText: where }).first().waitFor()
