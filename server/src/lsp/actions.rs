@@ -16,6 +16,7 @@ use crate::ide::fixes::{self, Fix};
 use crate::model::diagnostic::Diagnostic as Finding;
 use crate::session::{OpenDocument, Snapshot};
 use crate::shown;
+use crate::text::Span;
 use crate::text::document::Document as Text;
 use crate::text::forms::operator_at;
 use crate::text::position::to_offset;
@@ -152,8 +153,11 @@ async fn quick_fixes(
     // The files that are not open and that a fix may change.
     let mut closed: Vec<(String, Text)> = Vec::new();
     for item in &snapshot.items {
-        let marked = to_proto::range(&snapshot.text, item.span, encoding);
-        if marked.end < range.start || range.end < marked.start {
+        let touched = |span: &Span| {
+            let marked = to_proto::range(&snapshot.text, *span, encoding);
+            range.start <= marked.end && marked.start <= range.end
+        };
+        if !fixes::places(document, item).iter().any(touched) {
             continue;
         }
         looked_at += 1;
