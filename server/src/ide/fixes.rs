@@ -86,6 +86,11 @@ pub fn of_text(document: &Document, item: &Diagnostic) -> Vec<Fix> {
     fixes
 }
 
+/// Returns the name, as written, on the span of a diagnostic, or `None` if the span is not one name.
+pub fn name(document: &Document, item: &Diagnostic) -> Option<String> {
+    names::token(document, item).map(|token| token.written)
+}
+
 /// Returns the query to the image that is needed for fixes about a name, if there is one.
 pub fn question(document: &Document, item: &Diagnostic, first_package: &str) -> Option<FindName> {
     names::question(document, item, first_package)

@@ -6,13 +6,15 @@ mod refactor;
 use lsp_types::*;
 use serde_json::json;
 
-use super::commands::{Command as _, LoadSystem};
+use super::commands::{Command as _, EvalDefinition, LoadSystem};
 use super::connection::Connection;
 use super::to_proto::Diagnostics;
 use super::{from_proto, to_proto};
 use crate::ide::context::Backend as _;
+use crate::ide::definition_in_index::Named;
 use crate::ide::diagnostics::SYSTEM_NOT_LOADED;
 use crate::ide::fixes::{self, Fix};
+use crate::ide::unevaluated::{self, Unevaluated};
 use crate::model::diagnostic::Diagnostic as Finding;
 use crate::session::{OpenDocument, Snapshot};
 use crate::shown;
@@ -164,16 +166,18 @@ async fn quick_fixes(
         if looked_at > MAX_DIAGNOSTICS {
             break;
         }
-        if let Some(system) = unloaded_system(item) {
-            let title = format!("Load the system {system}");
-            let command = Command {
-                title: title.clone(),
-                command: LoadSystem::NAME.into(),
-                arguments: Some(vec![json!({"system": system})]),
-            };
+        let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
+        let commands = match unloaded_system(item) {
+            Some(system) => vec![load(system)],
+            None if unevaluated::is_about_name(item) && looked_up < MAX_QUERIES => {
+                evaluations(connection, document, item, first).await
+            }
+            None => Vec::new(),
+        };
+        for (index, command) in commands.into_iter().enumerate() {
             if negotiated.code_actions {
                 let fixed = Diagnostics::new(negotiated, uri, &snapshot.text).convert(item.clone()).await;
-                let action = quick_fix(title, fixed, true);
+                let action = quick_fix(command.title.clone(), fixed, index == 0);
                 offered.push(CodeAction { command: Some(command), ..action }.into());
             } else {
                 offered.push(command.into());
@@ -183,7 +187,6 @@ async fn quick_fixes(
             continue;
         }
         let mut fixes = fixes::of_text(document, item);
-        let first = if uri.path().ends_with(".asd") { "ASDF-USER" } else { "COMMON-LISP-USER" };
         if let Some(question) = fixes::question(document, item, first).filter(|_| looked_up < MAX_QUERIES) {
             looked_up += 1;
             // Without an image, the names are not known. The other actions are still offered.
@@ -218,6 +221,28 @@ async fn quick_fixes(
         }
     }
     offered
+}
+
+/// Returns the command that loads a system.
+fn load(system: &str) -> Command {
+    let arguments = Some(vec![json!({"system": system})]);
+    Command { title: format!("Load the system {system}"), command: LoadSystem::NAME.into(), arguments }
+}
+
+/// Returns the commands that evaluate the definitions of a name that the image lacks.
+async fn evaluations(connection: &Connection, document: &Text, item: &Finding, first_package: &str) -> Vec<Command> {
+    let context = connection.session.context(connection.client).await;
+    let command = |one: Unevaluated| {
+        let Named { name, package } = one.named;
+        let argument = json!({"uri": one.uri, "name": name, "package": package, "code": item.code});
+        Command {
+            title: format!("Evaluate its definition in {}", one.file),
+            command: EvalDefinition::NAME.into(),
+            arguments: Some(vec![argument]),
+        }
+    };
+    let found = unevaluated::definitions(&context, document, item, first_package).await;
+    found.into_iter().map(command).collect()
 }
 
 fn unloaded_system(item: &Finding) -> Option<&str> {
