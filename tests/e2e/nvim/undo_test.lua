@@ -262,4 +262,14 @@ T.it('a code action that loads a system says when that is loaded', function()
   T.eq('Consort: shop is loaded', last())
 end)
 
+T.it('an extraction ends in the renaming of the name that it invented', function()
+  local buf = S.window('(defun é (x)', '  (let ((part (g x))) part))')
+  local renamed, rename
+  vim.lsp.buf.rename, rename = function() renamed = vim.api.nvim_win_get_cursor(0) end, vim.lsp.buf.rename
+  local place = { uri = vim.uri_from_bufnr(buf), position = { line = 1, character = 9 } }
+  vim.lsp.config.consort.commands['_consort.rename']({ arguments = { place } })
+  vim.lsp.buf.rename = rename
+  T.eq({ 2, 9 }, renamed)
+end)
+
 T.finish()
