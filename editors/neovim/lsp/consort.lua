@@ -15,7 +15,7 @@ return {
   root_dir = root_dir,
   -- Questions about what an agent may do come with the code, and not as a plain message; code that
   -- reads asks here. Evaluations that stop are shown in the debugger.
-  init_options = { approve = true, input = true, stops = true },
+  init_options = { approve = true, input = true, stops = true, commands = true },
   -- Settings are from the person's own configuration: Neovim reads no other without `:trust`.
   before_init = function(params, config)
     require('consort.start').guard(config)
@@ -27,9 +27,11 @@ return {
     vim.schedule(function() require('consort.client').ended(id) end)
   end),
   -- A code lens is run here, so that what failed is shown at its line; a code action that loads a
-  -- system, so that the outcome is shown.
+  -- system, so that the outcome is shown; and those that ask the person.
   commands = {
     ['consort.loadSystem'] = function(command) require('consort.commands').table.load.run(command.arguments[1].system) end,
+    ['consort.editor.moveDefinition'] = function() require('consort.moving').ask() end,
+    ['_consort.rename'] = function(command) require('consort.renaming').begin(command.arguments[1]) end,
     ['consort.runTestAtPoint'] = function(command) require('consort.tests').run_lens(command) end,
   },
   handlers = {

@@ -306,7 +306,7 @@ export class Server implements vscode.Disposable {
       documentSelector: SELECTOR,
       diagnosticCollectionName: 'consort',
       outputChannel: this.log,
-      initializationOptions: { ...(this.sentSettings = this.settings()), approve: true, input: true, stops: true, diagnostics: 'push' },
+      initializationOptions: { ...(this.sentSettings = this.settings()), approve: true, input: true, stops: true, commands: true, diagnostics: 'push' },
       initializationFailedHandler: () => false,
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),

@@ -1,6 +1,7 @@
 //! `textDocument/codeAction`: fixes of diagnostics, and refactorings of the form at the cursor.
 
 mod expand;
+mod moving;
 mod refactor;
 
 use lsp_types::*;
@@ -30,6 +31,12 @@ const MAX_DIAGNOSTICS: usize = 50;
 /// editor sends a request at every move of the cursor.
 const MAX_QUERIES: usize = 8;
 
+/// The client's command that moves the definition at the cursor to a file that the person chooses.
+const MOVE_COMMAND: &str = "consort.editor.moveDefinition";
+/// The client's command that begins a renaming at a position, as its argument
+/// `{"uri", "position"}` says.
+const RENAME_COMMAND: &str = "_consort.rename";
+
 /// Returns the code action kinds that the server offers.
 pub(super) fn kinds() -> Vec<CodeActionKind> {
     vec![
@@ -37,6 +44,7 @@ pub(super) fn kinds() -> Vec<CodeActionKind> {
         CodeActionKind::REFACTOR_EXTRACT,
         CodeActionKind::REFACTOR_INLINE,
         CodeActionKind::REFACTOR_REWRITE,
+        CodeActionKind::from(moving::MOVE),
         CodeActionKind::from(expand::SHOW),
     ]
 }
@@ -113,7 +121,8 @@ async fn unescaped(
         // without a selection nearly always has a refactoring, so none is offered then.
         let invoked = params.context.trigger_kind != Some(CodeActionTriggerKind::AUTOMATIC);
         if invoked || params.range.start != params.range.end {
-            let offers = refactor::offer(connection, &uri, params.range).await;
+            let mut offers = refactor::offer(connection, &uri, params.range).await;
+            offers.extend(moving::offer(connection, &uri, params.range).await);
             offered.extend(
                 offers
                     .into_iter()

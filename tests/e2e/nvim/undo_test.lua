@@ -293,4 +293,14 @@ T.it('a load that the compiler made fail shows its warnings, the serious ones fi
   T.eq({ '(in-package :shop)' }, S.lines())
 end)
 
+T.it('an extraction ends in the renaming of the name that it invented', function()
+  local buf = S.window('(defun é (x)', '  (let ((part (g x))) part))')
+  local renamed, rename
+  vim.lsp.buf.rename, rename = function() renamed = vim.api.nvim_win_get_cursor(0) end, vim.lsp.buf.rename
+  local place = { uri = vim.uri_from_bufnr(buf), position = { line = 1, character = 9 } }
+  vim.lsp.config.consort.commands['_consort.rename']({ arguments = { place } })
+  vim.lsp.buf.rename = rename
+  T.eq({ 2, 9 }, renamed)
+end)
+
 T.finish()

@@ -1,4 +1,4 @@
---- Renaming, as Neovim's own client does it, which says nothing about other files that it changes.
+--- Renaming, which Neovim's own client does. It says nothing about other files that it changes.
 local client_of = require('consort.client')
 
 local M = {}
@@ -22,6 +22,16 @@ function M.on_answer(error, edit, context)
   local files = not error and edit and count_of(edit) or 0
   if files < 2 then return end
   client_of.say(('renamed in %d files: `:wall`, then %s in each for the image'):format(files, require('consort.maps').key('changed')))
+end
+
+--- Moves the cursor to the name that a code action invented, and begins its renaming.
+---@param place {uri: string, position: lsp.Position}
+function M.begin(place)
+  local client = client_of.need()
+  if not client then return end
+  local range = { start = place.position, ['end'] = place.position }
+  vim.lsp.util.show_document({ uri = place.uri, range = range }, client.offset_encoding, { reuse_win = true, focus = true })
+  vim.lsp.buf.rename()
 end
 
 return M
