@@ -141,7 +141,7 @@
                     (defmethod update-instance-for-redefined-class :after ((x sub) added discarded plist &key) (declare (ignore discarded plist)) (push added *updated*))")
     (multiple-value-bind (stop id) (stopped-at image "(let ((it (make-instance 'sub :v 1))) (defvar *first* it) (list (go-on it) it))")
       (let ((shown (path (local-in image stop (frame-number image stop "top-level form") "IT") "value")))
-        (is string= "#<SUB>" (path shown "text"))
+        (is string= "#<SUB V 1 W 2>" (path shown "text"))
         (is equalp '(("V" "1") ("W" "2")) (part-texts (inspected-page image (path shown "reference")))))
       (restarted image stop "CONTINUE")
       (answer image id))

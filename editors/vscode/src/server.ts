@@ -3,7 +3,6 @@ import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RequestType, State, TransportKind, type LanguageClientOptions, type StaticFeature } from 'vscode-languageclient/node'
 import { findBinary, type Found } from './binary.js'
 import { describe, type Condition } from './condition.js'
-import { rememberExtractions, renamesAfterwards } from './extracted.js'
 import { errorText } from './format.js'
 import { offerHelp, offerSbcl, showMessage, tellOfPlace, type Place } from './help.js'
 import { saysNoSbcl } from './install.js'
@@ -334,12 +333,6 @@ export class Server implements vscode.Disposable {
           await next(document)
           this.sent.delete(document.uri.toString())
         },
-        provideCodeActions: async (document, range, context, token, next) => {
-          const actions = await next(document, range, context, token)
-          rememberExtractions(actions, document, range)
-          return actions
-        },
-        resolveCodeAction: async (action, token, next) => renamesAfterwards(action, await next(action, token)),
         provideOnTypeFormattingEdits: (document, position, ch, options, token, next) =>
           inTime(document, position, ch, next(document, position, ch, options, token)),
         workspace: {

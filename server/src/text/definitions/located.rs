@@ -111,6 +111,8 @@ pub fn is_other(document: &Document, place: Place, key: &str) -> bool {
     let mut here = Vec::new();
     everywhere(&form, node, |_| true, &mut here);
     match operator.as_str() {
+        // A call of the name, such as one with which it is tried.
+        operator if operator == bare => true,
         "in-package" => true,
         "defstruct" => {
             let functions = structure_functions(&form, node.span);
